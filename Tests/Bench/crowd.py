@@ -1,7 +1,8 @@
-"""What a crowded store costs one who signs in: p99 of a whole sign-in on a store of a million accounts and ten million events, beside an empty store.
+"""Measures the p99 of a whole sign-in with a store of a million accounts and ten million events, beside an empty
+store.
 
-Both gateways run at once and are asked in turns. The crowded one clears what is too much of its events meanwhile, as it does in life: what that
-takes belongs to the figure. The aim is at most twice the p99 of the empty store.
+Both gateways run at the same time and are called in turns. The large one also prunes its events, as in production,
+and that cost is part of the figure. The target is at most twice the p99 of the empty store.
 """
 
 import argparse
@@ -21,8 +22,8 @@ from signins import configuration, people
 sys.path.insert(0, str(ROOT / "Tests" / "EndToEnd"))
 from cluster import Postgres, missing  # noqa: E402
 
-# As they lie in a store: an account with one verified number, an event as a sign-in leaves them. `{n}` is the row's
-# number, `{id}` 16 characters of it.
+# Rows as in a real store: an account with one verified number, and an event of a sign-in. `{n}` is the row number,
+# `{id}` its first 16 characters.
 ROWS = {
     "account": "SELECT 'crowd' || {id}, NULL, NULL, {now}, {now}, 0",
     "identifier": "SELECT 'crowd' || {id}, 0, 'phone', '+1415' || {id}, '+1415' || {id}, '{{\"country\":\"US\"}}', {now}",
@@ -40,7 +41,7 @@ COLUMNS = {
 
 
 class SQLite:
-    """The store of one gateway, in a file."""
+    """The store of one gateway in a file."""
 
     @staticmethod
     @contextlib.contextmanager
@@ -75,7 +76,7 @@ class SQLite:
 
 
 class PostgreSQL:
-    """The store of one gateway, in a database."""
+    """The store of one gateway in a database."""
 
     @staticmethod
     @contextlib.contextmanager
@@ -140,7 +141,7 @@ class Gateway:
 
 
 def sign_in(connection, outbox, person, device):
-    """Seconds that its three calls took."""
+    """The duration of its three calls in seconds."""
     headers = {"Content-Type": "application/json", "Moongate-Device": device}
 
     def post(path, body):
@@ -162,7 +163,7 @@ def sign_in(connection, outbox, person, device):
 
 
 def measure(gateway, who, devices):
-    """Seconds of each sign-in, one after the other."""
+    """The duration of consecutive sign-ins in seconds."""
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
     outbox = http.client.HTTPConnection("127.0.0.1", gateway.admin, timeout=30)
     return [sign_in(connection, outbox, person, device) for person, device in zip(who, devices)]

@@ -1,6 +1,6 @@
-"""Whether the gateway's memory stays where it is: RSS after a warm-up, and after a million proxied requests more.
+"""Checks that the gateway's memory does not grow: RSS after a warm-up, and after another million proxied requests.
 
-Every request carries a live session; connections come and go between the parts, as people do.
+Every request has a live session; connections are closed and opened between the parts.
 """
 
 import argparse

@@ -1,11 +1,12 @@
-"""What sign-ins cost with PostgreSQL as the store, by one gateway and by several, beside SQLite and beside pgbench.
+"""Measures the cost of sign-ins with PostgreSQL, with one and several gateways, beside SQLite and pgbench.
 
     MOONGATE_BIN=$(swift build -c release --show-bin-path) python3 Tests/Bench/nodes.py
 
-In turns in one run: sign-ins a second (create, begin, submit of people who have an account, on devices that have signed in before) by one gateway with
-SQLite, and by one, two and three with PostgreSQL; the processor time that each takes of gateways and of PostgreSQL; statements and round trips to the
-store. Beside it pgbench, on the same server, updating one row in each transaction: as `signins.py` does with bare SQLite, it is given as many as those
-sign-ins write rows. All share this machine's processors: more gateways are not faster here, and what one sign-in costs must not grow with them.
+In turns in one run: sign-ins per second (create, begin and submit with existing accounts and devices) of one gateway
+with SQLite, and of one, two and three gateways with PostgreSQL; the processor time of gateways and PostgreSQL;
+statements and round trips. For comparison, pgbench on the same server updates one row per transaction, as often as
+those sign-ins write rows (like bare SQLite in `signins.py`). All processes share this machine, so more gateways are
+not faster here, but the cost per sign-in must not grow with them.
 """
 
 import argparse
@@ -31,7 +32,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds(process):
-    """Of a process, its children, and those of them that have ended."""
+    """The processor time of a process and its children, including ended ones."""
     total = 0
     for each in (process, *pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()):
         try:
@@ -54,7 +55,7 @@ def sign_in(place, who, devices, flow="login"):
 
 
 class Setup:
-    """Some gateways on one store."""
+    """Several gateways with one store."""
 
     def __init__(self, scratch, count, postgres):
         self.postgres, self.name = postgres, f"{count} with PostgreSQL" if postgres else "1 with SQLite"
@@ -87,7 +88,8 @@ class Setup:
         ]
 
     def spread(self, act, who, devices):
-        """Each gateway's part of the people, all at once; what came of each of them in order, and how long all of it took."""
+        """Runs an action for each gateway's part of the users concurrently. Returns the results in order and the
+        total duration."""
         count = len(self.places)
         with ProcessPoolExecutor(count) as pool:
             began = time.monotonic()
@@ -104,10 +106,10 @@ class Setup:
         self.devices = [device for _, device in self.spread(register, who, None)[0]]
 
     def rows(self):
-        """How many rows of its store a sign-in writes, where that is SQLite."""
+        """The number of rows that a sign-in writes, for SQLite."""
         store, who = self.folder / "data/moongate.db", people("phone_otp", 20, 9_000_000)
         devices = [device for _, device in self.spread(register, who, None)[0]]
-        # What is written after the answer.
+        # Include what is written after the response.
         time.sleep(1)
         count_writes(store, True)
         self.spread(sign_in, who, devices)
@@ -143,7 +145,7 @@ def register(place, who, devices):
 
 
 def pgbench(postgres, seconds):
-    """Transactions a second, of one row updated by its key."""
+    """Transactions per second that update one row by its key."""
     script = postgres.folder / "update.sql"
     script.write_text("\\set id random(1, 10000)\nUPDATE rows SET n = n + 1 WHERE id = :id;\n")
     done = subprocess.run(

@@ -1,7 +1,8 @@
-"""What a page costs the server: from the request's last byte to the page's last, with the shipped configuration.
+"""Measures the server's cost of pages: from the last byte of the request to the last byte of the page, with the
+default configuration.
 
-Two clients ask at a time and share the machine with it, so a figure is more than the rendering alone; its median is held to 1 ms. Beside it stands
-the processor time of the gateway for one page, which other programs on the machine change little.
+Two clients run at a time and share the machine, so a figure includes more than rendering; its median must be at most
+1 ms. The gateway's processor time per page is also printed, which other load affects less.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import tempfile
 
 from bench import BIN, ROOT, Runs, call, free_port, wrk
 
-# What the pages of a signed-in person, and of one who waits for a code, are reached with.
+# The phone number of the user whose pages are requested.
 PHONE = "+919876543210"
 
 
@@ -30,7 +31,7 @@ def shipped(folder, gateway, admin):
 
 
 def pages(gateway, admin):
-    """Path and headers of each page that is measured."""
+    """Path and headers of each measured page."""
     api = http.client.HTTPConnection("127.0.0.1", gateway, timeout=30)
     outbox = http.client.HTTPConnection("127.0.0.1", admin, timeout=30)
     flow = call(api, "POST", "/api/auth/flows", {"flow": "register"})["id"]
@@ -52,7 +53,7 @@ def pages(gateway, admin):
 
 
 def processor(process):
-    """Seconds that it has worked."""
+    """The processor time of a process in seconds."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -78,7 +79,7 @@ def main():
                 before = processor(process)
                 found = wrk(gateway, 2, options.seconds, ["Accept: text/html", *headers], path)
                 found["cpu_ms"] = (processor(process) - before) / (found["per_second"] * options.seconds) * 1000
-                # A flow's id opens it, and is nobody else's business.
+                # A flow id is a secret and is not printed.
                 shown = re.sub("id=.*", "id=…", name)
                 figures[shown] = found
                 print(f"{shown:36}{found['p50_ms']:10.2f}{found['p99_ms']:10.2f}{found['cpu_ms']:10.2f}", flush=True)

@@ -1,4 +1,5 @@
-"""What is measured beside the gateway: nginx and Envoy that only proxy, the nginx that all of them proxy to, and one that says yes to every question."""
+"""Reference servers for measurements: nginx and Envoy as plain proxies, the backend, and an auth server that always
+allows."""
 
 import os
 
@@ -15,7 +16,7 @@ http {{ {common} {body} }}
 
 BACKEND = 'server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }} }}'
 
-# The fastest auth server that there can be: it says yes to everything and checks nothing.
+# The fastest possible auth server: it allows every request without a check.
 AUTH = "server {{ listen 127.0.0.1:{port} reuseport; location / {{ return 200; }} }}"
 
 PLAIN = """
@@ -48,7 +49,7 @@ static_resources:
 
 
 def nginx(folder, body):
-    """The command of an nginx with this server, its files in the folder."""
+    """The command of an nginx with this server and its files in the folder."""
     folder.mkdir()
     user = "user root;" if os.geteuid() == 0 else ""
     (folder / "nginx.conf").write_text(NGINX.format(user=user, cores=os.cpu_count(), common=NGINX_COMMON, body=body))

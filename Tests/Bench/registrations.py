@@ -1,8 +1,8 @@
-"""What a flood of registrations costs those who check a PIN meanwhile: `make bench`.
+"""Measures the effect of a flood of registrations on PIN checks: `make bench`.
 
-PIN checks from one address, alone, and while another address sends 200 registrations at once, and a second after they have ended once more. Of the registrations ten an hour
-succeed; the p99 of the PIN checks stays within twice the quiet figure. The numbers of the shipped policies hold; only the PIN's own limit on wrong ones
-does not matter, since all of them are right.
+PIN checks from one address: alone, while another address sends 200 concurrent registrations, and one second after
+they have ended. Ten registrations per hour succeed. The p99 of the PIN checks must stay within twice the idle
+figure. The default policies apply, except the PIN's own limit on wrong attempts, because all checks are right.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def register(port, address, number):
 
 
 def person(port, admin):
-    """Somebody with a PIN; their token."""
+    """Creates a user with a PIN and returns the token."""
     _, flow = call(port, OTHER, "POST", "/api/auth/flows", {"flow": "register"})
     call(
         port, OTHER, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "phone_otp", "phone": "+919999999999"}
@@ -76,7 +76,7 @@ def person(port, admin):
 
 
 def check(port, token):
-    """One right PIN: the milliseconds that it took, and the new token."""
+    """Verifies a right PIN. Returns the duration in milliseconds and the new token."""
     headers = {"Authorization": f"Bearer {token}"}
     _, flow = call(port, OTHER, "POST", "/api/auth/flows", {"flow": "pin_unlock"}, headers)
     began = time.monotonic()
@@ -102,8 +102,8 @@ def p99(figures):
 
 
 def flood(port, over, told):
-    """In a process of its own, so that the checks do not wait for Python's lock, and with what processor time the gateway leaves, so that what the
-    clients cost is not charged to it: elsewhere they are other machines."""
+    """Runs in its own process with low priority, so that the checks do not wait for Python's lock and the cost of
+    the clients is not charged to the gateway. In production, clients run on other machines."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     number, statuses = 0, []
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:

@@ -1,8 +1,9 @@
-"""What a candidate that looks on costs those who are served (`moongate policy shadow`): p99 of proxied requests with it and without it, in turns, and the
-gateway's memory with it.
+"""Measures the effect of a candidate in shadow mode (`moongate policy shadow`): the p99 of proxied requests with and
+without it, in turns, and the gateway's memory with it.
 
-The load is paced: every connection waits between its requests, so that a p99 says how long requests take and not how much the machine can do. Sign-ins go on
-meanwhile, for the candidate to count; it differs from what is active in the limits of tries and in a route. A ratio divides figures of the same round.
+The load is paced: every connection waits between requests, so that the p99 measures latency, not capacity. Sign-ins
+also run, so that the candidate counts attempts; it differs from the active configuration in limits and in a route.
+Ratios are computed within a round.
 """
 
 import argparse
@@ -91,7 +92,7 @@ def main():
                 f"{'round':>5}{'p99 off ms':>12}{'p99 on ms':>12}{'ratio':>8}{'RSS off':>10}{'RSS on':>9}{'judged':>9}{'dropped':>9}"
             )
             for number in range(options.rounds):
-                # Which comes first changes: what warms up or slows down in between is nobody's.
+                # Alternate the order, so that warm-up and drift affect both alike.
                 halves = {isOn: measure(isOn) for isOn in ((False, True) if number % 2 else (True, False))}
                 (off, _, before), (on, seen, after) = halves[False], halves[True]
                 ratios.append(on["p99_ms"] / off["p99_ms"])

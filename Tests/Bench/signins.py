@@ -1,8 +1,10 @@
-"""What sign-ins cost, beside SQLite alone, and what a flood of PINs costs those who only pass through: `make bench`.
+"""Measures the cost of sign-ins beside plain SQLite, and the effect of a flood of PINs on proxied requests: `make
+bench`.
 
-1. Sign-ins a second by phone code and by email code (create, begin, submit of people who have an account, on devices that have signed in before). Beside it, in the same run, bare SQLite
-   writes as many rows as those sign-ins did, each in a transaction of its own, on the same disk with the same pragmas.
-2. p99 of proxied requests at half of the possible load, alone and while 100 clients send PINs.
+1. Sign-ins per second by phone code and by email code (create, begin and submit with existing accounts and devices).
+  In the same run, plain SQLite writes as many rows as those sign-ins, each in its own transaction, on the same disk
+  with the same pragmas.
+2. The p99 of proxied requests at half of the maximum load: alone, and while 100 clients send PINs.
 """
 
 import argparse
@@ -27,7 +29,7 @@ GATEWAY = """return gateway {{
   providers = {{ phone_otp = {{ sms = outbox() }}, email_code = {{ mail = outbox() }}, pin = {{}} }},
 }}
 """
-# One address makes all the load, and PINs are to be hashed however often they are wrong: those limits would be what is
+# All load comes from one address, and wrong PINs must be hashed without limit: those limits would otherwise be
 # measured.
 LIMITS = """return policy "{name}" {{
   limits = {{
@@ -36,7 +38,7 @@ LIMITS = """return policy "{name}" {{
   }},
 }}
 """
-# In turns with bare SQLite; the limits above let through three after the registration.
+# Alternating with plain SQLite; the limits above allow three after the registration.
 SIGNINS = 3
 PIN = 'return policy "pin" { limits = { verify = { on = "verify", per = "account", max = 1000000, window = "1h" } } }\n'
 
@@ -69,7 +71,7 @@ def people(provider, count, first=0):
 
 
 def count_writes(file, install):
-    """Puts a counter of written rows on every table of the store, or reads it and takes it away."""
+    """Installs a counter of written rows on every table of the store, or reads and removes it."""
     with sqlite3.connect(file, isolation_level=None, timeout=20) as database:
         tables = [
             row[0]
@@ -95,7 +97,8 @@ def count_writes(file, install):
 
 
 def bare_sqlite(folder, count):
-    """One-row write transactions a second, with the store's own pragmas and, as most of its rows have, keys in no order; in C from Python's module."""
+    """Transactions per second that write one row, with the store's pragmas and random keys, through Python's C
+    module."""
     with sqlite3.connect(folder / "bare.db", isolation_level=None) as database:
         database.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192;"
@@ -109,7 +112,7 @@ def bare_sqlite(folder, count):
 
 
 def paced(port, connections, seconds, header, per_second):
-    """wrk at a part of the possible load."""
+    """Runs wrk at a part of the maximum load."""
     os.environ["MOONGATE_DELAY"] = str(max(1, round(connections * 1000 / per_second)))
     os.environ["MOONGATE_WRK"] = str(HERE / "wrk.lua")
     return wrk(port, connections, seconds, [header], script="paced.lua")
@@ -228,7 +231,7 @@ def main():
 
 
 def set_pins(port, tokens):
-    """Gives each a PIN; their new tokens."""
+    """Sets a PIN for each token and returns the new tokens."""
     changed = []
     for token in tokens:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)

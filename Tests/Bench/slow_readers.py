@@ -1,6 +1,7 @@
-"""What clients cost that ask for a large file and take none of it: the gateway's memory while they wait, and after they have gone.
+"""Measures the gateway's memory for clients that request a large file and do not read it: while they wait and after
+they have gone.
 
-Attack: slow readers. Each of them makes the gateway hold a part of an answer; what it holds is bounded, and given back.
+Attack: slow readers. Each makes the gateway buffer a part of a response; the buffers must be bounded and released.
 """
 
 import argparse
@@ -26,7 +27,7 @@ FLOW = 'return flow "login" {{ account = "existing", steps = {{ {{ "phone_otp" }
 
 
 def backend(port, size):
-    """A service whose every answer is a large file."""
+    """A service that responds with a large file to every request."""
     answer = memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
 
     async def serve(reader, writer):
@@ -47,7 +48,7 @@ def backend(port, size):
 
 
 def rush(port, clients, seconds):
-    """So many clients at a time, each of which asks and reads nothing for as long."""
+    """Runs many concurrent clients, each of which sends a request and reads nothing for the given time."""
     readers = []
     for _ in range(clients):
         client = socket.socket()

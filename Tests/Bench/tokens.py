@@ -1,6 +1,8 @@
-"""Measures a token of a program in place of a session, on one route of one gateway, in one run: a check costs no more than a session's.
+"""Measures an access token in place of a session on one route of one gateway: a token check must not cost more than
+a session check.
 
-GET of 40 bytes by wrk, rounds interleaved, medians; a ratio divides figures of the same round. Basic costs base64 besides.
+GET of 40 bytes with wrk, in interleaved rounds; medians. Ratios are computed within a round. Basic authentication
+adds base64 decoding.
 """
 
 import argparse

@@ -1,15 +1,17 @@
-"""Upgrades of a gateway that serves, and processes that are killed in the middle of one.
+"""Upgrades of a running gateway, including processes that are killed during one.
 
     MOONGATE_BIN=… python3 Tests/Bench/upgrade.py --upgrades 100 --kills 200
 
-First upgrades in a row, under wrk, with open WebSockets and half-done sign-ins. What must hold: wrk sees no error and no answer but 200; every WebSocket still
-echoes; every sign-in is completed by its code; a lock is still there, and so is a session.
+First, repeated upgrades under wrk, with open WebSockets and unfinished sign-ins. wrk must see no error and no status
+but 200; every WebSocket must still echo; every sign-in must complete with its code; a lock and a session must still
+exist.
 
-Then upgrades in which the old or the new process is killed (SIGKILL) at a random moment. The listening sockets are held open here, as systemd's socket units do.
-If nobody serves any more, the gateway is started again, as systemd does. What must hold: connections are never refused; somebody serves again within ten
-seconds; sessions and locks are what they were.
+Then, upgrades in which the old or the new process is killed (SIGKILL) at a random time. This program holds the
+listening sockets open, like systemd socket units. If no process serves, the gateway is started again, like systemd
+does. Connections must never be refused; a process must serve within ten seconds; sessions and locks must be
+unchanged.
 
-Exits with 1 where one of these does not hold. A summary is the last line.
+Exits with 1 if a condition does not hold. The last line is a summary.
 """
 
 import argparse
@@ -43,7 +45,7 @@ def number(index):
 def prepared(folder, drain):
     house = Upgraded(folder)
     house.edit("gateway.lua", lambda text: text.replace("providers = {", f'drain = "{drain}", providers = {{', 1))
-    # Sign-ins that all come from one address.
+    # All sign-ins come from one address.
     for policy in (house.config / "policies").glob("*.lua"):
         house.edit(
             f"policies/{policy.name}", lambda text: re.sub(r'(per = "(?:ip|network)", max = )\d+', r"\g<1>1000", text)
@@ -86,7 +88,7 @@ def upgrades(arguments, folder):
             for _ in range(arguments.sockets)
         ]
         flows = [(number(100 + index), house.flow("register")) for index in range(arguments.flows)]
-        # Half of them are begun, and half of them were only created.
+        # Half of the flows are begun, and half are only created.
         for phone, flow in flows[::2]:
             answer = house.begin(flow, phone)
             assert answer.status_code == 200, answer.text
@@ -123,7 +125,7 @@ def upgrades(arguments, folder):
         load.send_signal(signal.SIGINT)
         told = load.communicate(timeout=60)[0]
         counts = dict(re.findall(r"(\w+)=(\d+)", told))
-        # What was on the way when wrk was told to end is nobody's failure.
+        # Requests that were open when wrk was stopped are not failures.
         if any(int(counts.get(name, 1)) for name in ("wrongs", "connect", "read", "write", "timeout")):
             problems.append(f"wrk: {told.strip()[-1500:]}")
         for index, tunnel in enumerate(opened):
@@ -159,7 +161,7 @@ def upgrades(arguments, folder):
 
 
 class Prober:
-    """Asks without a pause on new connections, and notes refused ones and how long nobody answered."""
+    """Sends requests continuously on new connections, and records refused ones and the longest outage."""
 
     def __init__(self, port):
         self.port, self.refused, self.failed, self.count, self.longest = port, 0, 0, 0, 0.0
@@ -221,7 +223,7 @@ def kills(arguments, folder):
             )
             new = wait_for(lambda: children(old), "the new process", 30)[0]
             alive.append(new)
-            # From its start to a moment after it serves.
+            # From its start to shortly after it serves.
             time.sleep(random.uniform(0, arguments.window))
             which = random.choice(["old", "new"])
             try:
@@ -231,7 +233,7 @@ def kills(arguments, folder):
             counts[which] += 1
             asked.communicate(timeout=60)
             survivor = new if which == "old" else old
-            # The old one that was replaced ends by itself.
+            # The replaced process ends by itself.
             deadline = time.monotonic() + 10
             while lives(survivor) and time.monotonic() < deadline:
                 try:
@@ -243,7 +245,7 @@ def kills(arguments, folder):
                 house.gateway.process.poll()
             serving = lives(survivor)
             if serving and which == "new":
-                # It may be finishing its connections, if the new one served already.
+                # It may be finishing its connections if the new one is already serving.
                 time.sleep(0.2)
                 try:
                     serving = requests.get(f"{house.admin}/readyz", timeout=3).status_code == 200

@@ -1,9 +1,10 @@
-"""What a person's browser makes of the hosted pages, by the Chrome DevTools Protocol: first and largest paint, layout shift, the longest answer to an input,
-bytes, requests, and when the page stands complete; on a fast line and on a slow one (400 kbit/s, 400 ms for each round trip).
+"""Measures the hosted pages in a browser by the Chrome DevTools Protocol: first and largest paint, layout shift, the
+longest response to an input, bytes, requests, and the time until the page is complete, on a fast and a slow
+connection (400 kbit/s, 400 ms per round trip).
 
     MOONGATE_BIN=.build/release .build-e2e/venv/bin/python Tests/Bench/vitals.py [--json FILE]
 
-Each page is opened by a browser that has nothing of it yet. It ends with 1 where a figure is beyond its limit.
+Each page is opened with an empty cache. Exits with 1 if a figure exceeds its limit.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from album import shipped
 from screens import Screen
 
 LINES = {"fast": (0, -1), "slow 3G": (400, 50_000)}
-# On the fast line and on the slow one; bytes and shift on both.
+# The limits on the fast and on the slow connection; bytes and shift apply to both.
 MOST = {
     "paint": (100, 2_500),
     "largest": (200, 2_500),
@@ -54,12 +55,12 @@ return { ...seen, paint: performance.getEntriesByName('first-contentful-paint')[
 
 
 def pages(screen):
-    """Path of each page, and what is typed there."""
+    """The path of each page and the input typed there."""
     house, number = screen.house, "+919876555001"
     token = house.register(number)["session"]["token"]
 
     def waiting():
-        # Pages show flows of their own browser alone.
+        # A page shows flows only to their own browser.
         screen.forget().opens("/auth/register").fills("phone", number[:-3] + str(200 + len(taken)))
         taken.append(1)
         screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
@@ -139,7 +140,7 @@ def main():
         for name, (come, typed) in pages(screen).items():
             for at, line in enumerate(LINES):
                 rounds = [measure(screen, come, typed, line) for _ in range(options.rounds)]
-                # The median of times; of everything else the worst.
+                # The median of times, and the maximum of everything else.
                 figures = {
                     key: (statistics.median if key in ("paint", "largest", "complete") else max)(
                         one[key] for one in rounds

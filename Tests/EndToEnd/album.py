@@ -1,5 +1,5 @@
-"""Every page and state that a person may come to, each under a name: for pictures (`screenshots.py`) and for what is right of all of them
-(`test_pages_looks.py`). A story takes somebody through the pages and calls `keep(name)` where something is to be seen."""
+"""All pages and states that a user can see, each with a name, for pictures (`screenshots.py`) and for general page
+checks (`test_pages_looks.py`). A story guides a user through the pages and calls `keep(name)` for each state."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ from screens import many, registrations, wrong
 
 PIN, OTHER = "482915", "593026"
 CODE = '"field.code"'
-# What passes by itself stays: the sentence of a wrong code, toasts and, where it is held, the moment of success.
+# Keeps transient states: the message of a wrong code, toasts and, if requested, the moment of success.
 STILL = """const real = window.setTimeout; window.setTimeout = (work, wait, ...more) =>
   [2000, 3000, 6000].includes(wait) || (wait === 400 && window.holds) ? 0 : real(work, wait, ...more)"""
 
@@ -26,7 +26,7 @@ def still(driver):
         driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
 
 
-# The houses that stories happen in.
+# The gateways of the stories.
 
 
 def shipped(folder):
@@ -38,7 +38,7 @@ def shipped(folder):
 
 
 def strict(folder):
-    """Another code may be had at once, but only one; and the page between ours and Google's stays, so that it can be looked at."""
+    """Another code can be requested at once, but only one. The page between the gateway and Google stays visible."""
     house = House(folder)
     house.edit(
         "policies/phone_otp.lua",
@@ -56,7 +56,7 @@ def strict(folder):
 
 
 def fleeting(folder):
-    """Codes that live for a second."""
+    """Codes that expire after a second."""
     house = House(folder)
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('ttl = "10m"', 'ttl = "1s"'))
     return house
@@ -71,7 +71,7 @@ def from_right_to_left(folder):
 
 
 def for_members(folder):
-    """A part for a group alone, and a part that takes the tokens that people have made."""
+    """A route for a group, and a route for access tokens of users."""
     house = shipped(folder)
     house.edit(
         "accounts.lua",
@@ -99,7 +99,7 @@ HOUSES = {
 }
 
 
-# What stories have in common.
+# Shared steps of stories.
 
 
 def seen(screen):
@@ -123,7 +123,7 @@ def sends(screen):
 
 
 def until(screen, *sentences):
-    """Tries a wrong code, or whatever the story tries, up to the lock."""
+    """Enters a wrong code, or repeats another action, until the lock."""
     for sentence in sentences:
         yield
         screen.reads(sentence)
@@ -215,7 +215,7 @@ def code(screen, keep, number):
     keep("code-busy")
     screen.slow(0).reads("Verified")
     keep("code-verified")
-    # A page of a success whose answer was lost.
+    # The page of a success whose response was lost.
     address = screen.driver.current_url
     token = screen.driver.get_cookie("moongate")
     screen.driver.delete_cookie("moongate")
@@ -371,7 +371,7 @@ def by_email(screen, keep, number):
 
 
 def another_code(screen, keep, number):
-    """Another code may be had, and then none: in the strict house."""
+    """Another code can be requested once. Uses the strict gateway."""
     screen.asks_code(number, "register")
     screen.reads("Didn't receive code?")
     keep("code-resend-open")
@@ -395,7 +395,7 @@ def another_code(screen, keep, number):
 
 
 def expired(screen, keep, number):
-    """In the fleeting house."""
+    """Uses the gateway with short-lived codes."""
     screen.asks_code(number, "register")
     screen.reads("This code has expired")
     keep("code-expired")
@@ -471,7 +471,7 @@ def hindi(screen, keep, number):
 
 
 def arabic(screen, keep, number):
-    """From right to left, in a house of its own."""
+    """Right-to-left layout, with its own gateway."""
     screen.forget().opens("/auth/login?language=ar")
     keep("ar-login")
     screen.find("#phone").send_keys("12345")
@@ -539,9 +539,9 @@ def passkeys(screen, keep, number):
 
 
 def access(screen, keep, number):
-    """Somebody who is in no group, and makes tokens."""
+    """A user without groups, who creates tokens."""
     for language in ("en", "hi"):
-        # Before a service's page nothing is known of a choice on ours: what the browser asks for counts.
+        # Before the page of a service, no language was chosen, so the browser's preference applies.
         screen.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
         screen.belongs_to(number).opens(f"/auth/account?language={language}").opens("/ops/board?a=1").waits(
             lambda: screen.all("a.button"), "ways on"
@@ -612,7 +612,7 @@ def plain(screen, keep, number):
     keep("plain-pin-forgotten")
 
 
-# By the house that each happens in.
+# The stories by gateway.
 STORIES = [
     (entrance, "shipped"),
     (code, "shipped"),

@@ -1,4 +1,4 @@
-"""Shared by the attack tests: long-standing accounts, the codes that were sent to them, sessions, and an authenticator app."""
+"""Shared code of the attack tests: old accounts, codes that were sent to them, sessions, and an authenticator app."""
 
 import copy
 import json
@@ -20,9 +20,9 @@ ACCOUNTS = """return accounts {
 
 
 def relaxed(folder, change_within=None):
-    """A gateway with the shipped files, except that one number may be sent codes quickly and often.
+    """A gateway with the default files, except that one number may be sent codes quickly and often.
 
-    - Parameter change_within: replaces that field of the shipped accounts.lua.
+    - Parameter change_within: replaces that field of the default accounts.lua.
     """
     house = House(folder)
     for name in ("phone_otp", "email_code"):
@@ -41,7 +41,7 @@ def relaxed(folder, change_within=None):
 
 
 class Person:
-    """Somebody whose account was made long ago, so that none of its identifiers is new."""
+    """A user with an old account, so that none of its identifiers is new."""
 
     def __init__(self, house, phone=None, email=None, verified=True):
         self.house, self.phone, self.email, self.token, self.id = house, phone, email, None, None
@@ -54,23 +54,23 @@ class Person:
         self.id = self.stored()["id"]
 
     def elsewhere(self):
-        """The same account in somebody's other hands, without a session of its own yet."""
+        """The same account for another party, without a session yet."""
         other = copy.copy(self)
         other.token = None
         return other
 
     def stored(self):
-        """The account as an operator sees it."""
+        """The account from the admin listener."""
         status, text, error = tool(self.house, "account", "show", self.id or self.phone or self.email, "--json")
         assert status == 0, error
         return json.loads(text)
 
     def identifiers(self):
-        """The verified ones."""
+        """The verified identifiers."""
         return {name["value"] for name in self.stored()["identifiers"] if name["verified_at"]}
 
     def signs_in(self):
-        """A session of one code to the phone number, or the email address where there is no number."""
+        """Signs in with a code to the phone number, or to the email address if there is no number."""
         flow = self.house.flow("login")
         provider, name = ("phone_otp", self.phone) if self.phone else ("email_code", self.email)
         done = prove(self.house, flow, provider, name)
@@ -79,7 +79,7 @@ class Person:
 
     @classmethod
     def of_session(cls, house, token):
-        """Whoever has the session."""
+        """The user of a session."""
         self = cls.__new__(cls)
         self.house, self.phone, self.email, self.token = house, None, None, token
         self.id = house.api("GET", "/session", **bearer(token)).json()["account"]["id"]
@@ -90,13 +90,13 @@ class Person:
         return bearer(self.token)
 
     def begins(self, name):
-        """A flow of this session."""
+        """Starts a flow with this session."""
         answer = self.house.api("POST", "/flows", {"flow": name}, **self.own)
         assert answer.status_code == 201, answer.text
         return answer.json()["id"]
 
     def takes(self, answer):
-        """Uses the new token where the answer has one."""
+        """Uses the new token of the response, if any."""
         document = answer.json()
         new = document.get("token") or (document.get("session") or {}).get("token")
         self.token = new or self.token
@@ -109,7 +109,7 @@ class Person:
         return self
 
     def sets_up_app(self):
-        """Sets an authenticator app up; the app and its ten recovery codes."""
+        """Sets up an authenticator app. Returns the app and its ten recovery codes."""
         flow = self.begins("totp_set")
         begun = self.house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **self.own)
         assert begun.status_code == 200, begun.text
@@ -131,7 +131,7 @@ def bearer(token):
 
 
 def texts(value):
-    """Every text in a JSON document."""
+    """All strings of a JSON document."""
     if isinstance(value, str):
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -139,7 +139,7 @@ def texts(value):
 
 
 def send(house, flow, provider, address, **own):
-    """Has a code sent to the address by a flow; the code."""
+    """Sends a code to the address in a flow and returns it."""
     seen = {entry["id"] for entry in house.outbox()}
     kind = "email" if "@" in address else "phone"
 
@@ -155,7 +155,7 @@ def send(house, flow, provider, address, **own):
 
 
 def arrived(house, address, seen):
-    """The code that has come to the address since the outbox held `seen`."""
+    """The code that arrived for the address since the outbox had `seen`."""
     return wait_for(
         lambda: next(
             (
@@ -170,7 +170,7 @@ def arrived(house, address, seen):
 
 
 def prove(house, flow, provider, address, **own):
-    """Proves an identifier in a flow; the flow's document."""
+    """Proves an identifier in a flow and returns the flow's document."""
     code = send(house, flow, provider, address, **own)
     answer = house.api("POST", f"/flows/{flow}/submit", {"code": code}, **own)
     assert answer.status_code == 200, answer.text
@@ -178,7 +178,7 @@ def prove(house, flow, provider, address, **own):
 
 
 def token(document):
-    """The token of a flow that is complete."""
+    """The token of a complete flow."""
     assert document["status"] == "complete", document
     return document["session"]["token"]
 

@@ -1,4 +1,4 @@
-"""An authenticator app, as anybody would write it: from the text of a QR code to codes (RFC 6238)."""
+"""An independent authenticator app: from the text of a QR code to codes (RFC 6238)."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ class App:
         self.key = base64.b32decode(self.secret + "=" * (-len(self.secret) % 8))
 
     def code(self, offset=0):
-        """The code of now, or of so many half minutes after it. Where it would be too old by the time it is typed, that of the next half minute."""
+        """The current code, or that of another period. If it is about to expire, the code of the next period."""
         left = 30 - time.time() % 30
         if offset < 0 and left < 4:
             time.sleep(left)
@@ -29,7 +29,7 @@ class App:
 
 
 def scan(picture):
-    """What a camera reads off the picture, by zbar."""
+    """Decodes a QR code from a picture with zbar."""
     told = subprocess.run(
         ["zbarimg", "--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", str(picture)],
         capture_output=True,

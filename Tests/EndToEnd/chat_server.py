@@ -1,4 +1,4 @@
-"""A chat server, as far as its bots see it: Mattermost's API version 4, with the failures that such servers have."""
+"""A chat server for bots: a part of Mattermost's API version 4, with typical failures."""
 
 import http.server
 import json

@@ -1,5 +1,5 @@
-"""Several gateways on one PostgreSQL, with nginx in front: the very files of config/README.md, on free ports. `make cluster` runs it as a program;
-tests stand on it. Nothing but Python's own library."""
+"""Several gateways with one PostgreSQL behind nginx, with the files of config/README.md on free ports. `make
+cluster` runs it as a program; tests import it. Uses only the standard library."""
 
 import contextlib
 import glob
@@ -24,7 +24,7 @@ MANUAL = "Several gateways, one store"
 
 
 def tool(name):
-    """A program of PostgreSQL's, or nginx: Debian keeps the former out of PATH."""
+    """The path of a PostgreSQL program or nginx. Debian keeps those of PostgreSQL outside PATH."""
     places = [
         os.environ["PATH"],
         "/usr/sbin",
@@ -35,12 +35,12 @@ def tool(name):
 
 
 def missing(*names):
-    """Which of the programs are not here; nothing where all are."""
+    """The missing programs."""
     return ", ".join(name for name in names if not tool(name))
 
 
 def nginx_text(folder, text):
-    """A whole configuration around a block that belongs into http { … }."""
+    """A complete nginx configuration around a block for http { … }."""
     user = "user root;" if os.geteuid() == 0 else ""
     return f"""daemon off; pid {folder}/nginx.pid; {user} worker_processes 1; error_log stderr error;
 events {{ worker_connections 1024; }}
@@ -51,10 +51,10 @@ uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
 
 
 class Postgres:
-    """A server of its own, which takes TCP on loopback and asks for passwords."""
+    """A PostgreSQL server on loopback TCP with passwords."""
 
     def __init__(self, *settings, address="127.0.0.1", port=None, network=None):
-        # PostgreSQL does not run as root, and must be able to reach its folder.
+        # PostgreSQL does not run as root and must be able to reach its folder.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="moongate-pg-"))
         self.data = self.folder / "data"
         self.address, self.port, self.settings, self.network = address, port or free_port(), list(settings), network
@@ -66,7 +66,7 @@ class Postgres:
         self.process = None
 
     def run(self, *command):
-        # Deaf to terminals: Ctrl-C is for who runs this program.
+        # In its own session, so that Ctrl-C reaches only this program.
         done = subprocess.run(
             [str(part) for part in command],
             capture_output=True,
@@ -78,7 +78,7 @@ class Postgres:
         assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
 
     def make(self):
-        """An empty one."""
+        """Creates an empty database."""
         secret = self.folder / "password"
         secret.write_text("postgres")
         secret.chmod(0o644)
@@ -114,7 +114,7 @@ class Postgres:
         ]
         command, owner = [tool("postgres"), "-D", self.data, *options], self.owner
         if self.network:
-            # Only root may enter a network; who has entered it is root no longer.
+            # Only root can enter a network namespace; drop the privileges afterwards.
             drop = (
                 ["setpriv", f"--reuid={owner['user']}", f"--regid={owner['group']}", "--clear-groups"] if owner else []
             )
@@ -128,7 +128,7 @@ class Postgres:
         return self.ask("SELECT 1", fails=None) == "1"
 
     def ask(self, sql, database="postgres", user="postgres", password="postgres", fails=True, seconds=60):
-        """What the statements print; the text of `fails` where they cannot be carried out."""
+        """The output of the statements; the error text if they fail and `fails` is set."""
         done = subprocess.run(
             [
                 tool("psql"),
@@ -163,7 +163,7 @@ class Postgres:
         return f"postgres://{user}:{password.replace(' ', '%20')}@{self.address}:{self.port}/{database}{query}"
 
     def kill(self):
-        """As a power cut would end it: nobody is told, nothing is written."""
+        """Kills the server like a power failure: nothing is written and no client is notified."""
         main = self.process.process.pid
         children = pathlib.Path(f"/proc/{main}/task/{main}/children").read_text().split()
         self.process.process.kill()
@@ -183,7 +183,7 @@ class Postgres:
             self.process.end(how)
 
     def remove(self):
-        # At once: what it would write at its end goes with its folder.
+        # Immediate shutdown: its data is deleted with the folder anyway.
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -198,11 +198,11 @@ class Node:
         self.url, self.admin = f"http://localhost:{self.port}", f"http://127.0.0.1:{self.admin_port}"
         self.logs = []
         self.program = None
-        # A command that runs it, such as one that shows it another time.
+        # A command that wraps the gateway, for example to change its clock.
         self.within = ()
 
     def launch(self, store=None, **env):
-        """Starts it, and waits for nothing."""
+        """Starts the gateway without waiting."""
         lines = [line for line in block("cluster.sh").splitlines() if line.startswith("moongate serve ")]
         words = shlex.split(lines[self.number % len(lines)].removesuffix("&"))[1:]
         for option, value in (
@@ -233,7 +233,7 @@ class Node:
         return "".join(program.output for program in self.logs)
 
     def tell(self, how):
-        # What runs it, too.
+        # Include the wrapping command.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.program.process.pid, how)
 
@@ -244,7 +244,7 @@ class Node:
 
 
 class Cluster:
-    """A folder of the manual's files, gateways that serve from it, and what stands around them."""
+    """A folder with the manual's files, the gateways that use it, and their environment."""
 
     # The addresses in the manual's files.
     PLACES = {"front": "8000", "service": "3000", "postgres": "5432"}
@@ -263,10 +263,10 @@ class Cluster:
         self.demo = self.front = None
 
     def here(self, text):
-        """The manual's addresses, as they are here."""
+        """Replaces the manual's addresses with those of this test."""
         for name, port in self.PLACES.items():
             text = re.sub(rf"\b((?:127\.0\.0\.1|localhost):|listen ){port}\b", rf"\g<1>{self.ports[name]}", text)
-        # As many gateways as there are: the manual has two.
+        # Use as many servers as there are gateways; the manual has two.
         servers = re.findall(r"^ *server 127\.0\.0\.1:808\d.*\n", text, re.M)
         if servers:
             text = text.replace(
@@ -275,7 +275,7 @@ class Cluster:
         return text
 
     def database(self):
-        """What the manual has PostgreSQL's owner do."""
+        """Creates the database as described in the manual."""
         self.postgres.ask(block("cluster.sql"))
         return self
 
@@ -302,8 +302,8 @@ class Cluster:
         return self
 
     def start(self):
-        # Each plays the folder's tests before it serves, and they have a time: on a machine that is busy all at once
-        # would not end in it.
+        # Start one after the other: each runs the folder's test cases, whose time limit would be exceeded on a busy
+        # machine.
         one_by_one = (self.config / "tests").exists()
         for node in self.nodes:
             node.launch()
@@ -331,7 +331,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="moongate-cluster-")
     postgres = Postgres()
     cluster = None
-    # The end of a terminal, and of a script that runs this, is Ctrl-C.
+    # Treat the end of a terminal or script like Ctrl-C.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     try:

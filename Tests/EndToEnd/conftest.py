@@ -12,7 +12,7 @@ _numbers = itertools.count(10000)
 
 @pytest.fixture
 def house(tmp_path):
-    """A house that runs, of this test alone."""
+    """A running gateway for a single test."""
     house = House(tmp_path)
     try:
         yield house.start()
@@ -22,7 +22,7 @@ def house(tmp_path):
 
 @pytest.fixture
 def empty_house(tmp_path):
-    """A house whose gateway the test starts itself."""
+    """A gateway that the test starts itself."""
     house = House(tmp_path)
     try:
         yield house
@@ -32,7 +32,7 @@ def empty_house(tmp_path):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A house that runs, for tests that take a number of their own and change nothing else."""
+    """A running gateway for tests that use their own phone number and change nothing else."""
     house = House(tmp_path_factory.mktemp("house"))
     try:
         yield house.start()
@@ -42,13 +42,13 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def number():
-    """A number that no other test has, in E.164."""
+    """A unique phone number in E.164."""
     return f"+9198765{next(_numbers)}"
 
 
 @pytest.fixture
 def other_number():
-    """Gives more of them, one at each call."""
+    """A function that returns further unique numbers."""
     return lambda: f"+9198765{next(_numbers)}"
 
 
@@ -62,7 +62,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    """The shipped numbers, but for those that a module full of tests would use up."""
+    """The default configuration, except for limits that a whole module would exceed."""
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/phone_otp.lua", screens.many)
     house.edit("policies/password.lua", screens.registrations)
@@ -90,7 +90,7 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    # Those that say themselves how the page is looked at are not asked.
+    # Tests that set the look themselves are not parametrized.
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     own = [name for names in named for name in (names.split(", ") if isinstance(names, str) else names)]
     if "look" in metafunc.fixturenames and "look" not in own:
@@ -102,12 +102,11 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def screen(driver, shipped, look):
-    """Someone who comes to the module's house for the first time."""
+    """A new visitor of the module's gateway."""
     return screens.Screen(driver, shipped, look).forget()
 
 
-# The files that take longest, which begin first, and the parts that they are run in: the others fill the gaps beside
-# them.
+# The slowest files, which start first, and the parts that they are split into. Other files fill the gaps.
 LONG = {
     "test_pages_looks": 3,
     "test_languages": 3,
@@ -133,7 +132,8 @@ LONG = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests share houses and browsers, so one process runs them; of a long file, those of one part."""
+    """One process runs all tests of a file, because they share gateways and browsers; a long file is split into
+    parts."""
     from xdist.scheduler import LoadFileScheduling
 
     class LoadPartScheduling(LoadFileScheduling):

@@ -1,4 +1,4 @@
-"""A device that holds passkeys: Chromium's virtual authenticator."""
+"""A device with passkeys: Chromium's virtual authenticator."""
 
 
 class Device:

@@ -1,7 +1,8 @@
-"""Requests that are malformed in ways that programs read differently, and how h11 and llhttp read them.
+"""Ambiguous and malformed requests, and how h11 and llhttp parse them.
 
-Attack (request smuggling): two programs of a chain take the same bytes for different requests. The gateway may refuse what they accept; what it
-forwards must be what they read, to the byte, and the next request must begin where they say.
+Attack (request smuggling): two programs of a chain parse the same bytes as different requests. The gateway may
+refuse what they accept, but what it forwards must match their interpretation exactly, and the next request must
+start where they say.
 """
 
 import dataclasses
@@ -16,7 +17,7 @@ HOST = b"localhost"
 
 @dataclasses.dataclass
 class Message:
-    """One request as somebody read it."""
+    """A request as one parser read it."""
 
     method: bytes
     target: bytes
@@ -25,7 +26,7 @@ class Message:
     complete: bool = False
 
     def difference(self, other):
-        """What of this one, which was forwarded, is not what the other reader saw; None where they agree."""
+        """How this forwarded request differs from the other parser's reading; None if they agree."""
         if self.method != other.method:
             return f"the method {other.method!r}"
         if path(self.target) != path(other.target):
@@ -53,7 +54,7 @@ def path(target):
 
 @dataclasses.dataclass
 class Reading:
-    """What a reader made of a connection's bytes: the requests up to what it refuses, or up to where it waits for more."""
+    """The result of a parser for a connection: the requests until it refuses or waits for more bytes."""
 
     messages: list
     refused: bool
@@ -64,7 +65,7 @@ def read_by_h11(data):
     try:
         while data:
             connection = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 20)
-            # The empty line of RFC 9112 section 2.2, which it does not skip (llhttp does).
+            # Skip the empty line of RFC 9112 section 2.2, as llhttp does.
             connection.receive_data(data.removeprefix(b"\r\n"))
             data = b""
             while not data:
@@ -81,7 +82,7 @@ def read_by_h11(data):
                     messages[-1].body += bytes(event.data)
                 elif isinstance(event, h11.EndOfMessage):
                     messages[-1].complete = True
-                    # A reader of its own for each request: h11 lets no HTTP/1.0 connection go on.
+                    # Use a new parser for each request, because h11 does not continue HTTP/1.0 connections.
                     data, _ = connection.trailing_data
                     if not data:
                         return Reading(messages, False)
@@ -119,7 +120,7 @@ class _Collector:
 
 
 def read_by_llhttp(data):
-    """By the parser of Node.js. It knows a closed list of methods."""
+    """Parses with Node.js's parser, which has a fixed list of methods."""
     collector = _Collector()
     collector.parser = httptools.HttpRequestParser(collector)
     refused = False
@@ -134,11 +135,12 @@ READERS = {"h11": read_by_h11, "llhttp": read_by_llhttp}
 
 
 def violations(data, forwarded):
-    """What is wrong with the requests that the gateway made of the bytes.
+    """The violations in the requests that the gateway made of the bytes.
 
-    `forwarded` holds, for each of its answers in order, the request that went upstream, or None where it answered by itself."""
+    `forwarded` contains, for each response in order, the request that was sent upstream, or None if the gateway
+    responded itself."""
     found = _violations(data, forwarded)
-    # RFC 9112 section 7.1.1 has every reader take blanks before a chunk's extension; these two refuse them.
+    # RFC 9112 section 7.1.1 allows whitespace before a chunk extension; these two parsers refuse it.
     return found and _violations(re.sub(rb"(\r\n[0-9A-Fa-f]+)[ \t]+;", rb"\1;", data), forwarded)
 
 
@@ -155,7 +157,7 @@ def _violations(data, forwarded):
                     found.append(f"request {place}: forwarded {message}, where {name} waits for a request")
                 continue
             other = reading.messages[place]
-            # Who refused inside the message says nothing of it.
+            # A parser that refused within the message has no result for it.
             if not other.complete and reading.refused:
                 continue
             witnesses += 1
@@ -166,7 +168,7 @@ def _violations(data, forwarded):
     return found
 
 
-# Requests to begin with; {} is the path.
+# Seed requests; {} is the path.
 CORPUS = [
     b"GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\nhello world",
@@ -283,7 +285,7 @@ SMUGGLED = b"GET /open/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def case(dice: random.Random):
-    """Bytes of one connection: requests of which some are malformed."""
+    """The bytes of one connection: requests, some of them malformed."""
     data = b"".join(
         dice.choice(CORPUS).replace(b"{}", b"/open/%d" % dice.randrange(1000)) for _ in range(dice.choice([1, 1, 2, 3]))
     )
@@ -293,7 +295,7 @@ def case(dice: random.Random):
 
 
 def _line(dice, data, insert):
-    """Puts a line where a field may be."""
+    """Inserts a line where a field may be."""
     starts = [at + 2 for at in range(len(data)) if data.startswith(b"\r\n", at)]
     at = dice.choice(starts) if starts else 0
     return data[:at] + insert + data[at:]

@@ -1,4 +1,4 @@
-"""The built programs, running on free ports with a copy of the shipped config/, and what tests ask of them."""
+"""The built programs on free ports with a copy of the default config/, and helpers for tests."""
 
 import json
 import re
@@ -8,12 +8,12 @@ import requests
 
 from processes import BIN, ROOT, Program, free_port, wait_for
 
-# The addresses that the shipped files and README name, in the order of House.ports.
+# The addresses in the default files and README, in the order of House.ports.
 SHIPPED = ("8080", "9901", "3000")
 
 
 class Client:
-    """What tests ask of a gateway at `url`, whose admin listener is at `admin`."""
+    """A client of a gateway at `url` with its admin listener at `admin`."""
 
     def api(self, method, path, body=None, **options):
         options.setdefault("timeout", 20)
@@ -36,11 +36,11 @@ class Client:
         return answer.json()
 
     def code(self, phone):
-        """The last code that went to the number."""
+        """The last code that was sent to the number."""
         return next(entry["code"] for entry in self.outbox() if entry["to"] == phone and entry["code"])
 
     def register(self, phone):
-        """A new account; the completed flow."""
+        """Creates an account and returns the completed flow."""
         flow = self.flow("register")
         begun = self.begin(flow, phone)
         assert begun.status_code == 200, begun.text
@@ -58,12 +58,12 @@ class Client:
 
 
 class House(Client):
-    """A gateway, the demo service behind it, and their folder."""
+    """A gateway with the demo service and its folder."""
 
     def __init__(self, folder):
         self.config = folder / "config"
         shutil.copytree(ROOT / "config", self.config, ignore=shutil.ignore_patterns("data"))
-        # Playing the shipped cases is most of a start and of a reload, and other tests play them.
+        # Running the default test cases takes most of a start and reload, and other tests cover them.
         for file in (self.config / "tests").iterdir():
             file.unlink()
         self.ports = [free_port() for _ in SHIPPED]
@@ -75,12 +75,12 @@ class House(Client):
         self.gateway = self.demo = None
 
     def with_cases(self):
-        """With the shipped cases, which every start and every reload then play."""
+        """Restores the default test cases, which run at each start and reload."""
         shutil.copytree(ROOT / "config/tests", self.config / "tests", dirs_exist_ok=True)
         return self
 
     def here(self, text):
-        """The shipped addresses, as they are in this house."""
+        """Replaces the default addresses with those of this gateway."""
         for shipped, port in zip(SHIPPED, self.ports):
             text = re.sub(rf"\b(127\.0\.0\.1|localhost):{shipped}\b", rf"\1:{port}", text)
         return text
@@ -89,7 +89,7 @@ class House(Client):
         file = self.config / name
         before = file.read_text()
         after = change(before)
-        # As editors do: a new file in the old one's place.
+        # Replace the file atomically, like editors do.
         draft = file.with_name("." + file.name)
         draft.write_text(after)
         draft.rename(file)
@@ -104,7 +104,7 @@ class House(Client):
             self.demo.wait_line("listens on")
         self.gateway = self.serve(**env)
         self.logs.append(self.gateway)
-        # On a machine that is busy with other things, too.
+        # With time for a busy machine.
         self.gateway.wait_line(" ready ", 90)
         return self
 
@@ -123,12 +123,12 @@ class House(Client):
 
 
 def wrong(code):
-    """A code that is not this one."""
+    """A code that differs from this one."""
     return str((int(code) + 1) % 10 ** len(code)).zfill(len(code))
 
 
 def problem(answer, status, code):
-    """The refusal's document, after it was held to its form."""
+    """Checks the form of a problem response and returns its document."""
     assert answer.status_code == status, answer.text
     assert answer.headers["Content-Type"].startswith("application/problem+json"), answer.headers
     document = json.loads(answer.content)

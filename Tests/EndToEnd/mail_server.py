@@ -1,4 +1,4 @@
-"""A real mail server (aiosmtpd) with TLS and AUTH, that keeps what it is given."""
+"""A real mail server (aiosmtpd) with TLS and AUTH that stores all mail."""
 
 import email
 import email.policy
@@ -15,7 +15,7 @@ USER, PASSWORD = "moongate", "s3cret: ü"
 
 
 class MailServer:
-    """`tls` is "implicit" (smtps://), "starttls", or None for a server in the clear."""
+    """`tls` is "implicit" (smtps://), "starttls", or None for no TLS."""
 
     def __init__(self, folder, tls, auth=True):
         self.envelopes = []
@@ -59,7 +59,7 @@ class MailServer:
                 {"ssl_context": context} if tls == "implicit" else {"tls_context": context, "require_starttls": True}
             )
         if auth:
-            # It sees TLS only where it made it itself.
+            # It recognizes TLS only if it started TLS itself.
             options |= {"authenticator": self._login, "auth_required": True, "auth_require_tls": tls == "starttls"}
         self.controller = Controller(self, **options)
 
@@ -68,7 +68,7 @@ class MailServer:
         return f"{'smtps' if self.tls == 'implicit' else 'smtp'}://localhost:{self.port}"
 
     def __enter__(self):
-        # Its own probe wants a name that the certificate does not have.
+        # Its own probe would need a host name that the certificate does not contain.
         self.controller._trigger_server = lambda: socket.create_connection(("127.0.0.1", self.port)).close()
         self.controller.start()
         return self
@@ -97,6 +97,6 @@ class MailServer:
         return "250 taken"
 
     def mail(self, count):
-        """The newest mail, once there are so many, with its envelope."""
+        """The newest mail with its envelope, once this many have arrived."""
         envelope = wait_for(lambda: len(self.envelopes) >= count and self.envelopes[count - 1], f"mail {count}")
         return envelope, email.message_from_bytes(envelope.content, policy=email.policy.default)

@@ -1,4 +1,4 @@
-"""A person and an app at mock Google, by plain requests."""
+"""A user and an app at mock Google, with plain HTTP requests."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from house import BIN, Program
 
 
 class MockGoogle:
-    """`moongate mock-google`, alone on a free port."""
+    """`moongate mock-google` alone on a free port."""
 
     def __init__(self, *redirects, options=()):
         flags = [part for redirect in redirects for part in ("--redirect", redirect)]
@@ -31,7 +31,7 @@ def field(name, address):
 
 
 def choose(address, browser=None, **fields):
-    """Goes to the page of accounts and does something there; where it sends the person back to."""
+    """Opens the account selection page and submits a choice. Returns the redirect URL."""
     browser = browser or requests.Session()
     page = browser.get(address, timeout=20)
     assert page.status_code == 200, page.text
@@ -46,14 +46,14 @@ def choose(address, browser=None, **fields):
 
 
 def pkce():
-    """A verifier and its S256 challenge."""
+    """A PKCE verifier and its S256 challenge."""
     verifier = secrets.token_urlsafe(32)
     digest = hashlib.sha256(verifier.encode()).digest()
     return verifier, base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 class Visitor:
-    """A browser without a screen: keeps cookies, and follows what it is told to follow."""
+    """A browser without a screen: it stores cookies and follows redirects when told to."""
 
     def __init__(self, house):
         self.house, self.session = house, requests.Session()
@@ -69,7 +69,7 @@ class Visitor:
         )
 
     def continues(self, page="/auth/login", **fields):
-        """Presses "Continue with Google"; the address at Google's."""
+        """Presses "Continue with Google" and returns Google's URL."""
         answer = self.post(page, provider="google_oauth", **fields)
         assert answer.status_code == 200, answer.text
         return html.unescape(re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)[1])

@@ -1,4 +1,4 @@
-"""A passkey in software, as anybody would write it (Web Authentication, Level 3), for clients without a browser."""
+"""An independent software passkey (Web Authentication, Level 3) for clients without a browser."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ def cbor(value):
 
 
 class Passkey:
-    """One P-256 credential for one site."""
+    """A P-256 credential for one site."""
 
     def __init__(self, origin):
         self.origin, self.id, self.key, self.handle = (
@@ -101,5 +101,5 @@ class Passkey:
 
 
 def options(answer):
-    """What a step shows for the platform's credential API."""
+    """The options that a step shows for the credential API."""
     return next(shown["options"] for shown in answer.json()["step"]["show"] if shown["kind"] == "ceremony")

@@ -1,8 +1,8 @@
-"""Providers as tests of pages write them into a house: programs that Sources/ does not know, one or two for every presentation."""
+"""Provider programs for tests of pages, unknown to Sources/, one or two for each presentation."""
 
 import textwrap
 
-# A program of version 2 of the protocol, around the functions that differ.
+# The frame of a version 2 program around the specific functions.
 FRAME = '''#!%s
 import hashlib, hmac, json, os, sys
 
@@ -77,7 +77,7 @@ def submit(step):
     return {"proved": {"record": {"replace": kept(step["fields"]["new_combination"], os.urandom(16).hex()), "once": True}}}
 '''
 
-# A code that a program delivers, by phone or by mail. {kind} is the kind of identifier.
+# A code that the program delivers by phone or mail. {kind} is the kind of identifier.
 COURIER = '''
 KIND = "{kind}"
 POLICY = """return policy "%s" {{
@@ -101,7 +101,7 @@ def deliver(params):
     return {{}}
 '''
 
-# A word of one's own, in a form.
+# A secret word in a form.
 MOTTO = '''
 POLICY = """return policy "%s" {
   limits = { verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h" } } },
@@ -134,7 +134,7 @@ def submit(step):
     return {"proved": {}} if right else {"refused": "wrong_motto"}
 '''
 
-# Sign-in by another site, which Orchard below is.
+# Sign-in through another site, which is Orchard below.
 ORCHARD = '''
 import secrets, urllib.parse
 
@@ -172,7 +172,7 @@ def submit(step):
     return {"proved": {"identifiers": [{"kind": "federated", "value": "orchard " + fields["code"][6:]}]}}
 '''
 
-# A key on a ring of keys, by the browser's credential API. It runs where the package `cryptography` is.
+# A passkey by the browser's credential API. Needs the package `cryptography`.
 KEYRING = '''
 import base64
 from cryptography.exceptions import InvalidSignature
@@ -233,7 +233,7 @@ def submit(step):
 
 
 def add(house, name, body, python="/usr/bin/env python3"):
-    """Writes the program into the house's folder, and names it in gateway.lua. `python` runs it."""
+    """Writes the program into the configuration folder and adds it to gateway.lua. `python` is its interpreter."""
     folder = house.config / name
     folder.mkdir(parents=True)
     program = folder / f"{name}.py"

@@ -1,4 +1,5 @@
-"""The built programs as processes, and what starting them needs. Nothing but Python's own library: `make cluster` runs without the tests' own."""
+"""The built programs as processes, and what starting them needs. Uses only the standard library, because `make
+cluster` runs without the test packages."""
 
 import os
 import pathlib
@@ -16,8 +17,8 @@ _given = set()
 
 
 def own_ports():
-    """The ports of this process. Each process of tests that run beside each other has a range of its own: a port that one of them has found
-    free must not be taken by another before the program that it is meant for has started."""
+    """The port range of this process. Parallel test processes have separate ranges, so that a port found free is not
+    taken by another process."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     width = 1200
     first = 10240 + worker * width
@@ -26,8 +27,8 @@ def own_ports():
 
 
 def free_port():
-    """A port outside of the range that the system uses for outgoing connections: one of those may be taken before the program that it is
-    meant for has started. Never the same twice."""
+    """A port outside the range of outgoing connections, which could take it before the program starts. Never returns
+    the same port twice."""
     while True:
         port = random.choice(own_ports())
         if port in _given:
@@ -42,7 +43,8 @@ def free_port():
 
 
 def wait_for(condition, what, seconds=20):
-    """Asks until the answer is true, and gives it back; fails at the deadline. Asks less often the longer it takes: what is waited for needs the processor."""
+    """Polls until the condition returns a true value and returns it; fails after the time limit. The interval grows,
+    because the awaited program needs the processor."""
     deadline = time.monotonic() + seconds
     pause = 0.01
     while True:
@@ -55,7 +57,7 @@ def wait_for(condition, what, seconds=20):
 
 
 class Program:
-    """One process, its output read as it comes."""
+    """A process whose output is read continuously."""
 
     def __init__(self, *command, env=None, cwd="/", **options):
         self.lines = []

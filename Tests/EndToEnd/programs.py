@@ -1,4 +1,4 @@
-"""Providers that are other programs, as tests write them into a house's folder."""
+"""Provider programs for tests."""
 
 import pathlib
 import signal
@@ -14,7 +14,7 @@ FLOW = """return flow "hub" {
 }
 """
 
-# What every program here does; `body` may define its functions anew.
+# The common part of all programs; `body` can redefine its functions.
 FRAME = '''#!/usr/bin/env python3
 import json, os, signal, sys, time
 
@@ -64,7 +64,7 @@ def run():
 
 
 def write(house, body="", name="sms_hub.py"):
-    """Writes the program in one piece, as an editor would."""
+    """Writes the program atomically, like an editor."""
     file = house.config / name
     draft = file.with_name(f".{file.name}")
     draft.write_text(FRAME + body + "\nrun()\n")
@@ -74,7 +74,7 @@ def write(house, body="", name="sms_hub.py"):
 
 
 def add(house, body="", entry='exec { "./sms_hub.py", timeout = "2s", sender = "Ours", token = env "HUB_TOKEN" }'):
-    """Gives a house that has not started yet the provider, and a flow of it alone."""
+    """Adds the provider, and a flow that uses only it, to a gateway that has not started."""
     write(house, body)
     (house.config / "flows" / "hub.lua").write_text(FLOW)
     house.edit(
@@ -90,13 +90,13 @@ def begin(house, flow, phone):
 
 
 def sent(house, phone):
-    """The last line that the program wrote for the number, in its parts."""
+    """The parts of the last line that the program wrote for the number."""
     lines = [line.split() for line in (house.config / "sent.txt").read_text().splitlines()]
     return next(line for line in reversed(lines) if line[2] == phone)
 
 
 def pid(house):
-    # A program that is just being started again has opened the file and not written it yet.
+    # A restarting program has created the file but may not have written it yet.
     return int(wait_for(lambda: (house.config / "pid.txt").read_text(), "its number"))
 
 

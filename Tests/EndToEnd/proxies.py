@@ -1,4 +1,4 @@
-"""The proxies that config/README.md shows how to set up: its own texts, run by the real programs."""
+"""The proxies of config/README.md with its own configuration texts, run by the real programs."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ http {{ access_log off; client_body_temp_path body; proxy_temp_path proxy; fastc
 
 
 def _packaged(name):
-    """A program that pip installed: beside this Python, or inside its package."""
+    """A program installed by pip: beside this Python or inside its package."""
     beside = pathlib.Path(sys.executable).parent / name
     inside = [file for folder in sys.path for file in pathlib.Path(folder).glob(f"{name}/_bin/{name}")]
     return next((str(file) for file in [*inside, beside] if file.is_file() and os.access(file, os.X_OK)), None)
@@ -29,7 +29,7 @@ def _system(name):
 
 
 class FrontProxy:
-    """One of them in front of a gateway and a service."""
+    """A proxy in front of a gateway and a service."""
 
     NAMES = ("nginx", "traefik", "caddy", "envoy", "haproxy")
 
@@ -40,7 +40,7 @@ class FrontProxy:
         self.program = Program(*getattr(self, f"_{name}")())
 
     def _write(self, name, text=None):
-        """The manual's block, at the places of this test."""
+        """The manual's block with the addresses of this test."""
         text = block(name) if text is None else text
         text = re.sub(r"/etc/\w+/", f"{self.folder}/", text)
         text = re.sub(r"\b(8000|8080|3000)\b", lambda found: str(self.places[found[1]]), text)
@@ -95,7 +95,8 @@ class FrontProxy:
         return f"http://localhost:{self.port}"
 
     def raw(self, method, path, headers=(), body=b"", host=None, close=True):
-        """Sends exactly these bytes; the status, the headers in lower case (of each name the first, of cookies all, on lines of their own), the body."""
+        """Sends exactly these bytes. Returns the status, the headers in lower case (the first of each name; all
+        cookies, one per line), and the body."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host or f'localhost:{self.port}'}", *headers]
         if close:
             lines.append("Connection: close")

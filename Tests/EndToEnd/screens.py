@@ -1,4 +1,4 @@
-"""A person before our pages in headless Chromium: light or dark, phone or laptop, with scripts or without."""
+"""A user of the pages in headless Chromium: light or dark, phone or laptop, with or without scripts."""
 
 import importlib.util
 import pathlib
@@ -17,8 +17,7 @@ PHONE, LAPTOP = (320, 720), (1280, 800)
 AXE = pathlib.Path(importlib.util.find_spec("axe_playwright_python").submodule_search_locations[0]) / "axe.min.js"
 
 
-# In which a person may see a page. Each test of a page sees it in one of them, and its name says in which;
-# `--looks all` shows it in every one.
+# The looks of a page. Each test runs with one of them, which is in its name; `--looks all` runs all of them.
 LOOKS = {
     "phone, light": {"size": PHONE},
     "laptop, dark": {"size": LAPTOP, "dark": True},
@@ -31,10 +30,10 @@ def start(folder, scripts=True, language="en", network=False, full=False, argume
     """Starts a browser.
 
     Chromium's headless shell renders pages as Chromium does and takes half of its processor time. `full` starts
-    Chromium itself, with a profile in `folder`. `network` keeps the requests, which makes all of them slower."""
+    Chromium itself, with a profile in `folder`. `network` records the requests, which slows them down."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM if full else SHELL
-    # The shell takes no profile folder from WebDriver, and makes one of its own.
+    # The headless shell ignores a profile folder given by WebDriver and creates its own.
     own = ["--headless=new", f"--user-data-dir={folder}"] if full else [f"--accept-lang={language}"]
     for argument in [
         *own,
@@ -60,17 +59,17 @@ def start(folder, scripts=True, language="en", network=False, full=False, argume
 
 
 def many(text):
-    """The shipped phone policy with one address sending for all tests."""
+    """The default phone policy, with one address sending for all tests."""
     return re.sub(r"(send_ip\s*= \{[^}]*max = )30", r"\g<1>1000", text)
 
 
 def registrations(text):
-    """The shipped password policy with one address registering for all tests."""
+    """The default password policy, with one address registering for all tests."""
     return re.sub(r"(register_ip\s*= \{[^}]*max = )10", r"\g<1>1000", text)
 
 
 class Screen:
-    """What a person sees of a house's pages, and does there."""
+    """The pages of a gateway as a user sees and uses them."""
 
     def __init__(self, driver, house, look=None):
         self.driver, self.house = driver, house
@@ -78,11 +77,11 @@ class Screen:
         driver.get_log("browser")
 
     def moves(self):
-        """As it looked, for somebody who does not mind motion."""
+        """The same look with motion."""
         return self.looks(self.size, self.dark)
 
     def looks(self, size=(390, 844), dark=False, calm=False, forced=False):
-        """In a window of this size, in these colours, with motion or calm; `forced`: in the reader's own colours."""
+        """Sets window size, color scheme and reduced motion; `forced` enables forced colors."""
         self.size, self.dark = size, dark
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
@@ -101,7 +100,7 @@ class Screen:
         return self
 
     def forget(self):
-        """A browser that has never been here."""
+        """Clears all browser data of the site."""
         self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
         return self
 
@@ -112,7 +111,7 @@ class Screen:
         return self
 
     def settles(self):
-        """The scripts of the page have come."""
+        """Waits until the page's scripts have loaded."""
         self.waits(
             lambda: self.js(
                 "return document.readyState === 'complete' && [...document.querySelectorAll('form[data-form=code], form[data-form=pad]')]"
@@ -157,7 +156,7 @@ class Screen:
         return self
 
     def says(self, selector):
-        """The words of one element, whole, whether or not it is still fading in."""
+        """The complete text of an element, even during a fade-in."""
         return " ".join(self.waits(lambda: self.find(selector), selector).get_attribute("textContent").split())
 
     def reads(self, *sentences):
@@ -170,7 +169,7 @@ class Screen:
         return self
 
     def hears(self, sentence):
-        """By the live regions; what they have said since the page was watched counts too."""
+        """Waits for an announcement of a live region, including earlier ones since the page was opened."""
         self.waits(
             lambda: (
                 sentence in " | ".join(self.js("return window.heard ?? []"))
@@ -214,7 +213,7 @@ class Screen:
         return self
 
     def keys(self, digits):
-        """On the number pad."""
+        """Types digits on the number pad."""
         for digit in digits:
             next(key for key in self.all(".pad button") if key.get_attribute("textContent") == digit).click()
         return self
@@ -245,7 +244,7 @@ class Screen:
         return self
 
     def spoken(self):
-        """What stands in the live regions of the accessibility tree, and the names of its text fields."""
+        """The text of the live regions in the accessibility tree, and the names of the text fields."""
         nodes = {
             node["nodeId"]: node for node in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         }
@@ -264,27 +263,26 @@ class Screen:
             if value(node, "role") == "textbox" and not node.get("ignored")
         ]
 
-    # What is right of every page.
+    # Checks of every page.
 
     def errors(self):
-        """What the console was told, but for answers of refusal."""
-        # What the page asked for and did not get: refusals, and what a test has kept from it by taking the network
-        # away.
+        """The console messages, except for expected refusals."""
+        # Failed requests are expected for refusals and for tests that disconnect the network.
         expected = ("status of 4", "status of 502", "ERR_INTERNET_DISCONNECTED")
         lines = [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE"]
         return [line for line in lines if not any(part in line for part in expected)]
 
     def finishes(self):
-        """What moves has come to its end."""
+        """Waits for the end of animations."""
         self.js(
             "document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })"
         )
         return self
 
     def is_sound(self, what):
-        """axe finds nothing, text has contrast, targets are 44 px, nothing is wider than the window."""
+        """axe finds nothing, contrast is sufficient, targets are 44 px, and nothing is wider than the window."""
         self.finishes()
-        # Where scripts are off, nothing that waits for a timer ever comes back.
+        # Without scripts, timers never finish.
         soon = (
             "" if self.driver.scripted else "window.setTimeout = work => { Promise.resolve().then(work); return 0 }; "
         )
@@ -292,7 +290,7 @@ class Screen:
             "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map("
             "one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary).join(' // ')))"
         )
-        # A page that leads on takes what was put into it with it.
+        # A page that navigates loses the injected script.
         for _ in range(3):
             if not self.js("return 'axe' in window"):
                 self.js(AXE.read_text())
@@ -318,7 +316,7 @@ class Screen:
     # Stories.
 
     def asks_code(self, number, page="login"):
-        """From the number to the code page; the code that was sent."""
+        """From the phone number to the code page. Returns the sent code."""
         seen = {entry["id"] for entry in self.house.outbox()}
         self.opens(f"/auth/{page}").fills("phone", number)
         self.waits(lambda: self.find("button.main").is_enabled(), "a number that can be sent")
@@ -338,7 +336,7 @@ class Screen:
         return self
 
     def signs_in(self, phone):
-        """Has the house's session of the number, without a page."""
+        """Signs in with the number without using pages."""
         flow = self.house.flow("login")
         begun = self.house.begin(flow, phone)
         if begun.status_code == 404:
@@ -350,7 +348,7 @@ class Screen:
         return token
 
     def belongs_to(self, phone):
-        """The browser of somebody who is signed in."""
+        """Gives the browser a session of the number."""
         self.token = self.signs_in(phone)
         self.number = phone
         return self

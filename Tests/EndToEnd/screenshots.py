@@ -1,5 +1,5 @@
-"""Pictures of every page and state: light and dark, phone and laptop, with a phone's keyboard open, in the reader's own colours and with text at twice its
-size. `make screenshots`. Look at each before you call it done."""
+"""Pictures of all pages and states: light and dark, phone and laptop, with an open keyboard, with forced colors, and
+with text at twice its size. `make screenshots`. Review them after a change."""
 
 import contextlib
 import pathlib
@@ -18,14 +18,14 @@ LOOKS = {
     "laptop-light": (LAPTOP, False),
     "laptop-dark": (LAPTOP, True),
     "small-dark": (PHONE, True),
-    # A phone's keyboard takes 300 px of the window.
+    # The keyboard of a phone takes 300 px of the window.
     "keyboard": ((390, 544), False),
     "tiny": ((320, 568), False),
 }
 
 
 def tell(story, screen, number):
-    """A picture of each state in each look."""
+    """Takes a picture of each state in each look."""
     count = 0
 
     def keep(name):

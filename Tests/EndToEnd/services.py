@@ -1,11 +1,11 @@
-"""Services of a test: what stands behind a gateway, or takes what it sends."""
+"""HTTP services for tests: upstreams, and receivers of the gateway's messages."""
 
 import http.server
 import threading
 
 
 class HTTPService:
-    """Serves requests by a handler, on a port of its own, until it is ended."""
+    """Serves requests with a handler on its own port until it is ended."""
 
     def __init__(self, handler):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -19,7 +19,7 @@ class HTTPService:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Says nothing of the requests that it serves."""
+    """Logs nothing."""
 
     protocol_version = "HTTP/1.1"
 

@@ -1,4 +1,5 @@
-"""Outside suites against the running gateway, on loopback: `make soak` installs and runs them, for minutes. Each is bounded and ends by itself."""
+"""External test suites against the running gateway on loopback. `make soak` installs and runs them; each is bounded
+to minutes."""
 
 import json
 import re
@@ -50,12 +51,12 @@ def secure(request, tmp_path_factory, upstream):
         house.stop()
 
 
-# What testssl finds that is not the gateway's to decide: the tests' certificate signs itself and expires soon.
+# Findings of testssl that concern the tests' certificate, which is self-signed and short-lived.
 OF_THE_CERTIFICATE = re.compile(r"cert_|OCSP|DNS_CAArecord|certs_|security_headers|HSTS")
 
 
 def test_testssl(secure, tmp_path):
-    """Protocols, suites, key exchange, and the known attacks on TLS."""
+    """Protocols, cipher suites, key exchange, and known attacks on TLS."""
     report = tmp_path / "report.json"
     done = subprocess.run(
         [
@@ -109,7 +110,8 @@ def test_testssl(secure, tmp_path):
     ids=["slow heads", "slow bodies", "slow readers", "ranges"],
 )
 def test_slowhttptest(plain, attack):
-    """1,000 slow clients at a time, for as long as the gateway keeps them; everybody else is served within ten seconds all the while."""
+    """1,000 concurrent slow clients for as long as the gateway keeps them. Meanwhile, all other clients are served
+    within ten seconds."""
     done = subprocess.run(
         ["slowhttptest", "-c", "1000", "-r", "250", "-l", "60", "-p", "10", *attack, "-u", f"{plain.url}/open/x"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What a change of an account takes, and what ends with it; which browser a flow belongs to."""
+"""Requirements and effects of account changes, and which browser a flow belongs to."""
 
 import concurrent.futures
 from urllib.parse import parse_qs, urlsplit
@@ -16,7 +16,7 @@ PIN = "482915"
 
 @pytest.fixture(scope="module")
 def open_house(tmp_path_factory):
-    """A house in which one address may send often."""
+    """A gateway in which one address may send often."""
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/phone_otp.lua", screens.many)
     try:
@@ -43,7 +43,7 @@ def code_to(house, address, seen):
 
 
 def passes(house, flow, provider, fields, token=None):
-    """Runs a flow of one code; the answer to its last call."""
+    """Runs a flow with one code. Returns the response to its last call."""
     own = bearer(token) if token else {}
     seen = {entry["id"] for entry in house.outbox()}
     created = house.api("POST", "/flows", {"flow": flow}, **own)
@@ -64,7 +64,7 @@ def passes(house, flow, provider, fields, token=None):
 
 
 def with_pin(house, phone):
-    """A new account with a PIN; the token of its session, in which the PIN was set and not passed."""
+    """A new account with a PIN. Returns the token of its session, in which the PIN was set but not verified."""
     token = token_of(house.register(phone))
     flow = house.api("POST", "/flows", {"flow": "pin_set"}, **bearer(token)).json()["id"]
     done = house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "new_pin": PIN}, **bearer(token))
@@ -81,7 +81,8 @@ def unlocked(house, token):
 
 
 def test_a_flow_of_the_api_does_not_exist_for_pages(open_house, number):
-    """Attack: the attacker creates the flow, sends its link, the victim types the code, the attacker completes the flow."""
+    """Attack: an attacker creates a flow and sends its link; the victim enters the code; the attacker completes the
+    flow."""
     house = open_house
     house.register(number)
     flow = house.flow("login")
@@ -89,7 +90,7 @@ def test_a_flow_of_the_api_does_not_exist_for_pages(open_house, number):
     victim = Visitor(house)
     for page in ("verify", "email", "pin", "step", "login"):
         answer = victim.get(f"/auth/{page}?id={flow}")
-        # The page to sign in by has an empty form for a flow that is none.
+        # For an invalid flow, the sign-in page shows an empty form.
         assert answer.status_code == (200 if page == "login" else 404), (page, answer.status_code)
         assert number[-4:] not in answer.text
     for page, fields in (("verify", {"code": house.code(number)}), ("email", {"code": "123456"})):
@@ -119,7 +120,7 @@ def test_the_first_browser_that_opens_an_apps_flow_has_it(empty_house, number):
     begun = mine.post("/auth/login", id=flow, phone=number, **{"with": "phone"})
     assert begun.status_code == 303 and flow in begun.headers["Location"], begun.headers
     assert other.get(begun.headers["Location"]).status_code == 404
-    # The creator knows nothing of whom the code went to, and drives it no more.
+    # The creator of the flow does not learn the recipient and cannot continue the flow.
     seen = house.api("GET", f"/flows/{flow}").json()
     assert seen["status"] == "pending" and seen["step"] is None and seen["passed"] == [] and seen["account"] is None
     assert number[-4:] not in house.api("GET", f"/flows/{flow}").text
@@ -141,11 +142,11 @@ def test_the_first_browser_that_opens_an_apps_flow_has_it(empty_house, number):
     assert "Set-Cookie" not in redeemed.headers
 
 
-# What a change takes.
+# Requirements of changes.
 
 
 def test_an_account_with_a_passcode_changes_by_its_passcode(open_house, number, other_number):
-    """Attack: a stolen session, or a stolen SIM, replaces the number of an account that a PIN protects."""
+    """Attack: a stolen session or SIM replaces the phone number of an account with a PIN."""
     house = open_house
     token = with_pin(house, number)
     for flow in ("change_phone", "change_email", "totp_set"):
@@ -159,15 +160,15 @@ def test_an_account_with_a_passcode_changes_by_its_passcode(open_house, number, 
 
 
 def test_a_new_number_is_no_factor(open_house, number, other_number):
-    """Attack: with a stolen session the thief proves a number of their own, and passes for the owner from then on."""
+    """Attack: with a stolen session, the thief verifies their own number and then counts as the owner."""
     house = open_house
     email = f"new{number[-5:]}@example.org"
     token = token_of(house.register(number))
     done = passes(house, "change_email", "email_code", {"email": email}, token).json()
     assert [step["provider"] for step in done["session"]["passed"]] == ["phone_otp"] and done["session"]["aal"] == 1
     changed = passes(house, "change_phone", "phone_otp", {"phone": other_number()}, token_of(done)).json()
-    # What was passed was a code to the number that is the account's no more; and the address is too new to authorise
-    # anything.
+    # The verified step was a code to a number that no longer belongs to the account, and the address is too new to
+    # authorize a change.
     refused = problem(
         house.api("POST", "/flows", {"flow": "change_phone"}, **bearer(token_of(changed))), 403, "step_up_required"
     )
@@ -175,7 +176,7 @@ def test_a_new_number_is_no_factor(open_house, number, other_number):
 
 
 def test_an_identifier_that_is_too_new_resets_nothing(open_house, number):
-    """Attack: an address that was added with a stolen session replaces the PIN and the password."""
+    """Attack: an address that was added with a stolen session resets the PIN and the password."""
     house = open_house
     email = f"fresh{number[-5:]}@example.org"
     token = token_of(house.register(number))
@@ -193,7 +194,7 @@ def test_an_identifier_that_is_too_new_resets_nothing(open_house, number):
 
 
 def set_up_app(house, token):
-    """Sets an authenticator app up; the app, and the session's token."""
+    """Sets up an authenticator app. Returns the app and the session's token."""
     flow = house.api("POST", "/flows", {"flow": "totp_set"}, **bearer(token)).json()["id"]
     begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **bearer(token)).json()
     app = App(next(part["text"] for part in begun["step"]["show"] if part["kind"] == "qr"))
@@ -205,7 +206,7 @@ def set_up_app(house, token):
 
 @pytest.mark.parametrize("has_pin", [True, False])
 def test_a_passcode_is_not_reset_past_an_authenticator(open_house, number, has_pin):
-    """Attack: with a session and a SIM card the thief makes a passcode anew, and the passcode authorises what the code may not."""
+    """Attack: with a session and a SIM, the thief resets the passcode, which then authorizes what the code may not."""
     house = open_house
     token = unlocked(house, with_pin(house, number)) if has_pin else token_of(house.register(number))
     app, token = set_up_app(house, token)
@@ -218,11 +219,11 @@ def test_a_passcode_is_not_reset_past_an_authenticator(open_house, number, has_p
     assert house.api("POST", "/flows", {"flow": "pin_reset"}, **bearer(token_of(proved.json()))).status_code == 201
 
 
-# What ends with a change.
+# Effects of a change.
 
 
 def test_a_change_ends_codes_flows_and_other_sessions(open_house, number, other_number):
-    """Attack: a code that was sent before the owner replaced the number brings the old number back."""
+    """Attack: a code that was sent before the owner replaced the number restores the old number."""
     house = open_house
     token = token_of(house.register(number))
     other = token_of(passes(house, "login", "phone_otp", {"phone": number}).json())
@@ -266,7 +267,7 @@ def test_the_loser_of_a_race_learns_nothing(open_house, number):
 
 @pytest.mark.parametrize("domain, joins", [("", False), ("elsewhere.example", False), ("corp.example", True)])
 def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_proof(open_house, number, domain, joins):
-    """Attack: a former employee's account at Google, made with an address that somebody else has now."""
+    """Attack: a former employee's Google account with an address that now belongs to another user."""
     house = open_house
     email = f"person{number[-5:]}@corp.example"
     own = token_of(house.register(number))
@@ -292,7 +293,8 @@ def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_pro
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_person_confirms_once_and_is_led_back(open_house, number, other_number, tmp_path, scripts):
-    """Adding a passcode right after signing in needs nothing more; then the number changes by the passcode, asked for once."""
+    """Adding a passcode right after the sign-in needs no confirmation; then the number changes with the passcode,
+    which is requested once."""
     house = open_house
     driver = screens.start(tmp_path / "chromium", scripts=scripts)
     try:

@@ -1,4 +1,4 @@
-"""`moongate account` and `moongate locks` beside a gateway that runs: what they change is seen there within a second."""
+"""`moongate account` and `moongate locks` beside a running gateway, which sees changes within a second."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def test_locking_ends_sessions_within_a_second(house, number):
 
 
 def test_deleting_leaves_nothing(house, number):
-    """While the gateway runs: neither in the file nor in its log, nor in what the gateway tells."""
+    """While the gateway runs: nothing remains in the file, the log or the API."""
     address = "zquast@example.com"
     registered = house.api(
         "POST",
@@ -132,7 +132,7 @@ def test_all_of_a_file_or_nothing(house):
     status, text, _ = tool(house, "account", "import", file, "--json")
     assert status == 1 and json.loads(text)["problems"][0]["line"] == 1, text
 
-    # The imported password opens, in a gateway that knew nothing of it.
+    # The imported password works in a gateway with another store.
     def login(password):
         flow = house.flow("login_password")
         return house.api(
@@ -154,7 +154,7 @@ def test_all_of_a_file_or_nothing(house):
     plain = tool(house, "account", "export")[1]
     assert "password" not in plain
 
-    # Moving house: what was exported is taken in elsewhere, one who has lost their only address and all.
+    # Migration: an export is imported by another gateway, including an account that has lost its only address.
     moved = [json.loads(line) for line in plain.splitlines()] + [
         {"id": "ac_lost", "identifiers": [], "locked": False, "created_at": "2024-05-01T12:00:00Z"}
     ]
@@ -186,7 +186,7 @@ def pin_holds(house, owner, pin):
 
 
 def test_records_go_along_sealed(house, number):
-    """A PIN comes with its account; a line that was changed, a foreign key and an account that is there are refused."""
+    """A PIN is imported with its account. A changed line, a foreign key and an existing account are refused."""
     owner = {"Authorization": f"Bearer {house.register(number)['session']['token']}"}
     pin_set(house, owner, "835173")
     status, exported, error = tool(house, "account", "export", "--records")
@@ -199,7 +199,7 @@ def test_records_go_along_sealed(house, number):
     )
     assert tool(house, "account", "export", "--records", "--hashes")[0] == 2
 
-    # An account that is there keeps what it has.
+    # An existing account keeps its records.
     status, text, _ = tool(house, "account", "import", "-", "--records", text=exported)
     assert status == 1 and "has its id" in text
     assert tool(house, "account", "delete", line["id"])[0] == 0
@@ -230,7 +230,7 @@ def test_records_go_along_sealed(house, number):
     problem(pin_holds(house, owner, "835174"), 401, "invalid_pin")
     assert pin_holds(house, owner, "835173").json()["status"] == "complete"
 
-    # Under a key of the operator's own.
+    # With the operator's own key.
     key = house.config / "export.key"
     key.write_text("k" * 40)
     key.chmod(0o644)
@@ -268,7 +268,7 @@ def test_a_factor_is_reset(house, number):
     status, text, _ = tool(house, "account", "reset", number, "--provider", "pin", "--json")
     assert status == 0 and json.loads(text)["done"] == "none"
 
-    # By the admin listener, which tells the person by the gateway's own outbox.
+    # Through the admin listener, which notifies the user by the gateway's outbox.
     flow = house.flow("login")
     assert house.begin(flow, number).status_code == 200
     owner = {"Authorization": f"Bearer {house.submit(flow, house.code(number)).json()['session']['token']}"}

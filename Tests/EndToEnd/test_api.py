@@ -1,4 +1,4 @@
-"""The flow API of http.md as a client meets it, and what it says to bad input."""
+"""The flow API from a client's view, including its responses to bad input."""
 
 import re
 
@@ -65,7 +65,7 @@ def test_the_documents_are_as_written(shared, number):
     assert {"token", "expires_at", "aal", "passed"} <= set(done["session"]) and done["session"]["passed"][0][
         "provider"
     ] == "phone_otp"
-    # The token is told once.
+    # The token is returned only once.
     assert done["session"]["token"] not in shared.api("GET", f"/flows/{flow['id']}").text
     problem(shared.submit(flow["id"], code), 409, "step_not_open")
 
@@ -235,7 +235,7 @@ def test_without_a_session(shared):
 
 
 def test_nothing_secret_is_written_down(house, number):
-    """Attack: whoever reads logs or a copy of the database learns codes, tokens or who signs in (security.md, 13)."""
+    """Attack: a reader of logs or of a database copy learns codes, tokens or who signs in."""
     house.gateway.end()
     house.start(MOONGATE_LOG="trace")
     flow = house.flow("register")

@@ -1,4 +1,4 @@
-"""How a service verifies X-Moongate-Assertion: the very programs of config/README.md, each with assertions that are good and bad."""
+"""Verification of X-Moongate-Assertion by services: the programs of config/README.md with good and bad assertions."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from manual import block
 
 PERIOD = 30 * 86_400
-# The file in the manual, and how it is run.
+# The file in the manual and its command.
 PROGRAMS = {
     "verify.py": [sys.executable],
     "verify.mjs": ["node"],
@@ -41,7 +41,7 @@ def segment(value):
 
 
 class Assertions:
-    """Good and bad ones, the bad ones signed by the gateway's own key."""
+    """Good and bad assertions; the bad ones are signed with the gateway's own key."""
 
     def __init__(self, house):
         registered = house.register("+919876500777")

@@ -1,4 +1,4 @@
-"""Attacks across flows: what one flow allows makes another one unsafe."""
+"""Attacks across flows: one flow enables an attack on another."""
 
 import html
 import re
@@ -24,7 +24,7 @@ def house(tmp_path_factory):
 
 
 def by_google(house, name):
-    """A new person who came by Google; the session's token."""
+    """A new user from Google. Returns the session's token."""
     visitor = Visitor(house)
     visitor.get(
         choose(visitor.continues("/auth/register"), account="other", name=name, email=new_email(), verified="1")
@@ -33,7 +33,8 @@ def by_google(house, name):
 
 
 def test_joining_a_number_opens_no_account_past_its_authenticator(house, number):
-    """The thief of a SIM card comes by a Google account of his own and adds the victim's number: the two accounts would become one."""
+    """Attack: the thief of a SIM signs in with their own Google account and adds the victim's number, which would
+    join the two accounts."""
     victim = Person(house, phone=number).signs_in()
     victim.sets_up_app()
     thief = bearer(by_google(house, "Mallory M"))
@@ -51,7 +52,7 @@ def test_joining_a_number_opens_no_account_past_its_authenticator(house, number)
 
 
 def app_sign_in(house, phone):
-    """A sign-in that an app began and a browser completed; the flow, the code that the app got, the verifier."""
+    """A sign-in that an app started and a browser completed. Returns the flow, the app's code, and the verifier."""
     verifier, challenge = pkce()
     flow = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": APP}).json()["id"]
     browser = Visitor(house)
@@ -68,7 +69,7 @@ def app_sign_in(house, phone):
 
 
 def test_result_of_an_app_is_dead_after_signing_out_everywhere(house, number):
-    """The app's code is redeemed a minute later: by then the owner has thrown everybody out."""
+    """Attack: the app's code is redeemed a minute later, after the owner has signed out everywhere."""
     person = Person(house, phone=number).signs_in()
     flow, code, verifier = app_sign_in(house, number)
     assert house.api("DELETE", "/sessions?all=true", **person.own).status_code == 204
@@ -96,7 +97,7 @@ def test_lock_by_an_operator_stops_what_is_under_way(house, number):
 
 
 def test_code_of_a_deleted_account_opens_no_other(house, number):
-    """The number has a new owner. A code that was sent for the old account is no proof for the new one."""
+    """The number has a new owner. A code that was sent for the old account proves nothing for the new one."""
     old = Person(house, phone=number)
     flow = house.flow("login")
     code = send(house, flow, "phone_otp", number)
@@ -116,7 +117,7 @@ def registers(house, phone):
 
 
 def test_address_that_an_identity_provider_does_not_speak_for_joins_only_by_the_accounts_own_proof(house, number):
-    """Attack: Google says who its users are. Of an address at example.com it knows only that somebody verified it once."""
+    """Attack: Google is authoritative only for its own users. It verified an address at example.com only once."""
     victim = Person(house, phone=number, email=new_email()).signs_in()
     thief = Visitor(house)
     thief.get(choose(thief.continues(), account="other", name="Mallory M", email=victim.email, verified="1"))
@@ -129,7 +130,8 @@ def test_address_that_an_identity_provider_does_not_speak_for_joins_only_by_the_
 
 
 def test_pin_reset_by_a_stolen_sim_does_not_give_the_right_to_change(house, number, other_number):
-    """Attack: with a session and a SIM card, the PIN is reset by a code, and the new PIN then authorizes what the code alone may not."""
+    """Attack: with a session and a SIM, the PIN is reset by a code, and the new PIN then authorizes what the code
+    alone may not."""
     person = Person(house, phone=number).signs_in()
     person.sets_up_app()
     person.sets_pin("482915") if house.api(
@@ -151,7 +153,7 @@ def test_pin_reset_by_a_stolen_sim_does_not_give_the_right_to_change(house, numb
 
 
 def send_own(house, flow, phone, person):
-    """A code to the account's own number."""
+    """Sends a code to the account's own number."""
     seen = {entry["id"] for entry in house.outbox()}
     wait_for(
         lambda: house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own).status_code == 200,
@@ -161,7 +163,8 @@ def send_own(house, flow, phone, person):
 
 
 def test_account_of_another_person_is_not_taken_by_changing_to_its_number(house, number, other_number):
-    """The thief of a session changes to a number of somebody else's account: no account is joined, none changes hands."""
+    """Attack: the thief of a session changes to another account's number. No accounts are joined, and none changes
+    hands."""
     other = Person(house, phone=number)
     person = Person(house, phone=other_number()).signs_in()
     flow = person.begins("change_phone")

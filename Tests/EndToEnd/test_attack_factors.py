@@ -1,5 +1,5 @@
-"""Attack: a second factor is asked for in one flow, and the thief of a phone, a mailbox or a password takes another one. With the shipped
-configuration no door opens a session of an account that has an authenticator app without its code."""
+"""Attack: one flow requires a second factor, and the thief of a phone, a mailbox or a password uses another flow. In
+the default configuration, no entry point opens a session of an account with an authenticator app without its code."""
 
 import html
 import re
@@ -26,7 +26,8 @@ def house(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def protected(house):
-    """An account with a phone number, an email address, a password and an authenticator app; ten recovery codes, of which each test takes one."""
+    """An account with a phone number, an email address, a password, an authenticator app, and ten recovery codes.
+    Each test uses one of them."""
     person = Person(house, phone="+919876543001", email=new_email()).signs_in()
     _, person.recovery_codes = person.sets_up_app()
     return person
@@ -57,7 +58,7 @@ def assert_no_session(document):
 
 
 def finish(house, flow, person):
-    """The rest of the flow, with a recovery code; its document."""
+    """Completes the flow with a recovery code. Returns its document."""
     house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"})
     done = house.api("POST", f"/flows/{flow}/submit", {"recovery_code": person.recovery_codes.pop()})
     assert done.status_code == 200, done.text
@@ -68,7 +69,7 @@ def finish(house, flow, person):
 def test_every_flow_asks_for_the_app(house, protected, door):
     document = DOORS[door](house, protected)
     assert_no_session(document)
-    # A wrong code of the app does not help, and the right one opens what was closed.
+    # A wrong code of the app does not help, and the right one completes the flow.
     house.api("POST", f"/flows/{document['id']}/begin", {"provider": "totp"})
     problem(
         house.api("POST", f"/flows/{document['id']}/submit", {"recovery_code": "aaaa-aaaa-aa"}), 401, "invalid_code"
@@ -110,7 +111,7 @@ def test_app_login_asks_for_the_app(house, protected):
 
 
 def visitor_with_app(house, account):
-    """Somebody who came by Google and has set up an authenticator app; the recovery codes."""
+    """A user from Google with an authenticator app. Returns the recovery codes."""
     visitor = Visitor(house)
     visitor.get(choose(visitor.continues(), account=account))
     person = Person.of_session(house, visitor.session.cookies["moongate"])
@@ -148,7 +149,7 @@ def test_native_app_gets_nothing_without_the_authenticator(house, protected):
 
 
 def test_reset_changes_the_password_only_with_the_app(house):
-    """Attack: the thief of a mailbox sets a new password; the app's code is asked for afterwards, or never."""
+    """Attack: the thief of a mailbox sets a new password before the app's code is required, or without it."""
     person = Person(house, phone="+919876543002", email=new_email()).signs_in()
     person.sets_up_app()
     reset(house, person)

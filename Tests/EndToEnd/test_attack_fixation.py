@@ -1,5 +1,5 @@
-"""Attack: flow fixation. An attacker begins a flow and sends its link to the victim, who types the genuine code on the genuine page; the attacker
-finishes the flow. Two browsers with profiles of their own take part where pages do."""
+"""Attack: flow fixation. An attacker starts a flow and sends its link to the victim, who enters the genuine code on
+the genuine page; the attacker completes the flow. Tests of pages use two separate browser profiles."""
 
 import http.server
 import threading
@@ -33,7 +33,7 @@ def house(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def profiles(tmp_path_factory):
-    """Two browsers that share nothing."""
+    """Two separate browsers."""
     drivers = [screens.start(tmp_path_factory.mktemp(name)) for name in ("attacker", "victim")]
     yield drivers
     for driver in drivers:
@@ -51,7 +51,7 @@ def victim(profiles, house):
 
 
 class Listener:
-    """The app's own address: keeps the addresses that a browser was sent to."""
+    """The app's own redirect URI: records the requests of browsers."""
 
     def __enter__(self):
         requested = self.requested = []
@@ -76,7 +76,7 @@ class Listener:
 
 
 def types_code_if_asked(screen, address, code):
-    """The victim follows the link and does what the page asks for."""
+    """The victim follows the link and does what the page asks."""
     screen.opens(address)
     asked = bool(screen.all("#code"))
     if asked:
@@ -87,7 +87,7 @@ def types_code_if_asked(screen, address, code):
 
 
 def page_status(house, address):
-    """How the gateway answers the link in a browser that it has never seen."""
+    """The status of the link in a new browser."""
     return requests.get(
         house.url + address, headers={"Accept": "text/html"}, allow_redirects=False, timeout=20
     ).status_code
@@ -99,7 +99,7 @@ def test_password_reset_that_an_attacker_began(house, victim):
     code = send(house, flow, "email_code", person.email)
     link = f"/auth/email?id={flow}"
     asked = types_code_if_asked(victim, link, code)
-    # The attacker goes on where the victim stopped.
+    # The attacker continues where the victim stopped.
     answers = [
         house.api("POST", f"/flows/{flow}/submit", {"password": CHOSEN}),
         house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": CHOSEN}),
@@ -142,12 +142,13 @@ def test_sign_in_that_an_attacker_began_tells_who_signed_in(house, victim, numbe
 
 
 def test_attackers_own_browser_cannot_adopt_the_flow_either(house, attacker, number):
-    """A flow that was created without `Origin` belongs to the API client that created it; pages show it to nobody."""
+    """A flow that was created without `Origin` belongs to the API client that created it; pages show it to no
+    browser."""
     Person(house, phone=number)
     flow = house.flow("login")
     code = send(house, flow, "phone_otp", number)
     assert not types_code_if_asked(attacker, f"/auth/verify?id={flow}", code)
-    # The client that created the flow is the one that may go on with it.
+    # The client that created the flow can continue it.
     assert house.submit(flow, code).json()["session"]["token"]
 
 
@@ -161,7 +162,7 @@ def test_flow_of_one_browser_does_not_exist_in_another(house, attacker, victim, 
 
 
 def test_account_is_told_only_when_the_flow_is_complete_or_the_session_is_its_own(house, number):
-    """Attack: whoever knows a flow's id reads who is behind an address or number before anything is proved completely."""
+    """Attack: someone who knows a flow id reads the account of an identifier before everything is proved."""
     person = Person(house, phone=number, email=new_email()).signs_in()
     flow = house.flow("password_reset")
     code = send(house, flow, "email_code", person.email)
@@ -174,7 +175,7 @@ def test_account_is_told_only_when_the_flow_is_complete_or_the_session_is_its_ow
 
 
 def app_flow(house):
-    """A native app begins a sign-in that a browser is to go on with: the flow, the verifier."""
+    """A native app starts a sign-in for a browser. Returns the flow and the verifier."""
     verifier, challenge = pkce()
     created = house.api(
         "POST",
@@ -202,7 +203,7 @@ def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(ho
     link = victim.driver.current_url.removeprefix(house.url)
     assert f"id={flow}" in link, "the page goes on with the app's flow"
     creator_asks()
-    # Another browser comes too late.
+    # Another browser is too late.
     attacker.opens(link)
     adopted = bool(attacker.all("#code"))
     before = len(house.app.requested)
@@ -212,7 +213,7 @@ def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(ho
     redirected = house.app.requested[before]
     assert redirected.startswith("/in?code="), redirected
     code = redirected.removeprefix("/in?code=")
-    # What the creator was told while the person signed in: neither who it was nor what redeems the result.
+    # During the sign-in, the creator learns neither the user nor the code that redeems the result.
     for text in told:
         for secret in (number, number[-10:], f"{number[3:8]} {number[8:]}", person.id, person.email, code):
             assert secret not in text, f"{secret} in {text}"
@@ -224,7 +225,8 @@ def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(ho
 
 
 def test_app_cannot_finish_what_a_browser_began_for_it(house, victim, number):
-    """Attack: the attacker is the app. He knows the verifier and drives the flow by API with the code that the victim typed."""
+    """Attack: the attacker is the app, knows the verifier, and continues the flow by API with the code that the
+    victim entered."""
     Person(house, phone=number)
     flow, verifier = app_flow(house)
     victim.opens(f"/auth/login?id={flow}").fills("phone", number)
@@ -239,8 +241,9 @@ def test_app_cannot_finish_what_a_browser_began_for_it(house, victim, number):
 
 
 def test_app_flow_in_which_the_attacker_typed_a_password_is_no_page(house, victim):
-    """Attack: the attacker is the app. He registers the victim's address with a password of his own, and sends the link; the victim types the genuine
-    code on the genuine page, and the address is verified with the attacker's password."""
+    """Attack: the attacker is the app. They register the victim's address with their own password and send the link.
+    The victim enters the genuine code on the genuine page, which would verify the address with the attacker's
+    password."""
     email = new_email()
     _, challenge = pkce()
     flow = house.api(

@@ -1,4 +1,4 @@
-"""Attack: what costs the attacker nothing and us something: accounts, hashes, flows, events."""
+"""Attack: requests that are cheap for the attacker and expensive for the gateway: accounts, hashes, flows, events."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ PIN = "482915"
 
 
 class From(HTTPAdapter):
-    """Requests that leave from one address of this machine."""
+    """Sends requests from one address of this machine."""
 
     def __init__(self, address):
         self.address = address
@@ -30,7 +30,7 @@ class From(HTTPAdapter):
 
 
 def client(house, address):
-    """Someone at 127.0.0.`address`, who knows the gateway by its name."""
+    """A client at 127.0.0.`address` that reaches the gateway by its name."""
     session = requests.Session()
     session.mount("http://", From(f"127.0.0.{address}"))
     session.headers["Host"] = f"localhost:{house.ports[0]}"
@@ -48,7 +48,7 @@ def register(client):
 
 @pytest.fixture
 def quiet(tmp_path):
-    """A gateway of its own: what one test uses up is missed by the next."""
+    """A separate gateway, because a test uses up its limits."""
     house = relaxed(tmp_path)
     yield house.start()
     house.stop()
@@ -61,7 +61,7 @@ def test_hundred_and_thirty_registrations_from_one_address_are_ten(quiet):
     assert len(made) == 10, f"{len(made)} of 130 registrations succeeded"
     for answer in answers[10:]:
         assert 0 < problem(answer, 429, "rate_limited")["retry_after"] <= 3600
-    # Who comes from elsewhere is not kept out.
+    # Users from other addresses are not locked out.
     assert register(somebody).status_code == 201
 
 
@@ -92,15 +92,15 @@ def test_sixty_parallel_registrations_keep_nobody_from_the_pin(quiet, number):
     assert made.count(201) == 10, made
     assert {status for status, _ in answers} <= {200}, answers
     slowest = max(seconds for _, seconds in answers)
-    # On a machine that is busy with other things too; while the flood hashed at will it was the length of the whole
-    # flood.
+    # With time for a busy machine. Without limits on hashing, it took as long as the whole flood.
     assert slowest < max(3.0, 10 * statistics.median(quietly)), (slowest, quietly)
 
 
 def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number):
-    """Attack: SMS pumping. Many addresses of one network have codes sent to number after number, and somebody earns by each.
+    """Attack: SMS pumping. Many addresses of one network request codes for one number after another, and the
+    attacker earns money with each.
 
-    The ceiling must not stop those whose device has signed in there before.
+    The limit must not affect users whose device has signed in there before.
     """
     house = House(tmp_path)
     house.edit(
@@ -109,7 +109,7 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
     house.start()
     try:
         known = house.register(number)
-        # Its resend timer is its own, and long over.
+        # Its own resend timer has long ended.
         device = {"Moongate-Device": known["device_token"]}
         sent = 0
         with requests.Session() as session:
@@ -118,7 +118,7 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
                 flow = session.post(
                     f"{house.url}/api/auth/flows", json={"flow": "register"}, headers=headers, timeout=20
                 ).json()["id"]
-                # Each in a range of numbers of its own.
+                # Each in a different number range.
                 phone = f"+91{6000000000 + attempt * 1_000_003}"
                 answer = session.post(
                     f"{house.url}/api/auth/flows/{flow}/begin",
@@ -129,14 +129,14 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
                 assert answer.status_code in (200, 429), answer.text
                 sent += answer.status_code == 200
         assert sent <= 300, f"{sent} messages for one network within an hour"
-        # The owner of a device that has signed in before is not kept out by the flood from next door.
+        # A trusted device from the same network is not locked out by the flood.
         next_door = {**device, "X-Forwarded-For": "203.0.113.77"}
         flow = house.api("POST", "/flows", {"flow": "login"}, headers=next_door).json()["id"]
         answer = house.api(
             "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers=next_door
         )
         assert answer.status_code == 200, answer.text
-        # Somebody new from there waits.
+        # A new device from there must wait.
         stranger = {"X-Forwarded-For": "203.0.113.78"}
         flow = house.api("POST", "/flows", {"flow": "register"}, headers=stranger).json()["id"]
         problem(
@@ -151,7 +151,7 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
 
 
 def test_return_to_has_a_bound(quiet, other_number):
-    """Attack: it is stored with each flow, and a flow costs its creator one request."""
+    """Attack: it is stored with each flow, and a flow costs the attacker one request."""
     for length, kept in ((2_048, True), (2_049, False)):
         phone = other_number()
         Person(quiet, phone=phone)
@@ -161,7 +161,7 @@ def test_return_to_has_a_bound(quiet, other_number):
 
 
 def test_begun_flows_do_not_fill_the_disk(tmp_path):
-    """Attack: flows that are begun, and that nobody proves anything in, pile up in the store."""
+    """Attack: unfinished flows accumulate in the store."""
     house = House(tmp_path)
     house.start()
     try:
@@ -180,7 +180,7 @@ def test_begun_flows_do_not_fill_the_disk(tmp_path):
 
 
 def stored(house):
-    """The size of the database, with what its log has not handed over yet."""
+    """The size of the database, including its write-ahead log."""
     with contextlib.closing(sqlite3.connect(f"file:{house.config}/data/moongate.db?mode=ro", uri=True)) as database:
         return database.execute(
             "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
@@ -188,7 +188,7 @@ def stored(house):
 
 
 def test_junk_does_not_flush_the_audit_trail(quiet, number):
-    """Attack: whoever has broken in hides it behind refusals, which cost him a request each and the trail a row each."""
+    """Attack: an intruder hides traces behind refusals, each of which costs a request and a row of the trail."""
     token = quiet.register(number)["session"]["token"]
     quiet.api("DELETE", "/session", **bearer(token))
     with requests.Session() as session:
@@ -196,8 +196,8 @@ def test_junk_does_not_flush_the_audit_trail(quiet, number):
             session.get(f"{quiet.url}/home", headers={"Authorization": f"Bearer {'A' * 43}"}, timeout=20)
     events = requests.get(f"{quiet.admin}/events?limit=100000", timeout=20).json()
     junk = [event for event in events if event.get("code") == "unauthenticated"]
-    # Of one kind and one address: ten with all that led to them, then one event a minute; and the minute may have
-    # changed once or twice.
+    # Per kind and address: ten events with all details, then one event per minute. The minute may have changed once or
+    # twice.
     assert 11 <= len(junk) <= 33, f"{len(junk)} events of one flood"
     assert sum(event.get("count") or (event.get("detail") or {}).get("count") or 1 for event in junk) >= 600, junk
     assert [event for event in events if event["kind"] == "session_started" or event["kind"] == "account_created"], {
@@ -206,7 +206,7 @@ def test_junk_does_not_flush_the_audit_trail(quiet, number):
 
 
 def test_locked_credential_comes_back(quiet, number):
-    """Attack: a hundred wrong codes from a stranger turn somebody's phone off for good."""
+    """Attack: a hundred wrong codes from an attacker disable a user's phone permanently."""
     hard = re.search(r"hard\s*=\s*\{[^}]*\}", (quiet.config / "policies/phone_otp.lua").read_text())
     assert hard is None or "disable" not in hard[0], hard[0]
     for policy in ("password", "pin", "totp", "email_code"):

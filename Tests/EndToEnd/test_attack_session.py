@@ -1,5 +1,5 @@
-"""Attack: somebody has a copy of a session's token. He changes where codes go, proves what he has just added, and keeps the account. And: what
-was changed because of him comes back by a code or a flow that is older than the change."""
+"""Attack: an attacker has a copy of a session token, changes where codes are sent, verifies what they have just
+added, and keeps the account. Also: a change that the owner made in response is undone by an older code or flow."""
 
 import time
 
@@ -39,12 +39,12 @@ def person(house, number):
 
 
 def later():
-    """Until the proofs of the session do not count for changes any more."""
+    """Waits until the session's proofs no longer authorize changes."""
     time.sleep(WITHIN + 0.5)
 
 
 def tries_to_add(house, person, flow, provider, address):
-    """What the thief does to have an identifier of his own in the account: the first answer that refuses it, else the completed flow."""
+    """Attempts of the thief to add an identifier to the account. Returns the first refusal, or the completed flow."""
     created = house.api("POST", "/flows", {"flow": flow}, **person.own)
     if created.status_code != 201:
         return created
@@ -61,7 +61,7 @@ def assert_step_up(answer, provider=None):
     assert provider is None or refusal["provider"] == provider, refusal
 
 
-# Changes need something that is already held.
+# Changes require an existing factor.
 
 
 @pytest.mark.parametrize("flow, provider", [("change_phone", "phone_otp"), ("change_email", "email_code")])
@@ -72,7 +72,7 @@ def test_old_session_changes_no_identifier(house, person, flow, provider, other_
     answer = tries_to_add(house, person, flow, provider, mine)
     assert person.identifiers() == before, "the thief's identifier is in the account"
     assert_step_up(answer)
-    # The owner passes what is asked for, and changes it.
+    # The owner passes the required step and makes the change.
     prove_again = person.begins("step_up")
     person.token = token(prove(house, prove_again, "phone_otp", person.phone, **person.own))
     assert tries_to_add(house, person, flow, provider, mine).json()["status"] == "complete"
@@ -96,7 +96,7 @@ def test_old_session_adds_no_factor(house, person, flow):
 
 
 def test_old_session_on_the_pages(house, person, other_number):
-    """The form itself and what it posts."""
+    """The form itself and its POST request."""
     later()
     browser = requests.Session()
     browser.cookies.set("moongate", person.token)
@@ -120,7 +120,7 @@ def test_old_session_neither_exports_nor_deletes(house, person, method, path):
 
 
 def test_code_to_the_phone_is_not_enough_for_who_has_a_pin(house, person, other_number):
-    """Attack: the SIM is the thief's. The PIN was set so that this is not enough."""
+    """Attack: the thief has the SIM. The PIN was set for this case."""
     person.sets_pin(PIN)
     thief = person.elsewhere().signs_in()
     mine = other_number()
@@ -128,14 +128,15 @@ def test_code_to_the_phone_is_not_enough_for_who_has_a_pin(house, person, other_
     assert mine not in person.identifiers()
     assert_step_up(answer, "pin")
     assert_step_up(house.api("POST", "/flows", {"flow": "totp_set"}, **thief.own), "pin")
-    # With the PIN it is the owner.
+    # With the PIN, it is the owner.
     unlocked = house.api("POST", "/verify-passcode", {"passcode": PIN}, **thief.own)
     thief.takes(unlocked)
     assert house.api("POST", "/flows", {"flow": "change_phone"}, **thief.own).status_code == 201
 
 
 def test_new_address_is_no_factor(house, person):
-    """Attack: proving an address that was added a moment ago satisfies `require`, raises `aal` and opens what the PIN protects."""
+    """Attack: verifying an address that was just added satisfies `require`, raises `aal` and opens what the PIN
+    protects."""
     before = house.api("GET", "/session", **person.own).json()["session"]
     done = tries_to_add(house, person, "change_email", "email_code", new_email())
     assert done.json()["status"] == "complete", done.text
@@ -155,7 +156,7 @@ def test_new_number_is_no_factor(house, other_number):
 
 
 def test_new_number_resets_no_pin(house, other_number):
-    """Attack: a number is added and then the PIN is reset by a code to it."""
+    """Attack: a number is added, and then the PIN is reset by a code to it."""
     person = Person(house, email=new_email()).signs_in().sets_pin(PIN)
     person.takes(house.api("POST", "/verify-passcode", {"passcode": PIN}, **person.own))
     mine = other_number()
@@ -170,17 +171,18 @@ def test_new_number_resets_no_pin(house, other_number):
     assert refusal["code"] in ("identifier_too_new", "step_up_required"), refusal
     if refusal["code"] == "identifier_too_new":
         assert 86_000 < refusal["retry_after"] <= 86_400
-    # It may sign in, though, and the PIN is what it was.
+    # It can sign in, but the PIN has not changed.
     again = token(prove(house, house.flow("login"), "phone_otp", mine))
     assert house.api("POST", "/verify-passcode", {"passcode": PIN}, **bearer(again)).status_code == 200
 
 
-# What was proved must still be held.
+# The account must still have what was verified.
 
 
 @pytest.mark.parametrize("name", ["login", "enter"])
 def test_code_sent_before_the_change_is_dead(house, person, name, other_number):
-    """Attack: the number was given up because it is the thief's now. A code that he had sent before attaches it again, as verified."""
+    """Attack: the owner gave up the number because it was stolen. A code that was sent before attaches it again as
+    verified."""
     flow = house.flow(name)
     code = send(house, flow, "phone_otp", person.phone)
     person.signs_in()
@@ -192,7 +194,8 @@ def test_code_sent_before_the_change_is_dead(house, person, name, other_number):
 
 
 def test_reset_parked_after_its_code_is_dead(house, person):
-    """Attack: the code to the old address is proved, and the new password is chosen a day after the owner has changed the address."""
+    """Attack: the code to the old address is verified, and the new password is set a day after the owner has changed
+    the address."""
     flow = house.flow("password_reset")
     assert prove(house, flow, "email_code", person.email)["status"] == "pending"
     new = new_email()
@@ -243,7 +246,7 @@ def test_addition_ends_no_session(house, other_number):
 
 
 def test_codes_of_a_flow_that_began_before_sign_out_everywhere_are_dead(house, person):
-    """The owner notices a stranger and ends all sessions: a sign-in that the stranger has begun does not survive it."""
+    """The owner notices an intruder and ends all sessions. A sign-in that the intruder has started must not survive."""
     flow = house.flow("login")
     seen = {entry["id"] for entry in house.outbox()}
     wait_for(lambda: house.begin(flow, person.phone).status_code == 200, "permission to send a code")

@@ -1,5 +1,5 @@
-"""Smaller attacks of the same review: unsafe configurations, headers that reach the service, sessions that outlive their end, answers that tell
-an attacker something, and failures that no operator sees."""
+"""Smaller attacks: unsafe configurations, headers that reach the service, sessions that outlive their end, responses
+that reveal something to an attacker, and failures that no operator sees."""
 
 import re
 import signal
@@ -127,7 +127,7 @@ def test_admin_elsewhere_needs_its_token(empty_house, tmp_path):
     assert "a-token-of-thirty-two-characters" not in house.log
 
 
-# What reaches the service.
+# Headers for the service.
 
 
 def test_headers_that_services_trust_do_not_slip_through(house, number):
@@ -154,7 +154,8 @@ def test_headers_that_services_trust_do_not_slip_through(house, number):
 
 
 def test_signed_out_is_signed_out_at_once(house, number):
-    """Attack: a shared computer. The next person's request comes in the second in which the session is still cached."""
+    """Attack: a shared computer. The next user's request arrives within the second in which the session is still
+    cached."""
     Person(house, phone=number)
     for _ in range(3):
         session = token(prove(house, house.flow("login"), "phone_otp", number))
@@ -175,11 +176,11 @@ def test_signed_out_is_signed_out_at_once(house, number):
             assert client.get(f"{house.url}/auth/forward/traefik", headers=question, timeout=20).status_code == 401
 
 
-# What answers tell.
+# Information in responses.
 
 
 def test_account_that_an_operator_locked_looks_like_none(house):
-    """Attack: whoever asks learns which addresses have an account, as long as it is locked."""
+    """Attack: responses for locked accounts reveal which addresses have an account."""
     person, stranger = Person(house, email=new_email()), new_email()
     assert tool(house, "account", "lock", person.id)[0] == 0
 
@@ -194,12 +195,13 @@ def test_account_that_an_operator_locked_looks_like_none(house):
         == begins("password", stranger, password="not this one")
         == (401, "invalid_password")
     )
-    # Who proves that it is theirs is told.
+    # A user who proves the address is told about the lock.
     problem(log_in_by_password(house, person.email, PASSWORD), 403, "disabled")
 
 
 def test_loser_of_a_race_is_not_told_that_the_account_exists(house, other_number):
-    """Several right codes at once in a flow that makes an account: one wins, and the others are late, not somebody else's."""
+    """With several concurrent right codes in a registration, one wins, and the others are reported as late, not as
+    already registered."""
     for _ in range(5):
         phone = other_number()
         seen = {entry["id"] for entry in house.outbox()}
@@ -213,7 +215,8 @@ def test_loser_of_a_race_is_not_told_that_the_account_exists(house, other_number
 
 
 def test_unverified_address_locks_nobody_out(house):
-    """Attack: a stranger registers with somebody's unverified address and a password of his own, and the first person's does not work any more."""
+    """Attack: an attacker registers with a user's unverified address and their own password, and the user's password
+    no longer works."""
     email = new_email()
     for password in ("violet harbour eleven", "copper meadow seven"):
         answer = house.api(
@@ -225,7 +228,7 @@ def test_unverified_address_locks_nobody_out(house):
     ]
     assert [answer.status_code for answer in opened] == [200, 200], [answer.text for answer in opened]
     assert len({answer.json()["account"]["id"] for answer in opened}) == 2
-    # Two passwords are not twice the guesses.
+    # Two passwords do not double the guesses.
     for _ in range(4):
         problem(log_in_by_password(house, email, "not this one"), 401, "invalid_password")
     problem(log_in_by_password(house, email, "nor this one"), 429, "too_many_attempts")
@@ -233,7 +236,8 @@ def test_unverified_address_locks_nobody_out(house):
 
 
 def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(house):
-    """Attack: an account is registered in the victim's name before the victim comes; a PIN of the attacker's waits in it."""
+    """Attack: an account is registered with the victim's address before the victim does, and contains the attacker's
+    PIN."""
     email = new_email()
     made = house.api(
         "POST", "/register", {"email": email, "password": "copper meadow seven", "first_name": "A", "last_name": "B"}
@@ -260,7 +264,8 @@ def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(h
 
 
 def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
-    """Attack: a stranger registers with the victim's address too, and recovery gives the victim the stranger's account."""
+    """Attack: an attacker also registers with the victim's address, and recovery gives the victim the attacker's
+    account."""
     email = new_email()
     claimed = []
     for password in ("violet harbour eleven", "copper meadow seven"):
@@ -300,7 +305,7 @@ def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
 
 
 def test_other_sites_neither_end_sessions_nor_delete_accounts(house, number):
-    """Attack: a page of another site makes the victim's browser call what the account page calls."""
+    """Attack: a page of another site makes the victim's browser call the API of the account page."""
     session = token(house.register(number))
     for method, path in (
         ("DELETE", "/account"),
@@ -313,7 +318,7 @@ def test_other_sites_neither_end_sessions_nor_delete_accounts(house, number):
     assert house.api("GET", "/session", headers={"Authorization": f"Bearer {session}"}).status_code == 200
 
 
-# What an operator sees.
+# Information for operators.
 
 
 def test_error_of_a_route_is_in_the_log(house, number):
@@ -334,7 +339,7 @@ def test_decision_is_found_as_soon_as_its_id_is_told(house):
 
 @pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGILL])
 def test_crash_ends_at_once_and_prints_no_memory(empty_house, how):
-    """Attack: keys and codes in a core dump or a backtrace; and a process that holds its port for as long as it takes to write one."""
+    """Attack: keys and codes in a core dump or crash report, and a process that occupies its port while writing one."""
     gateway = empty_house.gateway = empty_house.serve()
     gateway.wait_line(" ready ", 90)
     limits = open(f"/proc/{gateway.process.pid}/limits").read()

@@ -1,6 +1,7 @@
-"""The Autobahn suite's fuzzing client through the gateway, beside the same service asked directly: the tunnel adds no failure.
+"""The fuzzing client of the Autobahn suite through the gateway and directly to the same service: the tunnel must add
+no failure.
 
-The suite is for Python 2.7. Where there is one: pip install autobahntestsuite, and MOONGATE_WSTEST=/path/to/wstest."""
+The suite needs Python 2.7: pip install autobahntestsuite, and set MOONGATE_WSTEST=/path/to/wstest."""
 
 import json
 import os
@@ -37,7 +38,7 @@ def test_the_fuzzing_client(empty_house, tmp_path):
     subprocess.run([WSTEST, "-m", "fuzzingclient", "-s", spec], check=True, capture_output=True, timeout=900)
     report = json.loads((tmp_path / "report" / "index.json").read_text())
     assert len(report["gateway"]) == len(report["direct"]) > 250
-    # NON-STRICT: bytes that came one by one went on together, so that the service saw the fault before it had echoed.
+    # NON-STRICT: single bytes were merged, so the service noticed the error before its echo.
     fine = ("OK", "NON-STRICT", "INFORMATIONAL")
     worse = {
         case: (found["behavior"], found["behaviorClose"])

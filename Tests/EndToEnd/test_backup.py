@@ -1,4 +1,4 @@
-"""A store is backed up while the gateway serves, and restored while it does not."""
+"""Backup of a store while the gateway runs, and restore while it does not."""
 
 import stat
 
@@ -21,13 +21,13 @@ def test_a_backup_is_restored(house, number, other_number, tmp_path):
     file = tmp_path / "moongate.backup"
     status, out, told = tool(house, "store", "backup", file)
     assert status == 0 and "is backed up in" in out, told
-    # Attack: others on the machine read it.
+    # Attack: other users of the machine read the backup.
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     status, _, told = tool(house, "store", "backup", file)
     assert status == 2 and "exists, and nothing was written" in told and "--overwrite" in told
     house.register(later)
 
-    # A store in use is not restored, whatever is said.
+    # A store in use is never restored.
     assert tool(house, "store", "restore", file)[2].count("is not empty")
     status, _, told = tool(house, "store", "restore", file, "--replace")
     assert status == 1 and "is served by" in told, told
@@ -47,7 +47,7 @@ def test_a_backup_is_restored(house, number, other_number, tmp_path):
     status, out, told = tool(house, "store", "restore", file, "--replace")
     assert status == 0 and "is as it was at 20" in out and "everybody signs in anew" in out, told
     house.start()
-    # Attack: a session that ended since the backup would be alive again; a lock must not end by it.
+    # Attack: a session that ended since the backup would become valid again; a lock must not end by a restore.
     assert house.api("GET", "/session", **bearer(token)).status_code == 401
     problem(house.begin(house.flow(), locked), 429, "too_many_attempts")
     assert number in tool(house, "account", "show", number)[1]

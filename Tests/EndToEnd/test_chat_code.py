@@ -1,4 +1,4 @@
-"""Codes by the company's chat: a provider that is a program of its own, in Python (Plugins/ChatCode)."""
+"""Codes by company chat: a provider program in Python (Plugins/ChatCode)."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def chat():
 
 
 class Spoken:
-    """The program alone, spoken to as the gateway speaks."""
+    """The program alone, with the gateway's side played by the test."""
 
     def __init__(self, chat, **settings):
         self.process = subprocess.Popen([str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -125,7 +125,7 @@ def test_codes_do_not_travel_unencrypted(chat):
 
 @pytest.fixture
 def office(tmp_path, chat):
-    """A house where people sign in by the chat."""
+    """A gateway with sign-in by chat."""
     house = House(tmp_path)
     house.edit(
         "gateway.lua",
@@ -170,7 +170,7 @@ def test_in_a_browser(office, chat, driver):
         "Code by chat", "We will send you a code in the company's chat.", "Work email"
     )
     screen.is_sound("the address")
-    # In the words that the program brings, and with what was typed.
+    # In the program's translation, keeping the input.
     screen.fills('"field.email"', "asha@").presses("हिन्दी").reads(
         "चैट से कोड", "हम आपको कंपनी के चैट में एक कोड भेजेंगे।", "कार्यालय का ईमेल"
     )
@@ -183,9 +183,9 @@ def test_in_a_browser(office, chat, driver):
         "We've sent an 8-digit code to", "asha@example.com", "Resend code in"
     )
     code = wait_for(lambda: chat.posts and code_of(chat), "the message")
-    # The page of every code: boxes, and the words of the program in place of those about mail.
+    # The page of every code provider: boxes, with the program's texts in place of those about mail.
     screen.at("/auth/step/chat_code").reads("Code by chat", "Enter verification code, 8 digits").is_sound("the code")
-    # What helps where no message comes is shown when the timer has ended.
+    # The hint about missing messages is shown after the timer.
     assert "Look for the bot in your chat." in screen.driver.page_source
     screen.presses("हिन्दी").reads("चैट से कोड")
     assert "चैट में बॉट को देखें" in screen.driver.page_source
@@ -195,7 +195,8 @@ def test_in_a_browser(office, chat, driver):
 
 
 def test_the_conformance_suite(tmp_path):
-    """The suite plays the chat, as the subject beside the program says it answers: so it sees what goes out, and lets it fail and hang."""
+    """The suite plays the chat server as described in the subject, so that it observes messages and can fail or
+    delay them."""
     told = subprocess.run(
         [str(BIN / "moongate"), "provider", "test", str(PROGRAM)],
         cwd=tmp_path,

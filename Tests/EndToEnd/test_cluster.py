@@ -1,4 +1,4 @@
-"""Issue 8: several gateways on one PostgreSQL. Three of them, of which one's clock is a minute ahead; the files are the manual's."""
+"""Three gateways with one PostgreSQL, one of them with a clock that is a minute ahead, with the files of the manual."""
 
 import contextlib
 import json
@@ -24,18 +24,18 @@ from processes import BIN, Program, free_port
 LACKING = missing("initdb", "postgres", "psql", "nginx")
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(bool(LACKING), reason=f"needs {LACKING}")]
 
-# Time since the start goes on as it is: machines whose clocks differ agree on how long a second is.
+# The monotonic clock is not changed, because machines agree on the length of a second.
 AHEAD = ("faketime", "--exclude-monotonic", "-f", "+60s") if shutil.which("faketime") else ()
 
 
 class Gateway(Node, Client):
-    """A node, and what tests ask of it."""
+    """A node with the test client."""
 
     def start(self, **options):
         return super().start(**options)
 
     def echo(self, token, timeout=10):
-        """A request that is passed on, or not."""
+        """A proxied request."""
         return requests.get(
             f"{self.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=timeout, allow_redirects=False
         ).status_code
@@ -55,14 +55,14 @@ class Gateway(Node, Client):
 
 
 def many(cluster):
-    """The shipped limits of a person, without those of an address: all requests of the tests come from one."""
+    """The default limits per user, without those per address, because all test requests come from one address."""
     file = cluster.config / "policies/phone_otp.lua"
     text = file.read_text()
     changed = text.replace('"60s", "120s"', '"1s"').replace('max = 30, window = "1h"', 'max = 100000, window = "1h"')
     changed = changed.replace('max = 4, window = "15m"', 'max = 400, window = "15m"')
     assert changed != text
     file.write_text(changed)
-    # Those of the folder are played in other tests: here gateways are started again and again.
+    # Other tests run the folder's test cases; here gateways are restarted often.
     shutil.rmtree(cluster.config / "tests")
     return cluster
 
@@ -106,14 +106,14 @@ def begun(node, phone, flow="login"):
 
 
 def within(seconds, condition, what):
-    """How long it took until it was so."""
+    """Waits for the condition and returns the elapsed time."""
     began = time.monotonic()
     wait_for(condition, what, seconds)
     return time.monotonic() - began
 
 
 def lock(node, phone):
-    """A number whose lock somebody was told of: a flow, and the right code."""
+    """Creates a reported lock. Returns a flow and the right code."""
     flow, code = begun(node, phone)
     for _ in range(4):
         problem(node.submit(flow, wrong(code)), 401, "invalid_code")
@@ -122,7 +122,7 @@ def lock(node, phone):
 
 
 def lived_in(node, number, other_number):
-    """Somebody who is signed in, and somebody else's lock: a token, a flow, and the right code."""
+    """A signed-in user and another user's lock. Returns a token, a flow, and the right code."""
     token = node.register(number)["session"]["token"]
     locked = other_number()
     node.register(locked)
@@ -151,7 +151,7 @@ def test_all_know_who_serves(cluster, nodes, postgres):
 
 
 def test_the_manuals_files_serve(cluster, nodes, number):
-    """By nginx: whichever gateway a request reaches."""
+    """Through nginx, whichever gateway a request reaches."""
     front = Client()
     front.url = cluster.url
     flow = front.flow("register")
@@ -166,7 +166,7 @@ def test_the_manuals_files_serve(cluster, nodes, number):
     page = requests.get(f"{cluster.url}/home", headers={"Accept": "text/html"}, timeout=10, allow_redirects=False)
     assert page.status_code == 302 and page.headers["Location"].startswith("/auth/login")
     nodes[1].end(signal.SIGKILL)
-    # nginx goes round the one that is gone.
+    # nginx skips the gateway that is down.
     assert all(
         front.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200 for _ in range(12)
     )
@@ -184,7 +184,7 @@ def test_what_one_begins_another_ends(nodes, number):
     problem(one.submit(flow, wrong(code)), 401, "invalid_code")
     assert two.submit(flow, code).status_code == 200
     problem(three.submit(flow, code), 409, "step_not_open")
-    # Created at one, begun at another, sent again by the third, and typed at the first.
+    # Created at one gateway, begun at another, resent by the third, and submitted at the first.
     flow = one.flow()
     time.sleep(1.1)
     assert two.begin(flow, number).status_code == 200
@@ -220,7 +220,7 @@ def test_two_hundred_wrong_codes_on_three_nodes_are_five_comparisons(nodes, numb
     with ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda turn: nodes[turn % 3].submit(flow, wrong(code)), range(200)))
     statuses = [answer.status_code for answer in answers]
-    # The fifth of those that are compared answers with the lock that it begins.
+    # The fifth compared code gets the lock that it starts.
     assert statuses.count(401) == 4 and statuses.count(429) == 196, statuses
     assert sorted(answer.json()["attempts_left"] for answer in answers if answer.status_code == 401) == [1, 2, 3, 4]
     for node in nodes:
@@ -271,7 +271,7 @@ def test_a_node_that_is_killed_in_the_middle_gives_no_guess_away(nodes, number):
         for each in tries:
             each.result()
     assert answers.count(401) <= 4 and set(answers) <= {401, 429, None}, answers
-    # What it had begun to judge counts as wrong, ten seconds later at the latest; the session is whole.
+    # Its unfinished attempt counts as wrong within ten seconds; the session is intact.
     for node in (nodes[0], nodes[2]):
         assert node.session(token).status_code == 200
     deadline = time.monotonic() + 15
@@ -295,14 +295,14 @@ def test_the_store_is_killed_and_comes_back(cluster, nodes, postgres, number, ot
         refusal = problem(node.submit(waiting, right), 503, "store_unavailable")
         assert "postgres" not in refusal["detail"].lower()
     assert time.monotonic() - killed < 8
-    # What was remembered of a session is believed for a second, and then no more.
+    # A cached session is trusted for a second only.
     within(4, lambda: [node.echo(token) for node in nodes] == [503] * 3, "503 for those who pass through")
     assert not any(node.is_ready() for node in nodes)
     assert all(requests.get(f"{node.admin}/healthz", timeout=5).status_code == 200 for node in nodes)
     postgres.start()
     within(15, lambda: all(node.is_ready() for node in nodes), "recovery by itself")
     assert [node.session(token).status_code for node in nodes] == [200] * 3
-    # Those who pass through are judged again once it was looked what happened to sessions meanwhile.
+    # Requests are allowed again after a successful poll for session changes.
     within(3, lambda: [node.echo(token) for node in nodes] == [200] * 3, "passing through")
     for node in nodes:
         assert problem(node.submit(flow, code), 429, "too_many_attempts")["retry_after"] > 600
@@ -323,7 +323,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
         )
 
     def rings():
-        """What each gateway has said last; `/policy` tells the same, a heartbeat later."""
+        """The last reload message of each gateway; `/policy` reports the same a heartbeat later."""
         rows = "SELECT keys FROM node WHERE seen_at > (SELECT max(seen_at) FROM node) - 15000"
         return [line.split() for line in postgres.ask(rows, "moongate", "moongate", PASSWORD).splitlines()]
 
@@ -339,7 +339,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     token = nodes[0].register(number)["session"]["token"]
     told = keys("rotate")
     assert told.returncode == 1 and re.search(r"\d gateways serve from this store", told.stderr), told.stderr
-    # Two have the folder's file, and one a copy of its own, on its machine.
+    # Two gateways use the folder's file, and one has its own copy.
     file = cluster.config / "data/master.key"
     copied = cluster.folder / "copied.key"
     shutil.copy2(file, copied)
@@ -359,7 +359,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
         "all to tell which key they know",
         25,
     )
-    # All make with the new key at last, and at no moment does one not know what another makes.
+    # In the end, all use the new key, and no gateway ever meets an unknown key.
     assert keys("add").returncode == 0
     new = json.loads(keys("show", "--json").stdout)["keys"][1]["name"]
     wait_for(lambda: [new in ring for ring in rings()].count(True) == 2, "two to know the new key", 10)
@@ -374,7 +374,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     wait_for(lambda: [ring[0] for ring in rings()].count(new) == 2, "two to make things with it", 10)
     told = keys("retire", new)
     assert told.returncode == 1 and "is the current key" in told.stderr
-    # Two make with the new key, one with the old one, and each takes what the others made.
+    # Two gateways use the new key, one the old one, and each accepts what the others make.
     assert nodes[0].submit(waiting, old_code).status_code == 200
     flow, code = begun(nodes[0], number)
     assert nodes[2].submit(flow, code).status_code == 200
@@ -384,14 +384,14 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
         for node in nodes:
             published = requests.get(f"{node.url}/.well-known/moongate/jwks.json", timeout=10).json()["keys"]
             assert kid in {key["kid"] for key in published}
-    # The oldest key goes completely while nobody counts by it, and none while somebody makes things with it.
+    # The oldest key is retired completely only while no gateway counts by it, and no key while a gateway uses it.
     told = keys("retire", old, "--completely")
     assert told.returncode == 1 and "3 gateways serve from this store" in told.stderr, told.stderr
     shutil.copy2(file, copied)
     wait_for(lambda: known(new, old), "all to make things with the new key", 10)
     assert [node.session(token).status_code for node in nodes] == [200] * 3
-    # Another rotation, of which one gateway has not heard: the former key, which is not the oldest one, stays as long
-    # as that one uses it.
+    # Another rotation that one gateway has not seen: the former key, which is not the oldest, stays as long as that
+    # gateway uses it.
     assert keys("add").returncode == 0
     shutil.copy2(file, copied)
     third = json.loads(keys("show", "--json").stdout)["keys"][2]["name"]
@@ -410,7 +410,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     shutil.copy2(file, copied)
     wait_for(lambda: known(third, old), "all to forget it", 10)
     assert [node.session(token).status_code for node in nodes] == [200] * 3
-    # The oldest, with all of them stopped: who has the old file still is told what happened.
+    # The oldest key, with all gateways stopped: a gateway with the old file is told what happened.
     for node in nodes:
         node.tell(signal.SIGTERM)
     for node in nodes:
@@ -429,7 +429,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
 
 @contextlib.contextmanager
 def mounted(kind, *options):
-    """A small disk of its own; skips where that is not allowed."""
+    """Mounts a small disk; skips the test if that is not allowed."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="moongate-disk-"))
     done = subprocess.run(["mount", "-t", kind, *options, kind, str(place)], capture_output=True, text=True)
     if done.returncode != 0:
@@ -450,7 +450,7 @@ def single(tmp_path, postgres, nodes=1):
 
 
 def fill(disk):
-    """A file that leaves no room."""
+    """A file that fills the disk."""
     filler = disk / "filler"
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(b"\0" * 65536):
@@ -468,7 +468,8 @@ def test_a_full_disk_of_the_store(tmp_path, number, other_number):
             if server.owner:
                 os.chown(disk, server.owner["user"], server.owner["group"])
             server.make()
-            # What is written ahead lies elsewhere: PostgreSQL itself ends when that is full, which is another test's.
+            # The write-ahead log is on another disk: PostgreSQL itself fails when that is full, which another test
+            # covers.
             wal = server.folder / "wal"
             subprocess.run(["cp", "-a", server.data / "pg_wal", wal], check=True)
             shutil.rmtree(server.data / "pg_wal")
@@ -514,7 +515,7 @@ def ip(*words):
 
 @pytest.fixture
 def island():
-    """A network of its own with one wire to ours: its name, and the address there."""
+    """A separate network namespace with one link. Returns its name and address."""
     name = f"moon{free_port()}"
     if not shutil.which("ip") or ip("netns", "add", name).returncode != 0:
         pytest.skip("needs network namespaces")
@@ -548,13 +549,13 @@ def test_a_network_that_is_cut(island, tmp_path, number, other_number):
         node = cluster.nodes[0].start()
         token, flow, code = lived_in(node, number, other_number)
         assert node.echo(token) == 200
-        # The far end falls silent: nothing is refused, nothing comes back.
+        # The far end becomes silent: nothing is refused and nothing is answered.
         assert ip("-n", name, "link", "set", wire, "down").returncode == 0
         cut = time.monotonic()
         refused = within(6, lambda: node.echo(token, 10) == 503, "503 for those who pass through")
         problem(node.submit(flow, code), 503, "store_unavailable")
         assert time.monotonic() - cut < 8 and refused < 3.5
-        # Once it is known, nobody waits long for it.
+        # After detection, requests do not wait long.
         began = time.monotonic()
         problem(node.submit(flow, code), 503, "store_unavailable")
         assert time.monotonic() - began < 3
@@ -571,7 +572,7 @@ def test_a_network_that_is_cut(island, tmp_path, number, other_number):
 
 @pytest.fixture
 def pair():
-    """A server, and one that follows it in step."""
+    """A server with a synchronous standby."""
     if missing("pg_basebackup"):
         pytest.skip("needs pg_basebackup")
     first = Postgres("max_connections=60", "wal_level=replica")
@@ -618,7 +619,7 @@ def _tool(name):
 
 
 def refusal(cluster, store, **env):
-    """What `moongate serve` says of a store that it does not take, in one sentence or two, and how long it took."""
+    """The output of `moongate serve` for a refused store (one or two sentences), and the duration."""
     began = time.monotonic()
     program = Program(
         BIN / "moongate",
@@ -661,7 +662,7 @@ def test_failing_over_loses_nothing(pair, tmp_path, number, other_number):
         for node in (one, two):
             assert problem(node.submit(flow, code), 429, "too_many_attempts")["retry_after"] > 600
         two.register(other_number())
-        # The old primary comes back, as a machine that was switched on again, and takes writes: nobody works with it.
+        # The old primary returns like a restarted machine and accepts writes, but no gateway uses it.
         first.start()
         first.ask("ALTER SYSTEM SET synchronous_standby_names = ''")
         first.ask("SELECT pg_reload_conf()")
@@ -692,7 +693,7 @@ def test_what_is_no_store_is_said_in_a_sentence(cluster, postgres, tmp_path):
     ).split()
     assert "version" in tables, tables
     made = postgres.ask("SELECT * FROM moongate_schema", *own)
-    # A schema of the future.
+    # A newer schema.
     subprocess.run(
         [BIN / "moongate", "store", "migrate", postgres.url(database="newer")],
         check=True,
@@ -703,7 +704,7 @@ def test_what_is_no_store_is_said_in_a_sentence(cluster, postgres, tmp_path):
     postgres.ask(
         "CREATE ROLE crowded LOGIN PASSWORD 'change me' CONNECTION LIMIT 0; CREATE DATABASE crowded OWNER crowded"
     )
-    # As a standby to whoever asks; one that is none, here, and a real one elsewhere.
+    # As a superuser: a standby check on a primary here, and on a real standby elsewhere.
     postgres.ask(
         "CREATE DATABASE readonly OWNER moongate; ALTER DATABASE readonly SET default_transaction_read_only = on"
     )
@@ -758,7 +759,7 @@ def answer(message):
 
 
 def test_maintenance_runs_on_one_node_at_a_time(tmp_path):
-    """Attack on ourselves: three gateways that clean up at a vendor at once, and one that dies and takes the maintenance with it."""
+    """Three gateways must not run the maintenance of a vendor concurrently, and a killed gateway must not stop it."""
     server = Postgres("max_connections=60")
     try:
         cluster = single(tmp_path, server.make().start(), nodes=3)

@@ -1,5 +1,6 @@
-"""Access on three gateways of one PostgreSQL, one of whose clocks is a minute ahead: a member who leaves, a token that is revoked and a sign-in that is
-taken over to another root domain are the same on all of them. `make soak` takes a thousand rounds, and prints how long each took."""
+"""Access on three gateways with one PostgreSQL, one of them with a clock that is a minute ahead: a removed member, a
+revoked token, and a sign-in on another root domain are consistent on all nodes. `make soak` runs a thousand rounds
+and prints durations."""
 
 import asyncio
 import contextlib
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.skipif(bool(LACKING), reason=f"need
 
 ROUNDS = int(os.environ.get("MOONGATE_ACCESS_ROUNDS", "6"))
 LANES = int(os.environ.get("MOONGATE_ACCESS_LANES", "2"))
-# From the answer that confirms the change to the last request that passes anywhere.
+# From the response that confirms the change to the last request that is allowed anywhere.
 BOUND = 1.0
 HOME, APP = "auth.example.com", "app.example.org"
 ROUTES = """return routes {{
@@ -41,7 +42,7 @@ ROUTES = """return routes {{
 
 
 class DomainGateway(Gateway):
-    """A node that is asked by names which exist in these tests alone."""
+    """A node that is called by host names that exist only in these tests."""
 
     def ask(self, method, path, host=HOME, **options):
         headers = {"Host": f"{host}:{self.cluster.ports['front']}", **options.pop("headers", {})}
@@ -72,7 +73,7 @@ def nodes(tmp_path_factory):
             ROUTES.format(home=HOME, app=APP, echo=echo.port, service=cluster.ports["service"])
         )
         (cluster.config / "accounts.lua").write_text("return accounts { groups = { ops = members() } }\n")
-        # A token that has ended is a wrong one, and all programs here have one address.
+        # An ended token counts as wrong, and all programs here have one address.
         token = cluster.config / "policies/token.lua"
         token.write_text(token.read_text().replace("max = 60", "max = 1000000"))
         cluster.start_service()
@@ -86,8 +87,8 @@ def nodes(tmp_path_factory):
 
 
 class Watcher(threading.Thread):
-    """Asks one node for one page, again and again, until it is refused twice in a row; `last_pass` is when the last request that passed was sent.
-    A node that cannot look into the store in time answers 503, which is neither."""
+    """Repeatedly requests a page from one node until it is refused twice in a row. `last_pass` is when the last
+    allowed request was sent. A node that cannot read the store in time answers 503, which counts as neither."""
 
     def __init__(self, node, path, credential, refusal):
         super().__init__(daemon=True)
@@ -145,7 +146,8 @@ class Sockets(threading.Thread):
             self.closed = await asyncio.gather(*(self.end(socket) for socket in sockets))
 
     async def open(self, node, stack, headers):
-        """Each thread of a node hears of a change by itself: one that still refuses is asked again for as long as a change may take."""
+        """Each thread of a node receives changes separately, so retry a refused open for as long as a change may
+        take."""
         address = f"ws://{HOME}:{node.cluster.ports['front']}{self.path}"
         for attempt in range(20):
             with contextlib.suppress(*[websockets.exceptions.InvalidStatus] * (attempt < 19)):
@@ -170,8 +172,8 @@ class Sockets(threading.Thread):
 
 
 def end_access(nodes, path, credential, change, refusal):
-    """Uses a page and a WebSocket at all nodes, makes the change, and waits until nobody passes anywhere.
-    How long after the change's answer the last request passed, and the last socket was closed."""
+    """Uses a page and a WebSocket at all nodes, makes the change, and waits until access has ended everywhere.
+    Returns how long after the response the last request was allowed and the last socket was closed."""
     watchers = [Watcher(node, f"{path}/x", credential, refusal) for node in nodes]
     sockets = Sockets(nodes, f"{path}/ws", credential)
     for watcher in watchers:
@@ -193,7 +195,7 @@ def end_access(nodes, path, credential, change, refusal):
 
 
 class Lane:
-    """One person and one token name, round after round."""
+    """One user and one token name, for all rounds."""
 
     def __init__(self, nodes, number, name):
         self.nodes, self.name = nodes, name
@@ -209,7 +211,7 @@ class Lane:
         assert answer.status_code in (200, 204), answer.text
 
     def round(self, turn):
-        """Each change is made at one node, turn and turn about, and seen by all."""
+        """Each change is made at one node, in turns, and seen by all."""
         node = self.nodes[turn % 3]
         self.member(self.nodes[(turn + 1) % 3], "PUT")
         group = end_access(self.nodes, "/echo/ops", self.session, lambda: self.member(node, "DELETE"), 403)
@@ -225,7 +227,7 @@ class Lane:
 
 
 def test_no_group_or_token_passes_a_second_after_its_end(nodes, other_number):
-    """Attack: who has been put out goes on at a node that has not heard of it, or in a socket that is open."""
+    """Attack: a removed member continues at a node that has not received the change, or in an open socket."""
     lanes = [Lane(nodes, other_number(), f"lane-{index}") for index in range(LANES)]
     rounds, turns = [], iter(range(ROUNDS))
 
@@ -249,7 +251,7 @@ def test_no_group_or_token_passes_a_second_after_its_end(nodes, other_number):
 
 
 class Browser:
-    """Cookies by host, which is enough here: no two hosts of one domain are asked."""
+    """Stores cookies by host, which is enough because no two hosts of one domain are used."""
 
     def __init__(self, session):
         self.cookies = {HOME: {"moongate": session}, APP: {}}
@@ -270,7 +272,7 @@ class Browser:
         return answer
 
     def code(self, one, two):
-        """Begins a handoff at one node, and gets its code at another."""
+        """Starts a handoff at one node and gets its code from another."""
         app = f"http://{APP}:{one.cluster.ports['front']}"
         begun = self.get(one, f"{app}/auth/handoff?return_to=%2Fin%2Fx")
         issued = self.get(two, begun.headers["Location"])
@@ -281,7 +283,7 @@ class Browser:
 
 
 def test_code_of_one_node_is_redeemed_at_another_once(nodes, number):
-    """Attack: one code at several gateways at the same moment, each of which would take it."""
+    """Attack: one code is redeemed concurrently at several gateways."""
     done = nodes[0].register(number)
     browser = Browser(done["session"]["token"])
     for turn in range(3):
@@ -303,7 +305,7 @@ def test_code_of_one_node_is_redeemed_at_another_once(nodes, number):
             "the decision",
         )
         assert "the code was used before" in decision.text
-    # Signed out at one node on the one domain: out at all, on both.
+    # Signing out at one node on one domain signs out on all nodes and both domains.
     second = {"Cookie": f"moongate={browser.cookies[APP]['moongate']}"}
     first = {"Authorization": f"Bearer {done['session']['token']}"}
     signed_in = lambda: {

@@ -1,4 +1,4 @@
-"""Many clients, slow ones, and ones that stop in the middle (security.md, 25)."""
+"""Many clients, slow clients, and clients that stop within a request."""
 
 import pathlib
 import resource
@@ -16,7 +16,7 @@ MANY = 10_000
 
 
 def memory(house):
-    """Of the gateway, in KiB."""
+    """The gateway's memory in KiB."""
     status = pathlib.Path(f"/proc/{house.gateway.process.pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -27,7 +27,7 @@ def connect(house):
 
 @pytest.fixture
 def room():
-    """Enough open files for this process; whatever it starts inherits them."""
+    """Raises the limit on open files for this process and its children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < MANY + 500:
         pytest.skip(f"{MANY} connections need ulimit -n {MANY + 500}; it is {hard}")
@@ -61,7 +61,7 @@ def test_ten_thousand_that_say_nothing_or_half(house, room):
         )
         each = (memory(house) - before) / MANY
         assert each < 16, f"{each:.1f} KiB for each connection"
-        # Those that began a request have ten seconds for it.
+        # Clients that have started a request have ten seconds.
         slow = clients[0]
         slow.settimeout(20)
         assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
@@ -90,23 +90,23 @@ def test_connections_and_requests_of_one_address_are_bounded(house):
         ),
     )
     house.wait_generation(generation)
-    # The first of them may be of the watching that came before it.
+    # The first change may belong to the earlier period.
     wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "a second without requests")
     time.sleep(1.1)
     with requests.Session() as one:
-        # Of each only what is asked about: an answer that is kept may keep its connection.
+        # Keep only the required part, because a stored response may keep its connection open.
         answers = [
             (answer.status_code, answer.headers.get("Retry-After"), answer.json()["code"])
             for answer in (one.get(f"{house.url}/home", timeout=10) for _ in range(30))
         ]
     refused = answers.count((429, "1", "rate_limited"))
     assert 20 <= refused < 30 and answers.count((401, None, "unauthenticated")) == 30 - refused, answers
-    # As many as there may be, once those before them are gone.
+    # As many as allowed, once the earlier ones are closed.
     wait_for(lambda: closed_at_once(house, 8) == 4, "four of eight to be closed")
 
 
 def closed_at_once(house, count):
-    time.sleep(0.3)  # for those that were closed a moment ago to be counted out
+    time.sleep(0.3)  # until the closed ones are no longer counted
     clients = [connect(house) for _ in range(count)]
     closed = 0
     for client in clients:
@@ -123,7 +123,7 @@ def closed_at_once(house, count):
 
 
 def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
-    """Attack: whoever stands between the gateway and its upstream."""
+    """Attack: a machine-in-the-middle between the gateway and its upstream."""
     import ssl
     import subprocess
     import threading

@@ -1,4 +1,4 @@
-"""openapi.json against the running gateway, by a stranger's program (schemathesis): whatever is sent, what comes back is as described."""
+"""openapi.json against the running gateway with schemathesis: all responses must match the description."""
 
 import os
 import pathlib
@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-# `make soak` says more.
+# `make soak` sets a longer time.
 SECONDS = int(os.environ.get("MOONGATE_API_SECONDS", "25"))
 EXAMPLES = int(os.environ.get("MOONGATE_API_EXAMPLES", "8"))
 PHASES = os.environ.get("MOONGATE_API_PHASES", "fuzzing")
 CONFIGURATION = pathlib.Path(__file__).with_name("schemathesis.toml")
-# After these, whoever asks is nobody, and the rest would be 401 only.
+# After these operations the client is signed out, and all further responses would be 401.
 ENDINGS = ["signOut", "logout", "endSession"]
 
 
@@ -59,8 +59,8 @@ def test_it_answers_as_it_says(house, number, choice):
 
 
 def test_the_admin_listener_answers_as_it_says(empty_house):
-    """With a token, as on an address that other machines reach. (Wrong tokens are bounded, so a stranger's program must not try some.) An upgrade puts another
-    process in the place of this one: test_upgrade.py asks for it."""
+    """With a token, as on an address that other machines can reach. (Wrong tokens are limited, so schemathesis must
+    not try any.) An upgrade replaces the process: see test_upgrade.py."""
     house = empty_house
     token = "0123456789abcdef-the-operators-token"
     house.edit(

@@ -1,4 +1,4 @@
-"""Documentation/ says what is true: its links lead somewhere, its tests exist, and no requirement of a standard is left out."""
+"""Checks of Documentation/: links work, named tests exist, and no requirement of a standard is missing."""
 
 import re
 
@@ -10,7 +10,7 @@ DOCUMENTATION = ROOT / "Documentation"
 SECURITY = DOCUMENTATION / "security"
 STATES = {"met", "not applicable", "not met"}
 
-# How many requirements each section of OWASP ASVS 5.0 has.
+# The number of requirements in each section of OWASP ASVS 5.0.
 ASVS = {
     "6.1": 3,
     "6.2": 12,
@@ -46,8 +46,8 @@ ASVS = {
     "16.4": 3,
     "16.5": 4,
 }
-# The same for sections 2 to 5 of NIST SP 800-63B-4, by the names of its conformance criteria; and the numbers between
-# whole ones.
+# The same for sections 2 to 5 of NIST SP 800-63B-4, by the names of its conformance criteria, including inserted
+# numbers.
 NIST = {
     "AAL": 4,
     "AAL1PAT": 1,
@@ -156,14 +156,14 @@ REQUIREMENTS = {
 
 
 def rows(text):
-    """The cells of every line of a table, without its head."""
+    """The cells of every table row, without the head."""
     for line in text.splitlines():
         if line.startswith("| "):
             yield [cell.strip() for cell in line.strip("|\n").split(" | ")]
 
 
 def requirements(name):
-    """A table's lines by their first cell: the name of a requirement."""
+    """The rows of a table by their first cell, the name of a requirement."""
     pattern, _ = REQUIREMENTS[name]
     return [row for row in rows((SECURITY / name).read_text()) if re.fullmatch(pattern, row[0].strip("| "))]
 

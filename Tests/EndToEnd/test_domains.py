@@ -1,4 +1,4 @@
-"""One sign-in on several root domains: a real browser over TLS, WebSockets, and the real proxies that ask by forward-auth."""
+"""One sign-in on several root domains: a real browser over TLS, WebSockets, and the real forward-auth proxies."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ HOSTS = ("auth.example.com", "app.example.com", "app.example.org", "shop.example
 
 
 def several_domains(house, scheme, port, more=""):
-    """The shipped configuration, for people who sign in at auth.example.com."""
+    """The default configuration with sign-in at auth.example.com."""
     house.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
     house.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
     house.edit(
@@ -51,7 +51,7 @@ def routes(port, echo=None, paid="/pay/**"):
     return "return routes {\n  " + "\n  ".join(lines) + "\n}\n"
 
 
-# MARK: a real browser, over TLS
+# MARK: browser over TLS
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def browser(tmp_path):
 
 
 class Visitor(Person):
-    """Who goes from domain to domain."""
+    """A user who visits several domains."""
 
     def stands(self, address, what):
         self.waits(lambda: self.browser.current_url == address, f"{what} ({address})")
@@ -116,7 +116,7 @@ class Visitor(Person):
 
 
 def local(house, method, host, path, **options):
-    """A request to one of the hosts, which has no name outside of this test."""
+    """A request to one of the hosts, whose names exist only in this test."""
     headers = {"Host": f"{host}:{house.ports[0]}", **options.pop("headers", {})}
     return requests.request(
         method,
@@ -143,7 +143,7 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     ]
     local(house, "DELETE", HOSTS[0], "/api/auth/session", headers={"Authorization": f"Bearer {token}"})
 
-    # Somebody who is signed in nowhere opens the second domain, signs in at the first, and comes back.
+    # An anonymous user opens the second domain, signs in at the first, and returns.
     person = Visitor(browser, house)
     browser.get(f"{house.app}/echo?a=1")
     person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/login?"), "the sign-in page of public_url")
@@ -190,7 +190,7 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
         stolen = local(house, "GET", host, "/echo", headers={"Cookie": f"__Secure-moongate={renewed['value']}"})
         assert stolen.status_code == 401, "a cookie of one domain is none of another"
 
-    # Signing out on the second domain signs out on both, and closes its WebSocket.
+    # Signing out on the second domain signs out on both and closes its WebSocket.
     async def socket():
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -216,7 +216,7 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
         browser.get(f"{origin}/echo")
         person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/login?"), f"signed out on {origin}")
 
-    # Attack: a code or a token in the log, at its most talkative.
+    # Attack: a code or token in the log at the lowest level.
     assert "/auth/handoff" in house.access.read_text(), "the handoffs are in the access log"
     for text in (house.log, house.access.read_text()):
         assert "handoff?" not in text and "challenge=" not in text
@@ -227,7 +227,7 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
 
 
 class Fronts:
-    """The five proxies before one gateway: each on a port of its own, by the texts of config/README.md."""
+    """The five proxies in front of one gateway, each on its own port, with the texts of config/README.md."""
 
     def __init__(self, folder):
         self.service, self.folder = Service(), folder
@@ -236,7 +236,7 @@ class Fronts:
         """A gateway whose public_url is this proxy, and the proxy."""
         house, port = House(self.folder / f"house-{name}"), free_port()
         several_domains(house, "http", port, 'trusted_proxies = { "127.0.0.1/32" },\n  ')
-        # A passkey needs https.
+        # Passkeys require https.
         house.edit("gateway.lua", lambda text: re.sub(r"    passkey = .*\n", "", text))
         house.edit("routes.lua", lambda _: routes(1))
         proxy = FrontProxy(name, self.folder / name, port, house.ports[0], self.service.port)
@@ -253,7 +253,7 @@ def fronts(tmp_path_factory):
 
 
 class Jar:
-    """A browser's cookies by their domains, for hosts that have no names outside of this test."""
+    """A cookie jar by domain, for hosts whose names exist only in this test."""
 
     def __init__(self, proxy):
         self.proxy, self.cookies = proxy, {}
@@ -312,10 +312,10 @@ def test_forward_auth_on_two_domains(fronts, name, number):
             "no code reaches the service"
         )
         second = jar.cookies["moongate", ".example.org"]
-        # Attack: the token of one domain at the other, by forward-auth.
+        # Attack: the token of one domain at the other, with forward-auth.
         assert proxy.raw("GET", "/in/x", [f"Cookie: moongate={second}"], host="app.example.com")[0] == 401
         assert proxy.raw("GET", "/in/x", [f"Cookie: moongate={token}"], host="app.example.org")[0] == 401
-        # Attack: the code again.
+        # Attack: the code is used again.
         assert jar.get(led[2])[0] == 403
         # A step-up leads to public_url.
         status, fields, _ = jar.get(f"{house.app}/pay/x")

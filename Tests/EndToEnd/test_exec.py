@@ -1,4 +1,4 @@
-"""Providers that are other programs: started, asked, replaced, killed, and lied to by."""
+"""Provider programs: start, calls, replacement, kills, and violations."""
 
 import json
 import os
@@ -21,7 +21,7 @@ TOKEN = {"HUB_TOKEN": "t0ken-of-the-hub"}
 
 @pytest.fixture
 def hub(tmp_path):
-    """A house with the provider, not started yet."""
+    """A gateway with the provider, not started yet."""
     house = House(tmp_path)
     yield house
     house.stop()
@@ -47,7 +47,7 @@ def test_a_person_signs_in_by_a_code_that_a_program_delivers(hub, number):
     assert done["account"]["phone"] == number
     assert [passed["provider"] for passed in done["session"]["passed"]] == ["sms_hub"]
     wait_for(lambda: "says:" in hub.log, "the program's own words")
-    # What it prints is what a stranger's program prints: everything.
+    # The program prints everything that it receives.
     for secret in (TOKEN["HUB_TOKEN"], programs.sent(hub, number)[3], number):
         assert secret not in hub.log
     environment = pathlib.Path(f"/proc/{programs.pid(hub)}/environ").read_bytes()
@@ -70,13 +70,13 @@ def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number)
     assert reload(hub).status_code == 200
     assert hub.policy()["active"] != before
     assert programs.pid(hub) != old
-    # The flow that began under the one before ends well, and the one before is let go.
+    # A flow of the previous program completes, and the previous program is stopped.
     assert hub.submit(flow, programs.sent(hub, number)[3]).json()["status"] == "complete"
     other = other_number()
     assert programs.begin(hub, hub.flow("hub"), other).status_code == 200
     assert programs.sent(hub, other)[:2] == ["two", "Ours"]
     programs.wait_gone(old, 30)
-    # Saved and left alone, it is noticed too.
+    # A saved file is noticed without a command.
     programs.write(hub, 'VERSION = "three"')
     wait_for(
         lambda: (
@@ -86,7 +86,7 @@ def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number)
         "the third",
         30,
     )
-    # Settings are another program's start too.
+    # Changed settings also start a new program.
     hub.edit("gateway.lua", lambda text: text.replace('sender = "Ours"', 'sender = "Theirs"'))
     assert reload(hub).status_code == 200
     last = other_number()
@@ -138,7 +138,7 @@ def test_a_program_that_is_killed_in_mid_flow_comes_back(hub, number, other_numb
     assert programs.begin(hub, flow, number).status_code == 200
     killed = programs.pid(hub)
     os.kill(killed, programs.KILL)
-    # Its code needs no program any more.
+    # Its code does not need the program any more.
     assert hub.submit(flow, programs.sent(hub, number)[3]).json()["status"] == "complete"
     wait_for(lambda: programs.pid(hub) != killed, "its next start")
     sign_in(hub, other_number())
@@ -151,7 +151,7 @@ def test_a_call_that_its_program_dies_over_is_a_fault_and_not_charged(hub, numbe
     flow = hub.flow("hub")
     for _ in range(3):
         problem(programs.begin(hub, flow, number), 503, "delivery_failed")
-    # Nothing of it was charged, and no timer runs.
+    # Nothing was charged, and no timer runs.
     programs.write(hub)
     assert reload(hub).status_code == 200
     assert programs.begin(hub, flow, number).status_code == 200
@@ -166,7 +166,7 @@ def deliver(params): return {"failed": "not_there"}
 
 
 def test_a_program_that_cannot_deliver_gives_way_to_the_next_provider(hub, number, other_number):
-    # A busy machine is no reason that was declared.
+    # A busy machine must not look like a declared reason.
     programs.add(
         hub, UNREACHED, entry='exec { "./sms_hub.py", timeout = "20s", sender = "Ours", token = env "HUB_TOKEN" }'
     )
@@ -221,7 +221,7 @@ def test_a_program_that_hangs_costs_others_nothing(hub, other_number):
 
 @pytest.mark.parametrize("how", [programs.KILL, 15])
 def test_no_program_outlives_the_gateway(hub, how):
-    # It neither reads its input any more nor minds SIGTERM.
+    # The program neither reads its input nor reacts to SIGTERM.
     programs.add(hub, "def deliver(params):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(1000)\n")
     hub.start(**TOKEN)
     flow = hub.flow("hub")
@@ -309,7 +309,7 @@ def test_a_module_beside_the_program_counts(hub, number, other_number):
     other = other_number()
     assert programs.begin(hub, hub.flow("hub"), other).status_code == 200
     assert programs.sent(hub, other)[0] == "two"
-    # A module that is saved after what imports it: the program cannot start until it is there.
+    # A module is saved after the file that imports it: the program cannot start until then.
     serving = hub.policy()["active"]
     programs.write(hub, 'import sys; sys.dont_write_bytecode = True\nfrom later import VERSION', name="hub/sms_hub.py")
     refused = wait_for(lambda: hub.policy()["candidate_refused"], "the refusal")
@@ -350,7 +350,7 @@ def test_a_fact_that_a_program_declares_is_read_by_policies(hub):
         told = hub.api("POST", f"/flows/{id}/submit", {"badge": badge})
         assert told.status_code == 200 and told.json()["status"] == status, told.text
 
-    # The editor's types know it, and what is misspelled or was not declared is told by its line.
+    # The editor's types contain it, and misspelled or undeclared names are reported with their line.
     def tool(*words):
         return subprocess.run(
             [BIN / "moongate", *words, "--config", hub.config],
@@ -367,7 +367,7 @@ def test_a_fact_that_a_program_declares_is_read_by_policies(hub):
         assert re.search(rf"^flows/hub\.lua:\d+: .*f\.federated\.{wrong_name}", told, re.M), told
 
 
-# What an author begins with, and tries out.
+# The first steps of an author.
 
 
 def moongate(*words, folder=None):
@@ -402,7 +402,7 @@ def test_a_new_program_signs_a_person_in(hub):
     assert line.startswith("asha@example.com ")
     done = hub.submit(flow, re.search(r"\b\d{6}\b", line).group())
     assert done.json()["status"] == "complete" and done.json()["account"]["email"] == "asha@example.com"
-    # The hosted pages know it by the words that it brought.
+    # The hosted pages use the program's texts.
     page = requests.get(f"{hub.url}/auth/step?flow=pigeon", headers={"Accept": "text/html"}, timeout=20)
     assert page.status_code == 200 and "Pigeon post" in page.text and "We send you a code." in page.text
 
@@ -423,7 +423,7 @@ def test_a_new_program_signs_a_person_in(hub):
             "define `deliver` to send codes, or `begin` and `submit` to verify",
         ),
         (lambda text: "#!/usr/bin/env python3\nimport time\ntime.sleep(100)\n", "did not answer `hello` within 10s"),
-        # Which line it was, as Python says it.
+        # The line as reported by Python.
         (
             lambda text: text.replace("def deliver(self, message):", "def deliver(self, message"),
             "pigeon_post.py\", line ",
@@ -451,7 +451,8 @@ def test_a_program_without_a_limit_per_person_does_not(tmp_path):
 
 
 def test_words_beside_a_program_count(hub):
-    """A language that is saved while the gateway runs is taken over, and the program still says the same at its next start."""
+    """A translation that is saved while the gateway runs is loaded, and the program still has the same introduction
+    at its next start."""
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", hub.config).returncode == 0
     (hub.config / "flows" / "pigeon.lua").write_text(
         programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post")
@@ -477,7 +478,7 @@ def test_words_beside_a_program_count(hub):
     assert "कबूतर कोड लाता है।" in page()
 
 
-# The schema file, held against what is really said.
+# The schema file, compared with real messages.
 
 SCHEMA = json.loads((ROOT / "Plugins" / "exec.schema.json").read_text())
 
@@ -513,7 +514,7 @@ def answer(message):
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": method(message["params"])}), flush=True)
 '''
 
-# Writes down all that goes to and fro.
+# Records all messages in both directions.
 TAPE = '''
 class Tape:
     def __init__(self, stream, name): self.stream, self.name = stream, name
@@ -550,7 +551,7 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
     problem(submit("sleep"), 401, "asleep")
     problem(submit("bad"), 422, "invalid_input")
     assert submit("late").status_code == 503
-    # It answers the one before first.
+    # It answers the earlier call first.
     wait_for(lambda: submit("open").json()["status"] == "complete", "the right word")
     programs.write(hub, TAPE)
     assert reload(hub).status_code == 200
@@ -572,8 +573,8 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
     assert methods == {"hello", "configure", "deliver", "begin", "submit", "cancel", "shutdown"}
 
 
-# What the gateway does not take, the schema does not take either. (Whose identifiers and which outcomes may be named,
-# it cannot know.)
+# Messages that the gateway refuses must also violate the schema. (The schema cannot know which identifiers and outcomes
+# are allowed.)
 @pytest.mark.parametrize(
     "name, message",
     [

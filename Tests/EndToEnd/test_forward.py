@@ -1,4 +1,4 @@
-"""Forward-auth with the real proxies, set up by the very texts of config/README.md."""
+"""Forward-auth with the real proxies, configured by the texts of config/README.md."""
 
 import base64
 import json
@@ -36,7 +36,7 @@ ACCOUNTS = """return accounts {
 
 
 class Service:
-    """What stands behind the proxies: answers with the head that reached it, line by line, and counts what it got."""
+    """The service behind the proxies: responds with the received head, line by line, and counts requests."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
@@ -62,7 +62,7 @@ class Service:
     def __init__(self):
         server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self.Handler, bind_and_activate=True)
         server.daemon_threads = True
-        server.handle_error = lambda *_: None  # a proxy that closes its connection
+        server.handle_error = lambda *_: None  # a proxy may close its connection
         server.seen = self.seen = []
         self.server, self.port = server, server.server_address[1]
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -121,7 +121,7 @@ def proxy(request, setting):
 
 
 def reached(body):
-    """Names and values that the service got, in lower case and as bytes came."""
+    """The names (in lower case) and values that the service received."""
     return [
         (name.lower(), value.strip())
         for name, _, value in (field.partition(":") for field in json.loads(body)["fields"])
@@ -136,11 +136,11 @@ def test_signing_in_and_coming_back(setting, proxy):
     assert asked.status_code in (302, 303), asked.text
     login = asked.headers["Location"]
     assert login == f"{house.url}/auth/login?return_to=" + urllib.parse.quote(f"{proxy.url}/in/page?a=1&b=%2F", safe="")
-    # The page is there through the proxy as well, and takes what is typed.
+    # The page also works through the proxy and accepts input.
     through = login.replace(house.url, proxy.url)
     page = browser.get(through, timeout=10)
     assert page.status_code == 200 and "Welcome Back" in page.text
-    # Somebody of this proxy's own: a number has a timer.
+    # A separate number for this proxy, because of the resend timer.
     number = f"+9198765{60000 + FrontProxy.NAMES.index(proxy.name)}"
     house.register(number)
     origin = {"Origin": house.url}
@@ -181,7 +181,7 @@ def test_programs_are_told_401(proxy, setting):
 
 
 def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
-    """Attack: an identity header in any spelling, twice, or named by Connection."""
+    """Attack: an identity header in any spelling, repeated, or named by Connection."""
     names = [
         "Remote-User",
         "remote-user",
@@ -217,7 +217,7 @@ def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
         ]
         assert mine["remote-user"] == setting.account["account"]["id"] and mine["remote-phone"] == PHONE
         assert mine["x-moongate-assertion"].count(".") == 2 and not mine.get("remote-email")
-    # On an open route nobody is nobody.
+    # On an open route, the user is anonymous.
     status, _, body = proxy.raw("GET", "/open/x", forged)
     assert (
         status == 200
@@ -253,7 +253,7 @@ RESERVED = [
 
 
 def test_what_services_believe_of_a_proxy_comes_from_no_client(proxy, setting):
-    """Attack: another user, address or method than the one that was judged, for services and frameworks that believe such headers."""
+    """Attack: forged user, address or method headers for services and frameworks that trust them."""
     spellings = RESERVED + [name.replace("-", "_") for name in RESERVED] + [name.lower() for name in RESERVED]
     for path in ("/in/x", "/open/x"):
         status, _, body = proxy.raw(
@@ -264,13 +264,13 @@ def test_what_services_believe_of_a_proxy_comes_from_no_client(proxy, setting):
 
 
 def test_an_apps_device_header_reaches_the_gateway(proxy, setting):
-    """It is the client's own to send, to the gateway's API: a device that has passed before keeps its own counters."""
+    """The client sends the header itself to the gateway's API: a trusted device keeps its own counters."""
     status, _, body = proxy.raw("GET", "/api/auth/session", [setting.cookie, "Moongate-Device: x"])
     assert status == 200, body
 
 
 def test_groups_are_required_and_told(proxy, setting):
-    """Attack: a client that names its groups itself, to the question and to the service."""
+    """Attack: a client sends group headers itself, in the forward-auth request and to the service."""
     forged = ["Remote-Groups: ops", "remote_groups: ops", "Remote.Groups: ops", "X-Forwarded-Groups: ops"]
     before = len(setting.service.seen)
     status, _, body = proxy.raw("GET", "/ops/x", [setting.cookie, *forged])
@@ -290,7 +290,8 @@ def test_groups_are_required_and_told(proxy, setting):
 
 
 def test_a_header_that_connection_names_is_still_ours(proxy, setting):
-    """Attack: `Connection: Remote-User` has a proxy drop what it has just set. Nobody is taken for somebody else by it."""
+    """Attack: `Connection: Remote-User` makes a proxy remove the header that it has just set. The request must not
+    get another identity."""
     status, _, body = proxy.raw(
         "GET", "/in/x", [setting.cookie, "Remote-User: forged", "Connection: Remote-User, X-Moongate-Assertion"]
     )
@@ -300,7 +301,7 @@ def test_a_header_that_connection_names_is_still_ours(proxy, setting):
 
 
 def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
-    """The session of localhost is not sent to 127.0.0.1: sign-in would lead there and back for ever."""
+    """The session cookie of localhost is not sent to 127.0.0.1, so sign-in would redirect in a loop."""
     house = setting.house
     browser = requests.Session()
     browser.headers["Accept"] = "text/html"
@@ -310,7 +311,7 @@ def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
         page = browser.get(address, allow_redirects=False, timeout=10)
         if page.status_code not in (302, 303):
             break
-        # Through the proxy as well, whose client is then the same to the gateway.
+        # Also through the proxy, whose client is then the same for the gateway.
         address = urllib.parse.urljoin(address, page.headers["Location"]).replace(house.url, proxy.url)
     assert page.status_code == 401, f"{page.status_code} {address}"
     assert "three times in a row" in page.text and "is not sent to 127.0.0.1" in page.text, page.text
@@ -366,21 +367,22 @@ SHAPES = {
 
 @pytest.mark.parametrize("path", sorted(SHAPES))
 def test_what_is_judged_is_what_is_sent(proxy, setting, path):
-    """Attack: a path that the gateway takes for an open one and the service for another (security.md, 22)."""
+    """Attack: a path that is open for the gateway but another one for the service."""
     status, _, body = proxy.raw("GET", path)
     if status != 200:
         return
     sent = json.loads(body)["line"].split()[1]
-    # Whatever got through without a session is open as it stands, with nothing in it that could be read otherwise.
+    # A path that was allowed without a session is open as sent, with nothing that could be interpreted differently.
     assert re.fullmatch(r"/(open|%6fpen)/[^/;\\]*(/[^/;\\]+)*", sent) and not re.search(
         r"%2f|%5c|%00|%2e|/\.", sent.replace("%252e", ""), re.I
     ), sent
-    # Traefik alone asks about a form of its own, and sends that.
+    # Only Traefik sends its own normalized form, and the same form upstream.
     assert sent == path or proxy.name == "traefik"
 
 
 def test_the_question_is_the_proxys_own(proxy, setting):
-    """Attack: the words of the question, from the client, about a page that is open; and a Connection that has the proxy's own removed."""
+    """Attack: the client sends forward-auth headers for an open page, and a Connection header that removes the
+    proxy's."""
     names = [
         "X-Original-URL",
         "X-Original-URI",
@@ -444,7 +446,7 @@ def test_the_question_is_the_proxys_own(proxy, setting):
     ],
 )
 def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target, hosts):
-    """Attack: a request that is one host's to the gateway, where all is open, and another's to the service."""
+    """Attack: a request has an open host for the gateway and another host for the service."""
     status, _, body = proxy.raw("GET", target, [f"Host: {host}" for host in hosts[1:]], host=hosts[0])
     if status != 200:
         return
@@ -453,7 +455,7 @@ def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target
 
 
 def test_nobody_but_the_proxy_may_ask(proxy, setting):
-    """Attack: a client that asks the gateway's question itself, with headers of its own."""
+    """Attack: a client sends the forward-auth request itself with forged headers."""
     own = [
         setting.cookie,
         "X-Original-URL: http://localhost/open/x",
@@ -474,7 +476,7 @@ def test_nobody_but_the_proxy_may_ask(proxy, setting):
 
 
 def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
-    """Attack: a service behind the proxy that reads the tokens of those who ask it."""
+    """Attack: a service behind the proxy reads the access tokens of its clients."""
     status, text, complaint = tool(setting.house, "token", "create", proxy.name)
     assert status == 0, complaint
     secret = text.strip()
@@ -490,10 +492,10 @@ def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
                 text
             )
             assert not re.search(r'"x-(moongate-authorization|envoy-auth[^:]*): *[^" ]', text, re.I), text
-    # What is the service's own is handed on.
+    # The service's own credentials are forwarded.
     own = "Authorization: Basic " + base64.b64encode(b"me:secret").decode()
     assert ("authorization", own.partition(": ")[2]) in reached(proxy.raw("GET", "/in/x", [setting.cookie, own])[2])
-    # A session's Bearer goes no further either.
+    # A session's Bearer token is not forwarded either.
     assert setting.token not in proxy.raw("GET", "/in/x", [f"Authorization: Bearer {setting.token}"])[2].decode()
     for field in ((), ("Authorization: Bearer mgt_" + "x" * 43,)):
         status, fields, _ = proxy.raw("GET", "/programs/x", field)
@@ -503,7 +505,7 @@ def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
 
 
 def test_a_gateway_that_is_gone_lets_nobody_through(setting):
-    """Runs last: it ends the gateway."""
+    """Runs last, because it ends the gateway."""
     setting.house.gateway.end()
     before = len(setting.service.seen)
     for proxy in setting.proxies.values():

@@ -1,4 +1,5 @@
-"""What the gateway makes of malformed requests, beside h11 and llhttp: it never takes bytes for another request than they do."""
+"""Malformed requests in the gateway, h11 and llhttp: the gateway must never interpret bytes as another request than
+they do."""
 
 import os
 import random
@@ -13,13 +14,13 @@ from framing import Message
 from house import House
 from test_http2 import routed
 
-# `make soak` says more.
+# `make soak` sets a longer time.
 SECONDS = float(os.environ.get("MOONGATE_FRAMING_SECONDS", "8"))
 SEED = int(os.environ.get("MOONGATE_FRAMING_SEED", "1"))
 
 
 class Service:
-    """Reads what the gateway sends, which has one form only, and numbers the requests in its answers."""
+    """Parses the gateway's requests, which have only one form, and numbers them in its responses."""
 
     def __init__(self):
         self.requests = []
@@ -56,7 +57,7 @@ class Service:
         if not line:
             raise EOFError
         if not line.endswith(b"\r\n"):
-            # Cut, where the gateway gave the request up; anything else is not what a gateway may send.
+            # The gateway may cut off a request that it gave up; anything else is an error.
             if line.endswith(b"\n"):
                 raise ValueError(line)
             raise EOFError
@@ -90,7 +91,7 @@ class Service:
                     raise ValueError("a chunk's end")
             if self._line(stream):
                 raise ValueError("trailers")
-        # What the gateway wrote is not the client's to say.
+        # Headers that the gateway sets itself.
         ours = (
             b"host",
             b"content-length",
@@ -116,7 +117,7 @@ def service():
 def wired(tmp_path_factory, service):
     house = House(tmp_path_factory.mktemp("house"))
     routed(house, service.port)
-    # One address makes all of this: its refusals are what is looked at.
+    # All requests come from one address, so refusals are part of the results.
     try:
         yield house.start()
     finally:
@@ -124,7 +125,7 @@ def wired(tmp_path_factory, service):
 
 
 def answers(port, data):
-    """The heads of what the gateway answers, as a list of their lines."""
+    """The heads of the gateway's responses, as lists of lines."""
     with socket.create_connection(("127.0.0.1", port), 10) as client:
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
@@ -148,7 +149,7 @@ def answers(port, data):
 
 
 def forwarded(service, heads):
-    """For each answer the request that went upstream, or None."""
+    """For each response, the request that was sent upstream, or None."""
     numbers = [next((int(line[10:]) for line in lines if line.startswith(b"X-Number: ")), None) for lines in heads]
     return [None if number is None else service.requests[number] for number in numbers]
 
@@ -167,7 +168,7 @@ def test_what_is_forwarded_is_what_others_read(wired, service):
         refused += any(lines[0].startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")) for lines in heads)
         found = framing.violations(data, messages)
         assert not found, f"case {tried} of seed {SEED}: {data!r}\n" + "\n".join(found)
-        # Nothing whole went upstream that no answer tells of.
+        # No complete request went upstream without a response.
         assert len(service.requests) - before == sum(message is not None for message in messages), (
             f"case {tried} of seed {SEED}: {data!r}"
         )
@@ -180,8 +181,8 @@ def test_what_is_forwarded_is_what_others_read(wired, service):
 @pytest.mark.parametrize(
     "data,wrong",
     [
-        # As if Content-Length won over chunked; as if a space before the colon were none; as if a fold were a line of
-        # its own.
+        # As if Content-Length had priority over chunked; as if whitespace before the colon were allowed; as if a folded
+        # line were a field.
         (
             b"POST /open/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
             [Message(b"POST", b"/open/a", [], b"5\r\n", True)],

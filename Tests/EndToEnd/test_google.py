@@ -1,4 +1,4 @@
-"""Sign-in by Google in the demo: over the wire, and by strangers on either side of it."""
+"""Sign-in by Google in the demo: over HTTP, and with independent programs on either side."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ from mockgoogle import MockGoogle, Visitor, choose, field, pkce
 ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
 
 
-# The demo: the gateway is its own Google.
+# The demo, in which the gateway is its own Google.
 
 
 def test_a_new_person_and_the_same_again(house):
@@ -55,12 +55,12 @@ def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(house):
         page = visitor.get(back.headers["Location"]).text
         assert sentence in page and 'href="/reports"' in page and 'value="google_oauth"' in page
         assert visitor.account(), "still signed in"
-    # Somebody else's Google is not this person.
+    # Another user's Google account is another user.
     back = visitor.get(choose(visitor.continues(**asked), account=RAVI))
     assert "refused=denied" in back.headers["Location"] and visitor.session.cookies["moongate"] == token
     assert visitor.get(choose(visitor.continues(**asked), account=ASHA)).headers["Location"] == "/reports"
     assert visitor.session.cookies["moongate"] != token, "a new token at every step-up"
-    # Without either there is nothing to ask for, and no way round in circles.
+    # Without both, there is nothing to ask for, and no redirect loop.
     stranger = Visitor(house)
     stranger.session.cookies["moongate"] = house.register("+919876512345")["session"]["token"]
     answer = stranger.get("/auth/login?flow=step_up&return_to=%2Freports")
@@ -90,11 +90,11 @@ def test_check_makes_nothing_and_wants_no_secret_of_the_demo(empty_house):
     assert not (empty_house.config / "data").exists()
     budget = next(line for line in json.loads(done.stdout)["budgets"] if line["provider"] == "google_oauth")
     assert budget == {"provider": "google_oauth", "guesses_per_day": 0, "guesses_per_30d": 0, "probability_30d": 0}
-    # For Google itself the secret must be there.
+    # For the real Google, the secret file must exist.
     empty_house.edit("gateway.lua", lambda text: text.replace(f'issuer = "{empty_house.url}/mock-google",', ""))
     done = check()
     assert done.returncode == 1 and "google.secret: there is no such file" in done.stdout
-    # Attack on the operator: the demo's files on a machine that others reach.
+    # The demo's configuration on a machine that others can reach is refused.
     empty_house.edit(
         "gateway.lua",
         lambda text: text.replace(
@@ -164,7 +164,7 @@ def test_apps(house):
     flow = created.json()["id"]
     begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"})
     assert begun.status_code == 200, begun.text
-    # The system's browser knows nothing of the flow, and gets no session of it.
+    # The system browser does not know the flow and gets no session from it.
     browser = Visitor(house)
     back = browser.get(choose(begun.json()["step"]["redirect_to"], account=ASHA))
     assert back.status_code == 303 and back.headers["Location"].startswith("https://app.example.com/in?code=")
@@ -178,7 +178,7 @@ def test_apps(house):
     assert house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
     problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier}), 409, "step_not_open")
 
-    # Who presses "Cancel" is not left on a page of ours.
+    # A cancellation returns to the app.
     for action, error in (("cancel", "oauth_cancelled"), ("error", "oauth_failed")):
         flow = house.api(
             "POST",
@@ -191,7 +191,7 @@ def test_apps(house):
 
 
 def test_an_address_that_was_left_behind_does_not_come_back(house):
-    """Attack: the mail of a former employer, at whose Google the person once signed in."""
+    """Attack: the mail address of a former employer, which the user once used at Google."""
     person = Visitor(house)
     person.get(choose(person.continues(), account=ASHA))
     owner = {"Authorization": f"Bearer {person.session.cookies['moongate']}"}
@@ -215,7 +215,7 @@ def test_an_address_that_was_left_behind_does_not_come_back(house):
     )
 
 
-# A stranger's provider: our client against oidc-provider-mock.
+# An independent provider: our client with oidc-provider-mock.
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_our_client_at_a_strangers_provider(empty_house, stranger):
     back = dora.get(consents(away, sub="dora"))
     assert (back.status_code, back.headers["Location"]) == (303, "/profile-setup")
     account = dora.account()
-    # That site is not authoritative for the address: the account claims it, until its own code proves it.
+    # That site is not authoritative for the address, so the account only claims it until its own code proves it.
     assert (account["email"], account["is_email_verified"], account["last_name"]) == ("dora@example.com", False, "Fox")
     again = Visitor(house)
     assert again.get(consents(again.continues(), sub="dora")).headers["Location"] == "/home"
@@ -262,7 +262,7 @@ def test_our_client_at_a_strangers_provider(empty_house, stranger):
     assert mallory.account()["id"] != account["id"] and not mallory.account()["is_email_verified"]
 
 
-# A stranger's client: Authlib against mock Google.
+# An independent client: Authlib with mock Google.
 
 CALLBACK = "http://localhost:9/callback"
 

@@ -1,4 +1,5 @@
-"""Groups and claims: `moongate group`, the admin listener, routes, services, and what a refused person reads (docs: Documentation/guides/who-may-go-where.md)."""
+"""Groups and claims: `moongate group`, the admin listener, routes, services, and the page of a refused user (docs:
+Documentation/guides/who-may-go-where.md)."""
 
 import base64
 import json
@@ -66,7 +67,7 @@ def get(place, person, path, **headers):
 
 
 def echoed(answer):
-    """What the service got: names in lower case."""
+    """The headers that the service received, with names in lower case."""
     return {field["name"].lower(): field["value"] for field in answer.json()["headers"]}
 
 
@@ -87,7 +88,7 @@ def test_who_is_in_no_group_is_told_so_and_why(place, person):
     assert re.search(r"You are signed in as [^<]*•11\.", page.text) and PHONE not in page.text
     link = re.search(r'href="([^"]*/auth/logout\?return_to=[^"]*)"[^>]*>Sign in as someone else', page.text)
     assert link and "%2Fecho%2Fops%2Fx%3Fa%3D1" in link[1], page.text
-    # As somebody else: signed out here, and led back to where they were going.
+    # As another user: signed out here, and led back to the original target.
     browser = requests.Session()
     browser.cookies.set("moongate", person["token"], domain="localhost.local", path="/")
     browser.headers["Accept"] = "text/html"
@@ -114,7 +115,7 @@ def test_members_are_added_listed_and_removed(place, person):
     }
     members = json.loads(tool(place, "group", "list", "ops", "--json")[1])
     assert members["members"][0]["account"] == person["id"] and members["members"][0]["identifiers"] == [PHONE]
-    # The admin listener tells the same, field by field.
+    # The admin listener returns the same fields.
     assert requests.get(f"{place.admin}/groups", timeout=10).json() == listed
     assert requests.get(f"{place.admin}/groups/ops", timeout=10).json() == members
     assert json.loads(tool(place, "account", "show", person["id"], "--json")[1])["groups"] == ["ops"]
@@ -135,7 +136,7 @@ def test_the_admin_listener_changes_members_at_once(place, person):
         "member": True,
         "changed": True,
     }
-    # This node has forgotten what it knew when it answers.
+    # The response means that this node has discarded its cache.
     assert echoed(get(place, person, "/echo/x")).get("remote-groups") == "night%2C shift,phones"
     assert requests.delete(path, timeout=10).json()["changed"] is True
     assert echoed(get(place, person, "/echo/x")).get("remote-groups") == "phones"
@@ -155,7 +156,8 @@ def test_mistakes_are_told(place, person):
 
 
 def test_claimed_address_names_nobody(place):
-    """Attack: somebody registers with Asha's address, verifies nothing, and waits for the operator to add it to a group."""
+    """Attack: someone registers with Asha's address without verifying it, and waits until the operator adds it to a
+    group."""
     claimed = place.api(
         "POST",
         "/register",
@@ -169,7 +171,7 @@ def test_claimed_address_names_nobody(place):
 
 
 def test_function_that_fails_refuses_and_says_where(place):
-    """Attack: a function that fails must neither let anybody in nor take a group away in silence."""
+    """Attack: a failing function must neither admit a user nor remove a group silently."""
     answer = place.api(
         "POST",
         "/register",
@@ -217,7 +219,7 @@ def test_export_and_deletion_include_groups(place, person):
     assert json.loads(tool(place, "group", "list", "ops", "--json")[1])["members"] == []
 
 
-# The guide: every file that it shows is loaded, in the order in which it is shown, over the shipped folder.
+# The guide: all its files are loaded in order over the default folder.
 GUIDE = (ROOT / "Documentation" / "guides" / "who-may-go-where.md").read_text()
 
 
@@ -246,14 +248,14 @@ def test_guide_who_may_go_where(tmp_path):
         }
     )
     check(**{"policies/phone_otp.lua": files["policies/phone_otp.lua"][0]})
-    # Without the requirement the guarantee refuses the folder.
+    # Without the requirement, the guarantee refuses the folder.
     (house.config / "routes.lua").write_text(files["routes.lua"][2].replace(', require = { group = "ops" }', ""))
     status, text, error = tool(house, "check")
     assert status == 1 and "operators alone reach /ops" in text + error
 
 
 def signed_in(house, address):
-    """Somebody who has registered with an address and verified it."""
+    """A user who has registered with an address and verified it."""
     answer = house.api(
         "POST",
         "/register",
@@ -271,7 +273,8 @@ def signed_in(house, address):
 
 
 def test_guides_recipes_do_what_they_say(tmp_path):
-    """Staff only, a list of people, and a service for each group: the guide's files serve, one after the other, and its commands are run."""
+    """Staff only, a list of users, and a service for each group: the guide's files are used one after the other, and
+    its commands are run."""
     house = House(tmp_path)
     shown = {}
     for text in re.findall(r"^```lua\n(.*?)^```$", GUIDE, re.M | re.S):
@@ -296,7 +299,7 @@ def test_guides_recipes_do_what_they_say(tmp_path):
     try:
         serve(0, 0)
         staff, guest = signed_in(house, "asha@example.com"), signed_in(house, "ben@elsewhere.example")
-        # Attack: an address that ends like the domain and is none of it.
+        # Attack: an address with a domain that only ends like the allowed one.
         other = signed_in(house, "mallory@notexample.com")
         assert [status(person, "/internal/x") for person in (staff, guest, other)] == [200, 403, 403]
         assert status(guest, "/x") == 200

@@ -1,4 +1,5 @@
-"""The commands of Plugins/README.md, word for word: a provider begun, tried out and put in, and a person signed in through it in a browser."""
+"""The commands of Plugins/README.md, word for word: a provider is created, tested and added, and a user signs in
+with it in a browser."""
 
 import os
 import re
@@ -19,14 +20,14 @@ def section(heading):
 
 
 def blocks(heading):
-    """The section's blocks in their order: what language, and the text."""
+    """The code blocks of the section in order: language and text."""
     found = re.findall(r"^```(\w+)\n(.*?)^```$", section(heading), re.M | re.S)
     assert found, f"Plugins/README.md shows no commands under {heading}"
     return found
 
 
 class Reader:
-    """Somebody in a clone of the repository, with one shell."""
+    """A reader in a clone of the repository with one shell."""
 
     def __init__(self, house):
         self.house, self.folder = house, house.config.parent
@@ -35,7 +36,7 @@ class Reader:
         self.before = "set -eu\n"
 
     def types(self, commands):
-        """What was exported stays, as in a shell that stays open."""
+        """Runs commands. Exported variables are kept, as in an open shell."""
         told = subprocess.run(
             ["bash", "-c", self.before + commands],
             cwd=self.folder,
@@ -50,7 +51,7 @@ class Reader:
         return told.stdout
 
     def writes(self, text):
-        """A block of Lua: its first line says where it goes."""
+        """Writes a block of Lua. Its first line names the file."""
         where = re.match(r"-- (\S+\.lua)(?:, (\w+))?\n", text)
         assert where, f"no file is named by {text!r}"
         name, table = where.groups()
@@ -73,13 +74,13 @@ def reader(tmp_path):
 
 
 class Follow:
-    """Does what a section says, as far as one wants."""
+    """Follows a section up to a given command."""
 
     def __init__(self, reader, heading):
         self.reader, self.left, self.said = reader, blocks(heading), ""
 
     def to(self, command):
-        """Everything before the block of this command."""
+        """All blocks before that of this command."""
         while self.left[0][1].strip() != command:
             self.next()
 
@@ -97,7 +98,7 @@ def test_ten_minutes(reader, driver):
     guide = Follow(reader, "Ten minutes to a running provider")
     guide.to("make run")
     assert " 0 broken" in guide.said and re.search(r"^pigeon_post +\d+ +\d+ ", guide.said, re.M), guide.said
-    # What `make run` does, on the ports of this house.
+    # Does what `make run` does, on the ports of this test.
     guide.left.pop(0)
     house = reader.house.start()
     screen = Screen(driver, house).forget()
@@ -106,7 +107,7 @@ def test_ten_minutes(reader, driver):
     code = re.search(r"\b\d{8}\b", guide.next()).group()
     screen.enters(code).reads("The gateway proved that you are asha@example.com.")
     assert not guide.left
-    # A save is taken over while it runs, and one that breaks it is not.
+    # A saved change is loaded while it runs; a broken one is not.
     program = house.config / "pigeon_post" / "pigeon_post.py"
     serving = house.policy()["active"]
     program.write_text(program.read_text().replace("We send you a code.", "A pigeon brings a code."))
@@ -119,12 +120,12 @@ def test_ten_minutes(reader, driver):
 
 def test_a_provider_that_verifies_by_itself(reader, driver, number):
     guide = Follow(reader, "A provider that verifies by itself")
-    # In the shell of the ten minutes.
+    # In the shell of the first ten minutes.
     reader.types(blocks("Ten minutes to a running provider")[0][1].splitlines()[0] + "\n")
     while guide.left:
         guide.next()
     assert " 0 broken" in guide.said, guide.said
-    # As its README says: an entry, a policy, and a place where it is asked for.
+    # As in its README: an entry, a policy, and a step that uses it.
     house = reader.house
     house.edit(
         "gateway.lua",
@@ -148,7 +149,7 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
     )
     house.start()
     screen = Screen(driver, house).forget().belongs_to(number)
-    # Two rounds: the second phrase must be the first.
+    # Two rounds: the second phrase must equal the first.
     screen.opens("/auth/account").presses("Choose a secret phrase").at("/auth/step").presses(
         "Choose a secret phrase"
     ).reads("Phrase")
@@ -174,7 +175,7 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
     "MOONGATE_GUIDE" not in os.environ, reason="builds Moongate once more, which takes minutes: make check-guide"
 )
 def test_in_swift_outside_this_repository():
-    """In one folder that stays, so that the second time is quick."""
+    """Uses a fixed folder, so that a second run is fast."""
     folder = ROOT / ".build-e2e" / "guide"
     folder.mkdir(parents=True, exist_ok=True)
     builds = {
@@ -210,7 +211,7 @@ def test_every_link_leads_somewhere():
 
 
 def test_english_is_in_the_code():
-    """A provider has no en.words: the English text is the key of its translations, and it says each of them."""
+    """A provider has no en.words: the English texts are the keys of its translations, and it must use each of them."""
     for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
         words = {file.stem: file.read_text() for file in (folder / "words").glob("*.words")}
         assert "en" not in words and "hi" in words, folder.name
@@ -220,7 +221,7 @@ def test_english_is_in_the_code():
         keys = [
             line.split(" = ", 1)[0] for line in words["hi"].splitlines() if " = " in line and not line.startswith("#")
         ]
-        # In the code a long text may be cut into parts.
+        # Long texts may be split in the code.
         dead = [key for key in keys if key not in said and not any(part in said for part in (key[:40], key[-40:]))]
         assert dead == [], folder.name
 

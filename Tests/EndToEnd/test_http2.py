@@ -1,4 +1,4 @@
-"""HTTP/2 by TLS: the same rules as HTTP/1.1, and the attacks that only it has."""
+"""HTTP/2 over TLS: the same rules as for HTTP/1.1, and attacks specific to HTTP/2."""
 
 import hashlib
 import os
@@ -32,7 +32,7 @@ PROTOCOL_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 1, 9, 11
 
 
 def routed(house, *ports):
-    """The upstreams of these ports, open under /open, for people under /closed."""
+    """Upstreams at these ports, open under /open, and for users under /closed."""
     targets = ", ".join(f'"http://127.0.0.1:{port}"' for port in ports)
     house.edit(
         "routes.lua",
@@ -100,7 +100,7 @@ def curl(house, path, *arguments):
     return body, facts.decode().split()
 
 
-# Who speaks it properly.
+# Well-behaved clients.
 
 
 def test_curl_is_served_by_http2(house):
@@ -112,7 +112,7 @@ def test_curl_is_served_by_http2(house):
     assert facts[:2] == ["2", "200"] and b"<html" in body
     body, facts = curl(house, "/echo", "-H", f"Cookie: __Host-moongate={house.token}")
     assert facts[:2] == ["2", "200"], body
-    # HEAD, and what has no body.
+    # HEAD and responses without a body.
     body, facts = curl(house, "/open/a", "-I")
     assert facts[:2] == ["2", "200"] and b"content-length: 5" in body
 
@@ -148,7 +148,7 @@ def test_large_bodies_both_ways(house, tmp_path):
         _, facts = curl(house, "/large/up", "-T", str(file), "-o", "/dev/null")
         took = time.monotonic() - began
         assert facts[1] == "200" and got["digest"] == digest and got["size"] == size
-        # A window of 64 KiB would be seen here on any network; on loopback this only keeps the worst away.
+        # On a real network, a window of 64 KiB would be noticeable; on loopback, this only catches severe slowness.
         assert took < 30, took
         down = tmp_path / "down"
         curl(house, "/large/down", "-o", str(down))
@@ -159,7 +159,7 @@ def test_large_bodies_both_ways(house, tmp_path):
 
 
 class BodyUpstream(Upstream):
-    """Reads a body as it comes and keeps its digest only."""
+    """Reads a body as it arrives and keeps only its digest."""
 
     def __init__(self, got, answer):
         self.got = got
@@ -353,7 +353,7 @@ def test_heads_over_32_kib_are_431(house, upstream, client):
     answer = client.answer(client.ask(client.headers("/open/x", extra=[(f"x-{n}", "y" * 1000) for n in range(40)])))
     assert answer.status == 431, answer
     assert client.answer(client.ask(client.headers("/open/x"))).status == 200
-    # Ten thousand addresses (security.md 21).
+    # Ten thousand addresses.
     answer = client.answer(
         client.ask(client.headers("/open/x", extra=[("x-forwarded-for", ", ".join(["10.0.0.1"] * 10000))]))
     )
@@ -365,7 +365,7 @@ def test_crumbs_of_cookies_are_one_field(house, upstream, client):
     assert client.answer(client.ask(client.headers("/closed/crumbs", extra=crumbs))).status == 200
     asked = upstream.all[upstream.all.rindex(b"GET /closed/crumbs") :]
     assert b"Cookie: a=1; b=2\r\n" in asked and house.token.encode() not in asked and b"Remote-User: " in asked
-    # Two of ours: one may be an attacker's.
+    # Two session cookies: one may be an attacker's.
     answer = client.answer(
         client.ask(client.headers("/closed/x", extra=crumbs + [("cookie", f"__Host-moongate={house.token}")]))
     )
@@ -447,7 +447,7 @@ def test_a_body_that_is_too_large_is_413_and_the_connection_goes_on(house, clien
 
 
 def test_a_client_that_takes_nothing_holds_its_upstream(house):
-    """Back-pressure: the upstream's answer waits there, not here."""
+    """Back-pressure: the response waits at the upstream, not in the gateway."""
     sent = {"bytes": 0}
 
     def pour(connection):
@@ -483,7 +483,7 @@ def test_a_client_that_takes_nothing_holds_its_upstream(house):
     )
     time.sleep(1.5)
     assert sent["bytes"] < 16 * 1024 * 1024, sent
-    # The others do not wait for it.
+    # Other streams do not wait for it.
     assert client.answer(client.ask(client.headers("/open/x"))).status == 200
     client.close()
     house.edit("routes.lua", lambda _: before)
@@ -508,7 +508,7 @@ def test_rapid_reset(house, upstream):
 
 
 def flood(house, frames):
-    """Sends them until the gateway has had enough; whether it had."""
+    """Sends frames until the gateway closes the connection. Returns whether it did."""
     client = H2Client(house.ports[0])
     client.listen(lambda event: isinstance(event, h2.events.RemoteSettingsChanged), 5)
     for frame in frames:
@@ -542,7 +542,7 @@ def test_empty_continuations(house):
 
 
 def test_streams_that_we_are_made_to_reset(house, upstream):
-    """CVE-2025-8671: the client breaks a rule of each stream that it opens, so that it is we who reset it."""
+    """CVE-2025-8671: the client breaks a rule on each stream, so that the gateway resets it."""
     client = H2Client(house.ports[0])
     before = upstream.all.count(b"/open/made")
     for number in range(2000):
@@ -607,12 +607,12 @@ def test_rubbish_ends_the_connection_only(house, rubbish):
     assert curl(house, "/open/a")[1][1] == "200"
 
 
-# Ends.
+# Ends of connections.
 
 
 @pytest.mark.parametrize("first", [b"G", b"PRI * HTTP/2.0\r\n\r\nXM", b"\0", b"PRI * HTTP/1.1\r\n"])
 def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(house, first):
-    """Attack: a client of another protocol, or of none, that holds a connection with bytes that can never become a request."""
+    """Attack: a client of another protocol occupies a connection with bytes that can never become a request."""
     context = ssl.create_default_context(cafile=str(house.certificate))
     context.set_alpn_protocols(["h2"])
     with context.wrap_socket(
@@ -630,7 +630,7 @@ def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(house, first):
 @pytest.mark.parametrize("value", [" a", "a ", "\ta", "a\t", " ", "\t"])
 @pytest.mark.parametrize("name", ["x-blank", "cookie", "host"])
 def test_values_with_blanks_at_their_ends_are_refused(house, upstream, client, name, value):
-    """RFC 9113 section 8.2.1; the connection goes on."""
+    """RFC 9113 section 8.2.1; the connection stays open."""
     answer = client.answer(client.ask(client.headers("/open/blank", extra=[(name, value)])))
     assert answer.reset == PROTOCOL_ERROR, answer
     assert (

@@ -1,4 +1,4 @@
-"""Several instances of one provider side by side: two sites, two ways for SMS, two PINs."""
+"""Several instances of one provider: two sites, two SMS providers, two PINs."""
 
 import json
 import re
@@ -24,13 +24,13 @@ def with_instances(house, more=""):
     (house.config / "flows" / "two.lua").write_text(
         'return flow "two" { account = "any", steps = { any_of { "sms_in", "sms_us" } }, next = { new = "/home", returning = "/home" } }\n'
     )
-    # Two more ways in are two more to guess at.
+    # Two more sign-in methods add two more targets for guesses.
     house.edit("gateway.lua", lambda text: text.replace('risk_budget = "0.1% per 30d"', 'risk_budget = "1% per 30d"'))
 
 
 @pytest.fixture(scope="module")
 def two_sites():
-    """Two providers of identities that know the same subjects."""
+    """Two identity providers with the same subjects."""
     sites = []
     try:
         yield lambda *redirects: sites.append(MockGoogle(*redirects)) or sites[-1]
@@ -67,14 +67,14 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
 
     page = Visitor(house).get("/auth/login").text
     assert [title for title in ("Continue with Google", "Acme staff", "Chess club") if title not in page] == []
-    # Unverified, so that nothing but the subject says who it is.
+    # Unverified, so that only the subject identifies the user.
     dora = {"account": "other", "name": "Dora Fox", "email": "dora@example.com"}
     staff = Visitor(house)
     away = continues(staff, "work")
     assert away.startswith(work.issuer)
     assert staff.get(choose(away, **dora)).status_code == 303
     first = staff.account()
-    # Attack: somebody has the same subject at the other site.
+    # Attack: another user has the same subject at the other site.
     thief = Visitor(house)
     assert thief.get(choose(continues(thief, "club"), **dora)).status_code == 303
     assert thief.account()["id"] != first["id"]
@@ -92,7 +92,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     federated = sorted(name["federated"] for line in lines for name in line["identifiers"] if "federated" in name)
     assert [value.rsplit(" ", 1)[0] for value in federated] == [f"club {club.issuer}", f"work {work.issuer}"], federated
     assert federated[0].split(" ")[2] == federated[1].split(" ")[2], "one subject at two sites"
-    # What was exported can be imported.
+    # The export can be imported.
     checked = subprocess.run(
         [BIN / "moongate", "account", "import", "-", "--config", house.config, "--dry-run"],
         input=told.stdout,
@@ -102,7 +102,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
         env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret},
     )
     assert checked.returncode == 0, checked.stdout
-    # The account page says which of the sites is the person's, and by which address.
+    # The account page shows which site belongs to the user, and the address.
     page = staff.get("/auth/account").text
     badges = dict(
         re.findall(
@@ -111,7 +111,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
         )
     )
     assert badges == {"Google": "Not connected", "Acme staff": "Connected", "Chess club": "Not connected"}
-    # A site that fails is called by its own name.
+    # A failing site is named.
     failing = Visitor(house)
     for name, sentence in (
         ("work", "Acme staff could not sign you in. Try again."),
@@ -127,7 +127,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
         timeout=20,
     ).text
     assert "Google साइन-इन विफल। फिर कोशिश करें।" in hindi
-    # Attack: what one site answered is carried to the other's callback.
+    # Attack: the response of one site is sent to the other's callback.
     mixed = Visitor(house)
     back = choose(continues(mixed, "work"), **dora)
     answer = mixed.get(back.replace("/auth/callback/work", "/auth/callback/club"))
@@ -146,11 +146,11 @@ def test_two_ways_for_sms_are_told_apart_and_counted_apart(empty_house, number):
     code = house.code(number)
     other = house.flow("two")
     assert house.api("POST", f"/flows/{other}/begin", {"provider": "sms_in", "phone": number}).status_code == 200
-    # Attack: the code of one instance at the other.
+    # Attack: the code of one instance is used at the other.
     stolen = house.submit(other, code)
     assert (stolen.status_code, stolen.json()["code"]) == (401, "invalid_code")
     assert house.submit(flow, code).status_code == 200
-    # The first takes the field and has a page under its own name; the other is offered by its title.
+    # The first instance has the field and a page under its own name; the other is offered by its title.
     visitor = Visitor(house)
     sent = visitor.post("/auth/login", flow="two", phone="+919876500099", **{"with": "phone"})
     assert sent.status_code == 303 and sent.headers["Location"].startswith("/auth/step/sms_in?id="), sent.headers

@@ -1,4 +1,4 @@
-"""How a service reads Remote-Groups: the very programs of Documentation/integrations/groups.md, with the header that the gateway sends."""
+"""How services parse Remote-Groups: the programs of Documentation/integrations/groups.md with the gateway's header."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ NAMES = ["100%", "%2C", "a,b", "night shift", "ops", "x\"y'+z"]
 
 
 def header(names):
-    """As Entitlements.headerValue makes it."""
+    """The value as encoded by Entitlements.headerValue."""
     return ",".join(name.replace("%", "%25").replace(",", "%2C") for name in sorted(names))
 
 

@@ -1,4 +1,4 @@
-"""The master key is rotated, and nothing that was made before is lost; a ring that is damaged is refused."""
+"""The master key is rotated without losing data, and a damaged key file is refused."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     file.write_text(json.dumps({"identifiers": [{"email": "asha@example.com", "verified": True}], "password": hashed}))
     assert tool(house, "account", "import", file)[0] == 0
     assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
-    # A code on its way, and another number that is nearly locked, and one that is.
+    # A pending code, a number that is almost locked, and a locked one.
     waiting = house.flow("login")
     assert house.begin(waiting, number).status_code == 200
     on_its_way = house.code(number)
@@ -80,13 +80,13 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     ring = keys(house)["keys"]
     assert [(key["role"], key["oldest"]) for key in ring] == [("former", True), ("current", False)]
     new = ring[1]["name"]
-    # The gateway that runs takes it, says so in its log and under /policy, and goes on.
+    # The running gateway reloads it, logs it, reports it in /policy, and continues.
     wait_for(lambda: f"the master keys are others now: former {old}, current {new}" in house.log, "the log's line", 5)
     wait_for(lambda: [node["keys"] for node in house.policy()["nodes"]] == [[new, old]], "the keys under /policy", 10)
     assert house.api("GET", "/session", **bearer(token)).status_code == 200
     assert ring[0]["sealed"] == 3 and ring[0]["hashes"] == {"password": 1, "pin": 1}, ring
 
-    # The session, the code that was on its way, the device, the PIN, the app, the password: all good.
+    # The session, the pending code, the device, the PIN, the app and the password are still valid.
     assert house.api("GET", "/session", **bearer(token)).json()["account"]["phone"] == number
     assert requests.get(f"{house.url}/echo", **bearer(token), timeout=10).status_code == 200
     notices = lambda: sum("new device" in entry["text"].lower() for entry in house.outbox())
@@ -122,15 +122,15 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     token = stepped.json()["session"]["token"]
     problem(password_login(house, "asha@example.com", "passwort"), 401, "invalid_password")
     assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
-    # Locks and counts stand where they stood.
+    # Locks and counters have not changed.
     problem(house.begin(house.flow(), locked), 429, "too_many_attempts")
     assert json.loads(tool(house, "locks", "list", "--json")[1]), "the lock stands"
 
-    # Each success has moved what it touched to the new key.
+    # Each success has moved its record to the new key.
     ring = keys(house)["keys"]
     assert (ring[0]["sealed"], ring[0]["hashes"]) == (0, {}), ring
     assert (ring[1]["name"], ring[1]["sealed"], ring[1]["hashes"]) == (new, 3, {"password": 1, "pin": 1})
-    # Now the old key can go, and takes with it what is counted by it: it says so.
+    # Now the old key can be retired, together with its counters, which the command reports.
     status, out, told_last = tool(house, "keys", "retire", new)
     assert status == 1 and "is the current key" in told_last
     kept = (house.config / "data/master.key").read_bytes()
@@ -148,7 +148,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     assert [(key["name"], key["role"]) for key in keys(house)["keys"]] == [(old, "retired"), (new, "current")]
     problem(house.begin(house.flow(), locked), 429, "too_many_attempts")
     assert house.api("GET", "/session", **bearer(token)).status_code == 200
-    # Attack on ourselves: the owner's device, which was marked under the old key, would be a stranger's.
+    # The owner's device, which was recognized by the old key, must stay known.
     strangers = notices()
     flow = house.api("POST", "/flows", {"flow": "login"}, headers={"Moongate-Device": device}).json()["id"]
     known = {"headers": {"Moongate-Device": device}}
@@ -161,7 +161,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     done = house.api("POST", f"/flows/{flow}/submit", {"recovery_code": recovery.pop()}, **known)
     assert done.json()["status"] == "complete", done.text
     assert notices() == strangers, "the device is known by its old token"
-    # Nothing of it is left by --completely, while nobody counts by it.
+    # --completely removes it entirely, while no gateway counts by it.
     assert "is retired already" in tool(house, "keys", "retire", old)[2]
     status, out, told_last = tool(house, "keys", "retire", old, "--completely")
     assert (
@@ -177,7 +177,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     assert house.begin(house.flow(), locked).status_code == 200
     assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
     assert house.submit(late, late_code).status_code == 200, "the gateway made it with the new key already"
-    # Killed between the store and the file: the store answers to the new key, the ring still begins with the old one.
+    # Killed between store and file: the store belongs to the new key, but the file still begins with the old one.
     house.gateway.end()
     (house.config / "data/master.key").write_bytes(kept)
     refused = house.serve()
@@ -190,7 +190,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
         told_last
     )
     house.start()
-    # No byte of a key is shown anywhere.
+    # No key material is shown anywhere.
     shown = "".join(tool(house, "keys", "show")[1:]) + told + told_last + house.log
     for line in (house.config / "data/master.key").read_text().split():
         if len(line) > 40:
@@ -205,7 +205,7 @@ def test_a_key_stays_while_a_hash_needs_it(house, number):
     token = secured.json().get("token", token)
     assert tool(house, "keys", "rotate")[0] == 0
     old, new = (key["name"] for key in keys(house)["keys"])
-    # What a former key made is refused once it is gone; here it is on its way.
+    # Data of a former key is refused after the key is retired, here a pending code.
     house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"'))
     assert house.begin(flow, number).status_code in (200, 429)
     before = (house.config / "data/master.key").read_bytes()
@@ -218,7 +218,7 @@ def test_a_key_stays_while_a_hash_needs_it(house, number):
     assert status == 0 and "Removed with the hashes that were under it: pin 1." in told, told
     house.start()
     problem(house.api("POST", "/verify-passcode", {"passcode": "739146"}, **bearer(token)), 409, "no_pin")
-    # The session's proof of its number still counts: what names it stays.
+    # The session's proof of its number still counts, because the part of the key that names it is kept.
     assert house.api("POST", "/set-passcode", {"passcode": "739146"}, **bearer(token)).status_code == 200
 
 
@@ -240,9 +240,9 @@ def test_a_key_is_known_to_all_before_one_uses_it(empty_house):
     status, _, told = tool(house, "keys", "add")
     assert status == 1 and "is coming already" in told
     house.start()
-    # The file is not what this gateway knows: it does not, before it had a look.
+    # The file differs from what this gateway knows until its next check.
     key = copy.splitlines()[1].split()[1].decode()
-    # A gateway tells its keys with its first heartbeat.
+    # A gateway announces its keys with its first heartbeat.
     wait_for(lambda: any(key in node["keys"] for node in house.policy()["nodes"]), "the first heartbeat")
     assert tool(house, "keys", "rotate")[0] == 0
     assert path.read_bytes().splitlines()[1].split()[1] == copy.splitlines()[1].split()[1], "the one that was coming"
@@ -271,7 +271,7 @@ def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
         assert path.stat().st_mode & 0o777 == 0o600
         if after != before:
             assert after.splitlines()[-1].startswith(b"current ")
-        # Too many would be refused, which is another test's.
+        # Too many keys are refused, which another test covers.
         if len(after.splitlines()) > 12:
             path.write_bytes(before)
     shown = tool(house, "keys", "show")
@@ -318,7 +318,7 @@ def test_a_damaged_ring_is_refused_and_nothing_is_made(ring_house, spoil, senten
 
 @pytest.fixture(scope="module")
 def ring_house(tmp_path_factory):
-    """A house that has run once, whose key was rotated: itself, and its ring."""
+    """A gateway that has run once, and whose key was rotated. Returns it and its keys."""
     house = House(tmp_path_factory.mktemp("house"))
     house.start()
     house.stop()
@@ -344,7 +344,7 @@ def test_a_ring_may_come_from_the_environment(ring_house):
         lines = rotated.stdout.splitlines()
         assert [line.split()[0] for line in lines] == ["former", "former", "current"]
         assert "Set its variable to these lines" in rotated.stderr and lines[2].split()[2] not in rotated.stderr
-        # As `$(…)` gives it, without the last newline.
+        # Without the last newline, as `$(…)` returns it.
         shown = run("show", key=rotated.stdout.rstrip("\n"))
         assert shown.returncode == 0 and shown.stdout.count("\n") == 3, shown.stderr
     finally:

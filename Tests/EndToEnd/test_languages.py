@@ -1,4 +1,4 @@
-"""Ten languages, one of them from right to left: every page whole in each, and messages in the language of the person."""
+"""Ten languages, one of them right-to-left: all pages are complete in each, and messages are in the user's language."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from mail_server import MailServer
 from screens import LAPTOP, PHONE, Screen, many, start, wrong
 
 ALL = ["en", "hi", "ar", "bn", "de", "es", "fr", "pt", "ta", "te"]
-# The script of a language that has one of its own: letters of ours in it are names.
+# The scripts of languages that have their own; Latin letters in them are names.
 SCRIPTS = {"hi": "ऀ-ॿ", "ar": "؀-ۿ", "bn": "ঀ-৿", "ta": "஀-௿", "te": "ఀ-౿"}
 NAMES = {
     "Moongate",
@@ -41,7 +41,7 @@ def worldly(text):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A house that offers every language."""
+    """A gateway that offers all languages."""
     house = House(tmp_path_factory.mktemp("world"))
     house.edit("gateway.lua", worldly)
     house.edit("policies/phone_otp.lua", many)
@@ -58,7 +58,7 @@ def plain(tmp_path_factory):
 
 
 def overlaps(screen):
-    """Texts, fields and buttons that lie over each other."""
+    """Texts, fields and buttons that overlap."""
     return screen.js("""
       const shown = [...document.querySelectorAll('main h1, main .subtitle, main label, main button, main a, main input, main .help, footer a, footer summary')]
         .filter(one => one.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !one.closest('.unseen, dialog, .pad, .boxes, .field, .splash, [inert]'));
@@ -74,7 +74,8 @@ def overlaps(screen):
 
 
 def is_whole(screen, tag, what):
-    """Sound, nothing over anything, nothing cut off, and in a language with its own script nothing left in English."""
+    """No accessibility problem, no overlap, nothing truncated, and no English left in a language with its own
+    script."""
     screen.is_sound(f"{tag} {what}")
     assert (
         screen.js("return document.documentElement.lang + ' ' + document.dir")
@@ -92,7 +93,7 @@ def is_whole(screen, tag, what):
             if (one.checkVisibility() && !one.closest('.languages, bdi, body [dir=ltr], [dir=auto], time, script, style, template')) texts.push(walker.currentNode.data);
           }
           return texts.join('\\n')""")
-        # What a sentence is filled with is a name, and so is the reference of a decision.
+        # Values inserted into sentences are names or decision references.
         english = [
             word
             for word in re.findall(r"[A-Za-z]{3,}", re.sub("\u2068[^\u2069]*\u2069|dc_\\S+", "", said))
@@ -104,7 +105,7 @@ def is_whole(screen, tag, what):
 
 @pytest.mark.parametrize("tag", ALL[2:])
 def test_every_page_is_whole(driver, world, number, tag):
-    """At 320 px in the dark and as a card, with a code, a refusal and the account's own pages."""
+    """At 320 px in dark mode and as a card, with a code, a refusal and the account's pages."""
     screen = Screen(driver, world).forget().looks(PHONE, dark=True)
     screen.opens(f"/auth/login?language={tag}")
     for size, dark in ((PHONE, True), (LAPTOP, False)):
@@ -144,13 +145,13 @@ def test_every_page_is_whole(driver, world, number, tag):
 
 def test_metrics_run_from_left_to_right_in_arabic(driver, world, number):
     screen = Screen(driver, world).forget().looks(PHONE).opens("/auth/login?language=ar")
-    # The field of a number, as it is read: the country's code, then the number.
+    # The number field as it is read: country code, then number.
     country, field = (
         screen.js("return document.querySelector(arguments[0]).getBoundingClientRect().left", one)
         for one in (".country", "#phone")
     )
     assert country < field
-    # What leads back points to where one came from, which is on the right.
+    # Back links point to the right.
     code = screen.asks_code(number, "register")
     back = screen.find(".back")
     assert back.rect["x"] > PHONE[0] / 2 and "matrix(-1" in screen.js(
@@ -167,14 +168,15 @@ def test_metrics_run_from_left_to_right_in_arabic(driver, world, number):
         for digit in "123"
     )
     assert one < two < three
-    # A device's name and a time keep their order inside an Arabic line, and so does a number that a sentence names.
+    # The name of a device, a time and a number keep their order inside an Arabic line.
     screen.opens("/auth/account")
     assert screen.says(".places bdi")
     assert screen.js("return getComputedStyle(document.querySelector('.rows .value')).unicodeBidi") == "isolate"
 
 
 def test_a_name_of_another_direction_keeps_to_itself(driver, world, number):
-    """An Arabic name on an English page turns nothing round, and an English one on an Arabic page neither."""
+    """An Arabic name on an English page, and an English one on an Arabic page, do not change the direction of their
+    surroundings."""
     screen = Screen(driver, world).forget().looks(PHONE)
     screen.opens("/auth/register?with=email&language=en").fills("first_name", "عائشة").fills(
         "last_name", "(الزهراء) Rao"
@@ -193,7 +195,7 @@ def test_a_name_of_another_direction_keeps_to_itself(driver, world, number):
 
 
 def choose(screen, name, tag):
-    """By the menu at the foot of the page."""
+    """Chooses a language in the menu at the foot of the page."""
     screen.find(".languages summary").click()
     screen.waits(lambda: screen.find(".languages details").get_attribute("open") is not None, "the menu")
     screen.presses(name, ".languages").waits(lambda: screen.js("return document.documentElement.lang") == tag, name)
@@ -202,7 +204,7 @@ def choose(screen, name, tag):
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["scripts", "no scripts"])
 def test_the_menu_of_languages(driver, plain, world, scripted):
-    """One line at the foot, all languages by their own names, with scripts and without; what was typed stays."""
+    """One line at the foot with all languages by their own names, with and without scripts; input is kept."""
     screen = Screen(driver if scripted else plain, world).forget().looks(PHONE)
     screen.opens("/auth/register?with=email&language=en").fills("first_name", "Asha")
     summary = screen.find(".languages summary")
@@ -269,7 +271,7 @@ def test_the_first_language_is_for_everyone_else(tmp_path):
 
 
 def asks(house, number, language, flow="login", **headers):
-    """A code to the number, asked for in a language; the flow and the newest message."""
+    """Requests a code for the number in a language. Returns the flow and the newest message."""
     wanted = {"headers": {"Accept-Language": language, **headers}}
     seen = {entry["id"] for entry in house.outbox()}
     flow = house.api("POST", "/flows", {"flow": flow}, **wanted).json()["id"]
@@ -282,7 +284,7 @@ def asks(house, number, language, flow="login", **headers):
 
 
 def test_messages_are_in_the_language_of_the_person(world, number):
-    # There is no account yet: the language is the one that the request asks for.
+    # Without an account, the language of the request applies.
     flow, sent, wanted = asks(world, number, "xx, ar-EG;q=0.9, en;q=0.1", "register")
     assert sent["text"].startswith(sent["code"] + " هو رمز التحقق") and "{" not in sent["text"]
     assert sent["text"].splitlines()[-1] == f"@localhost #{sent['code']}", "what phones fill in stays as it is"
@@ -290,7 +292,7 @@ def test_messages_are_in_the_language_of_the_person(world, number):
     assert done.status_code == 200 and done.json()["account"]["is_new_user"], done.text
     device = done.json()["device_token"]
 
-    # Attack: who signs in as somebody chooses a language that the owner cannot read.
+    # Attack: an attacker signs in with a language that the owner cannot read.
     seen = {entry["id"] for entry in world.outbox()}
     agent = "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Chrome/140.0 <script>alert(1)</script>"
     flow, sent, wanted = asks(world, number, "de", **{"User-Agent": agent})
@@ -306,7 +308,7 @@ def test_messages_are_in_the_language_of_the_person(world, number):
     )
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", notice["text"]) and "http" not in notice["text"]
 
-    # A device that the person has used before may change the language.
+    # A trusted device can change the language.
     flow, sent, wanted = asks(world, number, "de", **{"Moongate-Device": device})
     assert "ist Ihr Bestätigungscode für Moongate" in sent["text"]
     assert world.api("POST", f"/flows/{flow}/submit", {"code": sent["code"]}, **wanted).status_code == 200
@@ -318,7 +320,7 @@ def test_messages_are_in_the_language_of_the_person(world, number):
 
 
 def pixels(screen, png, points):
-    """The colours of points of a picture."""
+    """The colors of points in a picture."""
     return screen.driver.execute_async_script(
         """
       const [png, points, done] = arguments, image = new Image();
@@ -336,7 +338,8 @@ def pixels(screen, png, points):
 
 @pytest.mark.parametrize("tag,direction", [("en", "ltr"), ("ar", "rtl")])
 def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
-    """A card of the brand's colour, light and dark, on a phone and wide, with the code large; and the same words without HTML."""
+    """A card in the brand's color, light and dark, narrow and wide, with the code in large type; and the same text
+    without HTML."""
     house = House(tmp_path)
     house.edit("gateway.lua", worldly)
     house.edit(
@@ -355,7 +358,7 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
             house.start()
             token = house.register(number)["session"]["token"]
             own = {"headers": {"Authorization": f"Bearer {token}", "Accept-Language": tag}}
-            # What was registered without a language has none yet.
+            # An account that was registered without a language has none yet.
             flow = house.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
             begun = house.api(
                 "POST",

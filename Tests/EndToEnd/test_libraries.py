@@ -1,6 +1,7 @@
-"""The libraries of Sources/moongate/Templates: one provider, written with each, says and answers the same.
+"""The client libraries of Sources/moongate/Templates: one provider, written with each, behaves the same.
 
-`probe/` holds the provider in each language. It is spoken to as the gateway speaks, and whatever it writes is held against Plugins/exec.schema.json."""
+`probe/` contains the provider in each language. The test plays the gateway and validates the output with
+Plugins/exec.schema.json."""
 
 import json
 import os
@@ -15,7 +16,7 @@ from processes import ROOT
 PROBE = ROOT / "Tests" / "EndToEnd" / "probe"
 TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
 SCHEMA = json.loads((ROOT / "Plugins" / "exec.schema.json").read_text())
-# Those that the schema of this gateway has.
+# The methods of this gateway's schema.
 METHODS = SCHEMA["$defs"]["results"]["properties"]
 IDENTIFIER = {"kind": "email", "value": "asha@example.com", "display": "asha@example.com"}
 ACCOUNT = {"id": "a1", "record": "kept", "identifiers": [IDENTIFIER], "names": ["Asha"]}
@@ -61,7 +62,7 @@ def command(request, tmp_path_factory):
 
 
 class Gateway:
-    """What the gateway answers to a program's requests: a store, and hashes that are none."""
+    """The gateway's answers to a program's requests: a store, and fake hashes."""
 
     def __init__(self):
         self.values, self.asked = {}, []
@@ -85,7 +86,7 @@ class Gateway:
 
 
 class Spoken:
-    """A program, spoken to as the gateway speaks."""
+    """A program, with the gateway's side played by the test."""
 
     def __init__(self, command, name="probe"):
         self.process = subprocess.Popen(
@@ -107,7 +108,7 @@ class Spoken:
         return self.last
 
     def hear(self):
-        """The next answer; what is logged before it is kept."""
+        """The next answer; log messages before it are collected."""
         while True:
             line = self.process.stdout.readline()
             assert line, f"the program ended: {self.process.stderr.read()}"
@@ -268,7 +269,7 @@ def test_what_the_gateway_grants(probe):
         "store.take",
         "store.remove",
     ]
-    # Each is for the call that it belongs to, whatever other calls are open.
+    # Each request names its own call, regardless of other open calls.
     assert {params["call"] for _, params in probe.gateway.asked} == {probe.last}
     assert [params["expires_in"] for _, params in probe.gateway.asked if "expires_in" in params] == [60, 1.5]
 
@@ -284,12 +285,12 @@ def test_a_mistake_is_an_error_that_says_what_to_do(probe, what, advice):
 
 
 def test_a_proof_in_begin_is_an_error(probe):
-    """Attack: a step that passes without an attempt is counted by no limit."""
+    """Attack: a step that succeeds without an attempt is not counted by any limit."""
     assert "begin" in probe.call("begin", probe.step(None, flow="mistake"))["error"]["message"]
 
 
 def test_an_exception_is_a_fault_without_what_was_typed(probe):
-    """Attack: an exception quotes a part of what was typed, and the gateway looks only for the whole of it."""
+    """Attack: an exception quotes a part of the input, but the gateway redacts only the whole input."""
     told = probe.submit("crash,ninety-nine quiet-pigeons, and more")["error"]["message"]
     assert "probe." in told and "[redacted]" in told, told
     for word in ("ninety", "nine", "quiet", "pigeons"):
@@ -378,7 +379,7 @@ def test_webhooks_and_maintenance(command):
     assert probe.gateway.values == {}
     assert probe.call("hook", {**webhook, "body": "{\"é\":1}"})["result"] == {"accepted": {"text": "thanks"}}
     assert probe.gateway.values["approved"] == "{\"é\":1}".encode().decode("latin-1")
-    # Signatures are over bytes: those that are no UTF-8 arrive as they were sent.
+    # Signatures cover bytes, so bodies that are not UTF-8 arrive unchanged.
     probe.call("hook", {**webhook, "body_base64": "/wD+"})
     assert probe.gateway.values["approved"] == "\xff\x00\xfe"
     assert probe.call("maintain", {"now": 9})["result"] == {}

@@ -1,4 +1,5 @@
-"""Documentation/providers/programs.md, "The objects of the libraries": it names each object that a library has, and none that it does not have."""
+"""Documentation/providers/programs.md, "The objects of the libraries": it lists exactly the objects of the
+libraries."""
 
 import inspect
 import importlib.util
@@ -13,7 +14,7 @@ from processes import ROOT
 TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
 MANUAL = (ROOT / "Documentation" / "providers" / "programs.md").read_text()
 COLUMNS = ("python", "node", "go")
-# Plain objects of the program's own, or of the protocol: the library does not know their members.
+# Plain objects of the program or of the protocol, whose members are not part of the library.
 PLAIN = {
     "field",
     "choice",
@@ -30,7 +31,7 @@ PLAIN = {
 
 
 def described(language):
-    """What the tables of the section name in a language."""
+    """The names in the section's tables for a language."""
     section = MANUAL.split("\n## The objects of the libraries\n")[1].split("\n## ")[0]
     rows = [line.strip().strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     cells = [row[COLUMNS.index(language)] for row in rows if len(row) == 4]
@@ -38,7 +39,7 @@ def described(language):
 
 
 def python():
-    """The public names of moongate.py: functions and values, and the members of classes."""
+    """The public names of moongate.py: functions, values, and members of classes."""
     spec = importlib.util.spec_from_file_location("moongate_library", TEMPLATES / "moongate.py")
     library = importlib.util.module_from_spec(spec)
     import sys
@@ -54,7 +55,7 @@ def python():
         ):
             continue
         if inspect.isclass(value):
-            # What a class has by itself: not what it inherits.
+            # The members of the class itself, without inherited ones.
             own = {**vars(value), **vars(value).get("__annotations__", {})}
             instance = vars(value()) if name == "OfflineTools" else vars(value(None)) if name == "Tools" else {}
             members = {member for member in {**own, **instance} if not member.startswith("_")}
@@ -69,7 +70,7 @@ def python():
 
 
 def node():
-    """The exports of moongate.mjs, and the members of what it makes."""
+    """The exports of moongate.mjs, and the members of the objects that it creates."""
     script = """
       import * as library from %s;
       const members = (value) => [...Object.keys(value), ...Object.getOwnPropertyNames(Object.getPrototypeOf(value))]
@@ -85,7 +86,7 @@ def node():
       console.log(JSON.stringify(names));
     """ % json.dumps((TEMPLATES / "moongate.mjs").as_uri())
     said = subprocess.run(["node", "--input-type=module", "--eval", script], capture_output=True, text=True, check=True)
-    # The members of a provider are what the head of the file lists.
+    # The members of a provider are listed in the head of the file.
     head = " ".join(
         line.removeprefix("//").strip()
         for line in (TEMPLATES / "moongate.mjs").read_text().split("\nimport ")[0].splitlines()
@@ -95,7 +96,7 @@ def node():
 
 
 def go():
-    """The exported functions, methods and fields of moongate.go, and the types that have none."""
+    """The exported functions, methods and fields of moongate.go, and its types without any."""
     text = (TEMPLATES / "moongate.go").read_text()
     found = set(re.findall(r"^func ([A-Z]\w*)", text, re.M))
     found |= {f"{of}.{name}" for of, name in re.findall(r"^func \(\w+ \*?([A-Z]\w*)\) ([A-Z]\w*)", text, re.M)}
@@ -106,7 +107,7 @@ def go():
             if (field := (re.match(r"\t([A-Z]\w*)\s", line) or [None, None])[1])
         }
     types = set(re.findall(r"^type ([A-Z]\w*) ", text, re.M))
-    # How a declaration is written as JSON, and the text of an error, is nothing that an author calls.
+    # Methods for encoding and errors are not called by authors.
     found -= {"Field.MarshalJSON", "Outcome.MarshalJSON", "Undelivered.Error"}
     return found | {name for name in types if not any(one.startswith(f"{name}.") for one in found)}
 

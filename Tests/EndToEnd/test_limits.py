@@ -1,4 +1,4 @@
-"""What a flood costs (account-security.md, section 4): registrations, refusals and flows without end."""
+"""The cost of floods: registrations, refusals and endless flows."""
 
 import concurrent.futures
 import http.client
@@ -8,12 +8,12 @@ import requests
 
 from house import problem
 
-# Loopback has more than one address: whose a request is, is told by where it comes from.
+# Loopback has several addresses, which distinguish the clients.
 FLOOD, OTHER = "127.0.0.1", "127.0.0.2"
 
 
 def call(house, address, method, path, body=None):
-    """One request from an address of this machine: its status and its document."""
+    """A request from an address of this machine. Returns its status and document."""
     connection = http.client.HTTPConnection("127.0.0.1", house.ports[0], timeout=60, source_address=(address, 0))
     try:
         connection.request(
@@ -47,18 +47,18 @@ def register(house, address, number):
     )
 
 
-# Attack: registrations in a row, each of which costs a hash.
+# Attack: many registrations, each of which costs a hash.
 def test_of_two_hundred_parallel_registrations_ten_succeed(house):
     with concurrent.futures.ThreadPoolExecutor(200) as pool:
         flood = [pool.submit(register, house, FLOOD, number) for number in range(200)]
-        # Somebody else meanwhile.
+        # Another user in the meantime.
         assert register(house, OTHER, 1000)[0] == 200
         answers = [one.result() for one in flood]
     statuses = [status for status, _ in answers]
     assert statuses.count(200) == 10 and statuses.count(429) == 190, statuses
     refused = [document for status, document in answers if status == 429]
     assert all(one["code"] == "rate_limited" and 3500 <= one["retry_after"] <= 3600 for one in refused), refused[0]
-    # Sixty of them could begin at all.
+    # Sixty of them could begin.
     told = [
         requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"]
         for one in {one["decision_id"] for one in refused}
@@ -69,7 +69,7 @@ def test_of_two_hundred_parallel_registrations_ten_succeed(house):
     }, told
 
 
-# Attack: junk requests until the trail has forgotten the sign-in before them.
+# Attack: junk requests until the trail no longer contains the earlier sign-in.
 def test_every_refusal_is_found_and_a_flood_is_one_event(house):
     house.register("+919999999999")
     junk = [call(house, FLOOD, "POST", "/api/auth/flows", {"flow": "none"}) for _ in range(300)]
@@ -80,7 +80,7 @@ def test_every_refusal_is_found_and_a_flood_is_one_event(house):
         assert answer.status_code == 200 and answer.json()["code"] == "invalid_input", answer.text
     events = requests.get(f"{house.admin}/events?limit=1000", timeout=10).json()
     refusals = [event for event in events if event["kind"] == "refused"]
-    # Where the minute ends in the middle there are two floods.
+    # If the minute changes in between, there are two floods.
     counted = [event["count"] for event in refusals if event["count"] is not None]
     assert 1 <= len(counted) <= 2 and len(refusals) <= 22, refusals
     assert sum(counted) + len(refusals) - len(counted) == 300
@@ -94,7 +94,7 @@ def test_the_answer_to_the_flood_is_a_refusal_like_any_other(house):
         problem(answer, 422, "invalid_input")
 
 
-# Attack: flows that are begun and never finished, each a row of the store.
+# Attack: unfinished flows, each a row of the store.
 def test_a_flood_of_flows_evicts_itself(house):
     generation = house.policy()["active"]
     house.edit(

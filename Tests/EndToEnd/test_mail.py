@@ -1,4 +1,4 @@
-"""Messages that really leave: mail to a real server, SMS to a webhook. Read back as a stranger's program reads them."""
+"""Real delivery: mail to a real server, SMS to a webhook. The messages are parsed by independent programs."""
 
 import http.server
 import json
@@ -34,7 +34,7 @@ def mail_by(house, server, **more):
 
 
 def change_email(house, token, address):
-    """Begins to give an account an address; the answer to `begin`, and the flow."""
+    """Begins to add an address to an account. Returns the response to `begin` and the flow."""
     own = {"headers": {"Authorization": f"Bearer {token}"}}
     flow = house.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
     return house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address}, **own), flow
@@ -74,11 +74,11 @@ def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls)
         assert done.status_code == 200, done.text
         assert done.json()["account"]["is_email_verified"] is True
 
-        # And a sign-in by it.
+        # A sign-in with it.
         flow = empty_house.flow("login")
         begun = empty_house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address})
         if begun.status_code == 429:
-            # The timer of the address is running: it is the same for every flow.
+            # The timer of the address is running for every flow.
             problem(begun, 429, "resend_too_soon")
         else:
             code = re.search(r"\b\d{6}\b", server.mail(2)[1].get_body(("plain",)).get_content()).group()
@@ -108,7 +108,8 @@ def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
             server.stop()
         empty_house.start(MAIL_PASSWORD="wrong" if case == "wrong password" else PASSWORD)
         token = empty_house.register(number)["session"]["token"]
-        # Not charged, and no timer begins: each answers the same, more often than the policy's four sends.
+        # Failed sends are not charged and start no timer: the response stays the same for more than the policy's four
+        # sends.
         for _ in range(5):
             begun, _ = change_email(empty_house, token, "a@example.com")
             problem(begun, 503, "delivery_failed")

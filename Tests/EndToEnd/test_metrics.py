@@ -1,4 +1,4 @@
-"""What the operator watches: /metrics, the access log, trace context."""
+"""Monitoring: /metrics, the access log, trace context."""
 
 import json
 import re
@@ -125,7 +125,7 @@ def test_the_access_log(logged):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
     refused = requests.get(f"{house.url}/closed/b", timeout=10).json()
     assert found(house, "/closed/b")["decision"] == refused["decision_id"]
-    # Whoever reads the log takes nothing over.
+    # A reader of the log cannot take over a flow.
     flow = house.flow()
     house.begin(flow, "+919876500302")
     house.submit(
@@ -136,7 +136,7 @@ def test_the_access_log(logged):
     text = house.access.read_text()
     for secret in (token, flow, "secret=1", "+9198765"):
         assert secret not in text, secret
-    # What a client chose does not write lines of its own.
+    # Client values cannot forge log lines.
     before = len(lines(house))
     requests.get(f'{house.url}/open/"quoted"\\and{{braces}}', timeout=10)
     assert found(house, '/open/%22quoted%22%5Cand%7Bbraces%7D') or len(lines(house)) == before + 1

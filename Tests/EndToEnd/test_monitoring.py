@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard, run by the real Prometheus against a gateway whose faults are made to happen."""
+"""The alert rules and the dashboard in a real Prometheus, with a gateway whose faults are provoked."""
 
 import contextlib
 import json
@@ -47,13 +47,13 @@ def test_rules_fire_when_they_should_and_only_then():
 
 
 class Prometheus:
-    """One that runs."""
+    """A running Prometheus."""
 
     def __init__(self, port):
         self.api = f"http://127.0.0.1:{port}/api/v1"
 
     def ask(self, what):
-        """Its answer; nothing while it starts."""
+        """The result of a query; empty while it starts."""
         try:
             return requests.get(f"{self.api}/{what}", timeout=5).json()["data"]
         except (requests.ConnectionError, ValueError):
@@ -71,7 +71,7 @@ class Prometheus:
 
 @pytest.fixture
 def prometheus(tmp_path):
-    """Starts Prometheus over a gateway; its rules look at seconds in place of minutes."""
+    """Starts Prometheus for a gateway; its rules use seconds in place of minutes."""
     running = []
 
     def start(house):
@@ -118,7 +118,7 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     house.submit(flow, wrong("000000"))
     families = metrics(house)
     used = names_in((MONITORING / "alerts.yml").read_text()) | names_in((MONITORING / "dashboard.json").read_text())
-    # Without a certificate and without sinks these are not there.
+    # These metrics exist only with a certificate and sinks.
     absent = {"moongate_certificate_expiry_timestamp_seconds", "moongate_audit_lag_seconds"}
     assert used - absent - {name.removesuffix("_total") for name in families} == set()
     assert all(
@@ -142,7 +142,7 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
 
     decisions = []
     wait_for(upstream_alert, "the alert of a dead upstream", 30)
-    # One line in the log, with the decision that a person was told, whose cause the operator sees.
+    # One log line with the decision that the user was told, whose cause the operator can look up.
     told = [line for line in house.log.splitlines() if "an upstream failed" in line]
     assert len(told) == 1 and len(decisions) > 1, told
     assert f"127.0.0.1:{dead}" in told[0] and decisions[0] in told[0] and "it cannot be reached" in told[0]
@@ -158,7 +158,7 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
 
 
 class Carrier(HTTPService):
-    """A site that takes messages, until it is told not to."""
+    """A site that accepts messages until it is told to fail."""
 
     def __init__(self):
         self.status = 200
@@ -177,7 +177,7 @@ class Carrier(HTTPService):
 
 @contextlib.contextmanager
 def meanwhile(work):
-    """Does the work again and again in another thread."""
+    """Repeats the work in another thread."""
     over = threading.Event()
 
     def run():
@@ -194,9 +194,9 @@ def meanwhile(work):
 
 
 def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_path, monkeypatch):
-    """Those of a dead upstream, a refused candidate and a gateway that is down are in the test above."""
+    """The alerts for a dead upstream, a refused candidate and a gateway that is down are in the test above."""
     house, carrier, sink = empty_house, Carrier(), free_port()
-    # It ends in two days.
+    # It expires in two days.
     cert, key = certificate(tmp_path, "soon")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
     speak_tls(house, cert, key)
@@ -232,7 +232,7 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
     people = iter(range(2_000))
 
     def guess(_=None):
-        """A code to a number of a country that had none, and a wrong guess: it locks the number."""
+        """Sends a code to a number of a new country and makes wrong guesses, which locks the number."""
         with requests.Session() as session:
             path = f"{house.url}/api/auth/flows"
             flow = session.post(path, json={"flow": "register"}, timeout=60).json()["id"]
@@ -271,11 +271,11 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
         fires("MoongateHashingFull", seconds=120)
 
     with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as database:
-        # Another gateway, which has not read the new files.
+        # Another gateway that has not loaded the new files.
         database.execute("INSERT INTO node (id, generation, seen_at) SELECT 'another', 'older', max(seen_at) FROM node")
         fires("MoongateGenerationsDiffer", seconds=30)
         database.execute("DELETE FROM node WHERE id = 'another'")
-        # A reader that does not end keeps what is written in the log.
+        # A long-running reader keeps the write-ahead log from being checkpointed.
         with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM node").fetchall()
@@ -285,13 +285,13 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
             reader.execute("ROLLBACK")
 
     def held(seconds):
-        """Something else that writes."""
+        """Another writer."""
         with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as database:
             database.execute("BEGIN IMMEDIATE")
             time.sleep(seconds)
             database.execute("ROLLBACK")
 
-    # Most of the time at first, then for longer than the gateway waits.
+    # First with short interruptions, then for longer than the gateway waits.
     with meanwhile(guess):
         with meanwhile(lambda: held(0.9)):
             fires("MoongateStoreSlow")

@@ -1,4 +1,5 @@
-"""What accounts.lua offers after a sign-in (`offer`), on the pages of a real browser: set up on the way, skipped, and not asked for where it cannot be."""
+"""The offer after a sign-in (`offer` in accounts.lua) in a real browser: set up, skipped, and not shown where it is
+not possible."""
 
 import pytest
 import requests
@@ -14,7 +15,7 @@ NO_API = "delete window.PublicKeyCredential"
 def houses(folder, *providers):
     house = House(folder)
     offers = ", ".join(f'{{ "{provider}", every = "30d" }}' for provider in providers)
-    # Several sign-ins of one person: no waiting for the next code.
+    # Several sign-ins of one user without waiting for the resend timer.
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1ms"'))
     house.edit(
         "accounts.lua",
@@ -39,7 +40,7 @@ def key(driver):
 
 @pytest.fixture
 def screen(screen, number):
-    """Somebody with an account who comes to sign in."""
+    """A user with an account who signs in."""
     screen.house.register(number)
     screen.number = number
     return screen
@@ -74,7 +75,7 @@ def test_a_passkey_is_offered_after_a_code_and_added_on_the_way(screen, key, lan
     screen.find("main button.main").click()
     screen.at("/home").waits(lambda: screen.driver.current_url.endswith("/home?from=there"), "where they were going")
     assert len(key.credentials) == 1
-    # Who has it is not offered it, and signs in by it.
+    # A user who has it is not offered it, and signs in with it.
     screen.forget().opens("/auth/login").waits(
         lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device"
     )
@@ -94,7 +95,7 @@ def test_cancelled_and_skipped(screen, key):
 
 
 def test_an_account_with_a_passcode_proves_it_first(screen, key):
-    """The offer opens nothing that account-security.md closes: an account with a factor of its own proves that one before it adds another."""
+    """The offer obeys the rules for changes: an account with its own factor proves it before it adds another."""
     screen.opens("/auth/error?code=not_found").belongs_to(screen.number)
     with_pin(screen)
     signs_in(screen).at("/auth/step").reads("Skip for now")
@@ -106,12 +107,12 @@ def test_an_account_with_a_passcode_proves_it_first(screen, key):
 
 
 def test_a_browser_without_the_api_is_not_asked(screen):
-    """Neither led there nor counted as asked: the next browser is."""
+    """It is neither shown nor counted as shown, so that the next browser is asked."""
     driver = screen.driver
     script = before_scripts(driver, NO_API)
     try:
         signs_in(screen).at("/home")
-        # Whoever comes to the page all the same goes on by themselves.
+        # A visit to the page continues automatically.
         screen.opens("/auth/account?from=offer").driver.get(
             f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=/home?after=offer"
         )
@@ -122,7 +123,7 @@ def test_a_browser_without_the_api_is_not_asked(screen):
 
 
 def test_the_way_on_leads_nowhere_else(screen):
-    """Attack: a link to the offer whose way on is another site, by hand or by the script that skips on."""
+    """Attack: a link to the offer with another site as its target, followed manually or by the script that skips."""
     screen.opens("/auth/error?code=not_found").belongs_to(screen.number)
     for target in ("https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example"):
         page = requests.get(
@@ -141,7 +142,7 @@ def test_the_way_on_leads_nowhere_else(screen):
 
 
 def test_without_scripts_other_factors_are_offered_and_a_passkey_is_not(tmp_path_factory, number):
-    """Any provider with a flow that sets it up, on its own page; one at a sign-in."""
+    """Any provider with a flow for its setup, on its own page; one per sign-in."""
     house = houses(tmp_path_factory.mktemp("several"), "pin", "totp", "passkey")
     driver = screens.start(tmp_path_factory.mktemp("plain"), scripts=False)
     try:
@@ -185,5 +186,5 @@ def test_apps_and_new_accounts_are_not_offered_anything(shipped, number, other_n
 def test_who_is_on_the_way_to_a_page_of_ours_is_not_stopped(screen, key):
     screen.forget()
     screen.enters(screen.asks_code(screen.number, "login?return_to=/auth/account")).at("/auth/account")
-    # Nor is that counted.
+    # That does not count either.
     signs_in(screen).at("/auth/step").reads("Skip for now")

@@ -1,4 +1,4 @@
-"""An operator's day: whose lock it is, what happened to a person, who did it, and where copies of the audit trail go."""
+"""Tasks of an operator: locks, the history of a user, who did what, and copies of the audit trail."""
 
 import hashlib
 import hmac
@@ -20,7 +20,7 @@ READ = "the-token-of-grafana-0123456789abcdef"
 
 
 def lock_out(house, number):
-    """Five wrong codes."""
+    """Enters five wrong codes."""
     flow = house.flow("login")
     begun = house.begin(flow, number)
     assert begun.status_code == 200, begun.text
@@ -81,7 +81,7 @@ def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
     assert house.begin(house.flow("login"), number).status_code in (200, 429), "no lock stands"
     assert json.loads(tool(house, "locks", "list", "--json")[1]) == []
 
-    # What happened, and who did it.
+    # The events and the operator who caused them.
     status, text, _ = tool(house, "account", "history", number, "--since", "1h", "--json")
     kinds = [event["kind"] for event in json.loads(text)]
     acts = [kind for kind in kinds if kind in ("lock_lifted", "account_unlocked", "account_locked")]
@@ -92,7 +92,7 @@ def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
     assert "did you mean `locked`" in tool(house, "account", "history", number, "--kind", "lockd")[2]
     assert tool(house, "account", "history", "+919000000002")[0] == 1
 
-    # Out of the house: what is stored about the person, and their sessions.
+    # The export of the stored data, and the sessions.
     status, text, _ = tool(house, "account", "export", number, "--as", "ravi")
     export = json.loads(text)
     assert status == 0 and export["account"]["id"] == account and len(export["events"]) > 5
@@ -120,7 +120,7 @@ def test_tokens_with_names_and_roles(empty_house, number):
     problem(requests.get(f"{house.admin}/outbox", headers=reads, timeout=10), 403, "denied")
     assert requests.post(f"{house.admin}/policy/reload", headers=acts, timeout=10).status_code == 200
     assert [event["operator"] for event in events(house, "kind=reload_requested", headers=reads)] == ["ravi"]
-    # Attack: token after token. The address learns nothing any more, whatever it sends.
+    # Attack: many wrong tokens. Further requests from the address reveal nothing.
     with requests.Session() as attacker:
         for _ in range(1000):
             problem(
@@ -135,7 +135,7 @@ def test_tokens_with_names_and_roles(empty_house, number):
 
 
 class Receiver(HTTPService):
-    """A site that takes events, verifies their signature, and answers as it is told."""
+    """A site that receives events, verifies their signatures, and answers as configured."""
 
     def __init__(self, secret):
         self.lines, self.status = [], 500
@@ -149,7 +149,7 @@ class Receiver(HTTPService):
                 time_, code = re.fullmatch(r"t=(\d+),v1=([0-9a-f]{64})", self.headers["Moongate-Signature"]).groups()
                 right = hmac.new(secret.encode(), time_.encode() + b"." + body, hashlib.sha256).hexdigest()
                 assert hmac.compare_digest(code, right) and abs(time.time() - int(time_)) < 60
-                # It may die between taking in and answering, as anything may.
+                # It may fail between accepting and answering.
                 receiver.lines += [json.loads(line) for line in body.splitlines()]
                 self.send_response(receiver.status)
                 self.end_headers()
@@ -159,7 +159,8 @@ class Receiver(HTTPService):
 
 
 def test_the_audit_trail_goes_out(empty_house, other_number):
-    """One sink is a full disk, one is down at first; the gateway is killed in between. Nothing is lost, nothing invented, and all of it in order."""
+    """One sink is a full disk, another one fails at first; the gateway is killed in between. No event is lost or
+    invented, and all are in order."""
     house = empty_house
     secret = "the-key-of-the-signature"
     receiver = Receiver(secret)
@@ -173,21 +174,21 @@ def test_the_audit_trail_goes_out(empty_house, other_number):
     for _ in range(3):
         house.register(other_number())
     wait_for(lambda: receiver.lines, "the site to be asked")
-    # What the site took in without saying so comes again.
+    # Events that the site accepted without confirmation are sent again.
     house.gateway.end(signal.SIGKILL)
     receiver.status = 200
     before = len(receiver.lines)
     house.start(SECRET=secret)
     house.register(other_number())
-    # The store's own, without what comes while it is read.
+    # The events of the store, without those that are added while reading.
     stored = [event["id"] for event in reversed(events(house, "limit=100000"))]
 
     def at_least_once(ids):
-        """Whether each is there, the first of each in the order of the trail."""
+        """Whether each event arrived, with the first arrivals in the order of the trail."""
         firsts = list(dict.fromkeys(ids))
         return [id for id in firsts if id in set(stored)] == stored
 
-    # The lease of the gateway that was killed ends by itself.
+    # The lease of the killed gateway expires.
     wait_for(
         lambda: at_least_once(line["metadata"]["uid"] for line in receiver.lines[before:]), "all events at the site", 60
     )

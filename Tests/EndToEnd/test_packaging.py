@@ -1,4 +1,5 @@
-"""What Packaging/ holds besides the packages themselves, which Tests/Packages tries: manual pages, completions, and the examples for containers and Kubernetes."""
+"""The contents of Packaging/ except the packages, which Tests/Packages covers: manual pages, completions, and the
+examples for containers and Kubernetes."""
 
 import os
 import re
@@ -58,7 +59,7 @@ def test_every_command_has_a_manual_page(manual):
     for file in manual.iterdir():
         text = file.read_text()
         assert text.startswith(".TH") and ".SH DESCRIPTION" in text, file
-        # A line of prose that begins with a dot or a quote is a command to troff.
+        # For troff, a line that begins with a dot or a quote is a command.
         for line in text.splitlines():
             assert not line.startswith("'") and (
                 not line.startswith(".") or re.match(r"\.(TH|SH|SS|TP|PP|BR|nh|ad)\b", line)
@@ -79,7 +80,7 @@ def test_completions(shell, syntax, tmp_path):
 
 
 def write_configuration(config_map, folder):
-    """The folder that the Deployment's volume makes of a ConfigMap."""
+    """Writes the folder that the Deployment mounts from a ConfigMap."""
     volumes = documents()["Deployment", "moongate"]["spec"]["template"]["spec"]["volumes"]
     items = next(volume for volume in volumes if volume["name"] == "config")["configMap"]["items"]
     assert {item["key"] for item in items} == set(config_map["data"]), "the volume leaves out a file"
@@ -99,7 +100,7 @@ def test_the_configuration_for_kubernetes(tmp_path):
 
 
 def test_the_template_of_the_secret_is_refused(tmp_path):
-    """Attack: a cluster that was set up with the template as it is has a master key that everybody knows."""
+    """Attack: a cluster with the unchanged template has a publicly known master key."""
     write_configuration(documents()["ConfigMap", "moongate"], tmp_path)
     values = documents()["Secret", "moongate"]["stringData"]
     told = moongate("serve", "--config", tmp_path, MOONGATE_STORE=values["store"], MOONGATE_KEY=values["master.key"])
@@ -114,7 +115,8 @@ def test_the_configuration_of_the_compose_file(tmp_path):
 
 
 def test_examples_hold_what_init_writes(tmp_path):
-    """Flows, policies and accounts of the examples are those of `moongate init`: a change there must reach them."""
+    """Flows, policies and accounts of the examples equal those of `moongate init`, so that changes must be applied
+    to both."""
     folder = tmp_path / "site"
     told = moongate(
         "init",
@@ -140,7 +142,8 @@ def test_examples_hold_what_init_writes(tmp_path):
 
 
 def test_pods_have_no_rights():
-    """Attack: a service of the cluster that is taken over reaches the admin listener, or a gateway that is taken over reaches the node."""
+    """Attack: a compromised service of the cluster reaches the admin listener, or a compromised gateway reaches the
+    node."""
     spec = documents()["Deployment", "moongate"]["spec"]["template"]["spec"]
     (gateway,) = spec["containers"]
     assert (

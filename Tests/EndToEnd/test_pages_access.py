@@ -1,4 +1,5 @@
-"""What people see of groups and tokens, in a real browser: why they may not go on, how they sign in as somebody else, and the tokens that they make."""
+"""Pages about groups and tokens in a real browser: why a user may not continue, signing in as another user, and
+creating tokens."""
 
 import base64
 import re
@@ -46,7 +47,7 @@ def test_refused_person_reads_why_and_signs_in_as_somebody_else(house, screen, n
     support = screen.find("a[href='mailto:help@example.com']")
     assert support.is_displayed()
     screen.presses("Sign in as someone else").at("/auth/logout")
-    # The link alone signs nobody out.
+    # The link alone signs no user out.
     assert house.api("GET", "/session", headers={"Authorization": f"Bearer {screen.token}"}).status_code == 200
     screen.find("main form button").click()
     screen.at("/auth/login")

@@ -1,4 +1,5 @@
-"""The account page, and what leads to it: registration by email address, names, sites, devices. Test names contain the rows of the seeds."""
+"""The account page and the pages that lead to it: registration by email address, names, sites, devices. Test names
+contain the rows of the seeds."""
 
 import pytest
 import requests
@@ -12,7 +13,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def person(screen, number):
-    """Somebody who is signed in."""
+    """A signed-in user."""
     return screen.belongs_to(number)
 
 
@@ -27,7 +28,7 @@ def code_after(house, seen):
 
 
 def registers(screen, email, path="/auth/register?with=email&return_to=%2Fhome"):
-    """By email address and password, to the page of the code; the code."""
+    """Registers with email address and password up to the code page. Returns the code."""
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.opens(path).fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills(
         "password", PASSWORD
@@ -38,13 +39,13 @@ def registers(screen, email, path="/auth/register?with=email&return_to=%2Fhome")
 
 
 def session(screen):
-    """The browser's session as the API tells of it; None without one."""
+    """The browser's session from the API; None without one."""
     cookies = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}
     answer = requests.get(screen.house.url + "/api/auth/session", cookies=cookies, timeout=10)
     return answer.json() if answer.status_code == 200 else None
 
 
-# Rows 4.1 and 4.2: the account is there before the code.
+# Rows 4.1 and 4.2: the account exists before the code.
 
 
 def test_4_1_the_account_is_made_before_the_code(screen, number):
@@ -66,12 +67,12 @@ def test_4_2_back_leads_on_and_nothing_is_lost(screen, number):
     code = registers(screen, email)
     screen.find(".back").click()
     screen.presses("Go Back", "#leave").at("/profile-setup").reads("Your email address is not verified yet.")
-    # The form is nobody's any more: who opens it is signed in.
+    # The form is no longer available: the user is signed in.
     screen.opens("/auth/register?with=email").at("/home").presses("Verify Your Email").at("/auth/email").reads(
         "needs a verified email address", email
     )
     screen.opens("/auth/account").reads("Asha Rao", email, "Not verified")
-    # The password is the account's, in any browser.
+    # The password works in any browser.
     screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", PASSWORD).find(
         "button.main"
     ).click()
@@ -99,14 +100,14 @@ def test_4_2_a_mistyped_address_is_edited_on_the_spot(screen, number):
 
 
 def test_4_1_a_registration_gives_nobody_an_address(screen, number, shipped):
-    """Attack: the address of somebody who has verified it is registered again, to find out who has an account, or to get into it."""
+    """Attack: a verified address is registered again, to find out whether it has an account or to get into it."""
     email = address(number)
     screen.enters(registers(screen, email)).at("/profile-setup")
     owner = session(screen)["account"]
-    # The same pages as for an address that nobody has.
+    # The same pages as for an unknown address.
     code = registers(screen.forget(), email)
     assert session(screen)["account"]["id"] != owner["id"] and not session(screen)["account"]["is_email_verified"]
-    # Who can read the mail may be told, and gets nothing else.
+    # The owner of the mailbox may learn about the account, but gets nothing else.
     screen.enters(code).reads("There is an account with this already.")
     assert not session(screen)["account"]["is_email_verified"]
     found = requests.post(
@@ -116,11 +117,12 @@ def test_4_1_a_registration_gives_nobody_an_address(screen, number, shipped):
 
 
 def test_4_1_an_unverified_address_opens_nothing(screen, number, shipped):
-    """Attack: an account is registered in the victim's name before the victim comes, and waits for the victim's code."""
+    """Attack: an account is registered with the victim's address before the victim does, and waits for the victim's
+    code."""
     email = address(number)
     registers(screen, email)
     token = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}["moongate"]
-    # The address has a timer, for whomever a code goes to it.
+    # The timer of the address applies to all recipients.
     screen.waits(lambda: screen.find("[aria-label='Resend code']").is_enabled(), "the end of the timer")
     code = registers(screen.forget(), email)
     screen.enters(code).at("/profile-setup")
@@ -129,7 +131,7 @@ def test_4_1_an_unverified_address_opens_nothing(screen, number, shipped):
 
 
 def test_4_1_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
-    """Where the operator lets nobody in unverified there is no account before the code."""
+    """If the operator requires verification, there is no account before the code."""
     house = House(tmp_path)
     house.edit("flows/register_email.lua", lambda text: text.replace(", skippable = true", ""))
     house.start()
@@ -149,7 +151,7 @@ def test_4_1_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
 
 
 def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
-    """Sent again without a token, entered after a new sign-in. Another account's session gets nothing by it."""
+    """Resent without a token, and entered after a new sign-in. Another account's session gets nothing from it."""
     email = address(number, "app")
 
     def call(name, body, token=None):
@@ -169,7 +171,7 @@ def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
         )
 
     code = wait_for(resent, "the code that was sent again")
-    # Attack: a stranger's own session, with the code of somebody else's mail.
+    # Attack: the attacker's own session with the code from another user's mail.
     stranger = call("register", {**person, "email": address(number, "mal")}).json()["token"]
     assert call("verify-email", {"code": code}, stranger).status_code in (401, 404)
     done = call("verify-email", {"code": code}, newer)
@@ -210,7 +212,7 @@ def test_the_name_is_edited_where_it_stands(person):
     ]
     assert len(told) == 1 and "Asha" not in str(told), told
     person.is_sound("a name")
-    # The right-to-left override turns the text around it.
+    # The right-to-left override changes the surrounding text.
     person.find("summary").click()
     person.js("document.getElementById('last_name').value = '\\u202eRao'")
     person.presses("Save name").reads("Please enter your last name.")
@@ -223,7 +225,7 @@ def test_the_name_is_edited_where_it_stands(person):
 
 
 def test_a_name_is_text_and_has_an_end(person):
-    """Bad input: markup, 300 characters, a name of another script."""
+    """Bad input: markup, 300 characters, a name in another script."""
     person.opens("/auth/account")
     for name in ('<img src=x onerror="document.title=1">', "عائشة"):
         person.find("summary").click()
@@ -273,7 +275,7 @@ def test_the_password_is_changed_from_the_account(screen, number):
 
 @pytest.fixture
 def visitor(driver, tmp_path):
-    """Somebody who has come by the other site, in a house of their own."""
+    """A user from the other site, with a separate gateway."""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", many)
     house.start()
@@ -298,7 +300,7 @@ def test_a_site_is_disconnected(visitor):
         lambda: any('"Google" was disconnected from your account' in entry["text"] for entry in visitor.house.outbox()),
         "the notice",
     )
-    # Attack: a copy of the token goes on, into routes that require the site.
+    # Attack: a copy of the token is still used on routes that require the site.
     assert (
         requests.get(
             visitor.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10
@@ -313,7 +315,7 @@ def test_a_site_is_disconnected(visitor):
 
 @pytest.fixture
 def owner(driver, tmp_path, number):
-    """Somebody who is signed in by a number, in a house of their own."""
+    """A user signed in by phone number, with a separate gateway."""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", many)
     house.start()
@@ -336,7 +338,7 @@ def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
     )
     owner.is_sound("a site that is connected")
     assert session(owner)["account"] == held, "neither the address nor the name came along"
-    # The owner is told.
+    # The owner is notified.
     wait_for(
         lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.house.outbox()),
         "the notice",
@@ -349,7 +351,7 @@ def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
     ] == ["google_oauth"]
     to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/home")
     assert session(owner)["account"]["id"] == held["id"]
-    # What was connected just now signs in, and authorises no change yet.
+    # A site that was just connected can sign in but does not authorize changes yet.
     owner.opens("/auth/account").presses("Disconnect: Google").at("/auth/verify").reads("Confirm it's you")
     owner.forget().belongs_to(owner.number).opens("/auth/account").presses("Disconnect: Google").reads(
         "Disconnected.", "Not connected"
@@ -357,7 +359,7 @@ def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
 
 
 def test_a_site_of_another_account_is_not_connected(owner, other_number):
-    """Attack: an identity moves from its account into the thief's."""
+    """Attack: an identity is moved from its account to the thief's."""
     to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/profile-setup")
     victim = session(owner)["account"]["id"]
     owner.forget().belongs_to(other_number()).opens("/auth/account")
@@ -370,7 +372,7 @@ def test_a_site_of_another_account_is_not_connected(owner, other_number):
 
 
 def test_connecting_needs_a_recent_proof(owner):
-    """Attack: a session that was left open gets another way in."""
+    """Attack: someone uses an open session to add another sign-in method."""
     house = owner.house
     active = house.policy()["active"]
     house.edit("accounts.lua", lambda text: text.replace('change_within = "10m"', 'change_within = "1s"'))
@@ -383,7 +385,7 @@ def test_connecting_needs_a_recent_proof(owner):
 
 
 def test_the_only_way_in_stays(visitor):
-    """Attack, and mistake: nobody can sign in to the account any more."""
+    """Removing the last sign-in method, by an attack or by mistake."""
     house = visitor.house
     active = house.policy()["active"]
     house.edit(
@@ -424,7 +426,7 @@ def test_signing_out_everywhere_is_asked_for_once_more(person, shipped):
     )
 
 
-# Small things that people miss.
+# Usability details.
 
 
 def test_a_password_can_be_seen(screen):
@@ -440,7 +442,7 @@ def test_a_password_can_be_seen(screen):
 
 
 def test_the_address_goes_along_to_the_forgotten_password(screen, number):
-    """In a form's body: no history, proxy or log has it."""
+    """The address is sent in a form body, so that no history, proxy or log contains it."""
     email = address(number)
     for link, title in (("Forgot password?", "Forgot password?"), ("Email me a code instead", "Sign in by email")):
         screen.opens("/auth/login?with=email&return_to=%2Fhome").fills("email", email).fills(
@@ -452,7 +454,7 @@ def test_the_address_goes_along_to_the_forgotten_password(screen, number):
             screen.driver.title.startswith(title)
             and screen.find("input[name=return_to]").get_attribute("value") == "/home"
         )
-    # Enter in the address field signs in, and forgets nothing.
+    # Enter in the address field signs in and does not trigger the reset.
     screen.opens("/auth/login?with=email").fills("password", "not this one").fills("email", email + "\n").reads(
         "Incorrect email or password."
     )
@@ -469,14 +471,14 @@ def test_cookies_that_are_blocked_are_said_before_a_code_is_sent(screen, number,
     screen.reads("Your browser keeps no cookies for this site.")
     assert len(shipped.outbox()) == sent
     screen.is_sound("no cookies")
-    # The refusal has brought the cookie: where cookies are kept, the second try goes on.
+    # The refusal has set the cookie, so the second attempt continues if cookies are enabled.
     screen.waits(lambda: screen.find("button.main").is_enabled(), "another try")
     screen.find("button.main").click()
     screen.at("/auth/verify")
 
 
 def test_the_last_way_in_is_remembered(screen, number):
-    """Which way it was, and nothing of the person."""
+    """Stores which method was used, and nothing about the user."""
     email = address(number)
     registers(screen, email)
     screen.forget().opens("/auth/login").presses("Use email instead").fills("email", email).fills(
@@ -490,7 +492,7 @@ def test_the_last_way_in_is_remembered(screen, number):
         lambda: screen.all("#phone"), "the same form in Hindi"
     )
     screen.presses("English")
-    # A cookie that somebody has planted chooses a form at most.
+    # A planted cookie can only preselect a form.
     screen.driver.delete_cookie("moongate-way")
     screen.driver.add_cookie({"name": "moongate-way", "value": "reset", "path": "/auth"})
     screen.opens("/auth/login").reads("Mobile Number")
@@ -531,7 +533,7 @@ def test_an_app_is_set_up_in_three_steps(person):
     person.presses("Copy").reads("Copied")
     app = App(link.get_attribute("href"))
     code = app.code()
-    # A whole code is sent by itself; a wrong one clears the boxes.
+    # A complete code is submitted automatically; a wrong one clears the boxes.
     field = person.find(".boxes input")
     field.send_keys(wrong(code))
     person.reads("Invalid code").waits(lambda: person.find(".boxes input").get_attribute("value") == "", "empty boxes")
@@ -539,7 +541,7 @@ def test_an_app_is_set_up_in_three_steps(person):
     person.reads("Keep your recovery codes").is_sound("the codes")
     assert [number.text for number in person.all(".stage-number")] == ["3"] and key
     assert {button.text for button in person.all(".keep button")} == {"Copy", "Download"}
-    # It goes on when the person has said that they keep them.
+    # The page continues after the user confirms that the codes are stored.
     person.presses("Continue")
     assert person.path == "/auth/step" and person.js("return !document.querySelector('.check input').validity.valid")
     person.find(".check input").click()

@@ -1,4 +1,4 @@
-"""Browsers, people and operators that do what nobody expects of them: nothing breaks, and nothing is lost."""
+"""Unusual browsers, users and operators: nothing breaks and no input is lost."""
 
 import re
 import struct
@@ -11,7 +11,7 @@ from house import House
 from screens import Screen, many, wrong
 
 PIN = "482915"
-# A browser that keeps nothing for a site.
+# A browser that stores nothing for a site.
 NO_STORAGE = """for (const name of ['localStorage', 'sessionStorage'])
   Object.defineProperty(window, name, { get() { throw new DOMException('denied', 'SecurityError') } })"""
 CLOCK = """{ const Real = Date, off = %d;
@@ -21,7 +21,7 @@ DAY = 86_400_000
 
 @pytest.fixture
 def browser(screen, request):
-    """Somebody whose browser has run this before each page."""
+    """A user whose browser runs this script before each page."""
     screen.driver.execute_cdp_cmd("Page.enable", {})
     added = screen.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": request.param})
     yield screen
@@ -46,7 +46,7 @@ def test_a_browser_that_keeps_nothing_or_is_wrong_about_the_day(browser, number)
 
 
 def reachable(screen):
-    """The controls that nobody can get to: of each, what lies over it when it is scrolled to."""
+    """The unreachable controls, with the element that covers each of them after scrolling."""
     return screen.js("""
       const inside = document.querySelector('dialog[open]') ?? document;
       return [...inside.querySelectorAll('a[href], button, input:not([type=hidden])')].filter(one => one.checkVisibility({visibilityProperty: true}) && !one.disabled)
@@ -59,7 +59,7 @@ def reachable(screen):
 
 
 def test_at_400_percent(screen, number, other_number):
-    """A window of 1280 x 800 at 400 % is one of 320 x 200 (WCAG 2.2, 1.4.10)."""
+    """A window of 1280 x 800 at 400 % has 320 x 200 (WCAG 2.2, 1.4.10)."""
     screen.looks((320, 200), calm=True).opens("/auth/login").is_sound("sign in")
     assert reachable(screen) == []
     screen.find(".country").click()
@@ -78,7 +78,7 @@ def test_at_400_percent(screen, number, other_number):
 
 
 def test_a_name_of_300_characters(screen, number):
-    """The page takes a hundred; who sends more is told, and keeps what was typed beside it."""
+    """The page accepts a hundred characters; a longer name is refused with a message, and other input is kept."""
     email = f"asha{number[-5:]}@example.org"
     screen.opens("/auth/register?with=email").fills("last_name", "Rao").fills("email", email).fills(
         "password", "correct horse battery"
@@ -98,7 +98,7 @@ def test_a_name_of_300_characters(screen, number):
 
 
 def picture(width, height):
-    """A PNG of one colour."""
+    """A PNG of one color."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -144,7 +144,7 @@ def test_brands_that_nobody_can_read_and_a_logo_of_4000_px(driver, tmp_path):
 
 
 def test_two_tabs_in_two_languages(screen, number):
-    """What comes into a page is in the language of that page; what was typed in the other one is not lost."""
+    """New content of a page has the language of that page; input in the other language is kept."""
     code = screen.asks_code(number, "register")
     first = screen.driver.current_window_handle
     screen.driver.switch_to.new_window("tab")
@@ -155,7 +155,7 @@ def test_two_tabs_in_two_languages(screen, number):
         screen.find("#code").send_keys(wrong(code))
         screen.reads("Invalid code. Please try again.", "Verify Phone Number")
         assert not re.search("[\u0900-\u097f]", screen.says("main")), "both languages on one page"
-        # A page that is opened anew has the language that was chosen last, and the same task.
+        # A newly opened page has the last chosen language and the same task.
         screen.driver.refresh()
         screen.settles()
         assert screen.js("return document.documentElement.lang") == "hi"
@@ -170,7 +170,7 @@ def test_two_tabs_in_two_languages(screen, number):
 
 
 def test_a_script_has_no_language_that_there_is_not(shipped):
-    """Attack: a header that names a language, to have something of its own in the page."""
+    """Attack: a header with an invalid language, to inject content into the page."""
     for tag in ("xx", "<b>", "hi; Path=/", "../hi"):
         page = requests.get(
             shipped.url + "/auth/login", headers={"Accept": "text/html", "Moongate-Language": tag}, timeout=10

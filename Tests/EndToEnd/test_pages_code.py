@@ -1,4 +1,4 @@
-"""Seeds' rows S1: the code page. Each test names the rows that it shows."""
+"""Seeds' rows S1: the code page. Test names contain the rows."""
 
 import re
 
@@ -10,7 +10,7 @@ from screens import Keys, Screen, many, wrong
 
 
 def hurried(folder, ttl):
-    """The same in seconds instead of minutes."""
+    """The same with seconds instead of minutes."""
     house = House(folder)
     house.edit(
         "policies/phone_otp.lua",
@@ -36,7 +36,7 @@ def short(tmp_path_factory):
 
 @pytest.fixture
 def fleeting(driver, tmp_path, look):
-    """Codes that live for eight seconds. Another one may be had when they end, whatever the timer says."""
+    """Codes that expire after eight seconds. A new code can be requested then, regardless of the timer."""
     house = hurried(tmp_path, "8s")
     yield Screen(driver, house, look).forget()
     house.stop()
@@ -170,7 +170,7 @@ def test_1_4_resend(hasty, number):
     hasty.asks_code(number, "register")
     hasty.listens()
     hasty.matches(r"Resend code in 00:0[12]")
-    # Whatever the reader's clock says, the time is the server's.
+    # The server's time applies, regardless of the browser's clock.
     line = hasty.find("[data-late]")
     place, shown = line.location, line.is_displayed()
     hasty.reads("Didn't receive code?", "Check your blocked messages and spam").hears(
@@ -187,7 +187,7 @@ def test_1_4_resend(hasty, number):
 
 
 def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
-    """A countdown to the next one, which both links obey; the last code works meanwhile."""
+    """A countdown to the next resend, for both links; the last code still works."""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }'))
     try:
@@ -202,7 +202,7 @@ def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
             screen.driver.refresh()
             screen.at("/auth/verify")
         screen.is_sound("no more codes")
-        # Whoever asks all the same is told so, and nothing is sent.
+        # A forced request gets the same message, and nothing is sent.
         screen.js("const link = document.querySelector('[data-sync=resend-link]'); link.disabled = false; link.click()")
         screen.reads("Too many attempts. Try again in 15 minutes.")
         assert len(house.outbox()) == 4
@@ -257,7 +257,7 @@ def test_1_6_expired(fleeting, number):
 
 
 def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
-    """Not the code: the whole sign-in."""
+    """The whole sign-in has expired, not only the code."""
     hasty.house.register(number)
     code = hasty.asks_code(number)
     flow = hasty.find("form[data-form=code]").get_attribute("data-flow")
@@ -268,7 +268,7 @@ def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
     assert "/auth/login" in next(link for link in hasty.all("main a") if link.text == "Start again").get_attribute(
         "href"
     )
-    # There is no code left to ask about on the way back.
+    # There is no code left to ask about when going back.
     hasty.driver.back()
     hasty.at("/auth/login")
 
@@ -291,7 +291,7 @@ def test_1_7_locked(screen, number):
 def test_1_7_the_lock_ends(hasty, number):
     code = hasty.asks_code(number, "register")
     hasty.types(wrong(code)).reads("1 try left.").types(wrong(code)).reads("Too many attempts.")
-    # The code has died meanwhile; the page has not.
+    # The code has expired in the meantime, but the page has not.
     hasty.waits(lambda: hasty.all("[data-slot=timer] button"), "the end of the lock")
     hasty.presses("Resend now")
     fresh = wait_for(lambda: hasty.house.code(number) != code and hasty.house.code(number), "another code")
@@ -317,7 +317,7 @@ def test_1_8_no_connection(screen, number):
 
 def test_1_8_the_lost_answer_was_a_success(screen, number):
     code = screen.asks_code(number, "register")
-    # The request arrives, its answer does not.
+    # The request arrives, but its response is lost.
     screen.js("""const real = window.fetch; window.fetch = async (...parts) => {
       window.fetch = real; await real(...parts); throw new TypeError('lost') }""")
     screen.types(code)
@@ -387,7 +387,7 @@ def test_1_10_a_refusal_is_said_inside_the_sheet(screen, number, other_number):
         lambda: "No account found" in screen.find("#edit").text and "Create Account" in screen.find("#edit").text,
         "the way on",
     )
-    # What is beside an open dialog is inert: a live region there is heard by nobody.
+    # Content outside an open dialog is inert, so a live region there is not announced.
     assert screen.js("return document.getElementById('edit').contains(document.getElementById('urgent'))")
     screen.is_sound("refused in the sheet")
     screen.presses("Cancel", "#edit")
@@ -429,7 +429,7 @@ def test_1_11_announcements_and_focus_order(screen, number):
         active = screen.driver.switch_to.active_element
         order.append(active.accessible_name)
         screen.types(Keys.TAB)
-    # Resend and verify are off at the moment, and so are left out.
+    # Resend and verify are disabled now and therefore skipped.
     assert order[:4] == ["Back", "Edit phone number", "Enter verification code, 6 digits", "Contact us"], order
     screen.waits(lambda: screen.find("#code"), "the field").clear()
     screen.find("#code").send_keys(code)
@@ -437,7 +437,7 @@ def test_1_11_announcements_and_focus_order(screen, number):
 
 
 def test_1_11_by_keyboard_alone(screen, number):
-    """Through a whole flow, its sheet and its question, without ever touching anything."""
+    """A complete flow with its sheet and dialog, using only the keyboard."""
     active = lambda: screen.driver.switch_to.active_element
     screen.opens("/auth/register")
     screen.types(number[3:])

@@ -1,4 +1,5 @@
-"""Focus and announcements after an error, and holds that apply to one number only. Test names contain the rows of the seeds."""
+"""Focus and announcements after errors, and locks that apply to one number only. Test names contain the rows of the
+seeds."""
 
 import re
 

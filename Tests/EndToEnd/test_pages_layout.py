@@ -1,4 +1,5 @@
-"""Layout of the pages: no movement between states, large text, small windows, a phone's keyboard, and forced colours. Test names contain the rows of the seeds."""
+"""Layout of the pages: no shifts between states, large text, small windows, an open keyboard, and forced colors.
+Test names contain the rows of the seeds."""
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -11,7 +12,7 @@ SMALL = (320, 568)
 
 
 def calm(screen, size=(390, 844), dark=False):
-    """Without animations, which move elements."""
+    """Disables animations, which move elements."""
     return screen.looks(size, dark, calm=True)
 
 
@@ -24,7 +25,7 @@ def scrolls(screen):
 
 
 def stay(screen, waits):
-    """Timers of these lengths never fire, so that a short state can be examined."""
+    """Stops timers of these lengths, so that a transient state can be examined."""
     screen.js(
         "window.setTimeout = (real => (work, wait, ...more) => arguments[0].includes(wait) ? 0 : real(work, wait, ...more))(setTimeout)",
         waits,
@@ -34,7 +35,7 @@ def stay(screen, waits):
 def test_1_4_and_1_8_toasts_are_on_top(screen, number):
     calm(screen).asks_code(number, "register")
     screen.offline().types("123456").reads("Unable to verify. Check your connection.", "Retry")
-    # The window of a phone whose keyboard is open.
+    # The window of a phone with an open keyboard.
     for height in (844, 544):
         calm(screen, (390, height))
         box = screen.js("return document.querySelector('.toast').getBoundingClientRect().toJSON()")
@@ -53,7 +54,7 @@ def test_1_1_links_are_underlined_where_they_are_pointed_at_or_reached(screen, n
     assert screen.js(line, edit) == "underline", "hover"
     ActionChains(screen.driver).move_to_element(screen.find("h1")).perform()
     assert screen.js(line, edit) == "none"
-    # By the keyboard: the focus of a pointer draws nothing.
+    # With the keyboard, because pointer focus is not drawn.
     screen.types(Keys.SHIFT + Keys.TAB + Keys.NULL)
     reached = screen.driver.switch_to.active_element
     assert "link" in reached.get_attribute("class").split() and screen.js(line, reached) == "underline", "focus"
@@ -65,7 +66,7 @@ def test_1_5_nothing_moves_and_every_box_is_red(screen, number):
     for said in ("4 tries left", "3 tries left", "2 tries left", "1 try left", "Too many attempts"):
         screen.find("#code").send_keys(wrong(code))
         screen.reads(said)
-        # A lock puts the way on in the place of the button.
+        # During a lock, a link replaces the button.
         button = "[data-slot=instead] a" if said.startswith("Too many") else "button.main"
         assert (top(screen, button), top(screen, "[data-slot=timer]")) == before, said
         if said == "4 tries left":
@@ -80,7 +81,7 @@ def test_1_9_boxes_turn_green_with_a_check(screen, number):
     stay(screen, [400])
     screen.types(code).reads("Verified ✓")
     assert len(screen.all(".box svg path")) == 6
-    # What the style says, which stays when the animation is over: it is, on a machine that is busy with other things.
+    # Check the style, which remains after the animation.
     turns = screen.js(
         "return [...document.querySelectorAll('.box path')].map(path => getComputedStyle(path)).map(style => [style.animationName, style.animationDelay])"
     )
@@ -247,7 +248,7 @@ def test_a_card_where_there_is_room(screen, number, other_number):
 
 
 def test_large_text_stays_within_questions_and_lists(screen, number):
-    """Text at twice its size: what is asked has its answers in sight, a word is not broken, and a link covers no label."""
+    """With text at twice its size, dialogs show their answers, words are not broken, and no link covers a label."""
 
     def outside(selector):
         screen.js("document.documentElement.style.fontSize = '200%'")
@@ -280,7 +281,7 @@ def test_large_text_stays_within_questions_and_lists(screen, number):
     ), label
 
 
-# A word of a title, or one half of a time, that stands on two lines.
+# A word of a title, or a time, that is split over two lines.
 BROKEN = """return [...document.querySelectorAll(arguments[0])].flatMap(element => {
   const text = element.firstChild.data;
   return [...text.matchAll(/[^ ]+/g)].filter(({ 0: word, index }) => {
@@ -320,9 +321,9 @@ def test_1_8_large_text_keeps_the_buttons_of_a_toast_in_it(screen, number):
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["letters", "flags"])
 def test_2_1_a_country_has_its_flag_or_its_letters(screen, drawn):
-    """Where a system draws no flags, empty boxes would stand in their place."""
+    """On systems without flags, empty boxes would be shown."""
     screen.opens("/auth/login")
-    # Tests have no font with flags; with one, the pixels have colours.
+    # The tests' fonts have no flags; with flags, the pixels have colors.
     screen.js(
         "CanvasRenderingContext2D.prototype.getImageData = () => ({ data: [0, 0, 0, 0, ...(arguments[0] ? [200, 80, 0, 255] : [9, 9, 9, 255])] })",
         drawn,
@@ -359,7 +360,7 @@ def test_a_phones_keyboard_covers_no_sheet(screen):
     height = screen.js(box)["height"]
     screen.types("germ")
     assert screen.js(box)["height"] == height, "as high with one country as with all"
-    # Browsers that make the page smaller, and those that lay the keyboard on it.
+    # Browsers that shrink the page for the keyboard, and those that overlay it.
     calm(screen, (390, 544))
     assert 0 <= screen.js(box)["top"] and screen.js(box)["bottom"] <= 544
     calm(screen)

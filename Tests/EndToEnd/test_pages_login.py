@@ -1,4 +1,4 @@
-"""Seeds' rows S2, 4.8 and 5.1 to 5.3: the ways in. Each test names the rows that it shows."""
+"""Seeds' rows S2, 4.8 and 5.1 to 5.3: the sign-in pages. Test names contain the rows."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_2_1_as_you_type(screen):
     screen.waits(lambda: field.get_attribute("value") == "99999 99999" and button(screen).is_enabled(), "the spaces")
     screen.hears("Valid phone number")
     assert screen.find(".valid").is_displayed(), "the green check"
-    # The caret stays behind the digit that was typed.
+    # The caret stays after the typed digit.
     screen.js("arguments[0].setSelectionRange(3, 3)", field)
     field.send_keys(Keys.BACKSPACE)
     screen.waits(lambda: not button(screen).is_enabled(), "a number that is too short")
@@ -71,7 +71,7 @@ def test_2_1_not_a_number(screen):
     screen.reads("Please enter a valid 10-digit mobile number")
     assert field.get_attribute("aria-invalid") == "true" and not button(screen).is_enabled()
     field.send_keys("99")
-    # Too many digits are said at once.
+    # Too many digits are reported at once.
     screen.reads("Please enter a valid 10-digit mobile number")
     field.clear()
     field.send_keys("+1 202 555 01")
@@ -114,7 +114,7 @@ def test_2_1_countries(screen):
 
 @pytest.mark.parametrize("language", ["en", "hi"])
 def test_2_1_countries_by_what_people_call_them(screen, language):
-    """By ISO code, by other names, and by English names in every language."""
+    """By ISO code, by alternative names, and by English names in every language."""
     screen.opens(f"/auth/login?language={language}").find(".country").click()
     screen.waits(lambda: screen.find("[role=option]").text, "the countries")
     search = screen.find("dialog[open] input")
@@ -136,7 +136,7 @@ def test_2_1_countries_by_what_people_call_them(screen, language):
     search.clear()
     search.send_keys("gb")
     flag = screen.js("return getComputedStyle(document.querySelector('#country-GB .flag'), '::before').content")
-    # Tests have no font with flags (test_2_1_a_country_has_its_flag_or_its_letters).
+    # The tests' fonts have no flags (test_2_1_a_country_has_its_flag_or_its_letters).
     assert flag.strip('"') in ("GB", "\U0001f1ec\U0001f1e7"), flag
     assert screen.says("#country-GB").endswith("+44")
     screen.is_sound("countries").presses("Cancel" if language == "en" else "रद्द करें", "dialog[open]").opens(
@@ -328,7 +328,7 @@ def test_2_9_and_4_8_by_email(screen, number):
     )
     screen.is_sound("account, unverified")
 
-    # The password is forgotten.
+    # Forgotten password.
     screen.forget().opens("/auth/login?with=email").presses("Forgot password?").reads(
         "We'll send a code to your email."
     )
@@ -352,7 +352,7 @@ def test_2_9_and_4_8_by_email(screen, number):
         "password", "another horse battery"
     ).find("button.main").click()
     screen.at("/home")
-    # The number is lost, or there never was one: a code to the verified address.
+    # Lost or missing number: a code to the verified address.
     screen.forget().opens("/auth/login?with=code").is_sound("code by email")
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.fills("email", email).find("button.main").click()
@@ -374,7 +374,7 @@ def test_2_12_events(screen, number):
     for name in ("login_phone_started", "login_otp_requested", "login_otp_failed", "screen_view"):
         wait_for(lambda: told(screen, name), name)
     wait_for(lambda: len(told(screen, "login_create_account_tapped")) == before + 1, "the event of the question's link")
-    # The link below the form is another one when it is stressed.
+    # A stressed link below the form has another target.
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     button(screen).click()
@@ -419,7 +419,7 @@ def test_5_1_splash(screen):
         "its end",
         3,
     )
-    # Once: not on reload, and not on another way in.
+    # Once: not after a reload, and not with another sign-in method.
     screen.driver.refresh()
     screen.settles()
     assert not screen.find(".splash").is_displayed()

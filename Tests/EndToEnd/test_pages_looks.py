@@ -1,6 +1,6 @@
-"""What is right of every page in every state (`album.py`): light and dark, at 320 and 1280 px, with motion and without, with scripts and without.
-axe finds nothing, contrast and targets are as they should be, nothing is wider than the window or than large text lets it be, the console is
-silent, and nothing is asked of anybody else."""
+"""Checks of all pages and states (`album.py`): light and dark, at 320 and 1280 px, with and without motion, with and
+without scripts. axe finds nothing, contrast and targets are sufficient, nothing is wider than the window, the
+console is empty, and no other site is contacted."""
 
 import json
 
@@ -10,7 +10,7 @@ import album
 import screens
 from screens import LAPTOP, PHONE, Screen
 
-# Each pair of light and dark is seen at both sizes, and each size in both motions.
+# Each color scheme is tested at both sizes, and each size with both motion settings.
 LOOKS = [(PHONE, False, True), (PHONE, True, False), (LAPTOP, False, False), (LAPTOP, True, True)]
 
 
@@ -36,7 +36,7 @@ def houses(tmp_path_factory):
 
 
 def visits(story, screen, number):
-    """Takes the story's way, and looks at each of its states in every look."""
+    """Runs the story and checks each of its states in every look."""
     seen = []
 
     def keep(name):
@@ -44,7 +44,7 @@ def visits(story, screen, number):
         for size, dark, calm in LOOKS:
             what = f"{name}, {size[0]} px, {'dark' if dark else 'light'}"
             screen.looks(size, dark, calm).is_sound(what)
-        # Text at twice its size, where a phone or half a laptop's window is wide enough for it.
+        # Text at twice its size, in a window that is wide enough for it.
         screen.looks((640, 800))
         screen.js("document.documentElement.style.fontSize = '200%'")
         wide = screen.js("return document.documentElement.scrollWidth - innerWidth")
@@ -57,7 +57,7 @@ def visits(story, screen, number):
     assert screen.errors() == []
     asked = [json.loads(line["message"])["message"] for line in screen.driver.get_log("performance")]
     addresses = [one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"]
-    # The last events of the page before, of another house, among them.
+    # Including the last events of the previous page of another gateway.
     ours = ("http://localhost:", "http://127.0.0.1:", "data:", "chrome")
     assert addresses and all(address.startswith(ours) for address in addresses), [
         address for address in addresses if not address.startswith(ours)

@@ -1,7 +1,9 @@
-"""How a dozen states look, beside how they looked when somebody last looked at them: a picture is averaged into squares of 15 px, whose colours are kept as
-hexadecimal digits in `pictures/`. Small differences of rendering stay below the tolerance; a button of another colour, size or place does not.
+"""Compares the look of a dozen states with the last approved one: a picture is averaged into squares of 15 px, whose
+colors are stored as hexadecimal digits in `pictures/`. Small rendering differences are within the tolerance; a
+button with another color, size or position is not.
 
-After a change that is meant: `pytest Tests/EndToEnd/test_pages_pictures.py --renew-pictures`, look at the pictures in .build-e2e/pictures, and commit the files.
+After an intended change: run `pytest Tests/EndToEnd/test_pages_pictures.py --renew-pictures`, review the pictures in
+.build-e2e/pictures, and commit the files.
 """
 
 import base64
@@ -14,10 +16,9 @@ from screens import LAPTOP, wrong
 FOLDER = pathlib.Path(__file__).resolve().parent / "pictures"
 SEEN = pathlib.Path(__file__).resolve().parent.parent.parent / ".build-e2e" / "pictures"
 SQUARE = 15
-# Of sixteen levels, how far a square may be off, and how many of a hundred squares may be further.
+# The allowed difference of a square, of sixteen levels, and the allowed percentage of squares beyond it.
 LEVELS, SHARE = 1, 1.0
-# Fonts that every machine with the tests' packages has, since others differ; and nothing that moves, blinks or tells
-# the time.
+# Only fonts that every test machine has, and nothing that moves, blinks or shows the time.
 SAME = """
   * { font-family: "Noto Sans", "Noto Sans Devanagari", "Noto Sans Arabic" !important; caret-color: transparent !important; }
   time, .timer, .spinner, .place strong { visibility: hidden !important; }
@@ -47,7 +48,7 @@ AVERAGE = """
 
 
 def fingerprint(screen, more=""):
-    """The squares of the page, line by line; and the picture."""
+    """The squares of the page, line by line, and the picture."""
     screen.js(
         "const sheet = new CSSStyleSheet(); sheet.replaceSync(arguments[0]); document.adoptedStyleSheets = [sheet]",
         SAME + more,
@@ -58,7 +59,7 @@ def fingerprint(screen, more=""):
 
 
 def differences(one, other):
-    """Of a hundred squares, how many are further off than they may be; all, where the sizes differ."""
+    """The percentage of squares beyond the tolerance; 100 if the sizes differ."""
     if [len(line) for line in one] != [len(line) for line in other]:
         return 100.0
     squares = [(a[at : at + 3], b[at : at + 3]) for a, b in zip(one, other) for at in range(0, len(a), 3)]
@@ -90,7 +91,7 @@ def code(screen, number):
 
 def code_wrong(screen, number):
     sent = screen.asks_code(number, "register")
-    # The sentence stays.
+    # Keep the message visible.
     screen.js(
         "window.setTimeout = (real => (work, wait, ...more) => wait === 3000 ? 0 : real(work, wait, ...more))(setTimeout)"
     )
@@ -174,7 +175,7 @@ def test_it_looks_as_it_did(screen, name, request):
     ],
 )
 def test_a_change_is_seen(screen, change):
-    """What the tolerance must not hide."""
+    """Changes that the tolerance must not hide."""
     screen.opens("/auth/login")
     before, _ = fingerprint(screen)
     again, _ = fingerprint(screen)
@@ -190,8 +191,9 @@ def test_a_change_is_seen(screen, change):
     "path", ["/auth/login", "/auth/login?with=email", "/auth/register?with=email", "/auth/verify", "/auth/account"]
 )
 def test_a_page_stands_before_its_scripts(screen, number, path):
-    """On a slow line: the country's code is there, and nothing changes its colour or place when the scripts come. (The pad of a passcode is drawn by its script;
-    its place is kept free for it, and after three seconds its fields are there.)"""
+    """On a slow connection, the country code is shown, and nothing changes its color or place when the scripts
+    arrive. (The passcode pad is drawn by its script; its place is reserved, and its fields appear after three
+    seconds.)"""
     if path == "/auth/verify":
         screen.asks_code(number, "register")
         path = screen.driver.current_url.removeprefix(screen.house.url)

@@ -1,4 +1,4 @@
-"""Seeds' rows S3, 4.2 to 4.6 and 4.9: passcodes, emails and the account. Each test names the rows that it shows."""
+"""Seeds' rows S3, 4.2 to 4.6 and 4.9: passcodes, emails and the account. Test names contain the rows."""
 
 import pytest
 import requests
@@ -128,7 +128,7 @@ def test_3_3_change(screen):
 def test_3_4_and_3_8_the_lock(screen):
     screen.opens("/pay/now").at("/auth/pin").reads("Create a passcode", "Moongate asks you to set this up first.")
     screen.keys(PIN).reads("Confirm passcode")
-    # Who has just chosen it is not asked for it.
+    # A passcode that was just set is not requested.
     screen.keys(PIN).at("/pay/now")
     screen.belongs_to(screen.number).opens("/pay/now").at("/auth/pin").reads(
         "Enter Passcode", "Moongate asks you to confirm that it's you."
@@ -149,7 +149,7 @@ def test_a_code_that_is_asked_for_says_by_whom(screen):
     assert "return_to=%2Fsent%2Fnow" in screen.driver.current_url
     screen.is_sound("why a code is asked for")
     screen.presses("Send code").waits(lambda: screen.all("#code"), "the boxes")
-    # Who comes by themselves has no reason.
+    # A page that was opened directly shows no reason.
     assert "asks you" not in screen.opens("/auth/verify?flow=step_up").text
 
 
@@ -168,13 +168,13 @@ def test_a_step_that_nobody_asks_for_has_no_reason(screen):
         "/auth/pin?flow=pin_disable",
     ):
         assert "asks you" not in screen.opens(path).text, path
-    # Any other step of a step-up names the service, too.
+    # All other steps of a step-up also name the service.
     screen.opens("/auth/step?flow=step_up&return_to=%2Fhome").reads("Moongate asks you to confirm that it's you.")
 
 
 def test_3_4_locked(screen):
     with_pin(screen).opens("/auth/pin")
-    # Whose passcode it is, for people who share a device; no more of the number than its owner needs.
+    # The page identifies the account on shared devices, with no more of the number than its owner needs.
     masked = screen.reads("Account").says("main .subtitle bdi").replace(" ", "")
     assert masked.endswith("••" + screen.number[-2:]) and sum(one.isdigit() for one in masked) == 2, masked
     for left in (4, 3, 2, 1):
@@ -183,7 +183,7 @@ def test_3_4_locked(screen):
     screen.matches(r"Try again in 1[45]:")
     assert not screen.find(".pad button").is_enabled()
     screen.is_sound("locked")
-    # It is said again after a reload, before anything is typed.
+    # It is announced again after a reload, before any input.
     screen.driver.refresh()
     screen.settles()
     screen.reads("Too many attempts. Please try again in 15 minutes.").matches(r"Try again in 1[45]:")
@@ -249,7 +249,7 @@ def test_3_5_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
     screen.is_sound("the code of a reset")
     screen.pastes("#code", f"{code[:3]} {code[3:]}").reads("Enter new passcode")
     assert field.get_attribute("value") == code
-    # What was just chosen is not asked for on the way back.
+    # A passcode that was just set is not requested on the way back.
     screen.keys(OTHER).reads("Confirm new passcode").keys(OTHER).at("/pay/now")
 
 
@@ -272,7 +272,7 @@ def test_3_5_by_email_and_logout(screen):
     screen.find("#code").send_keys(mailed(screen, before))
     screen.at("/home")
     with_pin_cookie(screen)
-    # An address that was added just now resets nothing: the number does.
+    # An address that was just added cannot reset anything; the number can.
     screen.opens("/auth/pin").presses("Forgot Passcode?").reads("Send Reset Code")
     before, email = seen(screen), "only-" + email
     screen.forget().opens("/auth/register?with=email").fills("first_name", "Asha").fills("last_name", "Rao")
@@ -311,7 +311,7 @@ def test_3_6_a_server_that_fails(screen):
 
 
 def test_3_6_the_servers_own_sentence(screen):
-    """Not every failure is the network's."""
+    """Not every failure is a network failure."""
     screen.opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode")
     screen.js("""const real = fetch; window.fetch = async (address, ...more) => { if (!address.startsWith('/auth/')) return real(address, ...more); window.fetch = real;
       return new Response('<body data-page="error"><main><h1>Busy</h1><p class="subtitle" role="alert">Too much is going on. Try again in a minute.</p></main></body>',
@@ -336,7 +336,7 @@ def test_4_2_to_4_6_email(screen):
     screen.fills("email", email).presses("Send code").waits(lambda: screen.all("#code"), "the code page")
     screen.settles()
     screen.reads("Verify Your Email", email).is_sound("email")
-    # For when the timer has ended.
+    # Shown after the timer has ended.
     assert "Check your spam folder" in screen.driver.page_source and "Check your spam folder" not in screen.text
     screen.matches(r"Resend code in (00:5\d|01:00)")
     screen.find("#code").send_keys(mailed(screen, before))

@@ -1,4 +1,5 @@
-"""What holds for all pages: without scripts, in other languages, with an operator's brand, under attack, and the figures."""
+"""Checks of all pages: without scripts, in other languages, with an operator's brand, under attack, and
+measurements."""
 
 import html
 import json
@@ -31,7 +32,7 @@ def code_of(house, seen):
 
 
 def test_without_scripts(plain, shipped, number, other_number):
-    """Every flow by plain forms, with the same refusals in words."""
+    """All flows with plain forms, and the same refusals as text."""
     house, screen = shipped, Screen(plain, shipped).forget()
     screen.opens("/auth/login").fills("phone", "123").presses("Send OTP").reads(
         "Please enter a valid 10-digit mobile number"
@@ -112,7 +113,7 @@ def test_without_scripts(plain, shipped, number, other_number):
 
 @pytest.fixture
 def brisk(tmp_path):
-    """Another code after a second; a code lives for five."""
+    """A new code after a second; codes expire after five."""
     house = House(tmp_path)
     house.edit(
         "policies/phone_otp.lua",
@@ -160,7 +161,7 @@ def test_without_scripts_locked(plain, shipped, number):
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["scripts", "no scripts"])
 def test_another_language_keeps_what_was_typed(driver, plain, shipped, number, scripted):
-    """In the form's body, with scripts and without: an address is kept by histories, proxies and logs."""
+    """Sent in a form body, with and without scripts, because URLs are stored by histories, proxies and logs."""
     screen = Screen(driver if scripted else plain, shipped).forget()
     screen.opens("/auth/register?with=email&return_to=%2Fhome").fills("first_name", "Asha").fills(
         "email", "asha@example.org"
@@ -174,8 +175,7 @@ def test_another_language_keeps_what_was_typed(driver, plain, shipped, number, s
     assert "asha" not in screen.driver.current_url.lower() and not screen.all(".problem")
     screen.presses("English").waits(lambda: screen.js("return document.documentElement.lang") == "en", "English")
     assert screen.find("main input[name=email]").get_attribute("value") == "asha@example.org"
-    # What was said by the site that was cancelled at is said again; a new number on its way to be one's own is still
-    # there.
+    # The message about the cancelled site is shown again, and a pending new number is still there.
     screen.opens("/auth/login?refused=oauth_cancelled").presses("हिन्दी").reads("साइन-इन रद्द किया गया").presses(
         "English"
     ).reads("Sign-in cancelled")
@@ -213,7 +213,7 @@ def test_hindi_by_the_browsers_wish_and_by_choice(screen):
 
 
 def longer(text):
-    """The English words, half as long again and accented, to be read from right to left."""
+    """The English texts, half as long again and accented, right to left."""
     shift = str.maketrans("aeiouAEIOUcnsz", "áéíóúÁÉÍÓÚçñšž")
     lines = []
     for line in text.splitlines():
@@ -270,7 +270,7 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
             "/auth/verify?flow=step_up",
         ):
             screen.opens(path).is_sound(path)
-        # The sheets and the questions, too.
+        # The sheets and dialogs too.
         screen.opens("/auth/verify?flow=change_phone").find(".country").click()
         screen.is_sound("countries")
         screen.forget().asks_code(other_number(), "register")
@@ -282,7 +282,7 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
         house.stop()
 
 
-# An operator's own.
+# Operator branding.
 
 
 def test_brand(driver, tmp_path):
@@ -320,7 +320,7 @@ def test_overrides_and_what_is_wrong_with_them(shipped):
         "{{<layout}}\n{{$content}}\n<h1>Farewell, {{w.sign_out}}</h1>\n{{/content}}\n{{/layout}}\n"
     )
     (pages / "en.words").write_text("login_title = Namaste!\n")
-    # The gateway may take the first file over before the second one is written.
+    # The gateway may load the first file before the second one is written.
     for path, heading in (("logout", "Farewell, Sign out"), ("login", "Namaste!")):
         wait_for(
             lambda: f"<h1>{heading}</h1>" in requests.get(f"{shipped.url}/auth/{path}", timeout=10).text, heading, 60
@@ -359,7 +359,7 @@ def test_the_outbox_is_live(screen, number):
     assert screen.errors() == []
 
 
-# Under attack, and in bad hands.
+# Under attack, and with bad input.
 
 
 def test_markup_is_text(screen, number):
@@ -417,7 +417,7 @@ def test_other_sites_forms(shipped, number):
 
 
 def test_forms_with_missing_fields_and_rubbish(shipped, number):
-    """A sentence in a whole page, never a fault; nothing is sent."""
+    """A message on a complete page, never an error; nothing is sent."""
     token = shipped.register(number)["session"]["token"]
     sent = len(shipped.outbox())
     forms = [
@@ -551,17 +551,17 @@ def test_a_code_that_is_sent_twice_at_once_signs_in_once(screen, number):
     assert screen.js("return sessionStorage.getItem('sent')") == "1"
     screen.opens("/auth/account")
     assert len(screen.all(".places li")) == 1
-    # The way back over a page that is done leads on, and asks for nothing again.
+    # Going back to a finished page continues and asks for nothing again.
     screen.driver.back()
     screen.driver.back()
     screen.waits(lambda: screen.path != "/auth/verify", "the way on")
 
 
-# The figures.
+# Measurements.
 
 
 def watching(driver):
-    """Pages that are opened from now on count their layout shifts; gives the function that ends it."""
+    """Starts counting layout shifts of newly opened pages. Returns a function that stops it."""
     watch = """window.shift = 0; new PerformanceObserver(list => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value })
       .observe({type: 'layout-shift', buffered: true})"""
     driver.execute_cdp_cmd("Page.enable", {})
@@ -572,7 +572,7 @@ def watching(driver):
 
 
 def test_figures(screen, number, other_number):
-    """Bytes and movement: what does not depend on how busy the machine is."""
+    """Bytes and layout shifts, which do not depend on the load of the machine."""
     shifts, end = [], watching(screen.driver)
     try:
         screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
@@ -580,7 +580,7 @@ def test_figures(screen, number, other_number):
         shifts.append(screen.js("return shift"))
         resources = screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")
         assert all(name.startswith(screen.house.url) for name in resources), "no request to anywhere else"
-        # As the browser counts them: with heads, packed as they came.
+        # As counted by the browser: including headers, compressed.
         sizes = "return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map(e => [e.name, e.transferSize])"
         came = dict(screen.js(sizes))
         login = sum(came.values())
@@ -607,7 +607,7 @@ def test_figures(screen, number, other_number):
 
 @pytest.mark.alone
 def test_figures_of_time(screen, number):
-    """Beside other tests it would measure those."""
+    """Runs alone, because other tests would affect it."""
     paints = []
     for _ in range(10):
         screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
@@ -625,7 +625,7 @@ def test_figures_of_time(screen, number):
     for digit in wrong(code)[:5]:
         screen.types(digit)
     screen.js("return new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
-    # What took less than 16 ms is not told. The median: other programs take their turns in between.
+    # Durations under 16 ms are not reported. Use the median because of other programs.
     took = screen.js("return took")
     shown, moved = statistics.median(took + [16] * (5 - len(took))), max(screen.js("return moved"))
     print(

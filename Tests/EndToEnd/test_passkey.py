@@ -1,4 +1,5 @@
-"""Passkeys in a real browser with a virtual authenticator, and by the API: added, signed in by with nothing typed, in place of the passcode, lost, removed."""
+"""Passkeys in a real browser with a virtual authenticator, and by the API: adding, signing in without typing,
+replacing the passcode, losing, removing."""
 
 import base64
 import concurrent.futures
@@ -16,7 +17,7 @@ from screens import LAPTOP, PHONE, Screen, many
 from yubico import Fido2Passkey
 
 UNLOCK = 'return flow "pin_unlock" { purpose = "unlock", provider = "pin", account = "existing", steps = { any_of { "pin", "passkey" } } }\n'
-# The passcode or a passkey, within five minutes.
+# Requires the passcode or a passkey within five minutes.
 PAY = """  { path = "/pay/**", to = "http://127.0.0.1:%s", decide = function(f)
     local passed = f.session.passed
     if (passed.passkey and f.now - passed.passkey < 300) or (passed.pin and f.now - passed.pin < 300) then return allow end
@@ -63,7 +64,7 @@ def adds(screen, name="My phone", proof=None):
 
 
 def adds_another(screen):
-    """The account has a passkey, so adding another one asks for it first."""
+    """The account already has a passkey, which must be used to add another."""
     screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Confirm it's you")
     screen.waits(
         lambda: screen.path == "/auth/step" and "flow=passkey_set" in screen.driver.current_url, "the way back"
@@ -98,7 +99,7 @@ def test_added_and_signed_in_by_with_nothing_typed(screen, key):
 
 
 def test_signed_in_by_the_button(screen, key):
-    """In a browser that offers nothing in its fields."""
+    """In a browser without autofill of passkeys."""
     adds(screen).forget()
     script = screen.driver.execute_cdp_cmd(
         "Page.addScriptToEvaluateOnNewDocument",
@@ -117,7 +118,7 @@ def test_signed_in_by_the_button(screen, key):
 
 def test_a_second_one_and_the_first_again(screen, key):
     adds(screen)
-    # The device has one of this account already.
+    # The device already has a passkey of this account.
     adds_another(screen).reads("This device has a passkey of this account already.")
     screen.is_sound("a device that has one")
     other = Device(screen.driver, transport="usb")
@@ -154,7 +155,7 @@ def test_each_is_listed_on_the_account_page(screen, key):
 
 
 def test_two_tabs(screen, key):
-    """Begun in one tab and finished in the other: the challenge is spent once."""
+    """Started in one tab and finished in another: the challenge is used once."""
     driver, first = screen.driver, screen.driver.current_window_handle
     screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
     key.knows_its_owner(False)
@@ -180,7 +181,7 @@ def test_two_tabs(screen, key):
 
 
 def test_too_late_and_tried_again(driver, tmp_path, number):
-    """The browser gives up, the challenge is too old by then, and the next one is taken."""
+    """The browser gives up, the challenge has expired by then, and the next one is accepted."""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", many)
     house.edit("gateway.lua", lambda text: text.replace("passkey = {", "passkey = { timeout = 15,"))
@@ -206,7 +207,8 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
 
 
 def test_a_device_that_verifies_nobody(driver, tmp_path, number):
-    """User verification off: a security key with a touch, no PIN and no memory. (That it is one factor is in PasskeyTests.)"""
+    """Without user verification: a security key with touch only and no discoverable credentials. (PasskeyTests
+    checks that it is a single factor.)"""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", many)
     house.edit("gateway.lua", lambda text: text.replace("passkey = {", 'passkey = { user_verification = "preferred",'))
@@ -233,7 +235,7 @@ def test_in_place_of_the_passcode(screen, key):
     screen.forget().belongs_to(screen.number)
     screen.opens("/pay/now")
     screen.waits(lambda: screen.path == "/pay/now", "the passkey, asked for on arrival")
-    # Cancelled: the passcode.
+    # After a cancellation: the passcode.
     screen.forget().belongs_to(screen.number)
     key.knows_its_owner(False)
     screen.opens("/pay/now")
@@ -244,7 +246,7 @@ def test_in_place_of_the_passcode(screen, key):
 
 
 def test_a_security_key_without_memory(screen, driver):
-    """A credential that is not discoverable proves its account where it is known whose it is, and is offered to nobody before."""
+    """A credential that is not discoverable works once the account is known, and is not offered before."""
     driver.execute_cdp_cmd("WebAuthn.enable", {})
     try:
         key = Device(driver, transport="usb", hasResidentKey=False)
@@ -277,7 +279,7 @@ def test_cancelled_and_tried_again(screen, key):
 
 
 def test_lost_and_removed_by_the_phone(screen, key):
-    """The only passkey is lost, and so is what "Remove" asks for: a code to the number takes its place."""
+    """The only passkey, which "Remove" would require, is lost. A code to the number replaces it."""
     adds(screen)
     key.is_lost()
     screen.forget().belongs_to(screen.number)
@@ -286,8 +288,7 @@ def test_lost_and_removed_by_the_phone(screen, key):
     )
     screen.waits(lambda: screen.all("#code"), "the boxes")
     screen.enters(screen.house.code(screen.number)).reads("Choose the passkey to remove.")
-    # There is one, and it is chosen: in the reader's own colours by the browser's own mark, and round where text is
-    # twice its size.
+    # The only passkey is preselected: with the browser's mark in forced colors, and round with large text.
     circle = "const mark = document.querySelector('input[type=radio]'); return [mark.offsetWidth - mark.offsetHeight, getComputedStyle(mark).appearance]"
     screen.js("document.documentElement.style.fontSize = '200%'")
     assert screen.js(circle) == [0, "none"]
@@ -302,7 +303,7 @@ def test_lost_and_removed_by_the_phone(screen, key):
 
 
 def test_a_lost_passkey_is_told_from_one_that_was_used(screen, key):
-    """Who cancels may say that it is lost; who has used it is not asked. A sign-in has other ways."""
+    """A user who cancels can report it lost; a user who used it is not asked. A sign-in has other methods."""
     adds(screen)
     key.knows_its_owner(False)
     screen.presses("Remove: My phone").at("/auth/step").presses("Remove a passkey").reads(
@@ -322,7 +323,8 @@ def test_a_lost_passkey_is_told_from_one_that_was_used(screen, key):
 
 
 def test_a_reset_takes_more_than_a_session(shipped, number):
-    """Attack: a stolen session says that the passkey is lost. Without a code nothing is removed, and with another factor the code is not enough."""
+    """Attack: a stolen session reports the passkey lost. Nothing is removed without a code, and with another factor
+    the code is not enough."""
     key, token = registered(shipped, number)
     headers = {"Authorization": f"Bearer {token}"}
 
@@ -335,7 +337,7 @@ def test_a_reset_takes_more_than_a_session(shipped, number):
         return flow
 
     flow = resets(headers)
-    # Attack: the thief has the phone too, and the account has a passcode.
+    # Attack: the thief also has the phone, and the account has a passcode.
     answer = shipped.api("POST", "/set-passcode", {"passcode": "482915"}, headers=headers)
     if answer.status_code == 403:
         step_up = shipped.api("POST", "/flows", {"flow": "passkey_unlock"}, headers=headers).json()["id"]
@@ -360,7 +362,7 @@ def test_a_reset_takes_more_than_a_session(shipped, number):
 
 
 def two(screen, key):
-    """An account with two passkeys, of the same person's devices."""
+    """An account with two passkeys on two devices of the same user."""
     adds(screen)
     Device(screen.driver, transport="usb")
     adds_another(screen).reads("Your passkey is ready.")
@@ -386,8 +388,8 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
     screen.presses("Remove a passkey").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
     assert listed(screen) == ["My phone"]
     screen.is_sound("the list behind a removal")
-    # As with every removal: a new token, nothing left of what was passed by a passkey, all other sessions over, the
-    # owner told, and a line of the trail.
+    # Like every removal: a new token, no proof by a passkey left, all other sessions ended, a notice to the owner, and
+    # an audit event.
     token, told = the_session(screen)
     assert (
         token != before
@@ -436,7 +438,8 @@ def test_what_was_removed_in_another_tab_is_said(screen, key):
 
 
 def test_a_removal_needs_a_passkey_and_ones_own_page(screen, key):
-    """Attack: a page of another site posts the form; a stolen session without a passkey does; the item is somebody else's."""
+    """Attack: the form is posted by another site, or by a stolen session without a passkey, or with another user's
+    item."""
     two(screen, key)
     token = screen.driver.get_cookie("moongate")["value"]
     item = parse_qs(urlparse(screen.find("a[aria-label='Remove: Key ring']").get_attribute("href")).query)["item"][0]
@@ -464,7 +467,7 @@ def test_a_removal_needs_a_passkey_and_ones_own_page(screen, key):
 
 @pytest.mark.parametrize("language", ["en", "hi"])
 def test_the_way_of_a_passkey(screen, key, language):
-    """Added, signed in by with nothing typed, /pay unlocked by it, lost, in by phone, removed: in both languages."""
+    """Adding, signing in without typing, unlocking /pay, losing, signing in by phone, removing, in both languages."""
 
     def main():
         screen.waits(lambda: screen.find("main button.main").is_enabled(), "the button")
@@ -484,7 +487,7 @@ def test_the_way_of_a_passkey(screen, key, language):
 
     with_pin(screen).opens(f"/auth/account?language={language}")
     speaks()
-    # Added. An account with a passcode proves that first.
+    # Adding. An account with a passcode must prove it first.
     leads("a[href*='flow=passkey_set']")
     leads("main a.button")
     screen.at("/auth/pin").keys("482915").at("/auth/step")
@@ -495,16 +498,16 @@ def test_the_way_of_a_passkey(screen, key, language):
     screen.at("/auth/account")
     speaks()
     assert listed(screen) == ["Telefon"]
-    # Signed out, and in again with nothing typed.
+    # Sign out and sign in without typing.
     signs_out()
     screen.opens("/auth/login").waits(
         lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device"
     )
-    # /pay is unlocked by it, in a session in which nothing of the kind was proved.
+    # Unlocks /pay in a session without any such proof.
     screen.belongs_to(screen.number).opens("/pay/now").waits(
         lambda: screen.path == "/pay/now", "the passkey, asked for on arrival"
     )
-    # It is lost. In by the phone, and removed.
+    # Lost: sign in by phone and remove it.
     key.is_lost()
     screen.forget()
     screen.enters(screen.asks_code(screen.number, f"login?language={language}")).at("/home").opens("/auth/account")
@@ -567,11 +570,11 @@ def test_without_scripts_it_is_not_offered(tmp_path_factory, shipped, look):
         driver.quit()
 
 
-# The API, for native apps.
+# The API for native apps.
 
 
 def registered(house, number, key=None):
-    """A passkey in software of a new account, and its token."""
+    """A software passkey of a new account. Returns it and the token."""
     token = house.register(number)["session"]["token"]
     key = key or Passkey(house.url)
     headers = {"Authorization": f"Bearer {token}"}
@@ -602,7 +605,7 @@ def test_an_app_signs_in(shipped, number):
 
 
 def test_200_answers_to_one_challenge_make_one_session(shipped, number):
-    """Attack: an answer is copied on its way, and given again at once."""
+    """Attack: a response is intercepted and replayed concurrently."""
     key, _ = registered(shipped, number)
     flow, said = asked(shipped)
     answer = key.get(said)
@@ -626,8 +629,8 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
         assert told.status_code == 401 and told.json()["code"] == "invalid_passkey", told.text
         said = options(shipped.api("GET", f"/flows/{flow}"))
 
-    # Attack: another account's user handle, another origin, an answer to the challenge before, nobody present, nobody
-    # verified, an unknown account.
+    # Attack: another account's user handle, another origin, a response to an earlier challenge, no user presence, no
+    # user verification, an unknown account.
     stranger.handle = key.handle
     refused(stranger.get(said))
     elsewhere = Passkey("http://evil.example")
@@ -637,7 +640,7 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
     refused(key.get(said, flags=0x04))
     refused(key.get(said, flags=0x01))
     refused(key.get(before))
-    # Attack: the challenge of another flow, of the same person and at the same time.
+    # Attack: the challenge of another concurrent flow of the same user.
     refused(key.get(asked(shipped)[1]))
     known, key.handle = key.handle, base64.urlsafe_b64encode(b"ac_nobody").rstrip(b"=").decode()
     refused(key.get(said))
@@ -649,7 +652,8 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
 
 
 def test_wrong_answers_are_counted(shipped, number):
-    """Attack: somebody tries what they found until it fits. As the policy says, 20 wrong answers lock the account's passkeys, not its other ways in."""
+    """Attack: an attacker tries responses until one is accepted. According to the policy, 20 wrong responses lock
+    the account's passkeys, but not its other methods."""
     key, _ = registered(shipped, number)
     flow, said = asked(shipped)
     for _ in range(20):
@@ -675,7 +679,7 @@ def test_what_is_no_answer_is_not_counted(shipped, number):
 
 
 def test_adding_needs_a_recent_proof(shipped, number):
-    """Attack: a stolen session of somebody who has a passkey adds one of the thief's."""
+    """Attack: the thief of a session of a user with passkeys adds their own."""
     _, _ = registered(shipped, number)
     flow = shipped.flow("login")
     shipped.begin(flow, number)
@@ -686,7 +690,7 @@ def test_adding_needs_a_recent_proof(shipped, number):
     ), told.text
 
 
-# Answers that others have written.
+# Malformed responses.
 
 
 @pytest.mark.parametrize("algorithm", ["ES256", "EdDSA", "RS256"])
@@ -697,14 +701,14 @@ def test_answers_of_fido2(shipped, number, algorithm):
     assert (
         done.status_code == 200 and done.json()["session"]["aal"] == 2 and done.json()["account"]["phone"] == number
     ), done.text
-    # An answer as text, as a form sends it.
+    # A response as text, as in a form.
     flow, said = asked(shipped)
     done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": json.dumps(key.get(said))})
     assert done.status_code == 200, done.text
 
 
 def test_what_no_authenticator_says(shipped, number):
-    """What cannot be read is 422 or 401, never a fault, and the same flow goes on."""
+    """Unreadable input gives 422 or 401, never an error, and the flow continues."""
     key, _ = registered(shipped, number, Fido2Passkey(shipped.url))
     flow, said = asked(shipped)
     right = key.get(said)
@@ -722,7 +726,7 @@ def test_what_no_authenticator_says(shipped, number):
     assert shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)}).status_code == 200
 
 
-# What others find out by themselves.
+# Discovery by other programs.
 
 
 def test_where_passkeys_are_looked_after(shipped):
@@ -732,7 +736,7 @@ def test_where_passkeys_are_looked_after(shipped):
         "enroll": f"{shipped.url}/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount",
         "manage": f"{shipped.url}/auth/account",
     }
-    # Without origins of others there is nothing to say, and routes are not asked.
+    # Without other origins there is no document, and routes are not consulted.
     assert requests.get(f"{shipped.url}/.well-known/webauthn", timeout=10).status_code == 404
 
 
@@ -756,8 +760,8 @@ def test_a_passkey_that_is_asked_for_says_by_whom(screen, key):
     key.waits_for_a_touch(True)
     screen.opens("/vault/now").at("/auth/step").reads("Moongate asks you to confirm that it's you.")
     screen.is_sound("why a passkey is asked for")
-    # From a page that asks for nothing: the one before would pass, and be left before its answer with the session's new
-    # token had come.
+    # Start from a page without a ceremony: otherwise the page would be left before the response with the new token
+    # arrives.
     screen.opens("/auth/error?code=not_found")
     key.waits_for_a_touch(False)
     screen.opens("/vault/now").waits(lambda: screen.path == "/vault/now", "the passkey, asked for on arrival")

@@ -1,4 +1,4 @@
-"""Issue 8: what a PostgreSQL may be to a gateway that starts, or serves: strict about TLS, a standby, out of room for its log."""
+"""Requirements on PostgreSQL at a start and while serving: strict TLS, a standby, and a full disk for its log."""
 
 import contextlib
 import os
@@ -141,11 +141,11 @@ def test_a_standby_is_waited_for_and_passed_over(pair, tmp_path, number, other_n
     cluster = single(tmp_path, first, 2)
     waiting, other = cluster.nodes
     try:
-        # Of several the one that writes is the store, in whatever place.
+        # Of several servers, the writable one is used, in any position.
         cluster.store = second.url().replace(f":{second.port}/", f":{second.port},127.0.0.1:{first.port}/")
         other.start()
         token = other.register(number)["session"]["token"]
-        # A standby alone is waited for, less and less often, and served from when it is promoted.
+        # A single standby is polled less and less often, and used after its promotion.
         before = second.process.output.count("connection authorized: user=moongate")
         waiting.launch(store=second.url())
         wait_for(lambda: "the store is not there yet" in waiting.program.output, "a gateway that waits", 30)
@@ -165,7 +165,7 @@ def test_a_standby_is_waited_for_and_passed_over(pair, tmp_path, number, other_n
 
 
 def test_a_full_disk_of_the_stores_log(tmp_path, number, other_number):
-    """PostgreSQL panics, and ends for good where it cannot even recover: whoever runs it starts it again when there is room."""
+    """PostgreSQL panics, and stops if it cannot recover. Its operator restarts it when there is space."""
     with mounted("tmpfs", "-o", "size=80m") as disk:
         server = Postgres("max_connections=40", "max_wal_size=32MB", "min_wal_size=32MB")
         cluster = None
@@ -198,7 +198,7 @@ def test_a_full_disk_of_the_stores_log(tmp_path, number, other_number):
                     problem(answer, 503, "store_unavailable")
                 return statuses.count(503) >= 3
 
-            # Somebody else writes much meanwhile; that it fails is the point.
+            # Another client writes a lot; its failure is expected.
             much = "SELECT count(pg_logical_emit_message(false, 'x', repeat('y', 100000))) FROM generate_series(1, 20)"
 
             def fills():

@@ -1,5 +1,5 @@
-"""The pages of a presentation: one suite for every provider that declares it. The shipped providers and programs that Sources/ does not know pass the
-same tests. Here: boxes for a code, and pads for a secret of digits; test_presentations_steps.py has the others."""
+"""The pages of presentations: one suite for all providers that declare them, both the included ones and programs
+unknown to Sources/. Here: code boxes and digit pads; test_presentations_steps.py covers the others."""
 
 import dataclasses
 import json
@@ -16,19 +16,19 @@ from screens import Screen, wrong
 
 @dataclasses.dataclass(frozen=True)
 class Boxes:
-    """A code provider as its tests see it."""
+    """A code provider for the tests."""
 
     name: str
     kind: str
     page: str
-    # What the page says of a message that did not come: in English and in Hindi.
+    # The page's hint about missing messages, in English and Hindi.
     hint: tuple
     is_program: bool = False
-    # Whether the sign-in pages have a field for it. Else it asks for the identifier on a page of its own.
+    # Whether the sign-in pages have a field for it. Otherwise it asks for the identifier on its own page.
     has_field: bool = True
 
     def sent(self, house, to):
-        """The codes that went there, oldest first."""
+        """The codes that were sent to the address, oldest first."""
         if self.name == "chat_code":
             return [
                 re.match(r"\d+", post["message"]).group()
@@ -42,7 +42,7 @@ class Boxes:
         return [code for address, code in lines if address == to]
 
     def asks_code(self, screen, to, flow=None):
-        """From the entrance to the page with the boxes; the code that was sent."""
+        """From the sign-in page to the page with the boxes. Returns the sent code."""
         before = len(self.sent(screen.house, to))
         if self.name == "chat_code":
             screen.house.chat.has(to)
@@ -57,17 +57,17 @@ class Boxes:
 
 @dataclasses.dataclass(frozen=True)
 class Pad:
-    """A provider of a secret of digits as its tests see it."""
+    """A provider of a digit secret for the tests."""
 
     name: str
     digits: int
     page: str
     route: str
-    # What its page says: the heading of the lock, of the first step of `set`, and the refusal of a wrong secret.
+    # The texts of its page: the heading of the lock, the first step of `set`, and the refusal of a wrong secret.
     lock: str
     create: str
     wrong: str
-    # What the account page says when it was chosen.
+    # The message on the account page after it was set.
     done: str
 
     @property
@@ -139,7 +139,8 @@ every_pad = pytest.mark.parametrize("pad", PADS, ids=lambda pad: pad.name)
 
 
 def policy(house, boxes):
-    """The same numbers for every provider: a resend after two seconds, a lock of four seconds after three wrong codes."""
+    """The same limits for every provider: a resend after two seconds, a lock of four seconds after three wrong
+    codes."""
     (house.config / "policies" / f"{boxes.name}.lua").write_text(f'''return policy "{boxes.name}" {{
       timers = {{ resend_after = {{ "2s", "120s" }} }},
       limits = {{
@@ -183,7 +184,7 @@ def shipped(tmp_path_factory):
         for pad in PADS
     )
     house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
-    # The programs have the highest priority, so the fields of the shared entrance are theirs.
+    # The programs have the highest priority, so the shared sign-in page shows their fields.
     for flow in ("login", "enter"):
         house.edit(
             f"flows/{flow}.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"')
@@ -274,7 +275,7 @@ def test_a_wrong_code_then_a_pasted_one(screen, number, boxes):
         lambda: typed(screen) == "" and screen.driver.switch_to.active_element.get_attribute("id") == "code",
         "empty boxes and the focus",
     )
-    # It sends itself.
+    # It is submitted automatically.
     screen.pastes("#code", f"Your code is {code[:3]} {code[3:]}.").at("/home")
     assert passed(screen) == [boxes.name]
 
@@ -332,7 +333,7 @@ def test_the_field_belongs_to_the_provider_of_the_highest_priority(screen, numbe
     BOXES[2].asks_code(screen, number, flow="enter")
 
 
-# Secrets of digits.
+# Digit secrets.
 
 
 @every_pad
@@ -385,7 +386,7 @@ def test_a_secret_is_changed_and_turned_off(screen, number, pad):
     screen.opens(pad.flow("disable")).keys(pad.secret).reads(f"{pad.wrong} 2 tries left.").keys(pad.other).at(
         "/auth/account"
     )
-    # There is none any more: it can be made anew.
+    # There is none any more, so it can be set again.
     screen.opens(pad.flow("set")).waits(lambda: heading(screen) == pad.create, "the first step")
 
 

@@ -1,5 +1,5 @@
-"""The pages of forms, of other sites and of calls of the browser's credential API: one suite for every provider that declares the presentation, the
-shipped ones and programs that Sources/ does not know."""
+"""The pages of forms, external sites and WebAuthn ceremonies: one suite for all providers that declare the
+presentation, both the included ones and programs unknown to Sources/."""
 
 import html
 import http.server
@@ -28,14 +28,14 @@ MAIN = "main form button.main"
 
 
 class Form:
-    """A provider of a form as its tests see it. `page` is the address of its step; `says` and `hindi` are what the page says of it."""
+    """A form provider for the tests. `page` is the path of its step; `says` and `hindi` are the page's instructions."""
 
     def __init__(self, name, says, hindi, wrong, labels, page="/auth/step", locked=r"Try again in 00:0[1-4]"):
         self.locked = locked
         self.name, self.says, self.hindi, self.wrong, self.labels, self.page = name, says, hindi, wrong, labels, page
 
     def belongs(self, screen, number):
-        """A session of somebody who has set it up and has not proved it; what is right, and what is wrong."""
+        """A session of a user who has set it up but not proved it. Returns the right and a wrong answer."""
         return getattr(self, "with_" + self.name)(screen.forget(), number)
 
     def with_totp(self, screen, number):
@@ -68,25 +68,25 @@ class Form:
         begin(house, None, {"provider": "email_code"}, flow=flow)
         done = submit(house, flow, {"code": wait_for(lambda: house.code(email), "a code")})
         assert done["status"] == "complete", done
-        # The password is not proved in a session that a code has opened.
+        # A session opened by a code does not prove the password.
         flow, _ = begin(house, "login", {"provider": "email_code", "email": email})
         screen.opens("/auth/error?code=not_found")
         keep(screen, submit(house, flow, {"code": house.code(email)})["session"]["token"])
         return lambda: "correct horse battery", lambda: "correct mare battery"
 
     def answers(self, screen, text):
-        """Into the first field, whichever name it has."""
+        """Fills in the first field, regardless of its name."""
         box = screen.waits(lambda: screen.find("main form input:not([type=hidden]):not([disabled])"), "a field")
         box.clear()
         box.send_keys(text)
-        # Digits of a known length send themselves.
+        # Digits of a fixed length are submitted automatically.
         if self.name != "totp" or not screen.driver.scripted:
             screen.find(MAIN).click()
         return screen
 
 
 class Site:
-    """A provider of another site: the button that leads there, and what people do there."""
+    """A provider of an external site: its button, and the user's actions there."""
 
     def __init__(self, name, label, hindi, away, failed, cancelled):
         self.name, self.label, self.hindi, self.away, self.failed, self.cancelled = (
@@ -99,7 +99,7 @@ class Site:
         )
 
     def does(self, screen, how):
-        """There: `right`, `wrong` or `cancel`."""
+        """The action on the site: `right`, `wrong` or `cancel`."""
         screen.waits(lambda: self.away in screen.driver.current_url, self.name)
         if self.name == "google_oauth":
             labels = {"cancel": "Cancel", "wrong": "Fail with an error"}
@@ -108,7 +108,7 @@ class Site:
 
 
 class Key:
-    """A provider of a ceremony: its page asks the browser."""
+    """A provider with a ceremony: its page calls the browser's API."""
 
     def __init__(self, name, set_up, title, hindi, wrong):
         self.name, self.set_up, self.title, self.hindi, self.wrong = name, set_up, title, hindi, wrong
@@ -191,12 +191,12 @@ def submit(house, flow, fields, token=None):
 
 
 def keep(screen, token):
-    """The browser has this session."""
+    """Gives the browser this session."""
     screen.driver.add_cookie({"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
 
 
 class Orchard(http.server.BaseHTTPRequestHandler):
-    """Another site: a link for each thing that people do there."""
+    """An external site with a link for each action."""
 
     def do_GET(self):
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
@@ -230,7 +230,7 @@ def shipped(tmp_path_factory):
     house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
     add(house, "motto", MOTTO)
     add(house, "orchard", ORCHARD)
-    # The package for signatures is there where the tests run.
+    # The package for signatures is installed in the test environment.
     add(house, "keyring", KEYRING, python=sys.executable)
     house.edit(
         "gateway.lua",
@@ -257,7 +257,7 @@ def shipped(tmp_path_factory):
         for one in FORMS + KEYS
     )
     house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
-    # What accounts.lua requires of whoever has an app would be asked for beside the other forms.
+    # Otherwise accounts.lua would require the app in addition to the other forms.
     (house.config / "accounts.lua").write_text("return accounts {}\n")
     yield house.start()
     house.stop()
@@ -331,7 +331,7 @@ def test_a_form_without_scripts(plain, shipped, number, form):
     form.answers(screen, right()).waits(lambda: screen.path == f"/{form.name}/gold", "the route behind it")
 
 
-# Other sites.
+# External sites.
 
 
 @every_site
@@ -346,7 +346,7 @@ def test_the_button_of_a_site(screen, site, dark):
 
 @every_site
 def test_there_and_back(screen, site):
-    """Cancelled, refused, and signed in: each time to where the person wanted to go."""
+    """Cancelled, refused, and signed in: the user always returns to the right page."""
     screen.opens("/auth/login?return_to=%2Fshelf%3Fx%3D1").presses(site.label)
     site.does(screen, "cancel")
     screen.at("/auth/login").reads(site.cancelled).is_sound("cancelled")
@@ -360,7 +360,7 @@ def test_there_and_back(screen, site):
         "the way back",
     )
     assert "%2Fshelf" in screen.driver.current_url or "/shelf" in screen.driver.current_url, "return_to is kept"
-    # The same person again has an account.
+    # The same user has an account the second time.
     screen.forget().opens("/auth/login?return_to=%2Fshelf%3Fx%3D1").presses(site.label)
     site.does(screen, "right")
     screen.waits(lambda: screen.driver.current_url == screen.house.url + "/shelf?x=1", "the page that was wanted")
@@ -377,7 +377,7 @@ def test_there_and_back_without_scripts(plain, shipped, site):
 
 @every_site
 def test_the_way_back_of_another_browser(screen, site):
-    """Attack: the link of somebody else's sign-in, and a state that was made up."""
+    """Attack: the callback of another user's sign-in, and an invented state."""
     screen.opens("/auth/login").presses(site.label)
     screen.waits(lambda: site.away in screen.driver.current_url, "the site")
     if site.name == "google_oauth":
@@ -395,7 +395,7 @@ def test_the_way_back_of_another_browser(screen, site):
 
 # Ceremonies.
 
-# The signature that the browser hands over is changed in one bit.
+# Changes one bit of the signature that the browser returns.
 SPOILED = """const get = PublicKeyCredential.prototype.toJSON;
   PublicKeyCredential.prototype.toJSON = function () {
     const told = get.call(this), signature = told.response.signature;
@@ -409,7 +409,8 @@ def button(screen):
 
 
 def asked(screen, device, key):
-    """The page that a route leads to. It asks the device on arrival, which does not know its owner then; so the next call begins with a press."""
+    """The page that a route leads to. It calls the device on arrival, which is not prepared then, so the next call
+    starts with a press."""
     device.knows_its_owner(False)
     screen.opens(f"/{key.name}/gold?x=1").at("/auth/step").waits(
         lambda: screen.find(MAIN).is_enabled() and button(screen) != "Verifying…", "the button"
@@ -462,7 +463,7 @@ def test_a_wrong_key_and_its_lock(screen, number, device, key):
     screen.presses(button(screen)).matches(r"Try again in 00:0[1-4]")
     assert not screen.find(MAIN).is_enabled()
     screen.is_sound("locked")
-    # Then the page asks the device once more by itself, and nobody spoils its answer now.
+    # The page calls the device again automatically, and now the response is not changed.
     screen.waits(lambda: screen.path == f"/{key.name}/gold", "the route behind it")
 
 
@@ -475,23 +476,23 @@ def test_a_ceremony_without_scripts(plain, shipped, number, key):
     assert not any(one.is_displayed() for one in screen.all(MAIN))
 
 
-# All of them.
+# All presentations.
 
 
 def declared():
-    """The presentation of each shipped provider, as its declaration says."""
+    """The presentation of each included provider, from its descriptor."""
     found = {}
     for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
         source = "\n".join(file.read_text() for file in [*folder.glob("*.swift"), *folder.glob("*_*.py")])
         name = re.search(r'^return policy "(\w+)"', (folder / "policy.lua").read_text(), re.M)[1]
         kind = re.search(r"\bpresentation: \.(\w+)", source)
-        # Without one, a provider of codes has boxes.
+        # The default for a code provider is boxes.
         found[name] = kind[1] if kind else "codeEntry"
     return found
 
 
 def test_every_shipped_provider_is_in_the_list_of_its_presentation():
-    """A provider that is added is tested by these pages, or this fails."""
+    """An added provider must be covered by these tests."""
     listed = json.loads(
         subprocess.run(
             [BIN / "moongate", "provider", "list", "--json"], capture_output=True, text=True, check=True
@@ -501,5 +502,5 @@ def test_every_shipped_provider_is_in_the_list_of_its_presentation():
     lists = {"codeEntry": BOXES, "digitPad": PADS, "form": FORMS, "externalSite": SITES, "ceremony": KEYS}
     left = {name: kind for name, kind in declared().items() if name not in [one.name for one in lists[kind]]}
     assert left == {}
-    # Each list has programs of others, too.
+    # Each list must also contain programs.
     assert all({one.name for one in some} - set(declared()) for some in lists.values())

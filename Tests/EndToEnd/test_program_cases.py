@@ -1,4 +1,5 @@
-"""`moongate check` and `moongate policy test` with programs: the cases that a program brings, and what a code program declares."""
+"""`moongate check` and `moongate policy test` with programs: the program's test cases and the declarations of a code
+program."""
 
 import json
 import subprocess
@@ -79,7 +80,7 @@ def test_a_programs_cases_are_played(empty_house):
         timeout=60,
     )
     assert made.returncode == 0, made.stderr
-    # Under another name than its own: its texts are those of that name.
+    # Under another name: its texts use that name.
     configured(empty_house, "raven", "./pigeon_post/pigeon_post.py")
     told = run(empty_house, "policy", "test", "--json")
     cases = {case["name"]: case for case in json.loads(told.stdout)["cases"]}
@@ -90,7 +91,7 @@ def test_a_programs_cases_are_played(empty_house):
     ]
     assert told.returncode == 0 and set(own) <= set(cases), told.stdout + told.stderr
     assert run(empty_house, "check").returncode == 0
-    # A case that does not hold refuses the configuration, by its place in the program's file.
+    # A failing test case refuses the configuration, with its place in the program's file.
     file = empty_house.config / "pigeon_post" / "cases.lua"
     right = file.read_text()
     file.write_text(right.replace('status = "refused"', 'status = "complete"'))
@@ -99,7 +100,7 @@ def test_a_programs_cases_are_played(empty_house):
     assert told.returncode == 1 and f"pigeon_post.py cases.lua:{line}: " in told.stdout + told.stderr, (
         told.stdout + told.stderr
     )
-    # So does one that cannot be read. A file of the operator's takes the place of all of them.
+    # So does an unreadable one. A file of the operator replaces all of them.
     file.write_text(right.replace("return tests {", "return test {"))
     assert run(empty_house, "check").returncode == 1
     file.write_text(right.replace('status = "refused"', 'status = "complete"'))

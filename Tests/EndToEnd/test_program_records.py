@@ -1,4 +1,4 @@
-"""A provider that is a program: what its refusals cost, what it keeps for an account, and how its faults are explained."""
+"""A provider program: the cost of its refusals, its records, and explanations of its faults."""
 
 import json
 
@@ -8,7 +8,7 @@ from house import House, problem, wait_for
 from presentations import MOTTO, add
 from test_accounts import tool
 
-# Uncounted refusals and a fault, by what is typed.
+# Uncounted refusals and a fault, selected by the input.
 BODY = (
     MOTTO
     + '''
@@ -45,7 +45,7 @@ def house(tmp_path_factory):
 
 
 def owner(house, number):
-    """The headers of a new account that has a motto."""
+    """The headers of a new account with a motto."""
     headers = {"Authorization": f"Bearer {house.register(number)['session']['token']}"}
     flow = begun(house, headers, "motto_set")
     done = house.api("POST", f"/flows/{flow}/submit", {"motto": MINE}, headers=headers)
@@ -75,11 +75,11 @@ def signs_in(house, number):
 
 
 def test_a_program_receives_what_it_asked_for(house, number):
-    """Attack: fields that no round asks for, and a round without the field that it asks for."""
+    """Attack: fields that no round asks for, and a round without its field."""
     headers = owner(house, number)
     flow = begun(house, headers)
     submit = lambda fields: house.api("POST", f"/flows/{flow}/submit", fields, headers=headers)
-    # Otherwise the program would refuse for a reason that is not declared, which is 503.
+    # Otherwise the program would refuse with an undeclared reason, which gives 503.
     more = {"record": "x", "purpose": "set", "phone": number, "role": "admin", "new_motto": MINE}
     assert problem(submit({"motto": "quick as a hare", **more}), 401, "wrong_motto")["attempts_left"] == 4
     for fields in ({}, more, {"motto": 7}, {"motto": [MINE]}):
@@ -91,7 +91,8 @@ def test_a_program_receives_what_it_asked_for(house, number):
 
 
 def test_uncounted_refusals_are_given_back_twenty_times(house, number):
-    """Attack: a program calls its wrong answers uncounted, and whoever guesses has no end of tries; a new flow gives no new ones."""
+    """Attack: a program declares wrong answers as uncounted, so that an attacker could guess without limit; a new
+    flow must not help."""
     headers = owner(house, number)
     for _ in range(2):
         flow = begun(house, headers)
@@ -105,7 +106,7 @@ def test_uncounted_refusals_are_given_back_twenty_times(house, number):
         1,
     ]
     problem(says(house, headers, flow, "worn"), 429, "too_many_attempts")
-    # It is a lock as any other: nor does the right one pass.
+    # The lock is like any other: the right answer is refused too.
     problem(says(house, headers, flow, MINE), 429, "too_many_attempts")
 
 
@@ -131,10 +132,10 @@ def test_a_programs_record_goes_along_sealed(house, number):
         for line in map(json.loads, exported.splitlines())
         if {"phone": number, "verified": True}.items() <= line["identifiers"][0].items()
     )
-    # A record is a hash behind its salt, and the export shows nothing of it.
+    # A record is a salted hash, and the export does not show it.
     assert line["records"] and ":" not in line["records"] and MINE not in exported
     assert tool(house, "account", "delete", line["id"])[0] == 0
-    # Attack: without its records the line would be an account without its factor.
+    # Attack: without its records, the account would lose its factor.
     status, text, _ = tool(
         house, "account", "import", "-", "--records", text=json.dumps({**line, "records": "A" + line["records"][1:]})
     )
@@ -152,7 +153,7 @@ def test_explain_shows_a_programs_fault(house, number):
     flow = begun(house, headers)
     fault = says(house, headers, flow, "odd")
     assert fault.status_code == 503, fault.text
-    # Nobody but the operator reads what it said, and nothing was charged.
+    # Only the operator can read the program's message, and nothing was charged.
     assert "undeclared" not in fault.text
     status, text, error = tool(house, "policy", "explain", fault.json()["decision_id"])
     assert status == 0, error

@@ -1,7 +1,7 @@
-"""`moongate provider new` makes a provider that passes its own tests and the conformance suite, in every language.
+"""`moongate provider new` creates a provider that passes its own tests and the conformance suite, in every language.
 
-The Swift package is built from nothing, which takes minutes: so it runs only where MOONGATE_NEW_PROVIDER=1 asks for it. What is written for it is looked at by
-Tests/moongateTests/ProviderNewTests."""
+Building the Swift package from scratch takes minutes, so it runs only with MOONGATE_NEW_PROVIDER=1.
+Tests/moongateTests/ProviderNewTests checks its files."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from processes import ROOT
 
 MOONGATE = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build" / "debug")) / "moongate"
-# What each language needs, the file that is tried, what builds it, and what runs its tests.
+# For each language: required programs, the file to test, the build command, and the test command.
 LANGUAGES = {
     "python": ("python3", "pigeon_post.py", None, ["python3", "-m", "unittest"]),
     "node": ("node", "pigeon_post.mjs", None, ["node", "--test"]),
@@ -47,7 +47,7 @@ def test_a_new_program_passes(tmp_path, tmp_path_factory, language, shape):
     if build:
         subprocess.run(build, cwd=folder, env=environment, check=True)
     before = sorted(folder.rglob("*"))
-    # The subject beside it is taken without being named.
+    # The subject beside it is used by default.
     told = moongate("provider", "test", f"./{program}", folder=folder)
     assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout + told.stderr
     assert ("✓ concurrency" if shape == "full" else "✓ delivery") in told.stdout and "✓ secrets" in told.stdout, (
@@ -70,7 +70,7 @@ def test_a_new_swift_package_builds_and_passes(tmp_path_factory):
         made = moongate("provider", "new", name, "--shape", shape, "--moongate", ROOT, "--into", scratch)
         assert made.returncode == 0 and f"gateway provider test {name}" in made.stdout, made.stdout + made.stderr
         subprocess.run(["swift", "test", "--scratch-path", scratch / "tests"], cwd=scratch / name, check=True)
-        # SwiftPM makes a folder of every module that there could be.
+        # SwiftPM creates a folder for every possible module.
         built = {path.parent.name for path in (scratch / "tests" / "debug").glob("*.build/*.o")}
         assert "MoongateConformance.build" in built and not built & {"MoongateCore.build", "NIOCore.build"}, (
             "its tests build without the gateway"
@@ -112,8 +112,8 @@ def test_nothing_is_overwritten(tmp_path, language):
     assert again.returncode == 2 and "nothing is overwritten" in again.stderr
 
 
-# How many of the rules judge each shipped provider, by its subject.json if there is one. What does not apply is said by
-# the report.
+# The number of rules that apply to each included provider, with its subject.json if there is one. The report names the
+# others.
 JUDGED = {"phone_otp": 10, "email_code": 10, "pin": 17, "password": 21, "google_oauth": 6, "totp": 18, "passkey": 18}
 
 

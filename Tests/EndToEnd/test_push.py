@@ -1,5 +1,5 @@
-"""Providers that talk with a vendor: a push approval, whose answer comes by a signed webhook while the step waits, and a site that posts people back.
-Both are programs of version 2."""
+"""Providers with vendor callbacks: a push approval that is answered by a signed webhook while the step waits, and a
+site with POST callbacks. Both are version 2 programs."""
 
 import hashlib
 import hmac
@@ -136,7 +136,7 @@ FLOW = (
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Another site, on another host than the gateway's: its page posts the person back."""
+    """An external site on another host than the gateway. Its page posts the callback."""
 
     def do_GET(self):
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
@@ -177,7 +177,7 @@ def house(tmp_path_factory):
 
 
 def prompt(house, email):
-    """The handle of the last prompt that went to somebody's phone."""
+    """The handle of the last prompt for the user."""
     lines = [line.split() for line in (house.config / "prompts.txt").read_text().splitlines()]
     return next(handle for to, handle in reversed(lines) if to == email)
 
@@ -202,11 +202,11 @@ def poll(house, flow):
 
 
 def polled(house, flow):
-    """The first answer of a poll that does not wait any more."""
+    """The first poll response that no longer waits."""
 
     def ends():
         answer = poll(house, flow)
-        # A refusal counts as false to `requests`, so it is handed over in a tuple.
+        # `requests` treats a refusal as false, so it is wrapped in a tuple.
         return (answer,) if answer.status_code != 200 or answer.json()["step"] is None else None
 
     return wait_for(ends, "the end of the wait", 20)[0]
@@ -244,13 +244,14 @@ def test_prompt_that_nobody_answers_ends(house):
     flow, _ = begin(house, email)
     refusal = problem(polled(house, flow), 401, "timed_out")
     assert "attempts_left" not in refusal
-    # A late approval opens nothing.
+    # A late approval has no effect.
     hook(house, prompt(house, email), "approved")
     problem(poll(house, flow), 409, "step_not_open")
 
 
 def test_webhook_is_not_forged_replayed_or_guessed(house):
-    """Attacks: no signature; a delivery that is sent again with another decision; another's handle; ten megabytes; a provider without webhooks."""
+    """Attacks: no signature; a replayed delivery with another decision; another user's handle; ten megabytes; a
+    provider without webhooks."""
     email, other = new_email(), new_email()
     flow, _ = begin(house, email)
     begin(house, other)
@@ -275,7 +276,7 @@ def test_webhook_is_not_forged_replayed_or_guessed(house):
     try:
         assert requests.post(house.url + "/auth/hook/push", b"x" * 10_000_000, timeout=20).status_code == 413
     except requests.exceptions.ConnectionError:
-        # The connection is closed while the client still writes.
+        # The connection is closed while the client is still writing.
         pass
     for name in ("phone_otp", "orchard", "nobody"):
         problem(requests.post(f"{house.url}/auth/hook/{name}", "{}", timeout=20), 404, "not_found")
@@ -329,7 +330,7 @@ def test_page_comes_back_without_scripts(house, tmp_path):
 
 
 def test_site_that_posts_people_back_signs_in(house, driver):
-    """`response_mode=form_post`: the post crosses sites and brings no cookies; the code is in no address and in no log."""
+    """`response_mode=form_post`: the cross-site POST has no cookies; the code is in no URL and no log."""
     screen = Screen(driver, house).forget().opens("/auth/step?flow=orchard&with=orchard")
     screen.find("button.main").click()
     screen.presses("Continue").at("/profile-setup")

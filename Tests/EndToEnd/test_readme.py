@@ -1,4 +1,4 @@
-"""The commands of README.md, word for word but for the ports."""
+"""The commands of README.md, word for word except for the ports."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from house import ROOT
 
 
 def blocks(heading):
-    """The shell blocks under a heading, and for each the text block that may follow it: what it prints."""
+    """The shell blocks under a heading, each with the text block of its expected output, if any."""
     text = (ROOT / "README.md").read_text()
     section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     assert section, f"README.md has no section {heading}"
@@ -23,12 +23,12 @@ def test_the_story_by_curl(house):
     for commands, printed in blocks("By curl"):
         script += house.here(commands) + "echo; echo '-- end of block --'\n"
         expected.append(printed)
-    # One shell for all, as one who pastes them has.
+    # One shell for all blocks, as for a reader who pastes them.
     told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stdout + told.stderr
     outputs = told.stdout.split("-- end of block --\n")
     for output, printed in zip(outputs, expected):
-        # `…` in README stands for what differs from run to run.
+        # `…` in README stands for variable text.
         for line in filter(None, map(str.strip, printed.splitlines())):
             pattern = ".*".join(re.escape(part) for part in house.here(line).split("…"))
             assert re.search(pattern, output), f"README says {line!r}; it printed:\n{output}"

@@ -1,4 +1,4 @@
-"""Changes of the configuration while people use the gateway."""
+"""Changes of the configuration while users are active."""
 
 import pathlib
 import re
@@ -13,14 +13,14 @@ from processes import ROOT
 
 @pytest.fixture
 def house(empty_house):
-    """The cases of its folder run at each reload and are most of its time: one file of them is as good here."""
+    """Keeps one file of test cases, because they take most of a reload."""
     smallest = min((ROOT / "config/tests").iterdir(), key=lambda file: file.stat().st_size)
     shutil.copy(smallest, empty_house.config / "tests")
     return empty_house.start()
 
 
 def resident(process):
-    """KiB of memory that are really there."""
+    """Resident memory in KiB."""
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text()).group(1))
 
 
@@ -34,7 +34,7 @@ def test_a_hundred_reloads_fail_no_request(house, number):
 
     def visit():
         with requests.Session() as session:
-            # A moment between two requests: people do not ask as fast as a loop can, which would leave nothing for the
+            # A pause between requests, so that reloads get processor time.
             # reloads.
             while not ended.wait(0.01):
                 answers.append(
@@ -76,7 +76,7 @@ def test_a_thousand_bad_reloads_leave_memory_flat(house):
         r"windw.*window",
         shown["candidate_refused"]["problems"][0]["path"] + shown["candidate_refused"]["problems"][0]["message"],
     )
-    # A folder that stays as bad as it was is told once.
+    # An unchanged bad folder is reported once.
     assert house.gateway.output.count("refused (1 problem)") == 1
     house.edit("policies/phone_otp.lua", lambda text: text.replace("windw =", "window =", 1))
     assert reload(house).status_code == 200

@@ -1,5 +1,5 @@
-"""Configurations that would let anybody in are refused, headers that services believe are nobody's to send, a crash shows no memory, and what
-happens to accounts is in the log."""
+"""Unsafe configurations are refused, trusted headers cannot be forged, a crash shows no memory, and account events
+are logged."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TOKEN = "0123456789abcdef-the-operators-token"
 
 @pytest.fixture
 def empty_house(tmp_path):
-    """Without the folder's cases, which each check and each start would play."""
+    """Without the folder's test cases, which each check and start would run."""
     house = House(tmp_path)
     try:
         yield house
@@ -34,7 +34,7 @@ def house(empty_house):
 
 
 def told(house, *arguments, **env):
-    """What `check` says of the folder."""
+    """The output of `check` for the folder."""
     answer = run("check", "--config", house.config, *arguments, **env)
     return answer.returncode, answer.stdout
 
@@ -54,7 +54,7 @@ def admin(house, value):
 
 
 def is_refused_everywhere(house, pattern, **env):
-    """By check, at the start, and at a reload of a gateway that runs."""
+    """Refused by check, at the start, and at a reload of a running gateway."""
     status, output = told(house, **env)
     assert status == 1 and re.search(pattern, output, re.M), output
     status, output = refused(house, **env)
@@ -63,7 +63,8 @@ def is_refused_everywhere(house, pattern, **env):
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "[::]", "192.0.2.1"])
 def test_mock_google_is_for_this_machine_alone(empty_house, address):
-    """Attack: a demo that listens on all addresses. Anybody in the network asks it with `Host: localhost` and signs in as anybody."""
+    """Attack: a demo that listens on all addresses. Any client in the network can send `Host: localhost` and sign in
+    as any user."""
     listen(empty_house, address)
     is_refused_everywhere(
         empty_house, r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google .*listen on 127\.0\.0\.1"
@@ -71,7 +72,7 @@ def test_mock_google_is_for_this_machine_alone(empty_house, address):
 
 
 def test_mock_google_and_an_address_on_the_command_line(empty_house):
-    """Attack: the same by --listen, which no file shows."""
+    """Attack: the same with --listen, which no file shows."""
     gateway = subprocess.run(
         [BIN / "moongate", "serve", "--config", empty_house.config, "--listen", f"0.0.0.0:{empty_house.ports[0]}"],
         capture_output=True,
@@ -95,7 +96,7 @@ def test_a_reload_to_a_listener_for_all_keeps_the_old_one(house):
 
 
 def test_an_admin_listener_for_all_is_refused(empty_house):
-    """Attack: whoever reaches it reads every code of the outbox and deletes every account."""
+    """Attack: any client that reaches it can read all codes of the outbox and delete all accounts."""
     admin(empty_house, f'"0.0.0.0:{empty_house.ports[1]}"')
     is_refused_everywhere(empty_house, r'gateway\.lua:\d+: admin: other machines reach .*token = env')
     admin(empty_house, f'{{ address = "0.0.0.0:{empty_house.ports[1]}", token = env "ADMIN_TOKEN" }}')
@@ -146,7 +147,7 @@ def test_each_admin_call_asks_for_the_token(empty_house):
         assert requests.request(
             method, house.admin + path, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10
         ).status_code in (200, 204, 404)
-    # The command line has it from gateway.lua, and asks by it.
+    # The command-line tool reads it from gateway.lua and uses it.
     refusal = problem(house.api("GET", "/session"), 401, "unauthenticated")
     explained = run("policy", "explain", refusal["decision_id"], "--config", house.config, ADMIN_TOKEN=TOKEN)
     assert explained.returncode == 0 and "unauthenticated" in explained.stdout, explained
@@ -159,7 +160,7 @@ def test_each_admin_call_asks_for_the_token(empty_house):
 
 
 def test_an_outbox_behind_a_public_address_is_refused(empty_house):
-    """Attack: the demo's outbox in production. Nobody gets a code, and the operator's listener shows all of them."""
+    """Attack: the demo's outbox in production. Users get no codes, and the admin listener shows all of them."""
     house = empty_house
     house.edit(
         "gateway.lua",
@@ -185,7 +186,7 @@ def test_an_outbox_behind_a_public_address_is_refused(empty_house):
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
 def test_a_secret_that_others_may_read_is_refused(house, mode):
-    """Attack: another user of the machine reads the client's secret, and signs anybody in."""
+    """Attack: another user of the machine reads the client secret and can sign in as any user."""
     secret = next(house.config.glob("**/google.secret"))
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     house.gateway.end()
@@ -218,10 +219,11 @@ def crash(house, number):
     "number", [signal.SIGSEGV, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE]
 )
 def test_a_crash_ends_at_once_and_shows_nothing(empty_house, tmp_path, number):
-    """Attack: whoever makes the gateway crash finds keys and codes in a core file or in the report; and nobody is served while it is written."""
+    """Attack: after a provoked crash, a core file or report contains keys and codes, and no request is served while
+    it is written."""
     house = empty_house
     before = house.serve
-    # As large as the system lets it: the program itself has to forbid core files.
+    # With an unlimited core size: the program itself must disable core files.
     house.serve = lambda **env: _with_cores(house, tmp_path, env)
     try:
         house.start()
@@ -251,7 +253,7 @@ def _with_cores(house, folder, env):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to run the gateway as another user")
 def test_another_process_of_the_same_user_reads_no_memory(empty_house):
-    """Attack: a service of the same user that was broken into reads keys and tokens out of the gateway's memory, or its environment."""
+    """Attack: a compromised service of the same user reads keys and tokens from the gateway's memory or environment."""
     house = empty_house
     nobody = 65534
     for path in [house.config, *house.config.rglob("*")]:
@@ -280,7 +282,7 @@ def test_another_process_of_the_same_user_reads_no_memory(empty_house):
     assert os.stat(f"/proc/{house.gateway.process.pid}/environ").st_uid == 0
     limits = open(f"/proc/{house.gateway.process.pid}/limits").read()
     assert re.search(r"Max core file size +0 +0 ", limits), limits
-    # What the process tells of itself goes on working.
+    # The process's own metrics still work.
     metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
     assert re.search(r"^process_open_fds [1-9]", metrics, re.M) and re.search(
         r"^process_resident_memory_bytes [1-9]", metrics, re.M
@@ -311,7 +313,7 @@ def test_what_happens_to_accounts_is_in_the_log(house, number, other_number):
     decision = requests.get(f"{house.admin}/decisions/{field('decision', line)}", timeout=10)
     assert decision.status_code == 200 and decision.json()["kind"] == "session_started"
 
-    # A lock, and its end by an operator, who finds its name in the line.
+    # A lock, and its end by an operator who finds its name in the line.
     second = other_number()
     house.register(second)
     requests.post(f"{house.admin}/policy/reload", timeout=10)
@@ -329,7 +331,7 @@ def test_what_happens_to_accounts_is_in_the_log(house, number, other_number):
     assert requests.delete(f"{house.admin}/locks/{field('lock', line)}", timeout=10).status_code == 204
     assert wait_for(lambda: events(house, "lock_lifted"), "its end")
 
-    # An operator's act, by the listener and by the command line.
+    # An operator's action, by the admin listener and by the command line.
     assert requests.post(f"{house.admin}/accounts/{account}/lock", timeout=10).status_code == 204
     assert field("account", wait_for(lambda: events(house, "account_locked"), "the lock")[0]) == account
     unlocked = run("account", "unlock", account, "--config", house.config)
@@ -337,7 +339,7 @@ def test_what_happens_to_accounts_is_in_the_log(house, number, other_number):
         rf"notice +security: account_unlocked account={account} .*decision=dc_", unlocked.stderr
     ), unlocked
 
-    # security.md 13, and of identifiers only keyed hashes.
+    # Identifiers are logged only as keyed hashes.
     for secret in (number, number[3:], second, second[3:], token, code):
         assert secret not in house.log
 
@@ -352,7 +354,7 @@ def test_a_changed_factor_is_in_the_log(house, number):
 
 
 def test_errors_of_decide_are_in_the_log_once(house, number):
-    """Attack: a `decide` that fails for some requests; nobody sees why people are refused, or the log fills the disk."""
+    """Attack: a failing `decide` refuses users without an explanation in the log, or fills the disk with log lines."""
     token = house.register(number)["session"]["token"]
     before = house.policy()["active"]
     house.edit(
@@ -373,7 +375,7 @@ def test_errors_of_decide_are_in_the_log_once(house, number):
             f"{house.url}/broken?code=1234{index}", headers={"Authorization": f"Bearer {token}"}, timeout=10
         )
         refusal = problem(answer, 503, "policy_error")
-        # The client has the id: the operator finds it at once.
+        # With the id from the client, the operator finds it at once.
         found = requests.get(f"{house.admin}/decisions/{refusal['decision_id']}", timeout=10)
         assert found.status_code == 200 and re.match(r"routes\.lua:\d+: ", found.json()["detail"]["fault"]), found.text
         decisions.add(refusal["decision_id"])
@@ -387,7 +389,7 @@ def test_errors_of_decide_are_in_the_log_once(house, number):
 
 
 def test_headers_that_services_believe_reach_none(house, number):
-    """Attack: another user, method or address than the one that was judged, in whatever spelling."""
+    """Attack: forged user, method or address headers in any spelling."""
     token = house.register(number)["session"]["token"]
     names = [
         "X-Forwarded",

@@ -1,4 +1,4 @@
-"""Claims of Documentation/security that no other test shows."""
+"""Claims of Documentation/security that no other test covers."""
 
 import base64
 import re
@@ -34,7 +34,7 @@ def test_password_fields_mask_and_help_password_managers(house):
 
 
 def test_long_password_is_pasted_whole(house, driver):
-    """Attack: a field that cuts what is pasted keeps a shorter password than the person believes."""
+    """Attack: a field that truncates pasted text stores a shorter password than the user believes."""
     email, password = new_email(), "".join(f"{number:04d} " for number in range(200)).strip()
     assert len(password) == 999
     screen = Screen(driver, house).forget().opens("/auth/register?with=email")
@@ -54,7 +54,7 @@ def test_new_store_has_no_accounts(empty_house):
 
 
 def test_secrets_differ_under_load(house, other_number):
-    """Tokens and flow ids of requests that come at once: 256 bits each, and never the same."""
+    """Tokens and flow ids of concurrent requests: 256 bits each, and unique."""
     people = [Person(house, phone=other_number()).signs_in() for _ in range(4)]
     with ThreadPoolExecutor(32) as pool:
         flows = list(pool.map(lambda _: house.flow("login"), range(400)))
@@ -105,7 +105,7 @@ def test_sign_ins_and_refusals_are_in_the_audit_trail(house, number):
 
 
 def test_example_on_doors_requires_the_app_of_everybody(tmp_path, number):
-    """Documentation/security/doors.md: what it shows is a file that the gateway takes, and does what the page says."""
+    """Documentation/security/doors.md: its example is a valid file and works as described."""
     text = (ROOT / "Documentation/security/doors.md").read_text()
     house = relaxed(tmp_path)
     (house.config / "accounts.lua").write_text(re.search(r"```lua\n-- accounts\.lua\n(.*?)```", text, re.S)[1])

@@ -1,4 +1,4 @@
-"""`moongate init` and `moongate doctor`: from an empty folder to a gateway that serves, and what is said of one that cannot."""
+"""`moongate init` and `moongate doctor`: from an empty folder to a running gateway, and reports about broken ones."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def moongate(*arguments, before=(), **options):
 
 
 def checks(config, *arguments, **options):
-    """What the doctor found: its exit status, and each check's state, message and fix."""
+    """The doctor's exit status, and each check's state, message and fix."""
     told = moongate("doctor", "--json", "--config", config, *arguments, **options)
     found = json.loads(told.stdout)["checks"]
     for entry in found:
@@ -114,7 +114,7 @@ def test_init_writes_nothing_for_answers_that_are_none(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A configuration that init wrote, the service that it names, and a mail server."""
+    """A configuration written by init, its upstream service, and a mail server."""
     folder = tmp_path_factory.mktemp("setup") / "site"
     upstream, gateway, admin = free_port(), free_port(), free_port()
     service = Program(BIN / "demo-service", "--port", upstream)

@@ -1,4 +1,4 @@
-"""Addresses that several accounts claim and nobody has proved (account-security.md section 3, rule 6), by the API and on the pages."""
+"""Addresses that several accounts claim without verification, by the API and on the pages."""
 
 import re
 import time
@@ -22,7 +22,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A house in which another code may be asked for after a second."""
+    """A gateway in which another code can be requested after a second."""
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 30", "max = 1000"))
     house.edit("policies/password.lua", registrations)
@@ -43,14 +43,14 @@ def log_in(house, address, password):
 
 
 def resets(house):
-    """Codes that were sent; a mail of a registration is none of them."""
+    """The sent codes, without registration mails."""
     return [entry["id"] for entry in house.outbox()]
 
 
 def reset(house, address):
     flow = house.flow("password_reset")
     seen = set(resets(house))
-    # A registration has sent a mail just before.
+    # A registration has just sent a mail.
     wait_for(
         lambda: house.api("POST", f"/flows/{flow}/begin", {"email": address}).status_code == 200, "the end of the timer"
     )
@@ -114,7 +114,7 @@ def test_a_reset_asks_which_account(shared):
 
 
 def test_nothing_of_an_account_registered_in_the_victims_name_stays(shared):
-    """Attack: an account with a passcode of the attacker's, made before the victim comes."""
+    """Attack: an account with the attacker's passcode, created before the victim registers."""
     address = "victim@example.com"
     token, account = register(shared, address, FIRST)
     answer = shared.api("POST", "/set-passcode", {"passcode": "482915"}, headers={"Authorization": f"Bearer {token}"})
@@ -135,7 +135,7 @@ def test_the_choice_on_a_page(driver, plain, shared, scripts):
     screen = Screen(driver if scripts else plain, shared).forget()
     screen.opens("/auth/login?with=reset")
     wait_for(lambda: {e["to"] for e in shared.outbox()} >= {address}, "the mails of the registrations")
-    time.sleep(1.1)  # the timer of the mail that they sent
+    time.sleep(1.1)  # the resend timer of the mail
     seen = set(resets(shared))
     screen.fills("email", address).presses("Send code").at("/auth/email")
     code = wait_for(

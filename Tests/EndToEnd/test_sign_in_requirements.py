@@ -1,4 +1,5 @@
-"""The shipped accounts.lua: who has set up an authenticator app gets no session without it, whichever door they take (docs: config/README.md, accounts.lua)."""
+"""The default accounts.lua: an account with an authenticator app gets no session without it, through any entry point
+(docs: config/README.md, accounts.lua)."""
 
 import pytest
 
@@ -12,7 +13,7 @@ EMAIL, PASSWORD = "asha@example.com", "correct horse battery"
 
 
 class Person:
-    """Somebody with a number, a verified address, a password, a Google identity and an authenticator app."""
+    """A user with a number, a verified address, a password, a Google identity and an authenticator app."""
 
     def __init__(self, house, phone):
         self.house, self.phone = house, phone
@@ -32,7 +33,7 @@ class Person:
         return {"Authorization": f"Bearer {self.token}"}
 
     def passes(self, flow, fields, to, owner=True):
-        """The step of a code; the flow after it."""
+        """Completes a code step. Returns the flow after it."""
         headers = self.headers if owner else {}
         id = self.house.api("POST", "/flows", {"flow": flow}, headers=headers).json()["id"]
         seen = {entry["id"] for entry in self.house.outbox()}
@@ -51,7 +52,7 @@ class Person:
         return done.json()
 
     def sets_up(self):
-        """The app, and the recovery codes."""
+        """Sets up the app. Returns it and the recovery codes."""
         id = self.house.api("POST", "/flows", {"flow": "totp_set"}, headers=self.headers).json()["id"]
         begun = self.house.api("POST", f"/flows/{id}/begin", {"provider": "totp"}, headers=self.headers).json()
         app = App(next(part["text"] for part in begun["step"]["show"] if part["kind"] == "qr"))
@@ -66,7 +67,7 @@ class Person:
         return len(self.house.api("GET", "/sessions", headers=self.headers).json())
 
     def finishes(self, flow, **more):
-        """Passes the app's step, by a recovery code; the answer."""
+        """Completes the app's step with a recovery code. Returns the response."""
         self.house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"})
         problem(self.house.api("POST", f"/flows/{flow}/submit", {"recovery_code": "AAAAA-AAAAA"}), 401, "invalid_code")
         return self.house.api("POST", f"/flows/{flow}/submit", {"recovery_code": self.recovery.pop()})
@@ -125,7 +126,7 @@ def test_a_code_alone_opens_nothing(person, door, fields):
 
 
 def open_by_code(person, door, fields):
-    """The flow after the code; None while the timer of the code before runs."""
+    """The flow after the code; None while the timer of the previous code runs."""
     id = person.house.flow(door)
     seen = {entry["id"] for entry in person.house.outbox()}
     if person.house.api("POST", f"/flows/{id}/begin", fields).status_code == 429:
@@ -207,7 +208,7 @@ def test_an_app_gets_no_code_for_google_alone(person):
 
 
 def test_the_calls_of_apps_ask_for_it(person):
-    """`login` and `verify-otp`: 403 with the flow, which the app goes on with."""
+    """`login` and `verify-otp` answer 403 with the flow, which the app continues."""
     before = person.sessions()
     answer = problem(
         person.house.api("POST", "/login", {"email": EMAIL, "password": PASSWORD}), 403, "step_up_required"
@@ -228,7 +229,7 @@ def test_the_calls_of_apps_ask_for_it(person):
     )
     assert "token" not in answer and answer["flow_id"] == sent["verification_id"]
     assert person.sessions() == before + 1
-    # The flow tells what is due, and a code of the app itself is as good as a recovery code.
+    # The flow lists the required step, and a code of the app works like a recovery code.
     assert person.house.api("GET", f"/flows/{answer['flow_id']}").json()["choices"] == ["totp"]
     done = person.house.api(
         "POST", f"/flows/{answer['flow_id']}/begin", {"provider": "totp", "code": person.app.code()}
@@ -239,7 +240,7 @@ def test_the_calls_of_apps_ask_for_it(person):
 
 
 def test_it_holds_as_soon_as_it_is_saved(person):
-    """A flow that began before the operator's change ends under it."""
+    """A flow that began before the operator's change completes under the new rules."""
     house = person.house
     id = house.flow("login_password")
     file = house.config / "accounts.lua"
@@ -253,7 +254,7 @@ def test_it_holds_as_soon_as_it_is_saved(person):
         ).json()
         assert flow["choices"] == ["totp"]
         assert person.finishes(id).json()["choices"] == ["phone_otp"]
-        # Whoever has no app is refused, and learns so only when their own step has passed.
+        # A user without an app is refused, but only after their own step.
         other = house.register("+919876512346")
         refused = wait_for(lambda: refusal_by_code(house, "+919876512346"), "the resend timer")[0]
         problem(refused, 403, "denied")
@@ -261,7 +262,7 @@ def test_it_holds_as_soon_as_it_is_saved(person):
             len(house.api("GET", "/sessions", headers={"Authorization": f"Bearer {other['session']['token']}"}).json())
             == 1
         )
-        # A file that cannot be read changes nothing.
+        # An invalid file changes nothing.
         active = house.policy()["active"]
         house.edit("accounts.lua", lambda _: 'return accounts { sign_inn = {} }\n')
         told = wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
@@ -279,5 +280,5 @@ def refusal_by_code(house, phone):
     if house.begin(flow, phone).status_code == 429:
         return None
     answer = house.submit(flow, house.code(phone))
-    # In a list, since an answer that refuses counts as false.
+    # In a list, because a refusal counts as false.
     return [answer]

@@ -1,4 +1,5 @@
-"""Signing out holds at once on the gateway that answered it: by the proxy and by forward-auth, whichever way the session ended."""
+"""Signing out takes effect at once on the gateway that answered, for proxying and forward-auth, however the session
+ended."""
 
 import pytest
 import requests
@@ -11,7 +12,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory):
-    """A gateway that a proxy on this machine may ask; many sessions of one number."""
+    """A gateway with forward-auth for a local proxy; many sessions of one number."""
     house = House(tmp_path_factory.mktemp("house"))
     house.edit(
         "gateway.lua",
@@ -37,7 +38,7 @@ def forwarded(gate, token):
 
 
 def used(gate, token):
-    """By every event loop, so that each remembers it."""
+    """Uses the token on every event loop, so that each caches it."""
     for _ in range(8):
         assert proxied(gate, token) == 200 and forwarded(gate, token) == 200
 

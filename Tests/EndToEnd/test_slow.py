@@ -1,4 +1,4 @@
-"""Clients that take their time, and get all of it."""
+"""Slow clients receive complete responses."""
 
 import pathlib
 import socket
@@ -35,7 +35,7 @@ def slow(request, empty_house, tmp_path):
 
 @pytest.mark.parametrize("close", ["Connection: close\r\n", ""])
 def test_an_answer_is_not_cut_where_the_connection_closes_after_it(slow, close):
-    """The gateway is done long before the client has read what waits in between."""
+    """The gateway has finished long before the client has read the buffered rest."""
     import ssl
 
     plain = socket.socket()
@@ -52,7 +52,7 @@ def test_an_answer_is_not_cut_where_the_connection_closes_after_it(slow, close):
         client.shutdown(socket.SHUT_WR)
     got, has_slept = 0, False
     while got < SIZE:
-        # Near the end what is left fits into buffers, and the gateway is done; slower than any linger.
+        # Near the end, the rest fits into buffers, and the gateway is done; wait longer than any linger time.
         if SIZE - got < 300_000 and not has_slept:
             has_slept = True
             time.sleep(5)
@@ -90,13 +90,14 @@ def test_curl_by_http2_at_a_limited_rate(slow):
 
 
 def resident(house):
-    """Of the gateway, in MiB."""
+    """The gateway's resident memory in MiB."""
     status = pathlib.Path(f"/proc/{house.gateway.process.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def test_who_takes_nothing_costs_little_and_nothing_afterwards(empty_house):
-    """Attack: many ask for large files and read none of them. `Tests/Bench/slow_readers.py` does it with more of them."""
+    """Attack: many clients request large files and read nothing. `Tests/Bench/slow_readers.py` does it with more of
+    them."""
     upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)
     house = empty_house
     routed(house, upstream.port)
@@ -113,7 +114,7 @@ def test_who_takes_nothing_costs_little_and_nothing_afterwards(empty_house):
     wait_for(lambda: len(upstream.received) >= 400, "their requests", 20)
     time.sleep(2)
     held = resident(house) - quiet
-    # 64 KiB each, and what else a connection is made of.
+    # 64 KiB each, plus the cost of a connection.
     assert held < 400 * 96 / 1024 + 10, held
     for reader in readers:
         reader.close()

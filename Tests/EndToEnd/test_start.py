@@ -1,4 +1,4 @@
-"""How the program starts, refuses to start, and ends."""
+"""Start, refused start, and shutdown of the program."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ def run(*arguments, **env):
 
 
 def refused(house, **env):
-    """A start that ends by itself: its status and what it said."""
+    """A start that exits by itself. Returns its status and output."""
     gateway = house.serve(**env)
     status = gateway.process.wait(60)
     gateway.reader.join(5)
@@ -48,7 +48,7 @@ def test_the_shipped_configuration_is_good(empty_house):
 
 
 def test_more_guesses_than_the_operator_accepts_are_refused(empty_house):
-    """The shipped numbers give 447 guesses at a million codes in 30 days: 0.0447 %."""
+    """The default limits allow 447 guesses at a million codes in 30 days: 0.0447 %."""
     budgets = json.loads(run("check", "--json", "--config", empty_house.config).stdout)["budgets"]
     granted = {entry["provider"]: entry for entry in budgets}
     phone = granted["phone_otp"]
@@ -139,7 +139,7 @@ def test_the_key_is_made_once_and_guarded(empty_house):
     key.write_bytes(bytes(32))
     status, output = refused(empty_house)
     assert status == 1 and "key" in output, "another key than the store's"
-    # A key that is lost is not replaced by one that opens nothing.
+    # A lost key is not replaced by a new one that opens nothing.
     key.unlink()
     status, output = refused(empty_house)
     assert status == 1 and not key.exists()
@@ -160,7 +160,8 @@ def test_the_log_level(empty_house):
 
 @contextlib.contextmanager
 def request_at_work(house, number):
-    """A request that the upstream has and has not answered: the upstream's end, and the answers that clients got."""
+    """A request that the upstream has received and not answered. Returns the upstream's connection and the clients'
+    responses."""
     token = house.register(number)["session"]["token"]
     house.demo.end()
     house.demo = None
@@ -185,7 +186,7 @@ def request_at_work(house, number):
 
 
 def test_sigterm_lets_a_request_end(house, number):
-    """A request at work gets its answer; the listener takes no new one; then the program is out, with status 0."""
+    """An open request gets its response; the listener accepts no new ones; then the program exits with status 0."""
     with request_at_work(house, number) as (peer, answers):
         house.gateway.process.send_signal(signal.SIGTERM)
 
@@ -232,7 +233,7 @@ def test_health_asks_the_gateway_that_runs(empty_house):
     well = run("health", "--config", empty_house.config)
     assert well.returncode == 0 and well.stdout == f"The gateway at {admin} is ready.\n"
     assert run("health", "--alive", "--admin", admin).stdout == f"The gateway at {admin} is alive.\n"
-    # A mistake in a file must not make a container's health check kill a gateway that serves.
+    # A mistake in a file must not make a container's health check kill a running gateway.
     empty_house.edit("gateway.lua", lambda text: text.replace("public_url", "publik_url", 1))
     assert run("health", "--admin", admin).returncode == 0
     assert run("health", "--config", empty_house.config).returncode == 1

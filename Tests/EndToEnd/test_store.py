@@ -1,4 +1,4 @@
-"""A store is checked and copied, and who was signed in on the one is signed in on the other."""
+"""A store is checked and copied, and sessions of the original work with the copy."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from test_keys import bearer
 
 
 def store(*arguments, **environment):
-    """`moongate store`: exit status, what it prints, what it complains of."""
+    """Runs `moongate store`. Returns exit status, output and errors."""
     done = subprocess.run(
         [BIN / "moongate", "store", *arguments],
         capture_output=True,
@@ -98,7 +98,7 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
         source = store("copy", url, f"sqlite:{house.config}/data/copy.db")
         assert source[0] == 2 and "There is no store at" in source[2] and not (house.config / "data/copy.db").exists()
         assert postgres.ask("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == "0"
-        # `store migrate` makes a store, and claims it for nobody.
+        # `store migrate` creates a store without binding it to a key.
         assert tool(house, "store", "migrate")[0] == 0
         assert tool(house, "account", "list")[0] == 2
         assert postgres.ask("SELECT count(*) FROM meta") == "0"
@@ -107,7 +107,7 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
 
 
 def commands(database):
-    """What the manual says to back up a database, and to restore it: the commands of two cells."""
+    """The manual's commands to back up and restore a database, from two table cells."""
     row = re.search(rf"^\| {database} \| (.*) \| (.*) \|$", MANUAL, re.M)
     return [re.findall(r"`([^`]+)`", cell) for cell in row.groups()]
 
@@ -171,7 +171,7 @@ def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
         house.start()
         assert house.api("GET", "/session", **bearer(token)).status_code == 200
         assert house.api("GET", "/session", **bearer(later)).status_code == 401
-        # The next version's tables can be made in it, too.
+        # The next version's tables can be created in it too.
         postgres.ask("CREATE TABLE next (id BIGINT)", "restored", "moongate", PASSWORD)
     finally:
         house.stop()

@@ -1,4 +1,4 @@
-"""The main job in a real browser: from the demo's address to a person who is signed in, and out, and in again."""
+"""The main story in a real browser: from the demo's URL to a user who signs in, out, and in again."""
 
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
@@ -19,13 +19,13 @@ def browser(request, tmp_path):
 
 
 class Person:
-    """Someone who looks at pages and does what they say."""
+    """A user who reads pages and follows them."""
 
     def __init__(self, browser, house):
         self.browser, self.house = browser, house
 
     def waits(self, condition, what):
-        # A page that is just being exchanged for the next one has no elements, or old ones.
+        # During a navigation, a page has no or stale elements.
         patience = WebDriverWait(self.browser, 20, 0.05, ignored_exceptions=[WebDriverException])
         try:
             return patience.until(lambda _: condition())
@@ -52,7 +52,7 @@ class Person:
         self.waits(fill, f"the field {name}")
 
     def presses(self, *labels):
-        """The button or link with one of the labels."""
+        """Presses the button or link with one of the labels."""
 
         def press():
             for element in self.browser.find_elements(By.CSS_SELECTOR, "button, a"):
@@ -64,7 +64,7 @@ class Person:
         self.waits(press, f"a button {labels}")
 
     def chooses(self, name):
-        """The account of this name at mock Google."""
+        """Chooses the account with this name at mock Google."""
 
         def press():
             for element in self.browser.find_elements(By.CSS_SELECTOR, "button[name=account]"):
@@ -76,7 +76,7 @@ class Person:
         self.waits(press, f"the account {name}")
 
     def is_sent(self, seen):
-        """The code that came to the outbox since."""
+        """The code that has arrived in the outbox since."""
         entry = wait_for(
             lambda: next((entry for entry in self.house.outbox() if entry["id"] not in seen), None), "a code"
         )
@@ -88,7 +88,7 @@ class Person:
         self.fills("code", code)
 
         def sent():
-            # A page with a script may have sent it by itself, and be gone.
+            # A page with a script may have submitted it already.
             try:
                 page.is_enabled()
             except StaleElementReferenceException:
@@ -136,7 +136,7 @@ def test_from_the_demo_to_home(browser, house):
     browser.get(house.url + "/home")
     person.arrives("/auth/login")
 
-    # The timer of the registration's code ended with its success: another may be asked for at once.
+    # The timer of the registration's code ended with its success, so another can be requested at once.
     person.fills("phone", "+91 99999-99999")
     person.presses("Send OTP")
     person.arrives("/auth/verify")

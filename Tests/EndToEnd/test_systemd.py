@@ -1,4 +1,5 @@
-"""The gateway as a service of systemd: notifications, sockets that are handed over, the watchdog, credentials, and the units of Packaging/systemd."""
+"""The gateway as a systemd service: notifications, socket activation, watchdog, credentials, and the units of
+Packaging/systemd."""
 
 import os
 import re
@@ -19,7 +20,7 @@ UNITS = ROOT / "Packaging/systemd"
 
 
 class Notifications:
-    """The socket that systemd would listen on."""
+    """The notification socket of systemd."""
 
     def __init__(self, folder):
         self.path = str(folder / "notify")
@@ -29,7 +30,7 @@ class Notifications:
         self.seen = []
 
     def until(self, field):
-        """Waits for a message with the field, and gives all of its fields back."""
+        """Waits for a message with the field and returns all its fields."""
         while True:
             message = self.socket.recv(4096).decode()
             fields = dict(line.split("=", 1) for line in message.split("\n"))
@@ -47,7 +48,7 @@ def listening(port):
 
 
 def serve(house, sockets, **env):
-    """Starts the gateway with the sockets as descriptors from 3 on, as systemd does: [(name, socket)]."""
+    """Starts the gateway with the sockets as descriptors from 3 on, like systemd: [(name, socket)]."""
     taken = [made.fileno() for _, made in sockets]
     moves = " ".join(f"{3 + index}<&{9}{index}" for index in range(len(taken)))
     script = f'export LISTEN_PID=$$ LISTEN_FDS={len(taken)} LISTEN_FDNAMES={":".join(name for name, _ in sockets)}; exec "$@" {moves}'
@@ -64,7 +65,7 @@ def serve(house, sockets, **env):
 
 
 def for_one_user(file):
-    """As systemd hands out a credential: r--r-----, readable by the service's own user alone, by an access list."""
+    """Sets the permissions of a systemd credential: r--r-----, readable only by the service's user through an ACL."""
     entries = [
         (0x01, 4, 0xFFFFFFFF),
         (0x02, 4, os.getuid()),
@@ -127,7 +128,7 @@ def test_notifications_sockets_and_credentials_together(house, folder):
     assert "is refused (problems: 1)" in notified.until("READY")["STATUS"]
     house.edit("routes.lua", lambda text: before)
 
-    # A restart refuses nobody: who comes meanwhile waits in the socket, which systemd holds.
+    # A restart refuses no connections: new ones wait in the socket, which systemd holds.
     house.gateway.process.send_signal(signal.SIGTERM)
     assert "STATUS" in notified.until("STOPPING")
     assert house.gateway.process.wait(30) == 0, house.gateway.output
@@ -156,7 +157,7 @@ def test_a_socket_that_nobody_named_is_refused(house, tmp_path):
 
 
 def test_the_unit_is_confined():
-    """Below 2.0 of 10, by systemd's own measure."""
+    """Below 2.0 of 10 in systemd's security analysis."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not installed")
     told = subprocess.run(

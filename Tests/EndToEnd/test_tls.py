@@ -1,4 +1,4 @@
-"""The gateway speaks TLS itself, where gateway.lua names a certificate."""
+"""TLS in the gateway, with a certificate in gateway.lua."""
 
 import hashlib
 import re
@@ -47,7 +47,7 @@ def files(tmp_path):
 
 
 def speak_tls(house, cert, key):
-    # The demo's Google goes with its address: nothing here trusts this certificate.
+    # The demo's Google is removed, because nothing here trusts this certificate.
     house.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
     house.edit(
         "gateway.lua",
@@ -69,7 +69,7 @@ def test_sessions_by_tls(empty_house, files, monkeypatch):
     assert answer.status_code == 200
     headers = {header["name"].lower(): header["value"] for header in answer.json()["headers"]}
     assert headers["x-forwarded-proto"] == "https" and "cookie" not in headers
-    # The plain name is no cookie of ours here: any page of the host's http side could set it.
+    # The plain name is not a session cookie here: any http page of the host could set it.
     problem(
         requests.get(f"{house.url}/echo", headers={"Cookie": f"moongate={token}"}, timeout=10), 401, "unauthenticated"
     )
@@ -92,7 +92,7 @@ def test_a_key_of_another_certificate_is_told_at_the_start(empty_house, files, t
 
 
 def serial(house):
-    """The certificate that a new connection is given, by its fingerprint."""
+    """The fingerprint of the certificate for new connections."""
     with socket.create_connection(("127.0.0.1", house.ports[0]), 5) as plain:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -101,7 +101,7 @@ def serial(house):
 
 
 def put(folder, pair, name="one"):
-    """As those who renew certificates do: one file after the other, each in its old one's place."""
+    """Replaces the files one after the other, like renewal tools."""
     for source, target in zip(pair, (folder / f"{name}.pem", folder / f"{name}.key")):
         draft = folder / "draft"
         draft.write_bytes(source.read_bytes())
@@ -113,7 +113,7 @@ def test_a_new_certificate_is_served_without_a_restart(empty_house, files, tmp_p
     speak_tls(house, *files)
     house.start()
     before = serial(house)
-    # A connection of the old one goes on.
+    # An existing connection continues.
     context = ssl.create_default_context(cafile=str(files[0]))
     with context.wrap_socket(
         socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost"
@@ -138,7 +138,7 @@ def test_a_broken_pair_changes_nothing_and_is_told(empty_house, files, tmp_path)
     assert refused["problems"][0]["path"] == "tls" and "cannot be used together" in refused["problems"][0]["message"]
     assert serial(house) == before
     assert "cannot be used together" in house.log and "PRIVATE" not in house.log
-    # A change of the folder is switched to, and the certificate's problem stays.
+    # A change of the folder is activated, and the certificate's problem remains.
     old = house.policy()["active"]
     house.edit("routes.lua", lambda text: text + "\n-- touched\n")
     assert house.wait_generation(old)["active"] != old
@@ -167,7 +167,7 @@ def test_a_handshake_that_does_not_end(empty_house, files):
 
 
 def test_handshakes_that_do_not_end_have_their_places(empty_house, files):
-    """Attack: sockets that say nothing, or half a hello. They count like any other connection."""
+    """Attack: connections that send nothing or an incomplete hello. They count like all other connections."""
     house = empty_house
     speak_tls(house, *files)
     house.edit(
@@ -218,7 +218,7 @@ def test_versions(empty_house, files, version, works):
     ids=["ECDSA", "RSA"],
 )
 def handshakes(request, tmp_path_factory):
-    """A gateway with a certificate of each kind; what openssl says of a handshake with it."""
+    """A gateway with a certificate of each kind. Returns a function that runs an openssl handshake."""
     kind, key = request.param
     folder = tmp_path_factory.mktemp("house")
     house = House(folder)
@@ -264,7 +264,7 @@ def test_tls12_takes_ephemeral_keys_and_authenticated_encryption(handshakes, sui
     ],
 )
 def test_tls12_refuses_every_other_suite(handshakes, suite):
-    """Attack: traffic that is recorded today and decrypted by a key that is stolen later, and the padding oracles of CBC."""
+    """Attack: recorded traffic is decrypted with a key that is stolen later; padding oracles of CBC."""
     said = handshakes("-tls1_2", "-cipher", suite.format(handshakes.kind) + ":@SECLEVEL=0")
     assert "Cipher is (NONE)" in said and "alert handshake failure" in said, said
 
@@ -277,7 +277,7 @@ def test_tls13_takes_all_its_suites(handshakes, suite):
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
 @pytest.mark.parametrize("offered", ["smtp", "http/1.0", "h3,ftp", "H2"])
 def test_alpn_without_a_protocol_of_ours_is_refused(handshakes, version, offered):
-    """Attack (ALPACA): a browser's connection is relayed between services that share a certificate."""
+    """Attack (ALPACA): a browser's connection is redirected between services that share a certificate."""
     said = handshakes(version, "-alpn", offered)
     assert "alert no application protocol" in said and "SSL alert number 120" in said and "Cipher is (NONE)" in said, (
         said
@@ -316,7 +316,7 @@ def test_alpn_is_read_however_the_hello_is_split(handshakes):
                 client.sendall(piece)
             client.settimeout(5)
             assert client.recv(100) == bytes([21, 3, 3, 0, 2, 2, 120]) and client.recv(100) == b""
-    # One of ours, in the same pieces, gets a ServerHello.
+    # A supported protocol, in the same pieces, gets a ServerHello.
     data = hello("h2")
     with socket.create_connection(("127.0.0.1", handshakes.port)) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,5 +1,5 @@
-"""Programs that know nothing of Moongate reach services behind it with a token, over TLS: the routes, the commands and the files are those of
-Documentation/guides/programs-without-a-person.md, at this test's places."""
+"""Independent programs reach services behind the gateway with a token over TLS, with the routes, commands and files
+of Documentation/guides/programs-without-a-person.md."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.d
 
 
 def blocks(language):
-    """The guide's blocks of a language, in their order."""
+    """The guide's blocks of a language, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.M | re.S)
 
 
@@ -35,7 +35,8 @@ def lacks(*names):
 
 
 class Service(HTTPService):
-    """What stands behind the gateway: git's own server below /packages, metrics at /metrics, a list at /packages/list, and every head that came."""
+    """The service behind the gateway: git's server below /packages, metrics at /metrics, a list at /packages/list,
+    and a record of all heads."""
 
     def __init__(self, folder):
         service = self
@@ -108,7 +109,7 @@ def place(tmp_path_factory):
     house.service, house.folder, house.dav = service, folder, folder / "dav"
     house.certificate, key = certificate(folder, "one")
     speak_tls(house, house.certificate, key)
-    # The three files of the guide as one: each says where everything else goes, and one is enough.
+    # The guide's three files combined into one.
     lines = [
         line
         for text in blocks("lua")
@@ -153,7 +154,7 @@ def place(tmp_path_factory):
 
 
 def at_home(place, text):
-    """The guide's addresses and files, as they are here."""
+    """Replaces the guide's addresses and files with those of this test."""
     text = text.replace("app.example.com", f"localhost:{place.ports[0]}").replace(
         "/etc/prometheus/", f"{place.folder}/"
     )
@@ -161,14 +162,14 @@ def at_home(place, text):
 
 
 def command(place, beginning):
-    """The guide's command line that begins so."""
+    """The guide's command line with this beginning."""
     return at_home(
         place, next(line for text in blocks("sh") for line in text.splitlines() if line.startswith(beginning))
     )
 
 
 def create(place, name):
-    """A token, by the guide's command."""
+    """Creates a token with the guide's command."""
     words = command(place, f"moongate token create {name}").partition(" > ")[0].split()[1:]
     status, text, complaint = tool(place, *words)
     assert status == 0, complaint
@@ -187,7 +188,7 @@ def of_this_test(place):
 
 @pytest.fixture(scope="module")
 def personal(place):
-    """A token that a person has made, and the person."""
+    """A user's personal token. Returns it and the user."""
     person = place.register("+919876500733")
     made = place.api(
         "POST", "/tokens", {"name": "laptop"}, headers={"Authorization": f"Bearer {person['session']['token']}"}
@@ -197,7 +198,7 @@ def personal(place):
 
 
 def shell(place, line, token, folder):
-    """Runs a line of the guide with the token where the guide has it."""
+    """Runs a line of the guide with the token inserted."""
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -210,7 +211,7 @@ def shell(place, line, token, folder):
 
 
 def seen(place, user):
-    """Whether all that has reached the service in this test was this user's, with no token in it."""
+    """Checks that all requests to the service in this test came from this user and contained no token."""
     told = list(place.service.seen)
     text = json.dumps(told)
     assert told and "mgt_" not in text and "authorization" not in text.lower(), text
@@ -246,8 +247,8 @@ def test_git_clones_and_pushes(place, ci, tmp_path):
     assert refused.returncode != 0 and not (tmp_path / "tool").exists() and place.service.seen == []
     done = shell(place, line, ci, tmp_path)
     assert done.returncode == 0, done.stderr
-    # git's own server takes a push of whom the gateway names. (Above a megabyte, git 2.39 with curl 7.88 waits for
-    # itself now and then, on HTTP/2.)
+    # git's server accepts a push from the user that the gateway names. (Above a megabyte, git 2.39 with curl 7.88
+    # occasionally hangs on HTTP/2.)
     (tmp_path / "tool/some.bin").write_bytes(os.urandom(100_000))
     push = f"cd tool && git add . && git {' '.join(IDENTITY)} commit -qm second && git push -q"
     done = shell(place, push, ci, tmp_path)
@@ -269,7 +270,7 @@ def test_webdav_by_cadaver(place, personal, tmp_path):
     )
     netrc.chmod(0o600)
     (tmp_path / "note.txt").write_text("a note")
-    # It asks a terminal alone whether it may believe a certificate that nobody has signed.
+    # It asks about an untrusted certificate only on a terminal.
     answers, terminal = pty.openpty()
     try:
         os.write(answers, f"y\nput {tmp_path}/note.txt\nget note.txt {tmp_path}/back.txt\nquit\n".encode())
@@ -327,7 +328,7 @@ def test_webdav_by_rclone(place, personal, ci, tmp_path):
     done = rclone(personal[0], "copy", tmp_path / "some", ":webdav:copied")
     assert done.returncode == 0, done.stderr
     assert rclone(personal[0], "cat", ":webdav:copied/2.txt").stdout == "file 2"
-    # A service token is nobody's own.
+    # A service token is not a personal one.
     assert rclone(ci, "lsf", ":webdav:copied").returncode != 0
 
 
@@ -377,7 +378,7 @@ def test_prometheus_scrapes(place, ci, tmp_path):
 
 
 def test_rotating_and_revoking(place, tmp_path):
-    """The guide's last two commands, and that nothing of a token is in the log, at its most talkative, or in the store."""
+    """The guide's last two commands; and no part of a token is in the log at its lowest level or in the store."""
     line = command(place, "curl -u").replace("curl ", "curl -sS ", 1).replace("/packages/", "/deploy/")
     assert tool(place, "token", "list")[0] == 0
     status, old, complaint = tool(
@@ -393,7 +394,7 @@ def test_rotating_and_revoking(place, tmp_path):
     assert tool(place, *command(place, "moongate token revoke").replace(" ci", " deployer").split()[1:])[0] == 0
     for secret in (old.strip(), new.strip()):
         wait_for(lambda: "unauthenticated" in shell(place, line, secret, tmp_path).stdout, "its end", 2)
-    # Attack: a token in an address is none, and is written down nowhere.
+    # Attack: a token in a URL is not accepted and not logged.
     refused = requests.get(
         f"{place.url}/packages/list?access_token={new.strip()}", headers={"Cookie": f"token={new.strip()}"}, timeout=10
     )

@@ -1,4 +1,4 @@
-"""Tokens of programs: what they open, and how they end. Real clients are in test_token_clients.py."""
+"""Access tokens: what they open and how they end. test_token_clients.py covers real clients."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ ROUTES = """return routes {
 
 
 class Service(HTTPService):
-    """What stands behind the gateway: answers with the head that reached it."""
+    """The service behind the gateway, which responds with the received head."""
 
     def __init__(self):
         service = self
@@ -183,7 +183,7 @@ def test_revoked_within_a_second_by_another_process(place):
     wait_for(lambda: get(place, "/any/x", **with_token(secret)).status_code == 401, "the end of the old secret", 2)
     wait_for(lambda: get(place, "/any/x", **with_token(rotated)).status_code == 401, "the end of the new secret", 2)
     assert time.monotonic() - revoked < 1.5
-    # Both uses are told, though neither was written down before the token ended.
+    # Both uses are recorded, although neither was stored before the token ended.
     for kind in "token_created", "token_used", "token_rotated", "token_revoked":
         wait_for(lambda: requests.get(f"{place.admin}/events?kind={kind}", timeout=10).json(), kind)
 
@@ -202,19 +202,19 @@ def test_personal_tokens_are_their_owner(place, number):
     )
     problem(get(place, "/any/x", **with_token(secret)), 403, "denied")
     problem(place.api("GET", "/session", **with_token(secret)), 401, "unauthenticated")
-    # Attack: a token beside somebody else's cookie.
+    # Attack: a token together with another user's cookie.
     both = {"headers": {"Authorization": f"Bearer {secret}", "Cookie": f"moongate={person['session']['token']}"}}
     problem(get(place, "/own/x", **both), 400, "bad_request")
     used = wait_for(lambda: place.api("GET", "/tokens", **owner).json()[0]["last_used_from"], "the last use", 5)
     assert used == "127.0.0.0/24"
-    # Attack: a thief's token goes on after the owner has signed out everywhere else.
+    # Attack: a stolen token stays valid after the owner has signed out everywhere else.
     assert place.api("DELETE", "/sessions", **owner).status_code == 204
     wait_for(lambda: get(place, "/own/x", **with_token(secret)).status_code == 401, "the token's end", 2)
     assert place.api("GET", "/tokens", **owner).json() == []
 
 
 def test_the_guides_examples_are_right(empty_house):
-    """Documentation/guides/programs-without-a-person.md: its files load, and its commands do what they say."""
+    """Documentation/guides/programs-without-a-person.md: its files load, and its commands work as described."""
     blocks = re.findall(r"^```lua\n-- (\S+)\n(.*?)^```$", GUIDE, re.M | re.S)
     assert [name for name, _ in blocks] == ["routes.lua", "accounts.lua", "routes.lua", "routes.lua"]
     for name, text in blocks:

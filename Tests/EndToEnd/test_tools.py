@@ -1,4 +1,4 @@
-"""The operator's tools beside a gateway that runs, and after it has ended."""
+"""The command-line tools while a gateway runs and after it has ended."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     active = house.policy()["active"]
     assert status == 0 and f"active: generation {active[:8]}" in text and note == ""
     assert "guess budget" not in tool(house, "check")[1], "nothing changed"
-    # A folder that is refused: what is active is another thing than what it says.
+    # A refused folder, which differs from the active configuration.
     house.edit("policies/phone_otp.lua", lambda text: text.replace("max = 5,", "max = 500,", 1))
     wait_for(lambda: house.policy()["candidate_refused"], "the candidate to be refused")
     status, text, note = show("--json")
@@ -100,18 +100,18 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     assert {one["path"]: one["value"] for one in json.loads(text)["values"]}["limits.verify.max"] == "500"
     status, text, _ = tool(house, "check")
     assert status == 1 and "by limits.verify (policies/phone_otp.lua:" in text and "guess budget" in text
-    # One that is good, and grants other guesses than the gateway that runs.
+    # A valid folder that allows other guesses than the running gateway.
     (house.config / "tests" / "no.lua").write_text(
         'return tests { case "no" { flow "enter", expect { status = 404 } } }'
     )
     house.edit("policies/phone_otp.lua", lambda text: text.replace("max = 500,", "max = 4,", 1))
     text = tool(house, "check")[1]
     assert 'case "no" fails' in text and "guess budget" in text, text
-    # One that cannot be read at all.
+    # An unreadable folder.
     house.edit("policies/phone_otp.lua", lambda text: text + "}")
     status, text, note = show()
     assert status == 0 and f"active: generation {active[:8]}" in text and "has problems" in note
-    # What a policy would see of somebody who has registered and had a code sent.
+    # The facts of a user who has registered and requested a code.
     house.edit("policies/phone_otp.lua", lambda text: text.removesuffix("}"))
     house.register(number)
     facts = lambda *words: tool(house, "policy", "facts", *words)
@@ -209,12 +209,12 @@ PROVIDERS = re.findall(r"^    (\w+) = {", (ROOT / "config/gateway.lua").read_tex
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if name != "totp"])
 def test_a_provider_is_taken_out(empty_house, name):
-    """One line of gateway.lua: what the rest of config/ still says of the provider is left out, and named by a warning."""
+    """Removes one line of gateway.lua: other references to the provider in config/ are ignored with a warning."""
     house = empty_house.with_cases()
     house.edit("gateway.lua", lambda text: without(text, name))
     status, problems, warnings = checked(house)
     assert status == 0 and problems == [], problems
-    # Nothing but choices of steps is about these two.
+    # These two occur only as choices of steps.
     if name in ("google_oauth", "passkey"):
         assert warnings == []
     else:
@@ -225,7 +225,7 @@ def test_a_provider_that_accounts_require_is_taken_out(empty_house):
     house = empty_house.with_cases()
     house.edit("gateway.lua", lambda text: without(text, "totp"))
     status, problems, _ = checked(house)
-    # What protects every account does not go away by a warning.
+    # A rule that protects every account must not be dropped with a warning only.
     assert status == 1 and [problem["file"] for problem in problems] == ["accounts.lua"], problems
     house.edit("accounts.lua", lambda text: re.sub(r'^ *\{ "totp".*\n', "", text, flags=re.M))
     status, problems, _ = checked(house)

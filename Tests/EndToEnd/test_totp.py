@@ -1,4 +1,4 @@
-"""An authenticator app as a second factor, in a real browser: set up by its QR code, asked for, recovered, removed."""
+"""An authenticator app as a second factor in a real browser: set up by QR code, requested, recovered, removed."""
 
 import pytest
 from authenticator import App, scan
@@ -31,7 +31,7 @@ def screen(screen, number):
 
 
 def set_up(screen, tmp_path):
-    """Sets the app up from the account page; the app, and the recovery codes."""
+    """Sets up the app from the account page. Returns it and the recovery codes."""
     screen.opens("/auth/account").reads("Authenticator app").presses("Set up: Authenticator app").at("/auth/step")
     screen.presses("Set up").reads("Scan this with your authenticator app")
     screen.is_sound("the QR code")
@@ -64,7 +64,7 @@ def test_sign_in_with_the_app(screen, tmp_path):
     signs_in_again(screen).is_sound("the app's step")
     code = app.code()
     screen.fills(CODE, code).at("/home")
-    # The same code again: somebody has looked over a shoulder.
+    # The same code again, as by an observer.
     signs_in_again(screen).fills(CODE, code).reads("This code was used already.")
     screen.find("summary").click()
     screen.is_sound("a recovery code")
@@ -72,7 +72,7 @@ def test_sign_in_with_the_app(screen, tmp_path):
 
 
 def test_every_page_leads_to_the_app(screen, tmp_path):
-    """By the password, and by a forgotten one: accounts.lua asks for the app whichever page people come from."""
+    """By password and by password reset: accounts.lua requires the app on every path."""
     email = f"asha{screen.number[-5:]}@example.org"
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.forget().opens("/auth/register").presses("Use email instead").fills("first_name", "Asha").fills(
@@ -92,7 +92,7 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
         "password", "correct horse battery"
     ).find("button.main").click()
     screen.at("/auth/step").reads("Authenticator app", "Code from the app")
-    # Nobody is signed in yet.
+    # The user is not signed in yet.
     screen.opens("/home").at("/auth/login").forget().opens("/auth/login?with=email").presses("Forgot password?")
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.fills("email", email).find("button.main").click()
@@ -108,7 +108,7 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
     screen.at("/auth/step").reads("Authenticator app")
     screen.is_sound("the app behind a forgotten password")
     screen.fills(CODE, app.code()).at("/home")
-    # Now the new password is the one, and it needs the app as the old one did.
+    # Now the new password is valid and requires the app like the old one.
     screen.forget().opens("/auth/login?with=email").fills("email", email).fills(
         "password", "another horse battery"
     ).find("button.main").click()
@@ -138,7 +138,7 @@ def test_a_passcode_that_is_required_is_made_on_the_way_in(screen):
 
 
 def test_a_route_asks_for_it(screen, tmp_path):
-    # Who has none sets it up on the way, and then proves it.
+    # A user without an app sets it up on the way and then proves it.
     screen.opens("/vault/gold").at("/auth/step").reads("Authenticator app").presses("Set up").reads("Scan this")
     picture = tmp_path / "qr.png"
     screen.driver.save_screenshot(str(picture))

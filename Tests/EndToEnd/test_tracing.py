@@ -1,4 +1,4 @@
-"""Traces: spans of requests and sign-ins at a collector of OpenTelemetry, and what may not be in them."""
+"""Traces: spans of requests and sign-ins at an OpenTelemetry collector, and what they must not contain."""
 
 import json
 import re
@@ -18,7 +18,7 @@ TOKEN = "a-token-of-the-collector"
 
 
 class Collector(HTTPService):
-    """Takes spans by OTLP over HTTP."""
+    """Receives spans by OTLP over HTTP."""
 
     def __init__(self):
         self.bodies, self.status = [], 200
@@ -87,7 +87,7 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
     assert requests.get(f"{house.url}/closed/x?secret=in-the-query", headers=sent, timeout=10).status_code == 200
     wait_for(lambda: collector.named("upstream", TRACE) and collector.named("flow submit"), "the spans", 20)
 
-    # The request belongs to the client's trace, and what was done for it to the request.
+    # The request belongs to the client's trace, and its children to the request.
     [request] = collector.named(r"GET /closed/\*\*", TRACE)
     [judge], [upstream] = collector.named("judge", TRACE), collector.named("upstream", TRACE)
     assert request["parentSpanId"] == "00f067aa0ba902b7" and request["kind"] == 2
@@ -109,10 +109,10 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
         )
     ]
     assert moments == sorted(moments)
-    # The upstream's own spans become parts of ours.
+    # The upstream's spans become children of ours.
     assert f"traceparent: 00-{TRACE}-{upstream['spanId']}-01\r\n".encode() in house.upstream.received[-1]
 
-    # A sign-in: the call, the step, the store and the delivery, each a part of the one before it.
+    # A sign-in: call, step, store and delivery, each a child of the previous.
     [delivery] = collector.named("deliver sms")
     spans = {span["spanId"]: span for span in collector.spans}
     trace = [span for span in collector.spans if span["traceId"] == delivery["traceId"]]
@@ -122,7 +122,7 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
     assert all(span["parentSpanId"] in spans for span in trace if "parentSpanId" in span)
     assert collector.named("flow submit") and collector.named("store read")
 
-    # Attack: whoever reads traces learns who people are, or what they typed.
+    # Attack: a reader of traces learns identities or inputs.
     code = next(entry["code"] for entry in house.outbox() if entry["to"] == number and entry["code"])
     everything = b"".join(collector.bodies).decode()
     for secret in (number, number[1:], session, code, "in-the-query", TOKEN, "ac_", "fl_"):
@@ -133,10 +133,10 @@ def test_who_is_not_trusted_does_not_decide_what_is_recorded(traced):
     house = traced("0", ' trusted_proxies = { "127.0.0.2/32" },')
     collector = house.collector
     forced = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
-    # Attack: a client marks each of its requests as recorded, and fills the operator's collector.
+    # Attack: a client marks all requests as sampled and fills the operator's collector.
     for _ in range(20):
         requests.get(f"{house.url}/open/x", headers=forced, timeout=10)
-    # A proxy of ours is believed.
+    # A trusted proxy's flag is used.
     with requests.Session() as proxy:
         proxy.mount("http://", From("127.0.0.2"))
         assert (
@@ -164,7 +164,7 @@ def test_a_collector_that_is_down_holds_up_nobody(traced):
     house.collector.status = 200
     requests.get(f"{house.url}/open/x", timeout=10)
     wait_for(lambda: house.collector.named("upstream"), "spans again", 20)
-    # Taken out while it runs, nothing is recorded any more.
+    # After removing the setting at runtime, nothing is recorded.
     serving = house.policy()["active"]
     house.edit("gateway.lua", lambda text: re.sub(r"  tracing = .*?\} \},", "  ", text))
     house.wait_generation(serving)

@@ -1,4 +1,4 @@
-"""Issue 2, "How it is seen to work": the limits of a file, held by the running program."""
+"""The limits of a policy file in the running program."""
 
 import signal
 import time
@@ -12,7 +12,7 @@ VERIFY = 'max = 5, window = "24h"'
 
 
 def begun(house, phone, flow="login"):
-    """A flow whose code was sent: its id and the code."""
+    """A flow whose code was sent. Returns its id and the code."""
     flow = house.flow(flow)
     answer = house.begin(flow, phone)
     assert answer.status_code == 200, answer.text
@@ -35,7 +35,7 @@ def test_five_wrong_codes_lock_for_fifteen_minutes(house, number):
     house.register(number)
     flow, code, refusal = lock(house, number)
     assert 895 <= refusal["retry_after"] <= 900
-    # A right code is refused too, looks like any refusal, and so is every way around.
+    # The right code gets the same refusal, and so does every other call.
     again = problem(house.submit(flow, code), 429, "too_many_attempts")
     assert set(again) == set(refusal)
     problem(house.begin(house.flow(), f"0{number[3:8]} {number[8:]}"), 429, "too_many_attempts")
@@ -100,7 +100,7 @@ def test_a_broken_file_keeps_the_old_generation(house, number):
     shown = str(refused)
     assert "policies/phone_otp.lua" in shown and "windw" in shown and "window" in shown
     assert any(entry.get("line") == line for entry in refused["problems"]), (line, refused)
-    # The old one serves on.
+    # The old generation stays active.
     flow, code = begun(house, number)
     assert house.submit(flow, code).status_code == 200
     house.edit("policies/phone_otp.lua", lambda _: good)

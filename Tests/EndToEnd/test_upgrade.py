@@ -1,5 +1,5 @@
-"""`moongate upgrade`: the program is started again in the gateway's place, and no request, flow, lock or sign-out is lost by it. The long run is
-Tests/Bench/upgrade.py."""
+"""`moongate upgrade`: the process is replaced without losing a request, flow, lock or sign-out.
+Tests/Bench/upgrade.py is the long run."""
 
 import os
 import queue
@@ -55,7 +55,7 @@ def echoes(opened):
 
 def test_three_upgrades_lose_nothing(house):
     token = house.register("+919876501001")["session"]["token"]
-    # One that was only created waits in memory; one that was begun is in the store.
+    # A flow that was only created is in memory; one that was begun is in the store.
     created, begun = house.flow("register"), house.flow("register")
     assert house.begin(begun, "+919876501002").status_code == 200
     load = Load(house, "/home", token)
@@ -83,7 +83,8 @@ def test_three_upgrades_lose_nothing(house):
 
 
 def test_signing_out_holds_in_both_processes(house):
-    """Attack: a person signs out at the new process, and a copied token is used on a connection that the old one keeps; or the other way round."""
+    """Attack: a user signs out at the new process, and a stolen token is used on a connection of the old one; or the
+    other way round."""
     here, there = (house.register(number)["session"]["token"] for number in ("+919876501011", "+919876501012"))
     kept, other = Kept(house), Kept(house)
     for connection in (kept, other):
@@ -94,11 +95,11 @@ def test_signing_out_holds_in_both_processes(house):
         house.upgraded()
         for _ in range(8):
             assert home(house, there) == 200, "each event loop of the new process has seen it"
-        # In the new process; the old one answers at once by the store.
+        # In the new process; the old one reads the store.
         assert house.api("DELETE", "/session", headers=bearer(here)).status_code == 204
         status, _, is_last = kept.ask("GET", "/home", here)
         assert (status, is_last) == (401, True), "answered by the old process"
-        # In the old one; the new one answers by the store.
+        # In the old one; the new one reads the store.
         status, _, is_last = other.ask("DELETE", "/api/auth/session", there)
         assert (status, is_last) == (204, True)
         assert [home(house, there) for _ in range(8)] == [401] * 8
@@ -109,7 +110,7 @@ def test_signing_out_holds_in_both_processes(house):
 
 
 def test_attempts_count_in_both_processes(house):
-    """Attack: guesses on connections that the old process keeps, beside guesses at the new one, for twice the attempts."""
+    """Attack: guesses on connections of the old process in addition to the new one, to double the attempts."""
     number = "+919876501021"
     house.register(number)
     flow = house.flow()
@@ -132,7 +133,7 @@ def test_attempts_count_in_both_processes(house):
 
 
 def test_a_code_is_spent_once(house):
-    """Attack: the same code at both processes at once."""
+    """Attack: the same code at both processes concurrently."""
     number = "+919876501031"
     house.register(number)
     flow = house.flow()
@@ -144,7 +145,7 @@ def test_a_code_is_spent_once(house):
     first = kept.ask("POST", f"/api/auth/flows/{flow}/submit", body=f'{{"code":"{code}"}}')
     assert (first[0], first[2]) == (200, True)
     assert house.submit(flow, code).status_code == 409
-    # What one process creates, the other one begins.
+    # A flow created by one process is begun by the other.
     kept = Kept(house)
     created = house.flow()
     house.upgraded()
@@ -205,7 +206,7 @@ def test_a_configuration_that_is_refused_changes_nothing(house):
 
 
 def test_a_variable_that_was_left_behind_is_refused(house):
-    """Attack: an environment that names descriptors of something else."""
+    """Attack: an environment variable that refers to unrelated descriptors."""
     gateway = Program(
         house.program,
         "serve",
@@ -218,7 +219,7 @@ def test_a_variable_that_was_left_behind_is_refused(house):
 
 
 def test_the_next_process_holds_nothing_else(house):
-    """Attack: a connection that the old process has closed stays open in the new one, which inherited it."""
+    """Attack: a connection that the old process has closed stays open in the new one by inheritance."""
     kept = [Kept(house) for _ in range(5)]
     for connection in kept:
         assert connection.ask("GET", "/api/auth/openapi.json")[0] == 200
@@ -240,7 +241,8 @@ def test_the_next_process_holds_nothing_else(house):
 
 
 def test_systemd_follows_the_process(tmp_path):
-    """On sockets that systemd holds: it hears of the new process from the old one, and from nobody but the new one afterwards."""
+    """With sockets held by systemd: it learns of the new process from the old one, and afterwards accepts messages
+    only from the new one."""
     own = Upgraded(tmp_path)
     notified = Notifications(tmp_path)
     notified.socket.setsockopt(socket_module.SOL_SOCKET, socket_module.SO_PASSCRED, 1)
@@ -251,7 +253,7 @@ def test_systemd_follows_the_process(tmp_path):
     own.gateway.wait_line(" ready ", 90)
     own.process = first = own.gateway.process.pid
 
-    # Read as they come, as systemd does: a socket that is full holds its senders up.
+    # Read messages as they arrive, like systemd: a full socket blocks its senders.
     messages = queue.Queue()
 
     def read():
@@ -280,7 +282,7 @@ def test_systemd_follows_the_process(tmp_path):
         assert sender == own.process and "STOPPING" not in fields, fields
         beats += "WATCHDOG" in fields
     assert requests.get(f"{own.url}/api/auth/openapi.json", timeout=10).status_code == 200
-    # A restart of the service: who comes meanwhile waits.
+    # During a restart of the service, new connections wait.
     os.kill(own.process, signal.SIGTERM)
     wait_for(lambda: not lives(own.process), "the gateway to end", 30)
     with socket_module.create_connection(("127.0.0.1", own.ports[0]), timeout=60) as early:
@@ -292,7 +294,7 @@ def test_systemd_follows_the_process(tmp_path):
 
 
 def test_no_program_is_left_behind(house, tmp_path):
-    """Attack: a gateway that is told to end while a program gets ready must not come back in that program."""
+    """Attack: a gateway that is stopped while a new process gets ready must not continue in that process."""
     own = Upgraded(tmp_path)
     own.start()
     own.put_script("#!/bin/sh\nexec sleep 60\n")

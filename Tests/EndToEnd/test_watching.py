@@ -1,4 +1,4 @@
-"""Watching before switching: the gate of a reload, and a candidate that looks on."""
+"""Preview of changes: the gate of a reload, and a candidate in shadow mode."""
 
 import json
 import os
@@ -19,7 +19,7 @@ READ, ACT = "the-token-of-the-dashboard", "the-token-of-an-operator"
 
 
 def tool(house, *words, env=None):
-    """Runs the command; exit status, what it says, and what it complains of."""
+    """Runs the command. Returns exit status, output and errors."""
     done = subprocess.run(
         [BIN / "moongate", *words, "--config", house.config],
         capture_output=True,
@@ -35,7 +35,7 @@ def shadow(house, *words):
 
 
 def stricter(text):
-    """One try instead of five."""
+    """One attempt instead of five."""
     changed = re.sub(r"(verify\s*=\s*\{[^}]*max = )\d+", r"\g<1>1", text, count=1)
     assert changed != text
     return changed
@@ -46,7 +46,7 @@ def test_a_gate_refuses_what_changes_too_much(empty_house, number):
     gate = block("gateway.lua", GUIDE).split("\n", 1)[1]
     house.edit("gateway.lua", lambda text: text.replace("return gateway {\n", "return gateway {\n" + gate, 1))
     house.start()
-    # Nothing was recorded yet, so nothing can change.
+    # Nothing was recorded yet, so no decision can change.
     house.edit("routes.lua", lambda text: text + "-- a word\n")
     assert tool(house, "reload")[:2] == (0, f"generation {house.policy()['active'][:8]} is active\n")
     before = house.policy()["active"]
@@ -59,7 +59,7 @@ def test_a_gate_refuses_what_changes_too_much(empty_house, number):
     sentence = r"gateway\.lua:\d+: gate: 2 of 3 decisions recorded in the last 24h would change \(66\.7 %\), and `most_flips` lets 0\.5 % through"
     assert status == 1 and re.match(sentence, told) and "policies/phone_otp.lua:36" in told, told
     assert house.policy()["active"] == before and house.policy()["candidate_refused"]["problems"][0]["path"] == "gate"
-    # The mark that it names lets exactly this change through.
+    # The named mark allows exactly this change.
     mark = re.search(r'flips_accepted = "([0-9a-f]{16})"', told).group(1)
     house.edit(
         "gateway.lua",
@@ -71,7 +71,7 @@ def test_a_gate_refuses_what_changes_too_much(empty_house, number):
         requests.get(f"{house.admin}/events?kind=generation_active&limit=1", timeout=10).json()[0]["detail"]["gate"]
         == "flips_accepted names this change"
     )
-    # And no other one, such as the way back.
+    # It allows no other change, including the reverse.
     house.edit("policies/phone_otp.lua", lambda text: good)
     assert "`flips_accepted` names another change" in tool(house, "reload")[2]
     status, _, told = tool(house, "reload", "--force", "--as", "ravi")
@@ -90,7 +90,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     good = policies.read_text()
     active = house.policy()["active"]
 
-    # One that does not load: one clear message, and nothing else happens.
+    # A candidate that does not load: one clear message and no other effect.
     policies.write_text(good.replace("window =", "windw =", 1))
     status, _, told = shadow(house, candidate)
     assert status == 1 and re.match(
@@ -103,7 +103,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     )
     assert shadow(house, "status")[0] == 2 and shadow(house, "stop")[0] == 2 and shadow(house, "promote")[0] == 2
 
-    # The same files are the same configuration, though they lie elsewhere.
+    # The same files are the same configuration, even in another folder.
     policies.write_text(good)
     assert "holds what is active" in shadow(house, candidate)[2]
 
@@ -118,7 +118,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     code = house.code(number)
     refused = house.submit(flow, wrong(code)).json()["decision_id"]
     answer = house.submit(flow, code)
-    # Nobody notices.
+    # Users are not affected.
     assert answer.status_code == 200, answer.text
     token = answer.json()["session"]["token"]
     assert (
@@ -150,7 +150,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
         r'moongate_shadow_differing_total\{kind="step"\} [1-9]', metrics
     )
 
-    # Attack: the folder is changed after somebody has looked at what it would do.
+    # Attack: the folder is changed after its effect was reviewed.
     policies.write_text(good)
     status, _, told = shadow(house, "promote")
     assert status == 1 and "has changed since it began to look on" in told and house.policy()["active"] == active
@@ -163,7 +163,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
         and promoted["shadow"] is None
         and "was promoted" in promoted["restart_needed"][0]["message"]
     )
-    # What the folder held before is not taken for news: only who says so gets it back.
+    # The previous contents of the folder do not count as a change; only an explicit reload restores them.
     assert tool(house, "reload")[0] == 0 and house.policy()["active"] == seen["id"]
     assert (
         tool(house, "reload", "--force")[0] == 0
@@ -186,7 +186,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     "path", ["/etc", "config", "/tmp", "/proc/self/cwd/../../etc/passwd", "/no/such/folder", "/" + "x" * 5000]
 )
 def test_a_path_that_is_none_of_theirs(shared, path):
-    """Attack: whoever may talk to the admin listener has the gateway read, and become, whatever they like."""
+    """Attack: a client of the admin listener makes the gateway read and activate any folder."""
     answer = requests.post(f"{shared.admin}/policy/shadow", params={"folder": path}, timeout=30)
     assert (
         answer.status_code == 422
@@ -212,14 +212,14 @@ def test_who_may_let_it_look_on(empty_house, tmp_path):
     ]:
         assert requests.request(method, house.admin + path, timeout=10).status_code == 401
         problem(requests.request(method, house.admin + path, headers=reads, timeout=10), 403, "denied")
-        # A page of another site, in the operator's browser.
+        # A page of another site in the operator's browser.
         problem(
             requests.request(method, house.admin + path, headers=acts | {"Origin": "http://evil.example"}, timeout=10),
             403,
             "origin_refused",
         )
     problem(requests.post(f"{house.admin}/policy/shadow", headers=acts, timeout=10), 400, "bad_request")
-    # Attack: who holds a token acts in the name of another.
+    # Attack: a token holder acts in the name of another operator.
     requests.post(f"{house.admin}/policy/shadow", params={"folder": "/no", "as": "root"}, headers=acts, timeout=10)
     event = requests.get(f"{house.admin}/events?kind=shadow_begun&limit=1", headers=reads, timeout=10).json()[0]
     assert event["operator"] == "ravi" and event["detail"]["as"] == "root" and event["detail"]["folder"] == "/no"

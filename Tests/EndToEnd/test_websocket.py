@@ -1,4 +1,4 @@
-"""WebSockets through the gateway: a tunnel of bytes, tied to a session. Clients and services are other people's."""
+"""WebSockets through the gateway: a byte tunnel bound to a session, with independent clients and services."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ SIZES = [0, 1, 124, 125, 126, 127, 128, 1000, 4096, 65534, 65535, 65536, 65537, 
 
 
 class EchoService:
-    """Sends back what it gets: the messages as they came, the close code that it was given."""
+    """Echoes messages unchanged, and the received close code."""
 
     def __init__(self):
         self.ready = threading.Event()
@@ -82,7 +82,7 @@ def options(house, signed_in=False):
     found = {"max_size": None, "ping_interval": None, "open_timeout": 20}
     if house.certificate:
         context = ssl.create_default_context(cafile=str(house.certificate))
-        # The gateway offers h2 first; WebSockets are of HTTP/1.1.
+        # The gateway prefers h2, but WebSockets need HTTP/1.1.
         context.set_alpn_protocols(["http/1.1"])
         found["ssl"] = context
     if signed_in:
@@ -167,7 +167,7 @@ def test_the_services_close_reaches_the_client(house):
 
 
 def test_a_flood_both_ways(house):
-    """Ten thousand messages on the way at once: back-pressure, and nothing lost or out of order."""
+    """Ten thousand messages in flight: back-pressure, and nothing lost or reordered."""
     messages = [random.Random(n).randbytes(n % 3000) for n in range(10_000)]
     wanted = hashlib.sha256(b"".join(messages)).hexdigest()
 
@@ -199,7 +199,7 @@ def test_many_at_once(house):
     asyncio.run(all_of_them())
 
 
-# Frames that no proper client sends: the gateway passes bytes, and the service's answer comes back.
+# Invalid frames: the gateway forwards bytes, and the service's response is returned.
 
 BROKEN = {
     "reserved opcode 3": b"\x83\x80\0\0\0\0",
@@ -255,7 +255,7 @@ def test_broken_frames_are_the_services_to_refuse(house, name, chunk):
     asyncio.run(body())
 
 
-# Who may.
+# Access control.
 
 
 def test_a_socket_dies_with_its_session(house):

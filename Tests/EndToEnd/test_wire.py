@@ -1,4 +1,4 @@
-"""What a stranger sees of the gateway on the wire: the date of its answers, lines before a request, bodies that drip."""
+"""The gateway on the wire: Date fields, empty lines before a request, slow bodies."""
 
 import email.utils
 import socket
@@ -56,7 +56,7 @@ def dates(raw):
 
 
 def whole(data):
-    """How many answers at the front of these bytes are complete."""
+    """The number of complete responses at the start of these bytes."""
     count = 0
     while (end := data.find(b"\r\n\r\n")) >= 0:
         head = data[:end].lower()
@@ -76,7 +76,8 @@ def whole(data):
 
 
 def ask(house, data, answers=1):
-    """Sends the bytes on a new connection; what comes, until so many answers are complete or the connection ends."""
+    """Sends the bytes on a new connection and reads until the number of responses is complete or the connection
+    ends."""
     with socket.create_connection(("127.0.0.1", house.ports[0])) as client:
         client.settimeout(10)
         client.sendall(data)
@@ -103,7 +104,7 @@ def ask(house, data, answers=1):
 )
 @pytest.mark.parametrize("connection", ["", "Connection: close\r\n"])
 def test_every_answer_has_one_date(wired, path, fields, status, connection):
-    """RFC 9110 section 6.6.1: of our own answers, and of a service that has no clock."""
+    """RFC 9110 section 6.6.1: for the gateway's own responses, and those of a service without a clock."""
     before = int(time.time())
     raw = ask(wired, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}{connection}\r\n".encode())
     assert raw.startswith(f"HTTP/1.1 {status} ".encode()), raw[:300]
@@ -125,7 +126,7 @@ def test_an_unreadable_request_is_answered_with_a_date(wired):
     [
         (b"HTTP/1.1 200 OK\r\n" + DATED + b"\r\nContent-Length: 0\r\n\r\n", True),
         (b"HTTP/1.1 200 OK\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n", True),
-        # A date that belongs to the upstream's connection ends there.
+        # A Date field that belongs to the upstream's connection is dropped.
         (b"HTTP/1.1 200 OK\r\nConnection: date\r\n" + DATED + b"\r\nContent-Length: 0\r\n\r\n", False),
     ],
 )
@@ -141,7 +142,7 @@ def test_a_services_own_date_is_kept(wired, upstream, answer, kept):
 
 
 def test_an_empty_line_before_a_request_is_ignored(wired, upstream):
-    """RFC 9112 section 2.2, on a fresh connection and behind a body, in whatever pieces it comes."""
+    """RFC 9112 section 2.2, on a new connection and after a body, in any pieces."""
     head = b"POST /open/%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
     raw = ask(wired, b"\r\n" + head % 1 + b"\r\n" + head % 2 + head % 3, answers=3)
     assert raw.count(b"HTTP/1.1 200 ") == 3, raw
@@ -151,7 +152,7 @@ def test_an_empty_line_before_a_request_is_ignored(wired, upstream):
         for byte in b"\r\n" + head % 4:
             client.sendall(bytes([byte]))
         assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
-    # None of the empty lines reaches the service.
+    # No empty line reaches the service.
     for number in (1, 2, 3, 4):
         sent = [bytes(kept) for kept in upstream.received if b"POST /open/%d " % number in kept]
         assert len(sent) == 1 and b"ab\r\n" not in sent[0] and b"\r\n\r\n\r\n" not in sent[0]
@@ -159,14 +160,15 @@ def test_an_empty_line_before_a_request_is_ignored(wired, upstream):
 
 @pytest.mark.parametrize("before", [b"\r\n\r\n", b"\n", b"\r", b" \r\n", b"\r\r\n", b"\n\r\n", b"\r\n\n", b"\r\n "])
 def test_nothing_else_before_a_request_is_ignored(wired, upstream, before):
-    """Attack: bytes that this gateway skips and another program of the chain takes for part of a request, or lines without end."""
+    """Attack: bytes that this gateway skips but another program of the chain interprets as part of a request, or
+    endless lines."""
     raw = ask(wired, before + b"GET /open/skipped HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert raw.startswith(b"HTTP/1.1 400 "), raw
     assert b"/open/skipped" not in upstream.all
 
 
 def drip(house, path, pieces, pause, fields="", seconds=30):
-    """Sends a request's head and then a piece of its body every so often; the answer and how long it took."""
+    """Sends a request's head and then pieces of its body at intervals. Returns the response and its duration."""
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", house.ports[0])) as client:
         client.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n{fields}\r\n".encode())
@@ -194,7 +196,7 @@ def drip(house, path, pieces, pause, fields="", seconds=30):
 
 
 def test_bodies_that_drip_do_not_hold_a_service(wired, upstream):
-    """Attack: slow bodies on an open route, each of which holds a connection to the service."""
+    """Attack: slow bodies on an open route, each of which occupies a connection to the service."""
     outcomes = []
     attackers = [
         threading.Thread(target=lambda: outcomes.append(drip(wired, "/open/drip", [b"x"] * 40, 0.5))) for _ in range(20)
@@ -217,10 +219,10 @@ def test_bodies_that_drip_do_not_hold_a_service(wired, upstream):
 def test_a_routes_own_rate(wired):
     raw, took = drip(wired, "/fast/drip", [b"x" * 10] * 20, 0.5)
     assert raw.startswith(b"HTTP/1.1 408 ") and 1.5 < took < 4, (raw, took)
-    # Fast bytes at first do not pay for a silence.
+    # A fast start does not compensate for a later stall.
     raw, took = drip(wired, "/fast/drip", [b"x" * 50_000] + [b"x"] * 20, 0.5)
     assert raw.startswith(b"HTTP/1.1 408 ") and took < 6, (raw, took)
-    # A chunk's extensions are no body.
+    # Chunk extensions are not part of the body.
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", wired.ports[0])) as client:
         client.sendall(b"POST /fast/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -243,7 +245,7 @@ def test_who_sends_fast_enough_is_served(wired):
 
 
 def test_connections_to_a_service_are_counted_down_when_they_end_as_they_begin(wired, upstream):
-    """A request that turns out to be malformed at the very moment when its connection is there."""
+    """A request that turns out to be malformed at the moment when its connection is established."""
     busy = lambda: value(
         metrics(wired), "moongate_upstream_connections", upstream=f"http://127.0.0.1:{upstream.port}", state="busy"
     )  # noqa: E731

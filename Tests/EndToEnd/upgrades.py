@@ -1,4 +1,4 @@
-"""A gateway whose program is replaced while it runs, and clients that lose no request by it."""
+"""A gateway whose program is replaced at runtime, and clients that must not lose a request."""
 
 import http.client
 import os
@@ -20,7 +20,7 @@ def lives(process):
 
 
 class Upgraded(House):
-    """Started from a link of its own, which tests let lead elsewhere. `process` is the one that serves."""
+    """Started from a symbolic link that tests can change. `process` is the serving one."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -29,7 +29,7 @@ class Upgraded(House):
         self.earlier = []
 
     def put(self, target):
-        """Another program at the path that the gateway was started from."""
+        """Puts another program at the path that the gateway was started from."""
         draft = self.program.with_name(".moongate")
         draft.symlink_to(target)
         draft.rename(self.program)
@@ -49,7 +49,7 @@ class Upgraded(House):
         return self
 
     def upgrade(self, *options):
-        """The command's exit status and what it printed."""
+        """Runs the command. Returns its exit status and output."""
         done = subprocess.run(
             [str(BIN / "moongate"), "upgrade", "--config", str(self.config), *options],
             capture_output=True,
@@ -71,7 +71,7 @@ class Upgraded(House):
             for process in [self.process, *self.earlier]:
                 if lives(process):
                     os.kill(process, signal.SIGTERM)
-            # The first process is ours to reap.
+            # The first process is our child and must be reaped.
             self.gateway.end()
             wait_for(
                 lambda: not any(lives(process) for process in [self.process, *self.earlier]), "the gateways to end", 60
@@ -81,15 +81,15 @@ class Upgraded(House):
 
 
 class Kept:
-    """A connection of HTTP/1.1 that stays open as long as the gateway lets it."""
+    """An HTTP/1.1 connection that stays open as long as the gateway allows."""
 
     def __init__(self, house):
         self.connection = http.client.HTTPConnection("localhost", house.ports[0], timeout=20)
-        # At once: which process has it is what the test is about.
+        # Connect at once, because the test depends on which process accepts it.
         self.connection.connect()
 
     def ask(self, method, path, token=None, body=None):
-        """The status, the answer's text, and whether it was said to be the last."""
+        """The status, the response text, and whether the connection is closed afterwards."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -102,7 +102,8 @@ class Kept:
 
 
 class Load:
-    """Clients that ask without a pause, each on a connection that it keeps, and note what fails. A connection that was said to close is opened anew."""
+    """Clients that send requests continuously on kept connections and record failures. A closed connection is opened
+    again."""
 
     def __init__(self, house, path, token, clients=4):
         self.failures = []
@@ -116,7 +117,7 @@ class Load:
 
     def _run(self):
         kept = None
-        # Not faster than others can work beside it: a connection is seldom idle all the same.
+        # Not faster than other work allows; a connection is still rarely idle.
         while not self.over.wait(0.002):
             try:
                 kept = kept or Kept(self.house)

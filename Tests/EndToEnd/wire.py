@@ -1,4 +1,5 @@
-"""What tests of the connection side share: an upstream that keeps every byte, and a client that speaks HTTP/2 as badly as it is told to."""
+"""Shared code of connection tests: an upstream that records all bytes, and an HTTP/2 client that can violate the
+protocol."""
 
 import socket
 import ssl
@@ -12,7 +13,7 @@ import h2.settings
 
 
 class Upstream:
-    """Keeps every byte that it gets, by connection, and answers each whole request."""
+    """Records all bytes by connection and responds to each complete request."""
 
     def __init__(self, answer=b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"):
         self.answer = answer
@@ -75,7 +76,7 @@ class Upstream:
 
 
 class H2Client:
-    """An HTTP/2 connection whose frames nobody checks before they leave."""
+    """An HTTP/2 connection whose outgoing frames are not validated."""
 
     def __init__(self, port, settings=None):
         context = ssl.create_default_context()
@@ -117,7 +118,7 @@ class H2Client:
         return head + list(extra)
 
     def ask(self, headers, body=None, end=True):
-        """Begins a stream; its id."""
+        """Opens a stream and returns its id."""
         stream = self.h2.get_next_available_stream_id()
         self.h2.send_headers(stream, headers, end_stream=end and body is None)
         if body is not None:
@@ -126,7 +127,7 @@ class H2Client:
         return stream
 
     def listen(self, until, seconds=10, credit=True):
-        """Reads events until one of them is what is waited for, or the connection ends."""
+        """Reads events until the awaited one or the end of the connection."""
         deadline = time.monotonic() + seconds
         while not self.ended:
             for event in self.events:
@@ -153,7 +154,7 @@ class H2Client:
         return next((event for event in self.events if until(event)), None)
 
     def answer(self, stream, seconds=10):
-        """The stream's end: a status and a body, or the code that it was reset with."""
+        """The result of a stream: status and body, or the reset code."""
         self.listen(
             lambda event: (
                 isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)) and event.stream_id == stream
@@ -175,7 +176,7 @@ class H2Client:
         return Answer(None, body, None, {})
 
     def goaway(self, seconds=10):
-        """The code that the connection was ended with; None where it was not."""
+        """The error code that ended the connection; None if there was none."""
         event = self.listen(lambda event: isinstance(event, h2.events.ConnectionTerminated), seconds)
         return int(event.error_code) if event else None
 

@@ -1,4 +1,5 @@
-"""A passkey in software whose answers the library fido2 writes: CBOR, COSE keys, authenticator data and client data by other hands than ours."""
+"""A software passkey with an independent implementation (fido2): CBOR, COSE keys, authenticator data and client
+data."""
 
 import hashlib
 import os
@@ -13,7 +14,7 @@ FLAG = AuthenticatorData.FLAG
 
 
 class Fido2Passkey:
-    """One credential of an algorithm: "ES256", "EdDSA" or "RS256"."""
+    """A credential of one algorithm: "ES256", "EdDSA" or "RS256"."""
 
     def __init__(self, origin, algorithm="ES256", counter=0):
         self.origin, self.algorithm, self.id, self.handle, self.counter = (

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The bench's provider as a program. `hang`: one that never answers a submit."""
+"""The benchmark provider as a program. `hang` selects one that never answers a submit."""
 
 import json
 import sys

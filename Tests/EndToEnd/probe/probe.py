@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Answers every way that a provider can, by what it is sent. The same program stands in probe.mjs and probe.go."""
+"""Gives every possible answer of a provider, selected by the input. probe.mjs and probe.go are the same program."""
 
 import json
 import sys

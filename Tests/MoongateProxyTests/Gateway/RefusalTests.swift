@@ -190,7 +190,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Hosts that the gateway does not serve.
+  /// Forwarding headers of untrusted clients are replaced.
   @Test(
     arguments: [
       ("X-Forwarded-For: 1.2.3.4\r\n", "127.0.0.1"), ("X-Forwarded-For: \r\n", "127.0.0.1"),
