@@ -8,7 +8,7 @@ import re
 import sys
 
 OPTIONS = [
-    ("--version", "Print the version, what it was built from, and the libraries that it runs with."),
+    ("--version", "Print the version, the commit and compiler of the build, and the versions of the libraries."),
     ("-h, --help", "Print help; behind a command, its own."),
 ]
 EXIT_STATUS = [

@@ -201,14 +201,14 @@ def test_records_go_along_sealed(house, number):
 
     # An existing account keeps its records.
     status, text, _ = tool(house, "account", "import", "-", "--records", text=exported)
-    assert status == 1 and "has its id" in text
+    assert status == 1 and "an account with its id" in text
     assert tool(house, "account", "delete", line["id"])[0] == 0
 
     def refused(change, *words):
         status, text, _ = tool(
             house, "account", "import", "-", *(words or ["--records"]), text=json.dumps({**line, **change})
         )
-        assert status == 1 and "nothing was taken in" in text
+        assert status == 1 and "nothing was imported" in text
         return text
 
     # Attack: the records of one account on the line of another.
@@ -217,7 +217,7 @@ def test_records_go_along_sealed(house, number):
     assert "was changed after its export" in refused({"records": "A" + line["records"][1:]})
     # Attack: a line without its second factor.
     assert "it has no `records`" in refused({"records": None})
-    assert "say --records" in refused({}, "--dry-run")
+    assert "use --records" in refused({}, "--dry-run")
     assert "sealed with the key 00000000" in refused({"records_key": "00000000"})
     assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n"
 
@@ -239,7 +239,7 @@ def test_records_go_along_sealed(house, number):
     own = tool(house, "account", "export", "--key", key)[1]
     assert json.loads(own)["records_key"] != line["records_key"]
     tool(house, "account", "delete", line["id"])
-    assert "name its file by --key" in tool(house, "account", "import", "-", "--records", text=own)[1]
+    assert "use --key with its file" in tool(house, "account", "import", "-", "--records", text=own)[1]
     assert tool(house, "account", "import", "-", "--key", key, text=own)[:2] == (0, "1 account taken in\n")
 
 

@@ -45,7 +45,7 @@ def test_a_backup_is_restored(house, number, other_number, tmp_path):
     assert "chmod 600" in tool(house, "store", "restore", file, "--replace")[2]
     file.chmod(0o600)
     status, out, told = tool(house, "store", "restore", file, "--replace")
-    assert status == 0 and "is as it was at 20" in out and "everybody signs in anew" in out, told
+    assert status == 0 and "is restored to its state of 20" in out and "all users must sign in again" in out, told
     house.start()
     # Attack: a session that ended since the backup would become valid again; a lock must not end by a restore.
     assert house.api("GET", "/session", **bearer(token)).status_code == 401

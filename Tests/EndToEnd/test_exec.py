@@ -142,7 +142,7 @@ def test_a_program_that_is_killed_in_mid_flow_comes_back(hub, number, other_numb
     assert hub.submit(flow, programs.sent(hub, number)[3]).json()["status"] == "complete"
     wait_for(lambda: programs.pid(hub) != killed, "its next start")
     sign_in(hub, other_number())
-    assert "was ended by signal 9; it is started again" in hub.log
+    assert "was killed by signal 9; it is started again" in hub.log
 
 
 def test_a_call_that_its_program_dies_over_is_a_fault_and_not_charged(hub, number):
@@ -260,7 +260,7 @@ def test_check_starts_programs_and_says_so(hub):
         )
 
     told = check()
-    assert told.returncode == 0 and "started for the handshake, and ended again: sms_hub" in told.stdout, told.stdout
+    assert told.returncode == 0 and "started for the handshake and stopped again: sms_hub" in told.stdout, told.stdout
     assert json.loads(check("--json").stdout)["programs"] == ["sms_hub"]
     programs.wait_gone(programs.pid(hub))
     hub.edit("gateway.lua", lambda text: text.replace('sender = "Ours"', "sender = 7"))

@@ -109,7 +109,7 @@ def test_nothing_is_overwritten(tmp_path, language):
     command = ["provider", "new", "pigeon_post", "--language", language, "--moongate", ROOT, "--into", tmp_path]
     assert moongate(*command).returncode == 0
     again = moongate(*command)
-    assert again.returncode == 2 and "nothing is overwritten" in again.stderr
+    assert again.returncode == 2 and "is not overwritten" in again.stderr
 
 
 # The number of rules that apply to each included provider, with its subject.json if there is one. The report names the
@@ -170,8 +170,8 @@ def test_one_rule_is_run_and_traced():
     ("arguments", "told"),
     [
         (["--rule", "whole_anser"], "There is no rule `whole_anser`; did you mean `whole_answer`?"),
-        (["--trace"], "--trace is for one rule"),
-        (["--rule", "proof", "--show-secrets"], "--show-secrets is for a trace"),
+        (["--trace"], "--trace needs one rule"),
+        (["--rule", "proof", "--show-secrets"], "--show-secrets needs a trace"),
     ],
 )
 def test_what_cannot_be_run_is_told(arguments, told):

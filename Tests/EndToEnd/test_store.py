@@ -30,7 +30,7 @@ def test_a_gateway_goes_on_from_a_copy(house, number):
     person = house.register(number)
     token = person["session"]["token"]
     status, text, complaint = tool(house, "store", "check")
-    assert status == 0 and "All is as it should be." in text, text + complaint
+    assert status == 0 and "No problems found." in text, text + complaint
     source = f"sqlite:{house.config}/data/moongate.db"
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
     assert (status, text) == (1, "") and re.search(
@@ -184,9 +184,9 @@ def test_what_it_says(tmp_path):
     assert store("check", first) == (2, "", none)
     assert store("copy", first, f"sqlite:{tmp_path}/second.db") == (2, "", none)
     assert not list(tmp_path.iterdir())
-    assert store("migrate", first, "--dry-run") == (0, f"{first}: the schema would go from 0 to 12.\n", "")
-    assert store("migrate", first) == (0, f"{first}: the schema went from 0 to 12.\n", "")
-    assert store("migrate", first) == (0, f"{first}: the schema is 12 already.\n", "")
+    assert store("migrate", first, "--dry-run") == (0, f"{first}: the schema would be migrated from 0 to 12.\n", "")
+    assert store("migrate", first) == (0, f"{first}: the schema was migrated from 0 to 12.\n", "")
+    assert store("migrate", first) == (0, f"{first}: the schema is already 12.\n", "")
     assert store("check", first)[0] == 0
     status, _, complaint = store(
         "check", "postgres://somebody:a-secret@127.0.0.1:1/moongate", PGPASSWORD="another-secret"
@@ -195,5 +195,5 @@ def test_what_it_says(tmp_path):
     assert "secret" not in complaint and "somebody" not in complaint
     assert (
         store("check", "a-secret")[2]
-        == "moongate: That is no store: write sqlite:data/moongate.db or postgres://user@host/database.\n"
+        == "moongate: That is not a store. Write sqlite:data/moongate.db or postgres://user@host/database.\n"
     )

@@ -153,7 +153,7 @@ def test_a_socket_that_nobody_named_is_refused(house, tmp_path):
     with listening(free_port()) as made:
         gateway = serve(house, [("moongate.socket", made)])
         assert gateway.process.wait(60) == 2
-        assert "write FileDescriptorName=listen or FileDescriptorName=admin" in gateway.output
+        assert "Set FileDescriptorName=listen or FileDescriptorName=admin" in gateway.output
 
 
 def test_the_unit_is_confined():

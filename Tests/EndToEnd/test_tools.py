@@ -95,7 +95,7 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     wait_for(lambda: house.policy()["candidate_refused"], "the candidate to be refused")
     status, text, note = show("--json")
     values = {one["path"]: one["value"] for one in json.loads(text)["values"]}
-    assert status == 0 and values["limits.verify.max"] == "5" and "is not active" in note, note
+    assert status == 0 and values["limits.verify.max"] == "5" and "are not active" in note, note
     status, text, _ = show("--candidate", "--json")
     assert {one["path"]: one["value"] for one in json.loads(text)["values"]}["limits.verify.max"] == "500"
     status, text, _ = tool(house, "check")

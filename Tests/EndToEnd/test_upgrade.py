@@ -158,18 +158,18 @@ BROKEN = [
     (
         "#!/bin/sh\necho 'Error: The store was written by a newer Moongate.' >&2; exit 1\n",
         0o755,
-        "ended with status 1 before it served. It says: Error: The store was written",
+        "ended with status 1 before it was ready. Its last output: Error: The store was written",
     ),
-    ("#!/bin/sh\nkill -SEGV $$\n", 0o755, "was ended by signal 11 before it served. See the log."),
-    ("#!/bin/sh\nexec sleep 60\n", 0o755, "did not get ready within 1s, and was ended."),
-    ("#!/bin/sh\necho hello >&3; exec sleep 60\n", 0o755, "speaks another language of upgrades"),
+    ("#!/bin/sh\nkill -SEGV $$\n", 0o755, "was killed by signal 11 before it was ready. See the log."),
+    ("#!/bin/sh\nexec sleep 60\n", 0o755, "did not get ready within 1s and was stopped."),
+    ("#!/bin/sh\necho hello >&3; exec sleep 60\n", 0o755, "uses another upgrade protocol"),
     (
         "#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exec sleep 60\n",
         0o755,
-        "did not serve within 1s, and was ended.",
+        "did not serve within 1s and was stopped.",
     ),
-    ("#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exit 3\n", 0o755, "ended with status 3 before it served."),
-    ("no program\n", 0o644, "cannot be started: it is not executable"),
+    ("#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exit 3\n", 0o755, "ended with status 3 before it was ready."),
+    ("no program\n", 0o644, "cannot be started: the file is not executable"),
 ]
 
 
@@ -183,7 +183,7 @@ def test_a_program_that_does_not_start_changes_nothing(house, script, mode, sent
         status, text = house.upgrade("--within", "1s")
     finally:
         house.put(BIN / "moongate")
-    assert status == 1 and "the old process goes on" in text and sentence in text, text
+    assert status == 1 and "the old process continues" in text and sentence in text, text
     assert len(text.strip().split("\n")) == 1, text
     load.end()
     assert house.api("GET", f"/flows/{flow}").status_code == 200 and home(house, token) == 200
@@ -191,13 +191,13 @@ def test_a_program_that_does_not_start_changes_nothing(house, script, mode, sent
 
 def test_a_configuration_that_is_refused_changes_nothing(house):
     before = house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
-    marks = house.gateway.output.count("This process goes on.")
+    marks = house.gateway.output.count("This process continues.")
     os.kill(house.process, signal.SIGUSR2)
-    wait_for(lambda: house.gateway.output.count("This process goes on.") > marks, "the upgrade to fail", 30)
+    wait_for(lambda: house.gateway.output.count("This process continues.") > marks, "the upgrade to fail", 30)
     house.edit("routes.lua", lambda text: before)
-    told = [line for line in house.gateway.output.split("\n") if "This process goes on." in line][-1]
+    told = [line for line in house.gateway.output.split("\n") if "This process continues." in line][-1]
     assert re.search(
-        r"The new program does not serve: Not started: the configuration in .* has 1 problem. routes.lua:\d+: .*pathh",
+        r"The new process failed: Not started: the configuration in .* has 1 problem. routes.lua:\d+: .*pathh",
         told,
     ), told
     assert house.api("GET", "/openapi.json").status_code == 200
@@ -215,7 +215,7 @@ def test_a_variable_that_was_left_behind_is_refused(house):
         env={"MOONGATE_UPGRADE": f"{os.getpid()} 0 127.0.0.1:1 127.0.0.1:2"},
     )
     assert gateway.process.wait(60) == 2
-    assert "MOONGATE_UPGRADE is set, and no gateway started this process in its place" in gateway.output
+    assert "MOONGATE_UPGRADE is set, but no gateway started this process as its replacement" in gateway.output
 
 
 def test_the_next_process_holds_nothing_else(house):

@@ -56,7 +56,7 @@ def test_a_gate_refuses_what_changes_too_much(empty_house, number):
     assert house.submit(flow, house.code(number)).status_code == 200
     good = house.edit("policies/phone_otp.lua", stricter)
     status, _, told = tool(house, "reload")
-    sentence = r"gateway\.lua:\d+: gate: 2 of 3 decisions recorded in the last 24h would change \(66\.7 %\), and `most_flips` lets 0\.5 % through"
+    sentence = r"gateway\.lua:\d+: gate: 2 of 3 decisions recorded in the last 24h would change \(66\.7 %\), and `most_flips` allows 0\.5 %"
     assert status == 1 and re.match(sentence, told) and "policies/phone_otp.lua:36" in told, told
     assert house.policy()["active"] == before and house.policy()["candidate_refused"]["problems"][0]["path"] == "gate"
     # The named mark allows exactly this change.
@@ -105,13 +105,13 @@ def test_a_candidate_looks_on(house, number, tmp_path):
 
     # The same files are the same configuration, even in another folder.
     policies.write_text(good)
-    assert "holds what is active" in shadow(house, candidate)[2]
+    assert "is the same as the active configuration" in shadow(house, candidate)[2]
 
     policies.write_text(stricter(good))
     routes = candidate / "routes.lua"
     routes.write_text(re.sub(r'path = "/\*\*"', 'path = "/nothing/**"', routes.read_text()))
     status, told, complaint = shadow(house, candidate, "--as", "asha")
-    assert status == 0 and "looks on" in told, complaint
+    assert status == 0 and "is the candidate" in told, complaint
     assert house.policy()["restart_needed"] == []
     flow = house.flow("register")
     assert house.begin(flow, number).status_code == 200
@@ -153,7 +153,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     # Attack: the folder is changed after its effect was reviewed.
     policies.write_text(good)
     status, _, told = shadow(house, "promote")
-    assert status == 1 and "has changed since it began to look on" in told and house.policy()["active"] == active
+    assert status == 1 and "has changed since it was loaded" in told and house.policy()["active"] == active
     policies.write_text(stricter(good))
     status, told, complaint = shadow(house, "promote", "--as", "asha")
     assert status == 0 and "copy its files" in told, complaint
@@ -178,7 +178,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     ]
     assert kinds.count(("shadow_promoted", "asha")) == 1 and ("shadow_begun", "asha") in kinds
 
-    assert shadow(house, candidate)[0] == 0 and shadow(house, "stop")[:2] == (0, "it looks on no more\n")
+    assert shadow(house, candidate)[0] == 0 and shadow(house, "stop")[:2] == (0, "candidate removed\n")
     assert house.policy()["shadow"] is None
 
 
@@ -224,4 +224,4 @@ def test_who_may_let_it_look_on(empty_house, tmp_path):
     event = requests.get(f"{house.admin}/events?kind=shadow_begun&limit=1", headers=reads, timeout=10).json()[0]
     assert event["operator"] == "ravi" and event["detail"]["as"] == "root" and event["detail"]["folder"] == "/no"
     done = tool(house, "policy", "shadow", "status", env={"READ": READ, "ACT": ACT})
-    assert done[0] == 2 and "No candidate looks on" in done[2], done
+    assert done[0] == 2 and "There is no candidate" in done[2], done

@@ -58,7 +58,7 @@ import Testing
     let until = (clock.now() + .seconds(10)).text
     await #expect(
       throws: DeliveryFault(
-        reason: "https://sms.example.com has failed again and again, and is tried again at \(until)")
+        reason: "https://sms.example.com failed repeatedly; the next attempt is at \(until)")
     ) {
       try await messenger.send(message("b"))
     }

@@ -81,7 +81,7 @@ import Testing
     let carrier = try carrier(1)
     let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
     #expect(fault?.isOfMessage == false)
-    await #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) {
+    await #expect(throws: CarryFault("the address is not valid in a mail", isOfMessage: true)) {
       try await carrier.carry(Message(channel: .mail, to: "a@b>\r\nRCPT TO:<c@d", text: "x"))
     }
   }

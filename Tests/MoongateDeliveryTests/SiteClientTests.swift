@@ -50,7 +50,7 @@ import Testing
       let web = SiteClient(largest: 1000)
       let most = try await web.send(WebRequest(url: address + "/most"))
       #expect(most.body.count == 1000)
-      await #expect(throws: WebFault(reason: "\(address) answered more than 1000 bytes")) {
+      await #expect(throws: WebFault(reason: "\(address) answered with more than 1000 bytes")) {
         try await web.send(WebRequest(url: address + "/more?secret=1"))
       }
     }

@@ -19,14 +19,14 @@ import Testing
     (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"),
     ("7", "cannot be read"),
     (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
-    (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider and says no `identifier`"),
+    (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider without `identifier`"),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["factor"]}"#,
-      "says what only version 2 of the protocol has: answer `protocol`: 2"
+      "uses members of protocol version 2: answer `protocol`: 2"
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "code_entry"}}"#,
-      "is shown by `code_entry` and is no code provider"
+      "has the presentation `code_entry` but is not a code provider"
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "digit_pad", "count": 6}}"#,
@@ -34,7 +34,7 @@ import Testing
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "field"}}"#,
-      "its `entrance` by a field needs `identifier`: \"phone\" or \"email\""
+      "its `entrance` of kind `field` needs `identifier`: \"phone\" or \"email\""
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "link"}}"#,
@@ -42,20 +42,20 @@ import Testing
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["owner"]}"#,
-      "its `role` names `owner`: there are \"identifier\", \"factor\", \"several\" and \"finds_account\""
+      "its `role` names `owner`: use \"identifier\", \"factor\", \"several\" and \"finds_account\""
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "flows": {"vault_set": ""}}"#,
-      "its flow `vault_set` must be the text of a flows/NAME.lua, of 32 KiB at most"
+      "its flow `vault_set` must be the text of a flows/NAME.lua, at most 32 KiB"
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "x", "notices": {"prove": {"subject": "a", "event": "b"}}}}"#,
-      "its `words` have a notice for `prove`: there are set, change and disable"
+      "its `words` have a notice for `prove`: use set, change or disable"
     ),
     (
-      #"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway has no reader for"
+      #"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway cannot read"
     ),
-    (#"{"protocol": 1, "shape": "full", "policy": "x"}"#, "says no `submit`"),
+    (#"{"protocol": 1, "shape": "full", "policy": "x"}"#, "has no `submit`"),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}"#,
       "the submit field `A b` is ill-formed"
@@ -66,7 +66,7 @@ import Testing
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "env", "kind": "text"}]}"#,
-      "`env`, which is the gateway's own"
+      "`env`, which is reserved for the gateway"
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "n", "kind": "number", "maximum": 3, "default": 5}]}"#,
@@ -74,7 +74,7 @@ import Testing
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "outcomes": [{"reason": "No!", "sentence": "x"}]}"#,
-      "is no reason of an outcome"
+      "is not a valid outcome reason"
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "a\nb"}}"#,
@@ -82,7 +82,7 @@ import Testing
     ),
     (
       #"{"protocol": 1, "shape": "code", "identifier": "email", "policy": "x", "facts": [{"name": "floor", "kind": "text"}]}"#,
-      "is a code provider and says `facts`"
+      "is a code provider with `facts`"
     ),
     (
       #"{"protocol": 1, "shape": "full", "identifier": "email", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "domain", "kind": "text"}]}"#,
@@ -94,11 +94,11 @@ import Testing
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "hook": True}"#,
-      "says what only version 2 of the protocol has"
+      "uses members of protocol version 2"
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "callback": []}"#,
-      "says what only version 2 of the protocol has"
+      "uses members of protocol version 2"
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#,
@@ -116,15 +116,15 @@ import Testing
     let desk = try ProgramFixture()
     #expect(sentences(try desk.script("#!/bin/sh\n", mode: 0o644), desk)[0].contains("chmod +x"))
     #expect(
-      sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
-    #expect(sentences(try desk.script("just text"), desk)[0].contains("first line must be such as"))
+      sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter in its first line"))
+    #expect(sentences(try desk.script("just text"), desk)[0].contains("needs a first line like"))
     #expect(sentences(try desk.script("#!/bin/sh\nexit 7\n"), desk)[0].contains("ended with status 7"))
     // The last line of its output (the end of a traceback) is more useful than its exit status.
     let last = sentences(try desk.script("#!/bin/sh\nprintf 'one\\nSyntaxError: \\033[1mno' >&2\nexit 7\n"), desk)[0]
     #expect(last.contains(#"ended with status 7, after it wrote "SyntaxError: [1mno""#), "\(last)")
     let absent = ProgramSpecification(
       name: "word", path: desk.folder.path("none"), folder: desk.folder.path, digest: "")
-    #expect(sentences(absent, desk)[0].contains("there is no such file"))
+    #expect(sentences(absent, desk)[0].contains("the file does not exist"))
   }
 
   @Test func oneThatSaysNothingIsNotWaitedForLong() throws {

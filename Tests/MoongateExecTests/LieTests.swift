@@ -21,17 +21,17 @@ import Testing
   }
 
   static let lies: [(body: String, words: String)] = [
-    (#"{"refused": "made_up"}"#, "it did not declare: `made_up`"),
-    (#"{"proved": {"identifiers": [{"kind": "email", "value": "bob@example.com"}]}}"#, "it was not asked about"),
-    (#"{"proved": {"identifiers": [{"kind": "phone", "value": "+919999999999"}]}}"#, "it was not asked about"),
+    (#"{"refused": "made_up"}"#, "undeclared reason: `made_up`"),
+    (#"{"proved": {"identifiers": [{"kind": "email", "value": "bob@example.com"}]}}"#, "of another user"),
+    (#"{"proved": {"identifiers": [{"kind": "phone", "value": "+919999999999"}]}}"#, "of another user"),
     (
       #"{"proved": {"identifiers": [{"kind": "federated", "value": "https://accounts.google.com 1"}]}}"#,
-      "it was not asked about"
+      "of another user"
     ),
-    (#"{"proved": {"identifiers": [{"kind": "federated", "value": "word 1"}]}}"#, "it was not asked about"),
+    (#"{"proved": {"identifiers": [{"kind": "federated", "value": "word 1"}]}}"#, "of another user"),
     (#"{"proved": {"claimed": [{"kind": "phone", "value": "+919999999999"}]}}"#, "only email addresses may be claimed"),
     (#"{"proved": {"record": {"replace": "x" * 20000}}}"#, "its record is longer than 16384 bytes"),
-    (#"{"proved": {"first_name": "A\x1b[2J"}}"#, "not plain"),
+    (#"{"proved": {"first_name": "A\x1b[2J"}}"#, "control characters"),
     (#"{"proved": {}, "refused": "invalid_word"}"#, "exactly one of"),
     (#"{"accepted": True}"#, "exactly one of"),
     (#""proved""#, "cannot be read"),
@@ -41,9 +41,9 @@ import Testing
     (#"{"redirect": {"to": "http://localhost@example.com/"}}"#, "not https"),
     (#"{"redirect": {"to": "https://a\\@b/"}}"#, "not https"),
     (#"{"redirect": {"to": "https://bank.example@example.com/"}}"#, "not https"),
-    (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "no proper names"),
+    (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "invalid names"),
     (#"{"ask": {"fields": [{"name": "word", "kind": "html"}]}}"#, "cannot be read"),
-    (#"{"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}"#, "there is not: `made_up`"),
+    (#"{"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}"#, "unknown reason: `made_up`"),
     (#"{"wait": {"poll": 2000, "state": "x"}}"#, "version 1 of the protocol does not have"),
   ]
 
@@ -57,14 +57,14 @@ import Testing
   @Test func beginProvesNobody() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(#"def answer(method, params): return {"proved": {}}"#)
-    await #expect(throws: ProgramFault.broken("it proves somebody where nobody has tried yet")) {
+    await #expect(throws: ProgramFault.broken("it answers `proved` before an attempt")) {
       try await provider.begin(.some(), .words([:]))
     }
   }
 
   @Test func nobodyIsProvedWhereNobodyIsMeant() async throws {
     let desk = try ProgramFixture()
-    #expect(try await fault(of: "", step: .some(identifier: nil), desk: desk) == .broken("it proves nobody"))
+    #expect(try await fault(of: "", step: .some(identifier: nil), desk: desk) == .broken("it answers `proved` without an identifier"))
   }
 
   @Test func itsOwnIdentitiesItMayProve() async throws {
@@ -177,7 +177,7 @@ import Testing
     let body =
       #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": \#(badge)}}]}}"#
     let told = "\(try #require(try await fault(of: Self.telling + body, desk: desk)))"
-    #expect(told.contains("longer than 300 bytes") || told.contains("not plain"), "\(told)")
+    #expect(told.contains("longer than 300 bytes") || told.contains("control characters"), "\(told)")
   }
 
   @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(
@@ -186,7 +186,7 @@ import Testing
     let desk = try ProgramFixture()
     let body =
       #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#
-    #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("not plain"))
+    #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("control characters"))
   }
 
   @Test func anothersAnswerIsNobodys() async throws {
@@ -196,7 +196,7 @@ import Testing
       of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk,
       timeout: .milliseconds(300))
     #expect(fault == .late(.milliseconds(300)))
-    #expect(desk.log.lines.contains { $0.contains("answered what nobody asked") })
+    #expect(desk.log.lines.contains { $0.contains("sent an unexpected or repeated answer") })
   }
 
   @Test func theSecondAnswerIsNotLookedAt() async throws {
@@ -208,7 +208,7 @@ import Testing
           say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}}})
       """#)
     for _ in 0..<3 { #expect(try await !provider.judge("open").isProof) }
-    #expect(try await desk.heard("or a second time"))
+    #expect(try await desk.heard("sent an unexpected or repeated answer"))
   }
 
   @Test func anAnswerThatComesTooLateIsNotLookedAt() async throws {
@@ -244,7 +244,7 @@ import Testing
           old(message)
       """)
     #expect(try await provider.judge("open").isProof)
-    #expect(desk.log.lines.contains { $0.contains("no message of JSON-RPC") })
+    #expect(desk.log.lines.contains { $0.contains("not a JSON-RPC message") })
   }
 
   @Test func deepNestingEndsNothing() async throws {
@@ -272,7 +272,7 @@ import Testing
           old(message)
       """#)
     #expect(try await provider.judge("open").isProof)
-    #expect(desk.log.lines.contains { $0.contains("asked something: `give_session`") })
+    #expect(desk.log.lines.contains { $0.contains("sent a request `give_session`") })
   }
 
   /// Attack: a program that sends requests without reading the answers fills the gateway's memory.
@@ -285,7 +285,7 @@ import Testing
           for number in range(900): say({"jsonrpc": "2.0", "id": "x" * 100, "method": "give_session", "params": {}})
           old(message)
       """#)
-    await #expect(throws: ProgramFault.ended("does not read what it is told")) { try await provider.judge("open") }
+    await #expect(throws: ProgramFault.ended("does not read its input")) { try await provider.judge("open") }
   }
 
   @Test func whatIsCutIsRedactedFirst() async throws {
@@ -301,7 +301,7 @@ import Testing
     await #expect(throws: ProgramFault.failed(String(repeating: "x", count: 494) + "[redac")) {
       try await provider.judge("a-long-word")
     }
-    #expect(try await desk.heard("a notification that there is not"))
+    #expect(try await desk.heard("an unknown notification"))
     #expect(try await desk.heard("says: told"))
     #expect(!desk.log.lines.contains { $0.contains("xa-l") || $0.contains("na-l") })
   }

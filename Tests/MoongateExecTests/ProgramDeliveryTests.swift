@@ -51,8 +51,8 @@ import Testing
   ) async throws {
     let desk = try ProgramFixture()
     let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, desk))
-    #expect(fault.declared == nil && fault.reason.contains("did not declare"))
-    #expect(desk.log.lines.contains { $0.contains("is not to be believed") })
+    #expect(fault.declared == nil && fault.reason.contains("undeclared reason"))
+    #expect(desk.log.lines.contains { $0.contains("is not valid") })
   }
 
   /// In version 1, other members of the answer are ignored.
@@ -70,16 +70,16 @@ import Testing
     let reason = #""delivery_reasons": [{"reason": "gone", "sentence": "It is gone."}]"#
     #expect(
       try problems(#""protocol": 2, "# + reason) == [
-        "says `delivery_reasons` and is no code provider: it delivers nothing"
+        "has `delivery_reasons` but is not a code provider"
       ])
     #expect(
       try problems(#""shape": "code", "submit": None, "outcomes": None, "# + reason) == [
-        "says what only version 2 of the protocol has: answer `protocol`: 2"
+        "uses members of protocol version 2: answer `protocol`: 2"
       ])
     let code = #""protocol": 2, "shape": "code", "submit": None, "outcomes": None, "#
     #expect(
       try problems(code + #""delivery_reasons": [{"reason": "Gone!", "sentence": "It is gone."}]"#) == [
-        "\"Gone!\" is no reason of a failed delivery: lower-case letters, digits and _"
+        "\"Gone!\" is not a valid delivery reason: use lower-case letters, digits and _"
       ])
     #expect(
       try problems(code + #""delivery_reasons": [{"reason": "gone", "sentence": ""}]"#) == [
@@ -119,7 +119,7 @@ import Testing
     #expect(try await proved(2, facts, desk) == ["length": "7", "rare": "true"])
     #expect(
       desk.log.lines.contains {
-        $0.contains("tells `domain` of a proof, which `facts` does not declare: it is left out")
+        $0.contains("sent the undeclared fact `domain` of a proof, which is ignored")
       })
     #expect(try await proved(1, facts, try ProgramFixture()) == [:])
   }

@@ -122,11 +122,11 @@ import Testing
       "-32601 there is no method `store.list`: store.get, store.set, store.take, store.remove, hash, verify, compare",
       "-32602 `params.key` is missing", "-32602 a key must have 1 to 256 bytes, this one has 0", "this one has 257",
       "-32602 a value may have 16384 bytes, this one has 16385",
-      "-32602 `params.expires_in` is missing: in how many seconds the entry expires",
-      "-32602 an entry must expire in 1 second to 30 days", "-32602 `params.key` is no String",
-      "-32001 call 999 is not open: what the gateway grants belongs to a call",
+      "-32602 `params.expires_in` is missing: the lifetime of the entry in seconds",
+      "-32602 an entry must expire in 1 second to 30 days", "-32602 `params.key` is not a String",
+      "-32001 call 999 is not open: the gateway grants services only during a call",
       "-32602 `params.secret` is longer than 4096 bytes",
-      "-32000 the secret could not be hashed", "-32602 `params.b` is missing", "-32000 the value is no text",
+      "-32000 the secret could not be hashed", "-32602 `params.b` is missing", "-32000 the value is not a string",
     ] { #expect(try await desk.heard(text), "\(text)\n\(desk.log.lines)") }
   }
 
@@ -140,7 +140,7 @@ import Testing
             return {"ask": {"fields": [{"name": "word", "kind": "text"}]}}
         """#)
     _ = try await provider.begin(Self.step(Self.store(), hasher: nil), .words([:]))
-    #expect(try await desk.heard("secrets are hashed and verified while a `submit` is open"))
+    #expect(try await desk.heard("secrets can be hashed and verified only during `submit`"))
   }
 
   /// Attack: a program uses the gateway's tools outside of calls.
@@ -173,7 +173,7 @@ import Testing
             say({"jsonrpc": "2.0", "id": id, "result": {"refused": "invalid_word"}})
         """#)
     #expect(!(try await provider.judge("x", Self.step(Self.store())).isProof))
-    #expect(try await desk.heard("a request and an answer at once"))
+    #expect(try await desk.heard("both a request and an answer"))
     #expect(
       try await desk.heard(#""result\": {\"value\": null}"#)
         || desk.log.lines.contains { $0.contains(#""result": {"value": null}"#) })
@@ -216,7 +216,7 @@ import Testing
         """#)
     // The first two never end, and the third is answered before them.
     #expect(try await provider.judge("x", Self.step(StuckStore())).isProof)
-    #expect(try await desk.heard("2 requests are under way already"))
+    #expect(try await desk.heard("2 requests are already in progress"))
   }
 
   @Test func aProgramOfVersion1IsAnsweredAsBefore() async throws {

@@ -194,7 +194,7 @@ import Testing
     let desk = try ProgramFixture()
     let provider = try desk.full("POLL = \(poll)\n" + Self.push)
     await #expect(
-      throws: ProgramFault.broken("it wants to be polled after \(poll) milliseconds: `poll` is from 1000 to 60000")
+      throws: ProgramFault.broken("its `poll` is \(poll) milliseconds; it must be from 1000 to 60000")
     ) {
       try await provider.submit(.some(state: Array("prompt 7".utf8)), .words([:]))
     }

@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was ended by signal 9"),
+    ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9"),
     (#"sys.stdout.write('{"jsonrpc": "2.0", "id"'); sys.stdout.flush(); os._exit(0)"#, "ended with status 0"),
     ("os.close(1); time.sleep(60)", "closed its standard output"), ("print('x' * 70000)", "longer than 65536 bytes"),
     ("print('x' * 100_000_000)", "longer than 65536 bytes"),
@@ -221,7 +221,7 @@ import Testing
       def take(message): os._exit(0)
       """, timeout: .milliseconds(500))
     await #expect(throws: ProgramFault.self) { try await provider.judge("open") }
-    #expect(try await desk.heard("says something else of itself"))
+    #expect(try await desk.heard("changed its introduction"))
   }
 
   @Test func whoLoadsItAgainGetsWhatItIsNow() async throws {
@@ -243,7 +243,7 @@ import Testing
       """)
     let before = try #require(try desk.start(specification) as? any FullProvider)
     await #expect(throws: ProgramFault.self) { try await before.judge("open") }
-    #expect(try await desk.heard("says something else of itself"))
+    #expect(try await desk.heard("changed its introduction"))
     #expect(!desk.programs.areWhole([before]))
     let after = try #require(try desk.start(specification) as? any FullProvider)
     #expect(after.descriptor.outcome("invalid_egg") != nil && desk.programs.areWhole([after]))

@@ -32,31 +32,31 @@ import Testing
 
   /// Each mistake is reported with its line and how to correct it.
   @Test(arguments: [
-    ("", "subject.json:1: this is no subject"), ("[]", "subject.json:1: this is no subject"),
-    ("{\n\"right\": }", "subject.json:2: this is no subject"),
-    ("{\n  \"rigth\": {}\n}", "subject.json:2: `rigth` is no member of a subject; did you mean `right`?"),
-    ("{\"right\":1}", "subject.json:1: `right` is no object: write {\"NAME\": …}."),
-    ("{\n\n\"lifetime\": \"soon\"}", "subject.json:3: `lifetime` is no duration"),
-    ("{\"sends_by\":{}}", "`sends_by` is {\"site\": \"SETTING\"}"),
-    ("{\"site_answers\":1}", "`site_answers` is no object"),
-    ("{\"old_records\":{\"one\":\"x\"}}", "`old_records.one` is no version of a record: write {\"1\": \"RECORD\"}."),
-    ("{\"sets_up\":\"yes\"}", "`sets_up` is neither true nor false."),
-    ("{\"uncompared\":\"a\"}", "`uncompared` is no list of texts"),
-    ("{\"spellings\":[1]}", "subject.json:1: `spellings.0` is no object"),
-    ("{\"settings\":{\"a\":null}}", "`settings.a` is no text, number, flag"),
+    ("", "subject.json:1: this is not a subject file"), ("[]", "subject.json:1: this is not a subject file"),
+    ("{\n\"right\": }", "subject.json:2: this is not a subject file"),
+    ("{\n  \"rigth\": {}\n}", "subject.json:2: `rigth` is not a member of a subject file; did you mean `right`?"),
+    ("{\"right\":1}", "subject.json:1: `right` must be an object: write {\"NAME\": …}."),
+    ("{\n\n\"lifetime\": \"soon\"}", "subject.json:3: `lifetime` is not a duration"),
+    ("{\"sends_by\":{}}", "`sends_by` must be {\"site\": \"SETTING\"}"),
+    ("{\"site_answers\":1}", "`site_answers` must be an object"),
+    ("{\"old_records\":{\"one\":\"x\"}}", "`old_records.one` is not a record version: write {\"1\": \"RECORD\"}."),
+    ("{\"sets_up\":\"yes\"}", "`sets_up` must be true or false."),
+    ("{\"uncompared\":\"a\"}", "`uncompared` must be a list of strings"),
+    ("{\"spellings\":[1]}", "subject.json:1: `spellings.0` must be an object"),
+    ("{\"settings\":{\"a\":null}}", "`settings.a` must be a string, a number"),
     (
       "{\n  \"right\": {\n    \"a\": 1,\n    \"code\": { \"from_show\": \"list.0\" }\n  }\n}",
-      "subject.json:4: `right.code` does not say how it is worked out: `from_show` is unknown; did you mean `from_shown`?"
+      "subject.json:4: `right.code` does not say how it is computed: `from_show` is unknown; did you mean `from_shown`?"
     ),
     (
       "{\"right\": {\"code\": {\n\"from_shown\": \"lists.0\"}}}",
-      "subject.json:2: `right.code.from_shown` is no place of what a provider shows: write \"text\", \"secret\", \"qr\", \"list.0\" or \"ceremony\"."
+      "subject.json:2: `right.code.from_shown` is not a place in shown content: write \"text\", \"secret\", \"qr\", \"list.0\" or \"ceremony\"."
     ),
-    ("{\"wrong\": {\"code\": {\"from_shown\": 1}}}", "`wrong.code.from_shown` is no text: write \"list.0\"."),
+    ("{\"wrong\": {\"code\": {\"from_shown\": 1}}}", "`wrong.code.from_shown` must be a string: write \"list.0\"."),
     ("{\"right\": {\"code\": {}}}", "write {\"from_shown\": \"list.0\"}, {\"totp_of\": \"key\"} or"),
     (
       "{\"right\": {\"code\": {\"totp_of\": \"key\", \"from_shown\": \"text\"}}}",
-      "names `from_shown` and `totp_of`: one of them works out the value"
+      "names `from_shown` and `totp_of`: use exactly one of them"
     ),
     (
       "{\"right\": {\"code\": {\"totp_of\": \"kee\"}}}",
@@ -64,24 +64,24 @@ import Testing
     ),
     (
       "{\"right\": {\"code\": {\"totp_of\": \"key\", \"digit\": 8}}}",
-      "`right.code.digit` is nothing that `totp_of` takes; did you mean `digits`?"
+      "`right.code.digit` is not a member of `totp_of`; did you mean `digits`?"
     ),
     (
       "{\"right\": {\"code\": {\"totp_of\": \"key\", \"digits\": 80}}}",
-      "`right.code.digits` is no whole number from 6 to 10."
+      "`right.code.digits` must be a whole number from 6 to 10."
     ),
     (
       "{\"right\": {\"code\": {\"totp_of\": \"key\", \"algorithm\": \"MD5\"}}}",
-      "`right.code.algorithm` is none of `SHA1` and `SHA256`."
+      "`right.code.algorithm` must be one of `SHA1` and `SHA256`."
     ),
     (
       "{\"right\": {\"code\": {\"program\": \"./answer.py\"}}}",
-      "`right.code.program` is no list: write [\"./answer.py\"]."
+      "`right.code.program` must be a list: write [\"./answer.py\"]."
     ),
-    ("{\"right\": {\"code\": {\"program\": []}}}", "`right.code.program` is no command"),
+    ("{\"right\": {\"code\": {\"program\": []}}}", "`right.code.program` is not a command"),
     (
       "{\"right\": {\"code\": {\"program\": [\"./answer.py\"]}}}",
-      "names a program that cannot be run: see that `./answer.py` is there"
+      "names a program that cannot be run: make sure that `./answer.py` exists"
     ),
   ]) func aMistakeIsToldWithItsLine(_ text: String, _ told: String) throws {
     let scratch = try ScratchFolder()
@@ -122,7 +122,7 @@ import Testing
 
   @Test(arguments: [
     ("print('x')", "did not answer with a JSON object of fields"),
-    ("print('{}')", "answers no `code`: print {\"code\": \"…\"}"),
+    ("print('{}')", "did not answer with a `code`: print {\"code\": \"…\"}"),
     ("sys.exit('no such luck')", "ended with status 1: no such luck"),
     ("print('x' * 70000)", "wrote more than 65536 bytes"),
   ]) func aProgramThatDoesNotAnswerIsTold(_ text: String, _ told: String) async throws {
@@ -175,7 +175,7 @@ import Testing
     file.change(&subject)
     let report = await Conformance.run(tried.provider, subject)
     #expect(report.findings.map(\.rule) == [.proof])
-    #expect(report.findings.first?.seen.hasPrefix("The subject has no answer. ") ?? false)
+    #expect(report.findings.first?.seen.hasPrefix("The subject has no answer: ") ?? false)
     #expect(
       report.findings.first?.seen.hasSuffix(
         "subject.json:3: `right.answer`: the provider has shown no `secret` yet (it has shown text)") ?? false)

@@ -22,9 +22,9 @@ import Testing
       Judgement.clock([("a", 0.4), ("http://127.0.0.1:3000/", -3600)])
         == .failed(
           "clock", "http://127.0.0.1:3000/ is 1h behind this machine's clock.",
-          fix: "Let NTP set the clock: `timedatectl set-ntp true`."))
+          fix: "Synchronize the clock with NTP: `timedatectl set-ntp true`."))
     #expect(Judgement.clock([("the store", 10)]).state == .warning)
-    #expect(Judgement.clock([("a", 1), ("b", -1)]) == .ok("clock", "It agrees with a, b."))
+    #expect(Judgement.clock([("a", 1), ("b", -1)]) == .ok("clock", "The clock agrees with a, b."))
     #expect(Judgement.clock([]).state == .warning)
   }
 

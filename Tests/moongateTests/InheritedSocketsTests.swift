@@ -65,20 +65,20 @@ import Testing
 
   @Test func aSocketWithAnotherNameIsRefused() throws {
     let told = try #require(problem { try take(["moongate.socket"]) })
-    #expect(told.contains("is named \"moongate.socket\": write FileDescriptorName=listen or FileDescriptorName=admin."))
+    #expect(told.contains("is named \"moongate.socket\". Set FileDescriptorName=listen or FileDescriptorName=admin."))
   }
 
   @Test func twoSocketsOfOneNameAreRefused() {
     #expect(
       problem { try take(["listen", "listen"]) }
-        == "Sockets from systemd: There are two sockets named listen. One is enough: ListenStream=[::]:443 takes IPv4 connections too."
+        == "Sockets from systemd: Two sockets are named listen. One is enough: ListenStream=[::]:443 accepts IPv4 connections too."
     )
   }
 
   @Test func whatDoesNotListenIsRefused() {
     let notListening: (String) -> CInt? = { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
     let told =
-      "Sockets from systemd: The socket named \"listen\" is no listening TCP socket: write ListenStream=ADDRESS:PORT, and leave Accept= out."
+      "Sockets from systemd: The socket named \"listen\" is not a listening TCP socket. Set ListenStream=ADDRESS:PORT and remove Accept=."
     #expect(problem { try take(["listen"], make: notListening) } == told)
     #expect(problem { try take(["listen"], make: { _ in open("/dev/null", O_RDONLY) }) } == told)
     #expect(
@@ -92,7 +92,7 @@ import Testing
     let everywhere = try take(["admin"]) { _ in try Self.listening("0.0.0.0") }
     let places = Gateway.Places(sockets: everywhere)
     let said = try #require(places.problems(of: .test()).first?.message)
-    #expect(said.hasPrefix("other machines reach 0.0.0.0:") && said.contains("(systemd's socket)"))
+    #expect(said.hasPrefix("other machines can reach 0.0.0.0:") && said.contains("(systemd's socket)"))
     #expect(Gateway.Places(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
   }
 
@@ -101,7 +101,7 @@ import Testing
     let address = try #require(places.listen)
     #expect(
       places.differences(from: .test())
-        == ["`listen` in gateway.lua is 127.0.0.1:0, and systemd's socket listens on \(address): that address holds."])
+        == ["`listen` in gateway.lua is 127.0.0.1:0, and systemd's socket listens on \(address). The socket's address is used."])
   }
 
   @Test func aSocketThatIsLetGoCannotBeHandedOver() throws {

@@ -51,14 +51,14 @@ import Testing
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     #expect(
       problem(.file(path: path))
-        == "The key file \(path) has mode \(String(mode, radix: 8)): others than its owner may use it. Run: chmod 600 \(path)"
+        == "The key file \(path) has mode \(String(mode, radix: 8)): users other than its owner can access it. Run: chmod 600 \(path)"
     )
   }
 
   @Test("is not made in place of a credential that is missing") func missingCredential() {
     #expect(
       problem(.credential(path: path))
-        == "The credential \(path) with the master key is gone. Restart the gateway's unit.")
+        == "The credential \(path) with the master key is missing. Restart the gateway's unit.")
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
@@ -72,10 +72,10 @@ import Testing
 
   @Test("is refused where it is a folder or a pipe") func kinds() throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    #expect(problem(.file(path: path)) == "The key file \(path) is no regular file.")
+    #expect(problem(.file(path: path)) == "The key file \(path) is not a regular file.")
     let pipe = folder.path("pipe")
     #expect(mkfifo(pipe, 0o600) == 0)
-    #expect(problem(.file(path: pipe)) == "The key file \(pipe) is no regular file.")
+    #expect(problem(.file(path: pipe)) == "The key file \(pipe) is not a regular file.")
   }
 
   @Test("that was made for nothing is taken back, and no other") func undo() throws {

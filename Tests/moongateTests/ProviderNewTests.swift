@@ -138,9 +138,9 @@ import Testing
     #expect(text.hasPrefix("phone_otp\n  ✓ descriptor    its declaration is well formed and stable\n"))
     #expect(
       text.contains(
-        "  ✗ spelling      one person has one identifier\n      Two spellings of one person are two identifiers.\n      Give one"
+        "  ✗ spelling      one person has one identifier\n      Two spellings of one user give two identifiers.\n      Return one"
       ))
-    #expect(text.contains("  - proof         does not apply: the core makes, keeps and compares the codes\n"))
+    #expect(text.contains("  - proof         does not apply: the core creates, stores and compares the codes\n"))
     #expect(text.hasSuffix("9 held, 1 broken, 14 not applying"))
   }
 }

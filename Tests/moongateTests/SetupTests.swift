@@ -29,14 +29,14 @@ import Testing
 
   @Test func answersThatAreNoneAreTold() {
     #expect(problem { try SetupAnswers.publicURL("http://auth.example.com") }?.contains("Use https.") ?? false)
-    #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is no address") ?? false)
-    #expect(problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is no service") ?? false)
+    #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is not a public URL") ?? false)
+    #expect(problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is not the URL of a service") ?? false)
     #expect(
-      problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is no way for messages to leave")
+      problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is not a message service")
         ?? false)
     #expect(
       problem { try SetupAnswers.messages("smtp://me@mail.example.com", host: "a.example") }?.contains(
-        "a user and a password") ?? false)
+        "both user and password") ?? false)
   }
 
   /// Attack: a password is repeated on a terminal that others see or in an installation log.

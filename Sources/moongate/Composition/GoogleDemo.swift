@@ -70,7 +70,7 @@ enum GoogleDemo {
 
   /// The problem of a missing secret file, with advice for a demo folder whose public address has changed.
   private static func missing(_ file: String, of name: ProviderName, _ gateway: GatewaySettings) -> String {
-    let message = "\(file): the file does not exist"
+    let message = "\(file): there is no such file"
     guard name == provider, let named = gateway.providers[provider]?.texts["issuer"], named.hasSuffix(path) else {
       return message
     }

@@ -121,7 +121,7 @@ import MoongateSDK
           },
         }
         """), identifierKinds: [.phone],
-    facts: [FactField(name: "country", kind: .text, help: "the number's country in two letters")])
+    facts: [FactField(name: "country", kind: .text, help: "the two-letter code of the number's country")])
 
   private static func write(_ folder: Folder, functions: Bool) throws {
     try folder.write(

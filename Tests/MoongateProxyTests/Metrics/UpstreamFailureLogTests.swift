@@ -27,7 +27,7 @@ import Testing
     #expect(captured.lines.count == 3, "the minute is not over")
     clock.advance(by: .seconds(61))
     log.tellSuppressed()
-    let last = captured.lines.filter { $0.contains("an upstream went on failing") }
+    let last = captured.lines.filter { $0.contains("an upstream kept failing") }
     #expect(
       last.count == 1
         && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") },
@@ -42,11 +42,11 @@ import Testing
     for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }
     report(log, .unreachable)
     #expect(
-      captured.lines.filter { $0.contains("an upstream was passed over") && $0.contains("http://one:1") }.count == 1)
+      captured.lines.filter { $0.contains("the request was retried with another one") && $0.contains("http://one:1") }.count == 1)
     #expect(captured.lines.count == 2)
     clock.advance(by: .seconds(61))
     log.tellSuppressed()
     #expect(
-      captured.lines.filter { $0.contains("an upstream went on being passed over") && $0.contains("9") }.count == 1)
+      captured.lines.filter { $0.contains("requests were retried with others") && $0.contains("9") }.count == 1)
   }
 }

@@ -97,7 +97,7 @@ import Testing
       await gate.answer(to: accepting, in: active, isForced: false) == .open(note: "flips_accepted names this change"))
     #expect(
       await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: true)
-        == .open(note: "passed over by --force"))
+        == .open(note: "skipped by --force"))
   }
 
   @Test func aProviderThatIsGoneChangesAllOfIts() async throws {
