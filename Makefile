@@ -1,9 +1,9 @@
 # make run         builds and starts the gateway, a demo service behind it and its outbox
-# make test        everything that has to hold, on a clean clone in one command
-# make test-fast   while you work: style of what you changed, unit tests, a few end-to-end tests
+# make test        runs all checks and tests, also on a clean clone
+# make test-fast   during development: style of changed files, unit tests, a few end-to-end tests
 #
-# The debug build serves both: it is there in a few minutes on two cores and is built once. `make run CONFIGURATION=release`
-# takes about twice as long to build and is what to measure.
+# All of them use one debug build, which takes a few minutes on two cores. For measurements, use
+# `make run CONFIGURATION=release`, which takes about twice as long to build.
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
@@ -13,12 +13,12 @@ SHELL := /bin/bash
 
 CONFIGURATION ?= debug
 CONFIG ?= config
-# Of a debug build: `make build DEBUG_INFO=dwarf` is for a debugger, and builds everything again.
+# Debug information of a debug build. For a debugger, use `make build DEBUG_INFO=dwarf`, which rebuilds everything.
 DEBUG_INFO ?= none
-# A debug build compiles a module at once, not file by file, since each file's compiler would read what the module's other files declare; it says what
-# the module declares in the same run, not in one of its own; and it keeps nothing for debuggers.
+# A debug build compiles whole modules, because per-file compilation parses the declarations of all other files each
+# time. It emits the module interface in the same run, and no debug information.
 DEBUG_FLAGS := -debug-info-format $(DEBUG_INFO) -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 2 -Xswiftc -no-emit-module-separately-wmo
-# The check of who may import whom is part of every build, so that one build is shared by all targets.
+# Every build checks explicit imports, so that all targets share one build.
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error $(if $(filter debug,$(CONFIGURATION)),$(DEBUG_FLAGS))
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
@@ -27,12 +27,12 @@ TEST_PACKAGES := curl openssl chromium chromium-headless-shell chromium-driver f
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql
 VENV := .build-e2e/venv
-# Plugins that tests use as programs only would take seconds of each worker's start, and so would compiling tests again each time.
+# Unused pytest plugins and recompiled tests would add seconds to the start of each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.build-e2e/bytecode $(VENV)/bin/python -m pytest -p no:schemathesis -p no:hypothesispytest -p no:anyio
-# Where a build puts the programs. Asking SwiftPM would wait for any build that is going on.
+# The folder of the built programs. Asking SwiftPM would wait for a running build.
 BIN := $(CURDIR)/.build/$(CONFIGURATION)
 
-# $(call need,PACKAGES): installs what is missing of them, or prints the one command that does.
+# $(call need,PACKAGES): installs missing packages, or prints the command that does.
 define need
 missing=; for package in $(1); do
   dpkg-query -W -f='$${Status}' "$$package" 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"
@@ -60,22 +60,22 @@ test-deps: deps
 	@$(call need,$(TEST_PACKAGES))
 
 build: deps
-	@echo "Building (the first time three to five minutes on two cores)"
+	@echo "Building (the first build takes three to five minutes on two cores)"
 	$(SWIFT_BUILD)
 
-# What runs, without the benches and what tests need.
+# The programs for `make run`, without benches and test helpers.
 programs: moongate $(BIN)/demo-service
 
 moongate: deps
-	@echo "Building (the first time about three minutes on two cores)"
+	@echo "Building (the first build takes about three minutes on two cores)"
 	$(SWIFT_BUILD) --product moongate
 
-# Planning a build takes eight seconds of the processor's time, so this one is left out where nothing of the demo is new.
+# Planning a build takes eight seconds of processor time, so skip it if the demo service has not changed.
 $(BIN)/demo-service: $(wildcard Sources/demo-service/*.swift) Package.swift | moongate
 	$(SWIFT_BUILD) --product demo-service
 	touch $@
 
-# The pages of Documentation/reference/ and the editors' types, written anew from the code.
+# Generates Documentation/reference/ and the editor types from the code.
 reference: moongate
 	$(BIN)/moongate reference Documentation/reference
 	$(BIN)/moongate policy types > config/editor/moongate.d.lua
@@ -107,14 +107,15 @@ run: programs
 	  'Ctrl-C ends it all.' ''
 	wait -n $$gateway $$demo || :
 
-# Two gateways with nginx in front and a throwaway PostgreSQL behind, by the files of config/README.md ("Several gateways, one store").
+# Runs two gateways behind nginx with a temporary PostgreSQL, from the files of config/README.md ("Several gateways, one
+# store").
 cluster: build
 	@$(call need,postgresql nginx python3)
 	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py
 
-# Two cores have enough to do all the time: what needs no build goes on beside it, and the end-to-end tests begin as soon as the programs are there,
-# while the unit tests are still compiled at a lower priority. What measures time or memory comes last, with nothing beside it. What the parts say is
-# kept apart, and is printed as each ends.
+# Keeps two cores busy: steps without a build run beside it, and end-to-end tests start as soon as the programs are
+# built, while the unit tests compile at a lower priority. Tests that measure time or memory run last and alone. The
+# output of each part is collected and printed when the part ends.
 test: test-deps
 	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
 	began=$$SECONDS
@@ -132,7 +133,8 @@ test: test-deps
 	  exit 1
 	fi
 
-# Less than two minutes where everything was built before: leaves out what kills stores and servers, plays all policies, or needs every page.
+# Takes less than two minutes after a build. Skips tests that kill stores and servers, run all policies, or need every
+# page.
 FAST_SKIPS := ^MoongateStoreTests.*(Survival|Siege|Outage)|proverAgrees|$(TIMED)
 FAST_FILES := test_api test_forward test_signing_out test_limits
 test-fast: lint-changed build-tests $(VENV)/ready
@@ -143,20 +145,20 @@ test-fast: lint-changed build-tests $(VENV)/ready
 
 unit-test: unit-test-beside unit-test-alone
 
-# Whatever these suites measure needs a processor of their own.
+# These suites measure time and run alone.
 TIMED := ^CLuaTests.*KillTests
 SKIPS ?= $(TIMED)
 SHARDS := ^MoongateStoreTests ^MoongateHTTPTests
 empty :=
 both = $(subst $(empty) $(empty),|,$(SHARDS))
 
-# Store tests wait for disks and databases, and those of pages read all languages: each of them runs beside all others, and in each of these three
-# processes one test runs at a time. Of thousands of lines those that tell what failed are said once more, at the end.
+# Runs three processes in parallel: store tests, which wait for disks and databases, page tests, which read all
+# languages, and all others. Each process runs one test at a time. Failures are listed again at the end.
 unit-test-beside: $(if $(BUILT),,build-tests)
 	@tests=$(BIN)/moongatePackageTests.xctest
 	said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
 	run() { "$$tests" --testing-library swift-testing --no-parallel --skip '$(SKIPS)' "$${@:2}" >"$$said/$$1" 2>&1 || again "$$1" || echo "$$?" >"$$said/$$1.failed"; }
-	# A test that fails beside others on a busy machine gets one more try by itself, and is named. What crashes, or has no name to filter by, gets none.
+	# Failed tests run once more, alone, and are listed. Crashes and tests without a filterable name do not.
 	again() {
 	  grep -qE '^✘ Test run with .* failed' "$$said/$$1" && ! grep -qE '^✘ Test "' "$$said/$$1" || return 1
 	  names=$$(sed -nE 's/^✘ Test ([A-Za-z0-9_]+)\(.*\) .*failed after.*/\1/p' "$$said/$$1" | sort -u); [ -n "$$names" ] || return 1
@@ -165,32 +167,33 @@ unit-test-beside: $(if $(BUILT),,build-tests)
 	}
 	run stores --filter '^MoongateStoreTests' & run pages --filter '^MoongateHTTPTests' & run others --skip '$(both)' & wait
 	cat "$$said/stores" "$$said/pages" "$$said/others"
-	if compgen -G "$$said/*.failed" >/dev/null; then { printf '\nWhat failed:\n'; grep -hE '✘|error:|Fatal' "$$said"/*; exit 1; } >&2; fi
-	if [ -f "$$said/second" ]; then { printf '\nPassed at the second try only, which is a defect of the test:\n'; cat "$$said/second"; } >&2; fi
+	if compgen -G "$$said/*.failed" >/dev/null; then { printf '\nFailures:\n'; grep -hE '✘|error:|Fatal' "$$said"/*; exit 1; } >&2; fi
+	if [ -f "$$said/second" ]; then { printf '\nPassed only at the second attempt. Fix these unreliable tests:\n'; cat "$$said/second"; } >&2; fi
 
 unit-test-alone:
 	@$(BIN)/moongatePackageTests.xctest --testing-library swift-testing --no-parallel --filter '$(TIMED)'
 
-# Takes shipped providers, one after the other, out of a copy of the sources and builds the rest: PLUGIN="PIN TOTP", EmailCode unless said otherwise. Minutes,
-# so it is no part of `make test`; the copy keeps its build, so each one after the first costs little.
+# Removes included providers one after the other from a copy of the sources and builds the rest: PLUGIN="PIN TOTP";
+# default EmailCode. It takes minutes, so it is not part of `make test`. The copy keeps its build for further runs.
 check-removal: deps
 	@for plugin in $(or $(PLUGIN),EmailCode); do SWIFT_BUILD="$(SWIFT_BUILD)" python3 Tests/Removal/remove_provider.py "$$plugin" .build-e2e/removal || exit 1; done
 
-# Plugins/README.md as a reader follows it, in Swift too: builds packages outside the repository, and Moongate once more. Needs any build first.
+# Follows Plugins/README.md, including the Swift part: builds packages outside the repository, and Moongate again. Needs
+# a build first.
 check-guide: test-deps $(VENV)/ready
 	@export MOONGATE_GUIDE=1 MOONGATE_NEW_PROVIDER=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
 	$(PYTEST) Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
 
-# Drives the built programs, which any build makes. Most of the tests wait most of the time, so files run side by side, those that take longest first;
-# what measures time or memory runs alone behind them.
+# Tests the built programs. Most tests wait most of the time, so files run in parallel, the longest first. Tests that
+# measure time or memory run alone afterwards.
 WORKERS ?= 6
 end-to-end: end-to-end-beside end-to-end-alone
 
-# What fails beside others on a busy machine gets one more try by itself, and is named: pytest leaves with 1 where tests failed, and only then.
+# Failed tests run once more, alone, and are listed. pytest exits with 1 only if tests failed.
 define pytest
 export MOONGATE_BIN=$(BIN)
 run() { $(PYTEST) Tests/EndToEnd -q "$$@"; }
-again() { [ $$? = 1 ] && printf '\nOnce more, alone. What passes now is a defect of the test all the same:\n' && run -v --last-failed --last-failed-no-failures none; }
+again() { [ $$? = 1 ] && printf '\nOnce more, alone. A test that passes now is still unreliable and must be fixed:\n' && run -v --last-failed --last-failed-no-failures none; }
 endef
 
 end-to-end-beside: test-deps $(VENV)/ready
@@ -210,16 +213,17 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	$(VENV)/bin/pip install -q --disable-pip-version-check -r Tests/EndToEnd/requirements.txt
 	touch $@
 
-# Every page and state as pictures, in .build-e2e/screenshots: needs any build first.
+# Takes pictures of all pages and states in .build-e2e/screenshots. Needs a build first.
 screenshots: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/screenshots.py .build-e2e/screenshots
 
-# Every test of a page in every look, where `make test` runs each in one of them: needs any build first.
+# Runs every page test in all looks; `make test` runs each in one of them. Needs a build first.
 looks: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(PYTEST) Tests/EndToEnd -q -k test_pages --looks all
 
-# What takes too long for `make test`, half an hour: outside suites (testssl, slowhttptest, h2load, schemathesis), request framing beside h11 and
-# llhttp with other dice every time, and memory under slow readers. Needs any build first.
+# Tests that take too long for `make test` (half an hour): external suites (testssl, slowhttptest, h2load,
+# schemathesis), request framing compared with h11 and llhttp with a random seed, and memory with slow readers. Needs a
+# build first.
 soak: test-deps $(VENV)/ready
 	@$(call need,$(SOAK_PACKAGES))
 	export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=examples,coverage,fuzzing,stateful
@@ -228,8 +232,8 @@ soak: test-deps $(VENV)/ready
 	MOONGATE_ACCESS_ROUNDS=1000 $(PYTEST) Tests/EndToEnd/test_cluster_access.py -v -rP
 	python3 Tests/Bench/slow_readers.py
 
-# CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without
-# it Lua is the system's, and its heap is still watched.
+# Fuzzes CLua with AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src instruments Lua itself;
+# without it, the system's Lua is used, and only its heap is checked.
 FUZZ_ROUNDS ?= 300000
 FUZZ_SECONDS ?= 300
 FUZZ_SEED ?= 1
@@ -245,13 +249,13 @@ $(FUZZ_BIN): $(wildcard Sources/CLua/*/*.c Sources/CLua/*.h Sources/CLua/include
 fuzz: deps $(FUZZ_BIN)
 	@$(FUZZ_BIN) $(FUZZ_ROUNDS) $(FUZZ_SECONDS) $(FUZZ_SEED) Tests/Fuzz/corpus/*.lua
 
-# The readers of what authenticators say (Plugins/Passkey), under AddressSanitizer.
+# Fuzzes the decoders of authenticator data (Plugins/Passkey) with AddressSanitizer.
 fuzz-passkey: deps
 	@mkdir -p .build-fuzz
 	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift) Sources/MoongateSDK/Base64URL.swift Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
 	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
 
-# What `make test` runs of it.
+# The part of `fuzz` in `make test`.
 fuzz-slice: deps $(FUZZ_BIN)
 	@$(FUZZ_BIN) 20000 10 1 Tests/Fuzz/corpus/*.lua
 
@@ -267,7 +271,7 @@ bench-exec: deps
 	@swift build -c release --product exec-bench
 	$$(swift build -c release --show-bin-path)/exec-bench
 
-# Ten thousand random configurations: what the prover says of each is what happens when it is played to every end.
+# Compares the prover's results with an exhaustive execution, for ten thousand random configurations.
 prove: deps
 	@swift build -c release --product prove
 	$$(swift build -c release --show-bin-path)/prove $(or $(CONFIGURATIONS),10000) $(or $(SEED),1)
@@ -290,7 +294,7 @@ format:
 lint:
 	@swift format lint --strict --parallel --recursive $(SWIFT_FILES)
 
-# Of what differs from the last commit.
+# Lints the files that differ from the last commit.
 lint-changed:
 	@files=$$(git diff --name-only --diff-filter=d HEAD -- '*.swift'; git ls-files --others --exclude-standard -- '*.swift')
 	[ -z "$$files" ] || xargs swift format lint --strict --parallel <<<"$$files"

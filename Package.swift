@@ -1,7 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// Every target of ours: Swift 6 language mode, `any` spelled out, imports said where they are used, warnings as
+/// The settings of all targets in this package: explicit `any`, imports visible only where declared, and warnings as
 /// errors.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
@@ -9,7 +9,7 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
-// Products of other packages, named once.
+// Products of other packages.
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
 let mustache: Target.Dependency = .product(name: "Mustache", package: "swift-mustache")
@@ -41,16 +41,16 @@ let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swif
 
 /// A compiled-in provider: the target of its folder in Plugins/ and the target of its tests.
 ///
-/// It sees MoongateSDK and nothing else of this package: no package access, as outside this repository.
+/// It depends only on MoongateSDK, without package access, like a provider outside this repository.
 struct CompiledIn {
   let dependency: Target.Dependency
   let targets: [Target]
 
   /// - Parameters:
-  ///   - uses: what it depends on besides MoongateSDK.
-  ///   - shim: a system library, and the folder of the provider with the shim over it.
-  ///   - leavesOut: what it does not embed of the files that are no sources.
-  ///   - testsUse: what its tests depend on besides all that.
+  ///   - uses: additional dependencies.
+  ///   - shim: the folder of a C shim, and the system library that it wraps.
+  ///   - leavesOut: resource files that are not embedded.
+  ///   - testsUse: additional dependencies of its tests.
   init(
     _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil,
     leavesOut: [String] = [],
@@ -75,8 +75,8 @@ struct CompiledIn {
   }
 }
 
-/// The compiled-in providers, a line each; Sources/moongate/Composition/Providers.swift lists them in the order in
-/// which they are offered.
+/// The compiled-in providers. Sources/moongate/Composition/Providers.swift lists them in the order in which pages offer
+/// them.
 let providers = [
   CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber")),
   CompiledIn("EmailCode"),
@@ -87,8 +87,8 @@ let providers = [
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"]),
 ]
 
-/// What the packaging targets of the Makefile tell a build about itself, for `moongate --version`. Other builds tell
-/// nothing, so a new commit rebuilds nothing.
+/// Build information from the packaging targets of the Makefile, for `moongate --version`. It is empty in other builds,
+/// so that a new commit rebuilds nothing.
 let buildFacts: [CSetting] = ["MOONGATE_COMMIT", "MOONGATE_SWIFT", "MOONGATE_NIO_SSL"].compactMap { name in
   guard let value = Context.environment[name], !value.isEmpty,
     value.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || ".-".contains($0)) })
@@ -104,7 +104,7 @@ let package = Package(
     .executable(name: "moongate", targets: ["moongate"]),
     .library(name: "MoongateSDK", targets: ["MoongateSDK"]),
     .library(name: "MoongateConformance", targets: ["MoongateConformance"]),
-    // For a main of one's own that lists providers beside the shipped ones.
+    // For programs that add their own providers.
     .library(name: "MoongateCommand", targets: ["MoongateCommand"]),
   ],
   dependencies: [
@@ -128,13 +128,13 @@ let package = Package(
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
-    // Who may import whom is in this list; `make test` builds with the explicit-import check, so it holds.
+    // The allowed imports between modules. Builds check them (explicit-target-dependency-import-check).
     .target(name: "MoongateSDK", swiftSettings: strict),
-    // What a target has besides its sources is compiled in, as `PackageResources`.
+    // Embeds resource files as `PackageResources`.
     .plugin(
       name: "EmbedFiles", capability: .buildTool, dependencies: ["embed-files"], path: "Sources/EmbedFiles/Plugin"),
     .executableTarget(name: "embed-files", path: "Sources/EmbedFiles/Tool", swiftSettings: strict),
-    // The provider suite: as a stranger's tests see it, so it sees what a provider sees.
+    // The conformance suite, without package access, like tests outside this repository.
     .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
       name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging, tracing],
@@ -185,8 +185,7 @@ let package = Package(
     .target(
       name: "MoongateMockGoogle",
       dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
-    // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of
-    // `moongate`.
+    // The `moongate` command as a library, for `moongate` and for programs with their own providers.
     .target(
       name: "MoongateCommand",
       dependencies: [
@@ -224,7 +223,7 @@ let package = Package(
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "CLua", "MoongateTesting", "ExhaustivePlay",
       ] + providers.map(\.dependency),
       swiftSettings: strict),
-    // Random configurations, proved and played to every end: a few in the tests, ten thousand by `make prove`.
+    // Compares the prover with exhaustive execution: a few configurations in tests, ten thousand in `make prove`.
     .target(
       name: "ExhaustivePlay",
       dependencies: [
@@ -233,22 +232,22 @@ let package = Package(
       path: "Tests/ExhaustivePlay", exclude: ["Command"], swiftSettings: strict),
     .executableTarget(
       name: "prove", dependencies: ["ExhaustivePlay"], path: "Tests/ExhaustivePlay/Command", swiftSettings: strict),
-    // What policies cost, beside Lua without us: `make bench`.
+    // Benchmarks policies, compared with plain Lua: `make bench-policy`.
     .target(name: "CBareLua", path: "Tests/Bench/CBareLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .executableTarget(
       name: "policy-bench", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CBareLua"],
       path: "Tests/Bench/Policy",
       swiftSettings: strict),
-    // A provider that is another program, beside the same one in process: `make bench-exec`.
+    // Benchmarks a provider program, compared with the same provider in-process: `make bench-exec`.
     .executableTarget(
       name: "exec-bench", dependencies: ["MoongateSDK", "MoongateExec", logging], path: "Tests/Bench/Exec",
       exclude: ["word.py"],
       swiftSettings: strict),
-    // PIN checks, beside bare libargon2: `make bench-hash`.
+    // Benchmarks PIN checks, compared with plain libargon2: `make bench-hash`.
     .executableTarget(
       name: "hash-bench", dependencies: ["MoongateSDK", "MoongateCore", "CArgon2"], path: "Tests/Bench/Hash",
       swiftSettings: strict),
-    // Is killed by the store's tests, again and again.
+    // A process that the store tests kill repeatedly.
     .executableTarget(
       name: "store-writer", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting"],
       path: "Tests/StoreWriter",
