@@ -1,4 +1,5 @@
-# The packages: `make deb`, `make tarball`, `make sbom`, and `make test-packages`, which tries them. Packaging/README.md says what is in them.
+# The packages: `make deb`, `make tarball`, `make sbom`, and `make test-packages`. Packaging/README.md describes their
+# contents.
 .PHONY: deb tarball sbom test-packages package-binary
 
 PACKAGE_DIR := .build-package
@@ -6,14 +7,14 @@ PACKAGE_PRODUCTS := $(PACKAGE_DIR)/products
 PACKAGE_BIN := $(PACKAGE_DIR)/release/moongate
 PACKAGE_TOOLS := dpkg-dev binutils chrpath python3
 PACKAGE_TEST_PACKAGES := lintian debootstrap man-db zsh fish curl python3-venv
-# MOONGATE_BUILT=1 takes the binary that is in $(PACKAGE_BIN) as it is.
+# MOONGATE_BUILT=1 uses the existing binary in $(PACKAGE_BIN).
 MOONGATE_BUILT ?=
 
 export MOONGATE_VERSION := $(shell sed -nE 's/.*static let number = "(.*)"/\1/p' Sources/moongate/Composition/BuildVersion.swift)
-# The date of everything in a package is that of the commit, so that the same commit makes the same bytes.
+# All dates in a package are that of the commit, so that builds are reproducible.
 PACKAGE_DATE = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
 
-# A build folder of its own: the Swift runtime is linked in, and no path of this machine is.
+# A separate build folder: the Swift runtime is linked statically, and no local path is embedded.
 package-binary: deps
 	@$(call need,$(PACKAGE_TOOLS))
 	[ -z "$(MOONGATE_BUILT)" ] || { test -x $(PACKAGE_BIN); exit 0; }
@@ -31,12 +32,13 @@ deb: package-binary
 tarball: package-binary
 	@SOURCE_DATE_EPOCH=$(PACKAGE_DATE) Packaging/tools/tarball.sh $(PACKAGE_BIN) $(PACKAGE_PRODUCTS)
 
-# What is in the program, in the format of CycloneDX.
+# The software bill of materials in CycloneDX format.
 sbom: package-binary
 	@mkdir -p $(PACKAGE_PRODUCTS)
 	SOURCE_DATE_EPOCH=$(PACKAGE_DATE) python3 Packaging/tools/sbom.py $(PACKAGE_DIR) $(PACKAGE_BIN) $(PACKAGE_PRODUCTS)/moongate-$(MOONGATE_VERSION).cdx.json
 
-# Minutes, as root, and with a mirror of Debian: installs the package into a fresh Debian, signs in there, upgrades, purges. No part of `make test`.
+# Installs the package into a fresh Debian, signs in there, upgrades and purges. It takes minutes and needs root and a
+# Debian mirror, so it is not part of `make test`.
 test-packages: deb tarball sbom $(VENV)/ready $(PACKAGE_DIR)/venv/ready
 	@$(call need,$(PACKAGE_TEST_PACKAGES))
 	$(PACKAGE_DIR)/venv/bin/python -m pytest Tests/Packages -v -p no:cacheprovider

@@ -1,6 +1,6 @@
 #!/bin/bash
-# usage: build.sh BINARY FOLDER   makes FOLDER/moongate_VERSION-1_ARCHITECTURE.deb. Wants MOONGATE_VERSION and SOURCE_DATE_EPOCH; DEB_LEVEL is how hard
-# xz tries, 0 to 9.
+# usage: build.sh BINARY FOLDER   creates FOLDER/moongate_VERSION-1_ARCHITECTURE.deb. Requires MOONGATE_VERSION and
+# SOURCE_DATE_EPOCH; DEB_LEVEL is the compression level of xz, 0 to 9.
 set -euo pipefail
 umask 022
 here=$(cd "$(dirname "$0")" && pwd) top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -30,7 +30,7 @@ printf 'moongate (%s) unstable; urgency=medium\n\n  * Moongate %s. See changelog
 gzip -9nc "$work/debian/changelog" >"$root/$documents/changelog.Debian.gz"
 gzip -9nc "$top/CHANGELOG.md" >"$root/$documents/changelog.gz"
 
-# What it needs of the system is what it is linked against.
+# The dependencies are the libraries that it is linked against.
 cp "$here/control" "$work/debian/control"
 mkdir -p "$root/DEBIAN"
 (cd "$work" && dpkg-shlibdeps -Tdebian/substvars debian/moongate/usr/bin/moongate)

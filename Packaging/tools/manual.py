@@ -1,4 +1,5 @@
-"""Writes manual pages from what `moongate --experimental-dump-help` says: moongate.1, and moongate-COMMAND.1 for each command.
+"""Generates manual pages from the output of `moongate --experimental-dump-help`: moongate.1, and moongate-COMMAND.1 for
+each command.
 
 usage: manual.py HELP.json FOLDER VERSION DATE"""
 
@@ -9,7 +10,7 @@ import sys
 
 OPTIONS = [
     ("--version", "Print the version, the commit and compiler of the build, and the versions of the libraries."),
-    ("-h, --help", "Print help; behind a command, its own."),
+    ("-h, --help", "Print help. After a command, print the help of the command."),
 ]
 EXIT_STATUS = [
     ("0", "The command did what it was asked."),
@@ -24,9 +25,9 @@ FILES = [
 
 
 def roff(text):
-    """Text as it is, for a line of its own or within one."""
+    """Text escaped for troff, as a line or within a line."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
-    # A long example may be broken at its commas, which adds no hyphen.
+    # Allow a long example to break at its commas without a hyphen.
     text = re.sub(r"\S{60,}", lambda found: found[0].replace(",", ",\\:"), text)
     return "\n".join(("\\&" + line) if line.startswith(".") else line for line in text.splitlines())
 
@@ -40,7 +41,7 @@ def italic(text):
 
 
 def shown(arguments):
-    """What a command takes; every command has these two, and moongate(1) tells them once."""
+    """The arguments of a command, without the two common options, which only moongate(1) lists."""
     everywhere = {"help", "version"}
     return [
         one
@@ -105,7 +106,7 @@ def synopsis(words, command):
 
 
 def children(command):
-    # The library lists a help command of its own beside ours.
+    # Skip the library's own help command.
     own = ("help", "Show subcommand help information.")
     return [
         one
@@ -119,7 +120,7 @@ def about(command):
 
 
 def below(words, command):
-    """The subcommands of a command, each with its options, at any depth."""
+    """The subcommands of a command with their options, at any depth."""
     lines = []
     for child in children(command):
         path = words + [child["commandName"]]

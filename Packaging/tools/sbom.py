@@ -1,7 +1,8 @@
-"""Lists what is in the program, as a CycloneDX 1.6 document: the Swift packages and the Swift runtime that are linked in, and the system's libraries.
+"""Writes a CycloneDX 1.6 document of the program's components: the linked Swift packages, the Swift runtime, and the
+system's libraries.
 
 usage: sbom.py SCRATCH BINARY OUT.json          the document; wants MOONGATE_VERSION and SOURCE_DATE_EPOCH
-       sbom.py --licences SCRATCH OUT.txt       the licences and notices of what is linked in
+       sbom.py --licences SCRATCH OUT.txt       the licences and notices of linked packages
        sbom.py --version-of NAME STATE.json     the version of one package, for the build"""
 
 import datetime
@@ -15,13 +16,13 @@ import subprocess
 import sys
 import uuid
 
-# By what a licence's file begins with.
+# By the beginning of a licence file.
 LICENCES = [
     ("Apache License", "Apache-2.0"),
     ("MIT License", "MIT"),
     ("Permission is hereby granted, free of charge", "MIT"),
 ]
-# Others that a package brings along: what is compiled in, and whose licence is in it.
+# Third-party code inside packages: what is compiled in, and its licence.
 BUNDLED = {"swift-nio-ssl": "BoringSSL", "swift-crypto": "BoringSSL", "swift-nio-extras": "zlib"}
 
 
@@ -53,13 +54,13 @@ def licence(checkout):
 
 
 def runtime():
-    """The folder of the Swift toolchain, and its version."""
+    """The folder and version of the Swift toolchain."""
     swift = pathlib.Path(shutil.which("swift")).resolve()
     return swift.parent.parent, re.search(r"Swift version ([0-9.]+)", run("swift", "--version")).group(1)
 
 
 def graph(scratch):
-    """What each Swift package depends on itself."""
+    """The direct dependencies of each Swift package."""
     edges = {}
 
     def walk(node):
@@ -73,7 +74,7 @@ def graph(scratch):
 
 
 def libraries(binary):
-    """The system's libraries that the program names, with the Debian package that each is from: (file, package, version)."""
+    """The system libraries that the program links, with their Debian packages: (file, package, version)."""
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", binary))
     places = dict(re.findall(r"(\S+) => (\S+)", run("ldd", binary)))
     found = []
@@ -171,13 +172,13 @@ def document(scratch, binary):
         "components": components,
         "dependencies": tree,
     }
-    # The same content has the same number.
+    # The same contents give the same serial number.
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).digest()
     return {**made, "serialNumber": f"urn:uuid:{uuid.UUID(bytes=digest[:16], version=4)}"}
 
 
 def licences(scratch):
-    """Every licence and notice of what is linked in, which those licences ask to hand on with the program."""
+    """All licences and notices of linked code, which must be distributed with the program."""
     scratch = pathlib.Path(scratch)
     parts = ["The program contains these packages.\n"]
     for identity, location, version, _, folder in packages(scratch / "workspace-state.json"):

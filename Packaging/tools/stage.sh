@@ -1,10 +1,11 @@
 #!/bin/bash
-# usage: stage.sh BINARY FOLDER   lays out what both packages hold: the program, manual pages, completions and a configuration.
+# usage: stage.sh BINARY FOLDER   collects the contents of both packages: program, manual pages, completions and a
+# configuration.
 set -euo pipefail
 binary=$1 to=$2 scratch=$(dirname "$(dirname "$1")") here=$(cd "$(dirname "$0")/../.." && pwd)
 install -D -m 755 "$binary" "$to/bin/moongate"
 strip --strip-unneeded "$to/bin/moongate"
-# Attack: a library beside the program, in a folder that others may write, is loaded in place of the system's.
+# Attack: a library in a writable folder beside the program is loaded in place of the system's.
 chrpath --delete "$to/bin/moongate" >/dev/null
 moongate=$to/bin/moongate
 
@@ -17,11 +18,11 @@ complete bash bash-completion/completions/moongate
 complete zsh zsh/vendor-completions/_moongate
 complete fish fish/vendor_completions.d/moongate.fish
 
-# What `moongate init` writes for production. Its four answers are the lines that whoever installs it changes.
+# The output of `moongate init` for production. Its four answers are placeholders that the operator changes.
 "$moongate" init "$to/etc/moongate" --public-url https://auth.example.com --upstream http://127.0.0.1:3000 --store sqlite \
   --messages smtp://localhost --state /var/lib/moongate </dev/null >/dev/null
 for unit in "$here"/Packaging/systemd/*.{service,socket}; do install -D -m 644 "$unit" "$to/systemd/$(basename "$unit")"; done
-# The licences of what is linked in ask for it.
+# The licences of linked packages require it.
 mkdir -p "$to/documents"
 python3 "$here/Packaging/tools/sbom.py" --licences "$scratch" "$to/documents/third-party-licences"
 chmod -R u=rwX,go=rX "$to"

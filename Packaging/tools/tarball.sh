@@ -1,5 +1,6 @@
 #!/bin/bash
-# usage: tarball.sh BINARY FOLDER   makes FOLDER/moongate-VERSION-linux-MACHINE.tar.gz. Wants MOONGATE_VERSION and SOURCE_DATE_EPOCH.
+# usage: tarball.sh BINARY FOLDER   creates FOLDER/moongate-VERSION-linux-MACHINE.tar.gz. Requires MOONGATE_VERSION and
+# SOURCE_DATE_EPOCH.
 set -euo pipefail
 umask 022
 here=$(cd "$(dirname "$0")" && pwd) top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,7 +17,7 @@ mv "$to/etc/moongate" "$to/config"
 rmdir "$to/etc"
 install -m 644 "$top/LICENSE" "$top/CHANGELOG.md" "$to"
 
-# Each file that the program is linked against, with the Debian package that has it.
+# The linked libraries with their Debian packages.
 needed=$(readelf -d "$to/bin/moongate" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' | LC_ALL=C sort)
 {
   sed "s/@VERSION@/$MOONGATE_VERSION/" "$here/README.tarball.md"
