@@ -20,7 +20,8 @@ struct AddGroupMember: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add", abstract: "Add accounts to a group.",
     discussion:
-      "A phone number or an email address selects the account that has verified it. Select an account with an unverified identifier by its id.")
+      "A phone number or an email address selects the account that has verified it. Select an account with an unverified identifier by its id."
+  )
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var change: MembershipChange
