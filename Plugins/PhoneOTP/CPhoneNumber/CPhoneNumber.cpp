@@ -52,8 +52,8 @@ cphone_status possible_for_a_person(const PhoneNumberUtil &util, const PhoneNumb
   return status_of(util.IsPossibleNumberForTypeWithReason(number, PhoneNumberUtil::MOBILE));
 }
 
-// The country of the number. libphonenumber knows no country for unassigned ranges. Then the main country of the calling
-// code is returned, so that such a number cannot bypass a policy's rule by country.
+// The country of the number. libphonenumber knows no country for unassigned ranges. Then the main country of the
+// calling code is returned, so that such a number cannot bypass a policy's rule by country.
 std::string country_of(const PhoneNumberUtil &util, const PhoneNumber &number) {
   std::string country;
   util.GetRegionCodeForNumber(number, &country);
