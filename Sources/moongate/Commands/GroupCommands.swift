@@ -179,8 +179,9 @@ extension OperatorStore {
     case .account(let account): return account
     case .claimedOnly(let accounts):
       throw StartProblem(
-        "No account has verified \(text). \(accounts.joined(separator: ", ")) only claim\(accounts.count == 1 ? "s" : "") it, and may be somebody "
-          + "else's: name the account by its id if you are sure.")
+        "No account has verified \(text). \(accounts.joined(separator: ", ")) only "
+          + "claim\(accounts.count == 1 ? "s" : "") it, and the identifier may belong to another user. "
+          + "To choose the account anyway, use its ID.")
     case .unknown: throw StartProblem("There is no account \(text).")
     }
   }
