@@ -39,7 +39,8 @@ public struct GoogleOAuth: FullProvider {
           name: "client_id", kind: .text, isRequired: true,
           help: "The client id from the registration at the provider."),
         SettingField(
-          name: "client_secret", kind: .secret, isRequired: true, help: "The client secret: env \"NAME\" or file \"path\"."
+          name: "client_secret", kind: .secret, isRequired: true,
+          help: "The client secret: env \"NAME\" or file \"path\"."
         ),
         SettingField(
           name: "apps", kind: .text, isRequired: false,

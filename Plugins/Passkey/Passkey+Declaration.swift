@@ -18,7 +18,8 @@ extension Passkey {
           name: "rp_id", kind: .text, isRequired: false,
           help: "The domain of the passkeys: the host of public_url or a parent domain. Default: the host."),
         SettingField(
-          name: "rp_name", kind: .text, isRequired: false, help: "The name of the site on devices.", standard: "Moongate"),
+          name: "rp_name", kind: .text, isRequired: false, help: "The name of the site on devices.",
+          standard: "Moongate"),
         SettingField(
           name: "origins", kind: .list, isRequired: false,
           help:

@@ -29,7 +29,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       submitFields: [InputField(name: "code", kind: .digits)],
       settings: [
         SettingField(
-          name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS are sent: outbox() keeps them for the demo."
+          name: "sms", kind: .messages(.sms), isRequired: true,
+          help: "How SMS are sent: outbox() keeps them for the demo."
         )
       ],
       policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", bytes: PackageResources.policy_lua),

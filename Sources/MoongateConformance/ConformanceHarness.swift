@@ -124,7 +124,8 @@ final class ConformanceHarness: Sendable {
       }
       if found.judged.contains(rule) { return ConformanceReport.Line(rule: rule, verdict: .held) }
       return ConformanceReport.Line(
-        rule: rule, verdict: .doesNotApply(why: found.reasons[rule] ?? "the provider does nothing that this rule covers"))
+        rule: rule,
+        verdict: .doesNotApply(why: found.reasons[rule] ?? "the provider does nothing that this rule covers"))
     }
     return ConformanceReport(
       provider: descriptor.name.rawValue, lines: lines,

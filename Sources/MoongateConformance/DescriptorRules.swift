@@ -9,7 +9,8 @@ struct DescriptorRules: Sendable {
     harness.judges(.descriptor)
     let descriptor = harness.descriptor
     for mistake in descriptor.mistakes {
-      harness.finds(.descriptor, "The declaration is invalid: \(mistake).", "Correct it: a gateway does not start with it.")
+      harness.finds(
+        .descriptor, "The declaration is invalid: \(mistake).", "Correct it: a gateway does not start with it.")
     }
     for _ in 0..<3 { judgeSame(provider.descriptor) }
     for setting in descriptor.settings where setting.help.isEmpty {
@@ -107,7 +108,8 @@ struct DescriptorRules: Sendable {
       }
       if name != flow.name {
         harness.finds(
-          .descriptor, "Its flow `\(flow.name)` has the name `\(name)`.", "Use the same name for the flow and its file.")
+          .descriptor, "Its flow `\(flow.name)` has the name `\(name)`.", "Use the same name for the flow and its file."
+        )
       }
       if let purpose = text.value(of: "purpose"),
         ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),

@@ -44,7 +44,7 @@ struct DryRun: Sendable {
         case .opened: "asks"
         case .proved: "proves"
         case .refused(let reason, _): "refuses with `\(reason.rawValue)`"
-        case .malformed: "says malformed"
+        case .malformed: "reports malformed input"
         case .threw: "throws"
         case .late: "does not answer"
         }

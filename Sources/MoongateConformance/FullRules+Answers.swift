@@ -145,7 +145,7 @@ extension FullRules {
     default:
       harness.finds(
         .refusals, "A wrong answer in a round before the last is not refused: `submit` \(wronged.end.word).",
-        "Answer `.refused` where the answers end.",
+        "Return `.refused` when a wrong answer is judged.",
         field: field)
     }
     return false

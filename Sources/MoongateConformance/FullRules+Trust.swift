@@ -72,7 +72,8 @@ extension FullRules {
         }
       } else if isAlive {
         harness.finds(
-          .expiry, "A proof with a lifetime of \(lifetime) is not accepted a millisecond before its end: `submit` \(heard.answer.word).",
+          .expiry,
+          "A proof with a lifetime of \(lifetime) is not accepted a millisecond before its end: `submit` \(heard.answer.word).",
           "It is valid in [made, made + lifetime). Use `step.now`, not the system clock.")
       }
     }
@@ -119,7 +120,8 @@ extension FullRules {
           "Answer `malformed`, or throw an InputProblem in `check`.")
         return
       case .proved where fields != good && !good.isEmpty && fields.isEmpty:
-        harness.finds(.malformed, "An empty `submit` is proved.", "Require the fields that you need, and refuse without them.")
+        harness.finds(
+          .malformed, "An empty `submit` is proved.", "Require the fields that you need, and refuse without them.")
       default: break
       }
     }

@@ -85,7 +85,8 @@ struct FullRules: Sendable {
       }
       if case .proved(let proof) = answer, let record = proof.record.bytes, SecretSearch(kept).isIn(record) {
         harness.finds(
-          .secrets, "Content for the user to keep, for example recovery codes, is stored in plain text in the account's record.",
+          .secrets,
+          "Content for the user to keep, for example recovery codes, is stored in plain text in the account's record.",
           "Store salted hashes of it.")
       }
       return answer

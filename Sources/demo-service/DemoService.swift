@@ -10,7 +10,8 @@ import Logging
 struct DemoService: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "demo-service",
-    abstract: "Run a demo service that shows the signed-in user, the steps of the sign-in, and all headers of the request.")
+    abstract:
+      "Run a demo service that shows the signed-in user, the steps of the sign-in, and all headers of the request.")
 
   @Option(help: "The address to listen on.") var host = "127.0.0.1"
   @Option(help: "The port to listen on; 0 lets the system choose.") var port = 3000

@@ -30,10 +30,10 @@ def start(folder, scripts=True, language="en", network=False, full=False, argume
     """Starts a browser.
 
     Chromium's headless shell renders pages as Chromium does and takes half of its processor time. `full` starts
-    Chromium itself, with a profile in `folder`. `network` keeps the requests, which makes all of them slower."""
+    Chromium itself, with a profile in `folder`. `network` records the requests, which slows them down."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM if full else SHELL
-    # The shell takes no profile folder from WebDriver, and makes one of its own.
+    # The headless shell ignores a profile folder given by WebDriver and creates its own.
     own = ["--headless=new", f"--user-data-dir={folder}"] if full else [f"--accept-lang={language}"]
     for argument in [
         *own,

@@ -4,10 +4,10 @@ import Testing
 
 @testable import MoongateDelivery
 
-@Suite("The circuit to a site") struct CircuitBreakerTests {
+@Suite("The circuit breaker of a site") struct CircuitBreakerTests {
   let clock = ManualClock()
 
-  @Test("opens after so many failures in a row, and not before") func opens() {
+  @Test("opens after a number of consecutive failures") func opens() {
     var circuit = CircuitBreaker(most: 3, pause: .seconds(10))
     for _ in 0..<2 {
       #expect(circuit.admit(at: clock.now()) == .goes)
@@ -22,7 +22,9 @@ import Testing
     #expect(circuit.admit(at: clock.now()) == .refused(until: clock.now() + .seconds(10)))
   }
 
-  @Test("lets one through after the pause; that one decides", arguments: [true, false]) func probe(isUp: Bool) {
+  @Test("allows one attempt after the pause, which closes or reopens it", arguments: [true, false]) func probe(
+    isUp: Bool
+  ) {
     var circuit = CircuitBreaker(most: 1, pause: .seconds(10))
     circuit.failed(at: clock.now())
     clock.advance(by: .milliseconds(9_999))
@@ -34,7 +36,7 @@ import Testing
     #expect(circuit.state == (isUp ? .closed(failures: 0) : .open(until: clock.now() + .seconds(10))))
   }
 
-  @Test("stays open no longer for failures of messages that were under way") func stragglers() {
+  @Test("is not extended by failures of earlier messages") func stragglers() {
     var circuit = CircuitBreaker(most: 1, pause: .seconds(10))
     circuit.failed(at: clock.now())
     let state = circuit.state
@@ -44,10 +46,10 @@ import Testing
   }
 }
 
-@Suite("The line before a site") struct SendQueueTests {
+@Suite("The send queue of a site") struct SendQueueTests {
   let clock = ManualClock()
 
-  @Test("is bounded at both ends") func bounds() {
+  @Test("bounds running and waiting messages") func bounds() {
     var queue = SendQueue<Int>(most: 2, longest: 2)
     #expect((1...5).map { queue.enter($0, at: clock.now()) } == [.goes, .goes, .waits, .waits, .full])
     #expect(queue.leave(at: clock.now()).next == 3)
@@ -60,7 +62,7 @@ import Testing
     #expect(queue.enter(7, at: clock.now()) == .goes)
   }
 
-  @Test("loses those who have waited too long, and calls the next") func late() {
+  @Test("drops messages that waited too long and starts the next") func late() {
     var queue = SendQueue<Int>(most: 1, patience: .seconds(3))
     _ = queue.enter(0, at: clock.now())
     _ = queue.enter(1, at: clock.now())

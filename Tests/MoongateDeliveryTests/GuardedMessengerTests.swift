@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateDelivery
 
-@Suite("A guarded way for messages") struct GuardedMessengerTests {
+@Suite("A guarded messenger") struct GuardedMessengerTests {
   /// A transport that fails as configured and can hold messages back.
   final class TestCarrier: MessageTransport {
     let site = "https://sms.example.com"
@@ -47,7 +47,7 @@ import Testing
 
   private func message(_ text: String) -> Message { Message(channel: .sms, to: "+919999999999", text: text) }
 
-  @Test("tells at once that its site is down, and asks it again later") func circuit() async throws {
+  @Test("fails at once while its site is down, and retries later") func circuit() async throws {
     let messenger = messenger()
     carrier.fault.withLock { $0 = CarryFault("answered 500") }
     for _ in 0..<5 {
@@ -70,14 +70,14 @@ import Testing
     #expect(carrier.carried.withLock { $0.suffix(2) } == ["c", "d"])
   }
 
-  @Test("is not closed for all by addresses that do not exist") func attack() async throws {
+  @Test("is not opened by addresses that do not exist") func attack() async throws {
     let messenger = messenger()
     carrier.fault.withLock { $0 = CarryFault("RCPT failed: 550", isOfMessage: true) }
     for _ in 0..<50 { await #expect(throws: DeliveryFault.self) { try await messenger.send(message("a")) } }
     #expect(carrier.carried.withLock { $0.count } == 50)
   }
 
-  @Test("brings so many at once; those beyond wait their turn") func line() async throws {
+  @Test("limits concurrent messages; others wait") func line() async throws {
     let messenger = messenger()
     carrier.hold()
     await withTaskGroup(of: Void.self) { group in
@@ -90,7 +90,7 @@ import Testing
     #expect(carrier.carried.withLock { Set($0) } == Set((0..<10).map { "\($0)" }))
   }
 
-  @Test("is one for all who name the same server in the same words") func shared() {
+  @Test("is shared by channels with equal settings") func shared() {
     let deliveries = Deliveries(
       outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(),
       logger: log.logger)

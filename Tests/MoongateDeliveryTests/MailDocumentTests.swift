@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateDelivery
 
-@Suite("A mail") struct MailDocumentTests {
+@Suite("A mail message") struct MailDocumentTests {
   static let sender = MailSender("Moongate <no-reply@example.com>")
 
   private func text(
@@ -31,7 +31,7 @@ import Testing
     "Content-Type",
   ]
 
-  @Test("says when it was sent, from whom, and that a machine wrote it") func head() throws {
+  @Test("has a date, a sender and the header of automatic mail") func head() throws {
     let text = try text()
     #expect(names(text) == usual)
     #expect(
@@ -41,7 +41,7 @@ import Testing
     #expect(text.contains("\r\nSubject: Your code\r\nAuto-Submitted: auto-generated\r\n"))
   }
 
-  @Test("is ASCII in lines of 76 characters at most that end in CR LF, whatever is in it") func lines() throws {
+  @Test("is ASCII in lines of at most 76 characters that end in CR LF") func lines() throws {
     let text = try text(
       subject: "Größe 🌙 " + String(repeating: "ü", count: 100),
       text: ".\nline = end \r\n" + String(repeating: "äx", count: 200) + "\t")
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(
-    "has no header that its subject, its address or its sender wrote",
+    "contains no header injected through its subject, recipient or sender",
     arguments: [
       "x\r\nBcc: b@example.com", "x\nBcc: b@example.com", "x\rBcc: b", "x\u{2028}Bcc: b", "x\u{0}\r\n\r\nbody",
     ])
@@ -70,7 +70,7 @@ import Testing
     #expect(MailSender("a@example.com\(attack)") == nil)
   }
 
-  @Test("goes to addresses that can stand in one") func addresses() {
+  @Test("accepts addresses that a message can contain") func addresses() {
     for good in [
       "a@b", "a.b+c@example.com", "\"a b\"@example.com", "\"a\\\"b\"@example.com", "o'neill@xn--bcher-kva.example",
       "!#$%&'*+-/=?^_`{|}~@a.b",
@@ -86,8 +86,7 @@ import Testing
     ] { #expect(!MailSender.isAddress(bad), "\(bad)") }
   }
 
-  @Test("tells the same in HTML, with the code large, and nothing in it that is markup of another's") func page() throws
-  {
+  @Test("has an HTML part with a large code and escaped text") func page() throws {
     let html = MailPage.html(
       Message(
         channel: .mail, to: "a@b", text: "Your <Moongate> code is 012345.\n\nIt is good for 15 minutes.\nBye",
@@ -101,7 +100,7 @@ import Testing
     #expect(try text().contains("Content-Type: text/html; charset=utf-8\r\n"))
   }
 
-  @Test("is in the language and the colour of its style") func style() {
+  @Test("has the language and color of its style") func style() {
     let message = Message(channel: .mail, to: "a@b", text: "123456 هو الرمز", code: "123456")
     func html(_ colour: String?) -> String {
       MailPage.html(
@@ -121,11 +120,11 @@ import Testing
   }
 
   @Test(
-    "has a date for every day",
+    "has a correct date",
     arguments: [(0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000")])
   func date(seconds: Int64, text: String) { #expect(MailText.date(Timestamp(milliseconds: seconds * 1000)) == text) }
 
-  @Test("names people in any script") func names() {
+  @Test("names users in any script") func names() {
     #expect(MailText.displayName("A \"B\" \\C") == #""A \"B\" \\C""#)
     #expect(MailText.displayName("Mönd") == "=?utf-8?q?M=C3=B6nd?=")
     #expect(MailText.header("=?utf-8?q?x?=") == "=?utf-8?q?=3D=3Futf=2D8=3Fq=3Fx=3F=3D?=")

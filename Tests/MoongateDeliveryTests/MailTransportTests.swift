@@ -23,7 +23,7 @@ import Testing
       clock: ManualClock(), random: SeededRandom(seed: 1))
   }
 
-  @Test("reaches the server whole, from and to the addresses alone, over one connection for many") func sends()
+  @Test("is delivered completely, with bare envelope addresses, over one connection") func sends()
     async throws
   {
     let server = TestMailServer()
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(
-    "is refused with a reason that names no address; what is said of the mail is not held against the server",
+    "is refused with a reason without addresses; a refused message does not count against the server",
     arguments: [
       ("RCPT", "550 a@example.com unknown", true), ("RCPT", "450 later", true), ("MAIL", "552 too much", true),
       ("DATA", "554 no", true),
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(
-    "is not sent in the clear where TLS is asked for and the server has none",
+    "is not sent without TLS if TLS is required",
     arguments: [SMTPSettings.Encryption.required, .implicit])
   func downgrade(_ encryption: SMTPSettings.Encryption) async throws {
     let server = TestMailServer()
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("that nobody takes is a fault, and so is an address that would write a command") func faults() async throws {
+  @Test("fails if no server accepts it or an address contains a command") func faults() async throws {
     let carrier = try carrier(1)
     let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
     #expect(fault?.isOfMessage == false)

@@ -8,12 +8,13 @@ import Testing
 
 @testable import MoongateDelivery
 
-@Suite("SMS by other sites") struct MessageTransportTests {
+@Suite("SMS through other sites") struct MessageTransportTests {
   static let sms = Message(
     channel: .sms, to: "+919999999999", text: "532917 is your \"Moongate\" code + more & ä\n\n@example.com #532917",
     code: "532917")
 
-  @Test("a webhook gets to and text as JSON, with the operator's headers, and the domain-bound last line as it is")
+  @Test(
+    "a webhook receives number and text as JSON with the operator's headers; the domain-bound last line is unchanged")
   func webhook() async throws {
     let site = TestSite()
     try await site.run { _ in
@@ -34,7 +35,7 @@ import Testing
   }
 
   @Test(
-    "what is not 2xx is not delivered; what is said of the message is not held against the site",
+    "a status other than 2xx is a failure; a refused message does not count against the site",
     arguments: [
       (301, false), (400, true), (401, false), (404, false), (422, true), (429, false), (500, false), (503, false),
     ])
@@ -52,7 +53,7 @@ import Testing
   }
 
   @Test(
-    "Twilio gets a form and basic authentication; its error's number is told, its sentence is not",
+    "Twilio receives a form with basic authentication; its error code is reported, its message is not",
     arguments: ["+15550100", "MG0a"])
   func twilio(from: String) async throws {
     let site = TestSite()

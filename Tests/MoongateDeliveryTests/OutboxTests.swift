@@ -7,7 +7,7 @@ import Testing
 @Suite("The outbox") struct OutboxTests {
   let clock = ManualClock()
 
-  @Test("shows messages newest first, each at its time") func order() async throws {
+  @Test("lists messages with their times, newest first") func order() async throws {
     let outbox = Outbox(clock: clock)
     let begin = clock.now()
     try await outbox.send(Message(channel: .sms, to: "+919999999999", text: "first", code: "000001"))
@@ -19,7 +19,7 @@ import Testing
     #expect(entries.map(\.at) == [begin + .seconds(60), begin])
   }
 
-  @Test("keeps the last 10,000 and forgets the oldest") func bounded() async throws {
+  @Test("keeps the last 10,000 messages") func bounded() async throws {
     let outbox = Outbox(clock: clock)
     for number in 1...(Outbox.capacity + 3) {
       try await outbox.send(Message(channel: .sms, to: "+91", text: "\(number)"))
@@ -31,7 +31,7 @@ import Testing
     #expect(zip(entries, entries.dropFirst()).allSatisfy { $0.id == $1.id + 1 })
   }
 
-  @Test("takes messages from many at once") func parallel() async {
+  @Test("accepts concurrent messages") func parallel() async {
     let outbox = Outbox(clock: clock)
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<200 {
@@ -41,7 +41,7 @@ import Testing
     #expect(Set(outbox.entries.map(\.id)) == Set(1...200))
   }
 
-  @Test("is what every provider that says outbox() sends to") func shared() async throws {
+  @Test("is shared by all providers with outbox()") func shared() async throws {
     let deliveries = Deliveries(
       outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(),
       logger: CapturedLog().logger)

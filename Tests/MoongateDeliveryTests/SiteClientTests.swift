@@ -5,8 +5,8 @@ import MoongateSDK
 import NIOCore
 import Testing
 
-@Suite("Other sites") struct SiteClientTests {
-  @Test("are asked as the provider says, and their answer is read whole") func exchange() async throws {
+@Suite("Requests to other sites") struct SiteClientTests {
+  @Test("have the provider's method, headers and body, and return the whole response") func exchange() async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("lead nowhere else: a redirect is the answer") func redirect() async throws {
+  @Test("do not follow redirects") func redirect() async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(status: .found, headers: [.location: "/elsewhere"])
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test("may answer so much and no more") func bounded() async throws {
+  @Test("limit the size of the response") func bounded() async throws {
     try await TestSite().run { question in
       let count = question.path == "/most" ? 1000 : 1001
       return Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(repeating: 120, count: count)))
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test("that fall silent are given up, also in the middle of an answer", arguments: ["/never", "/begins"])
+  @Test("time out, also in the middle of a response", arguments: ["/never", "/begins"])
   func silent(path: String) async throws {
     let (stream, end) = AsyncStream.makeStream(of: ByteBuffer.self)
     end.yield(ByteBuffer(string: "begins"))
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "that are not there, or are none, are faults that tell no path",
+    "fail without revealing the path if the site is unreachable or its URL is invalid",
     arguments: ["http://127.0.0.1:1/p?secret", "file:///etc/passwd", "x", "https://"])
   func absent(url: String) async throws {
     let fault = await #expect(throws: WebFault.self) { try await SiteClient().send(WebRequest(url: url)) }
@@ -83,7 +83,7 @@ import Testing
     #expect(fault?.reason.contains("passwd") == false)
   }
 
-  @Test("get no header that a line end would split") func injection() async throws {
+  @Test("refuse header values with line ends") func injection() async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(status: .ok)

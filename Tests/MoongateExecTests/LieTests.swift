@@ -64,7 +64,9 @@ import Testing
 
   @Test func nobodyIsProvedWhereNobodyIsMeant() async throws {
     let desk = try ProgramFixture()
-    #expect(try await fault(of: "", step: .some(identifier: nil), desk: desk) == .broken("it answers `proved` without an identifier"))
+    #expect(
+      try await fault(of: "", step: .some(identifier: nil), desk: desk)
+        == .broken("it answers `proved` without an identifier"))
   }
 
   @Test func itsOwnIdentitiesItMayProve() async throws {

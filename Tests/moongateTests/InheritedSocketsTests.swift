@@ -101,7 +101,9 @@ import Testing
     let address = try #require(places.listen)
     #expect(
       places.differences(from: .test())
-        == ["`listen` in gateway.lua is 127.0.0.1:0, and systemd's socket listens on \(address). The socket's address is used."])
+        == [
+          "`listen` in gateway.lua is 127.0.0.1:0, and systemd's socket listens on \(address). The socket's address is used."
+        ])
   }
 
   @Test func aSocketThatIsLetGoCannotBeHandedOver() throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateCommand
 
-@Suite("A line of the log") struct LineLogTests {
+@Suite("A log line") struct LineLogTests {
   /// The logged lines without their time.
   private func lines(_ log: (Logger) -> Void) -> [String] {
     let written = Written()
@@ -18,7 +18,7 @@ import Testing
     let lines = Mutex<[String]>([])
   }
 
-  @Test("has a time, a level, who says it and what, then values by name") func form() {
+  @Test("has a time, level, label and message, then named values") func form() {
     let written = Written()
     let logger = Logger(label: "serve") {
       LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } }
@@ -32,7 +32,7 @@ import Testing
       ) != nil)
   }
 
-  @Test("is one line whatever a client sent") func injection() {
+  @Test("is one line whatever a client sends") func injection() {
     let told = lines {
       $0.error(
         "bad\nvalue",
@@ -45,12 +45,12 @@ import Testing
       ])
   }
 
-  @Test("quotes what would be ambiguous") func quotes() {
+  @Test("quotes ambiguous values") func quotes() {
     let told = lines { $0.info("x", metadata: ["a": "", "b": "c d", "e": #"f"g"#, "h": "i=j", "k": "l"]) }
     #expect(told == [#"info    serve: x a="" b="c d" e="f\"g" h="i=j" k=l"# + "\n"])
   }
 
-  @Test("is not there under its level") func level() {
+  @Test("is omitted below the configured level") func level() {
     #expect(lines { $0.debug("not this") }.isEmpty)
   }
 }

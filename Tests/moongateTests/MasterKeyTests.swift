@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("is made once, for its owner only, and read again") func made() throws {
+  @Test("is created once, readable by its owner only, and read again") func made() throws {
     let first = try MasterKey(.file(path: path))
     #expect(first.madeFile == path)
     let attributes = try FileManager.default.attributesOfItem(atPath: path)
@@ -35,7 +35,7 @@ import Testing
       try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
   }
 
-  @Test("is one key when many processes start at once") func race() async throws {
+  @Test("is the same for processes that start at once") func race() async throws {
     let path = path
     let fingerprints = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       for _ in 0..<16 { group.addTask { try MasterKey(.file(path: path)).keys.fingerprint } }
@@ -45,7 +45,7 @@ import Testing
   }
 
   /// Attack: another user of the machine who can read the key can compute the HMAC of any code and sign any assertion.
-  @Test("is refused where others than its owner may use it", arguments: [0o640, 0o604, 0o660, 0o620, 0o601, 0o777])
+  @Test("is refused if others than its owner have access", arguments: [0o640, 0o604, 0o660, 0o620, 0o601, 0o777])
   func modes(mode: Int) throws {
     _ = try MasterKey(.file(path: path))
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
@@ -55,14 +55,14 @@ import Testing
     )
   }
 
-  @Test("is not made in place of a credential that is missing") func missingCredential() {
+  @Test("is not created in place of a missing credential") func missingCredential() {
     #expect(
       problem(.credential(path: path))
         == "The credential \(path) with the master key is missing. Restart the gateway's unit.")
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test("is refused where it is no key", arguments: [0, 1, 31, 4097, 200_000]) func sizes(size: Int) throws {
+  @Test("is refused if its size is wrong", arguments: [0, 1, 31, 4097, 200_000]) func sizes(size: Int) throws {
     _ = try MasterKey(.file(path: path))
     try Data(repeating: 7, count: size).write(to: URL(filePath: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
@@ -70,7 +70,7 @@ import Testing
     #expect(told.contains(size < 32 ? "too short" : "too long"))
   }
 
-  @Test("is refused where it is a folder or a pipe") func kinds() throws {
+  @Test("is refused if it is a folder or a pipe") func kinds() throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     #expect(problem(.file(path: path)) == "The key file \(path) is not a regular file.")
     let pipe = folder.path("pipe")
@@ -78,7 +78,7 @@ import Testing
     #expect(problem(.file(path: pipe)) == "The key file \(pipe) is not a regular file.")
   }
 
-  @Test("that was made for nothing is taken back, and no other") func undo() throws {
+  @Test("is removed by undo only if this process created it") func undo() throws {
     let made = try MasterKey(.file(path: path))
     try MasterKey(.file(path: path)).undo()
     #expect(FileManager.default.fileExists(atPath: path))
@@ -86,14 +86,14 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test("may come as a value, of 32 bytes at least") func value() {
+  @Test("may be a value of at least 32 bytes") func value() {
     #expect(problem(.value(SecretText(String(repeating: "a", count: 32)))) == nil)
     let short = problem(.value(SecretText("hunter2 hunter2")))
     #expect(short?.contains("too short") == true)
     #expect(short?.contains("hunter2") == false)
   }
 
-  @Test("becomes a ring by rotation, with its mode, and stays the oldest") func rotation() async throws {
+  @Test("becomes the oldest key of a ring when rotated; the file mode is kept") func rotation() async throws {
     let first = try MasterKey(.file(path: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: path)
     // The remains of a process that was killed during another rotation.
@@ -107,7 +107,7 @@ import Testing
       try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
   }
 
-  @Test("is as it was where a change is refused, and a link to it stays one") func unchanged() async throws {
+  @Test("is unchanged if a change is refused, and a link to it stays a link") func unchanged() async throws {
     _ = try MasterKey(.file(path: path))
     let before = try Data(contentsOf: URL(filePath: path))
     await #expect(throws: StartProblem.self) { try await KeyFile.change(path) { _ in throw StartProblem("no") } }
@@ -121,7 +121,7 @@ import Testing
   }
 
   /// A damaged key file must not be replaced by a new key.
-  @Test("of a ring that is damaged is told by its line, and nothing is made") func damaged() async throws {
+  @Test("of a damaged ring is reported by line, and none is created") func damaged() async throws {
     _ = try MasterKey(.file(path: path))
     let ring = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }
     let whole = ring.text

@@ -30,7 +30,9 @@ import Testing
   @Test func answersThatAreNoneAreTold() {
     #expect(problem { try SetupAnswers.publicURL("http://auth.example.com") }?.contains("Use https.") ?? false)
     #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is not a public URL") ?? false)
-    #expect(problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is not the URL of a service") ?? false)
+    #expect(
+      problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is not the URL of a service")
+        ?? false)
     #expect(
       problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is not a message service")
         ?? false)

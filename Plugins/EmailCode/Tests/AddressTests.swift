@@ -10,7 +10,7 @@ import Testing
   }
 
   @Test(
-    "every spelling of an address is one identifier",
+    "all spellings of an address give one identifier",
     arguments: ["asha@example.com", "Asha@Example.COM", " asha@example.com ", "\tASHA@EXAMPLE.COM"]) func spellings(
       typed: String
     ) throws
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "what people have",
+    "real addresses are accepted",
     arguments: [
       "a@b.co", "asha+shop@example.com", "o'brien@example.com", "asha.rao@mail.example.co.in", "x_y-z@example.com",
       "1@2.example.org",
@@ -32,7 +32,7 @@ import Testing
   func accepted(typed: String) throws { #expect(try read(typed).value == typed) }
 
   @Test(
-    "what nobody has, and attacks",
+    "invalid addresses and attacks are refused",
     arguments: [
       "", " ", "@", "asha", "asha@", "@example.com", "asha@localhost", "asha@example.com.", "asha@.example.com",
       "asha@example..com",
@@ -60,11 +60,11 @@ import Testing
     }
   }
 
-  @Test("an international domain is one with its ASCII form") func international() throws {
+  @Test("an international domain equals its ASCII form") func international() throws {
     #expect(try read("asha@Bücher.example").value == "asha@xn--bcher-kva.example")
   }
 
-  @Test("lengths: 64 before the at, 254 in all") func lengths() throws {
+  @Test("at most 64 bytes before the @ and 254 in total") func lengths() throws {
     let local = String(repeating: "a", count: 64)
     #expect(try read(local + "@example.com").value == local + "@example.com")
     #expect(throws: InputProblem.self) { try read(local + "a@example.com") }
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("fields of another type, or none", arguments: [InputValue.other, .flag(true), nil]) func types(
+  @Test("fields of another type, and missing fields", arguments: [InputValue.other, .flag(true), nil]) func types(
     value: InputValue?
   ) {
     #expect {
@@ -90,7 +90,7 @@ import Testing
   }
 }
 
-@Suite("The mail") struct MailTests {
+@Suite("The code message") struct MailTests {
   private struct NoWeb: WebClient {
     func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
   }
@@ -101,7 +101,7 @@ import Testing
     func send(_ message: Message) async throws(DeliveryFault) { sent.append(message) }
   }
 
-  @Test("has the code in its text and not in its subject") func text() async throws {
+  @Test("contains the code in its text, not in its subject") func text() async throws {
     let recorder = Recorder()
     let address = try EmailCode().readIdentifier(
       ProviderInput(fields: ["email": .text("asha@example.com")], defaultRegion: "IN"))
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(
-    "the policy says the seed's numbers (003)",
+    "the default policy has the numbers of seed 003",
     arguments: [
       #"length = 6, alphabet = "digits", ttl = "15m""#, #"resend_after = { "60s" }"#,
       #"per = "email", max = 4, window = "15m""#,

@@ -31,7 +31,7 @@ import Testing
     return subject
   }
 
-  @Test("holds every rule of a provider that sends people elsewhere") func holds() async {
+  @Test("a redirecting provider conforms") func holds() async {
     let web = TestProvider()
     web.change { $0.published = [TestKey.p256.published] }
     let report = await Conformance.run(GoogleOAuth(), Self.subject(web))
@@ -46,7 +46,7 @@ import Testing
   }
 
   /// With the descriptor's defaults only: the site never answers, a cancelled step ends, and the next one can begin.
-  @Test("a site that hangs holds nobody who has gone") func hangs() async {
+  @Test("a cancelled step does not wait for a site that hangs") func hangs() async {
     let report = await Conformance.run(GoogleOAuth(), patience: .seconds(5))
     #expect(report.findings == [])
     #expect(report.lines.contains { $0.rule == .cancellation && $0.verdict == .held })

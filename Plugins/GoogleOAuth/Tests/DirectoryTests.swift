@@ -3,10 +3,10 @@ import GoogleOAuth
 import MoongateSDK
 import Testing
 
-@Suite("What is fetched from the provider") struct DirectoryTests {
+@Suite("The provider's documents") struct DirectoryTests {
   let web = TestProvider()
 
-  @Test("is fetched once an hour") func cached() async throws {
+  @Test("are fetched once an hour") func cached() async throws {
     let plugin = GoogleOAuth()
     for minute in [0, 1, 59] {
       _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + Int64(minute) * 60_000)
@@ -16,7 +16,7 @@ import Testing
     #expect(web.requests.count == 2)
   }
 
-  @Test("a hundred at once fetch once") func together() async throws {
+  @Test("concurrent requests fetch once") func together() async throws {
     let plugin = GoogleOAuth()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<100 { group.addTask { _ = try await Attempted.begun(web, plugin: plugin) } }
@@ -25,7 +25,7 @@ import Testing
     #expect(web.requests.count == 1)
   }
 
-  @Test("an old document will do for a day while the provider does not answer") func down() async throws {
+  @Test("an old document is used for a day while the provider is down") func down() async throws {
     let plugin = GoogleOAuth()
     _ = try await Attempted.begun(web, plugin: plugin)
     web.change { $0.isDown = true }
@@ -37,7 +37,7 @@ import Testing
     _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 90_000_000)
   }
 
-  @Test("new keys are found by one more look, forged names of keys by few") func rotation() async throws {
+  @Test("new keys are found by another fetch; forged key IDs cause few") func rotation() async throws {
     let plugin = GoogleOAuth()
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web, plugin: plugin)
@@ -59,7 +59,7 @@ import Testing
     #expect(try await later.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], later.claims())).proof != nil)
   }
 
-  @Test("keys of other kinds in the set spoil nothing") func otherKeys() async throws {
+  @Test("keys of other types in the set are ignored") func otherKeys() async throws {
     web.change {
       $0.published = [
         ["kty": "oct", "kid": "rsa", "k": "c2VjcmV0"], ["kty": "OKP", "crv": "Ed25519", "x": "AA"], ["kty": "AKP"],
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "a document that cannot be right is a fault",
+    "an invalid document is an error",
     arguments: [
       ["issuer": "https://evil.example.com"], ["token_endpoint": "http://accounts.example.com/token"],
       ["authorization_endpoint": "javascript:alert(1)"],
@@ -88,7 +88,7 @@ import Testing
     await #expect(throws: (any Error).self) { try await Attempted.begun(web) }
   }
 
-  @Test("codes that are not accepted are refused; a provider that does not accept us is the operator's to look after")
+  @Test("a rejected code is refused; a rejected client is an error for the operator")
   func tokenEndpoint()
     async throws
   {

@@ -5,7 +5,7 @@ import MoongateSDK
 import Testing
 
 /// Tokens that must not sign anyone in.
-@Suite("Forged and foreign tokens") struct ForgeryTests {
+@Suite("Forged tokens and tokens for others") struct ForgeryTests {
   let web: TestProvider
 
   init() {
@@ -32,7 +32,7 @@ import Testing
     ]
   }()
 
-  @Test("one wrong claim is enough", arguments: wrongClaims) func claims(what: String, changes: [String: any Sendable])
+  @Test("one wrong claim is refused", arguments: wrongClaims) func claims(what: String, changes: [String: any Sendable])
     async throws
   {
     let step = try await Attempted.begun(web)
@@ -41,7 +41,7 @@ import Testing
     #expect(try await step.brings(token).reason == .oauthFailed, "\(what), brought by an app")
   }
 
-  @Test("each of these claims has to be there", arguments: ["iss", "aud", "sub", "exp", "iat", "nonce"]) func missing(
+  @Test("each required claim must be present", arguments: ["iss", "aud", "sub", "exp", "iat", "nonce"]) func missing(
     name: String
   ) async throws {
     let step = try await Attempted.begun(web)
@@ -57,7 +57,7 @@ import Testing
     for token in [text + ".", text, text + ".AA"] { #expect(try await step.returns(token).reason == .oauthFailed) }
   }
 
-  @Test("HS256 with the public key for its secret") func symmetric() async throws {
+  @Test("HS256 with the public key as secret") func symmetric() async throws {
     let step = try await Attempted.begun(web)
     for secret in [
       TestKey.rsa.publicPEM, TestKey.rsa.publicPEM + "\n", TestKey.rsa.published["n"] as? String ?? "", "s3cret/+ ä",
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(
-    "algorithms that are not on the list, and keys for another one",
+    "algorithms not on the list, and keys for another algorithm",
     arguments: ["RS384", "RS512", "PS256", "ES384", "EdDSA", "ES256", "rs256"])
   func algorithms(algorithm: String) async throws {
     let step = try await Attempted.begun(web)
@@ -79,14 +79,14 @@ import Testing
         == .oauthFailed)
   }
 
-  @Test("another key under the same name") func otherKey() async throws {
+  @Test("another key with the same key ID") func otherKey() async throws {
     let step = try await Attempted.begun(web)
     #expect(
       try await step.returns(try TestKey.otherRSA.sign(["alg": "RS256", "kid": "rsa"], step.claims())).reason
         == .oauthFailed)
   }
 
-  @Test("keys that the token itself brings, and words that must be understood")
+  @Test("keys inside the token, and unknown critical headers")
   func headers() async throws {
     let step = try await Attempted.begun(web)
     let own: [[String: Any]] = [
@@ -105,7 +105,7 @@ import Testing
     #expect(try await step.returns(odd).proof != nil)
   }
 
-  @Test("a token that was changed after it was signed, or is none at all") func damaged() async throws {
+  @Test("a token changed after signing, and text that is not a token") func damaged() async throws {
     let step = try await Attempted.begun(web)
     let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())
     let parts = token.split(separator: ".").map(String.init)
@@ -120,7 +120,8 @@ import Testing
   }
 
   @Test(
-    "the state of another step, none, or a longer one", arguments: [nil, "", "st_ab", "st_abcd", "st_abd"] as [String?])
+    "the state of another step, a missing one, and a longer one",
+    arguments: [nil, "", "st_ab", "st_abcd", "st_abd"] as [String?])
   func state(given: String?) async throws {
     let step = try await Attempted.begun(web)
     web.change { $0.idToken = "unused" }
@@ -132,7 +133,7 @@ import Testing
     #expect(!web.requests.contains { $0.url.hasSuffix("/token") }, "nothing was redeemed")
   }
 
-  @Test("mix-up: an answer that names another issuer, or none where it must name one") func mixUp() async throws {
+  @Test("mix-up: a response with another issuer, or without a required one") func mixUp() async throws {
     web.change { $0.discovery = ["authorization_response_iss_parameter_supported": true] }
     let step = try await Attempted.begun(web)
     web.change { $0.idToken = "unused" }
@@ -149,21 +150,21 @@ import Testing
       try await moved.submit(["code": "c0de", "state": "st_abc", "iss": TestProvider.issuer]).reason == .oauthFailed)
   }
 
-  @Test("a code of another session: its token has another nonce") func injected() async throws {
+  @Test("a code of another session, whose token has another nonce") func injected() async throws {
     let theirs = try await Attempted.begun(web)
     let ours = try await Attempted.begun(web)
     let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], theirs.claims())
     #expect(try await ours.returns(token).reason == .oauthFailed)
   }
 
-  @Test("a step that this provider did not begin") func notBegun() async throws {
+  @Test("a step that this provider did not start") func notBegun() async throws {
     var step = try await Attempted.begun(web)
     let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())
     step = Attempted(plugin: step.plugin, web: web, redirect: step.redirect, state: [])
     #expect(try await step.brings(token).reason == .oauthFailed)
   }
 
-  @Test("an app brings a token that was made for it, a browser cannot") func apps() async throws {
+  @Test("an app may submit its own token, a browser may not") func apps() async throws {
     let step = try await Attempted.begun(web, settings: Attempted.settings(apps: "ios.app android.app"))
     for changes in [
       ["aud": "client", "azp": "android.app"], ["aud": "ios.app"], ["aud": "ios.app", "azp": "ios.app"],

@@ -4,8 +4,8 @@ import GoogleOAuth
 import MoongateSDK
 import Testing
 
-@Suite("The way to the provider and back") struct SignInTests {
-  @Test("leads to the provider with state, nonce and an S256 challenge of this step alone") func leads() async throws {
+@Suite("Sign-in with the provider") struct SignInTests {
+  @Test("redirects with the step's own state, nonce and S256 challenge") func leads() async throws {
     let web = TestProvider()
     let first = try await Attempted.begun(web)
     let second = try await Attempted.begun(web)
@@ -22,7 +22,7 @@ import Testing
     #expect(first["code_challenge"] != second["code_challenge"])
   }
 
-  @Test("a code becomes the identity, the verified address, and the names", arguments: [TestKey.rsa, TestKey.p256])
+  @Test("a code gives the identity, the verified address and the names", arguments: [TestKey.rsa, TestKey.p256])
   func proves(key: TestKey) async throws {
     let web = TestProvider()
     web.change { $0.published = [key.published] }
@@ -37,7 +37,7 @@ import Testing
     #expect(proof.lastName == "Rao")
   }
 
-  @Test("the exchange proves who we are, and that the code was asked for by us") func exchange() async throws {
+  @Test("the token request sends the client secret and the code verifier") func exchange() async throws {
     let web = TestProvider()
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web)
@@ -56,7 +56,7 @@ import Testing
     #expect(encoded(Data(SHA256.hash(data: Data(verifier.utf8)))) == step["code_challenge"])
   }
 
-  @Test("where the provider takes no Basic, the secret goes in the body") func post() async throws {
+  @Test("the secret is sent in the body if the provider does not support Basic") func post() async throws {
     let web = TestProvider()
     web.change {
       $0.published = [TestKey.rsa.published]
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(
-    "an address that the provider does not vouch for is claimed and proves nothing",
+    "an unverified address is claimed and proves nothing",
     arguments: [false, "true", 1, NSNull()] as [any Sendable])
   func unverified(word: any Sendable) async throws {
     let web = TestProvider()
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(
-    "a person without an address, or with one that is none, is their identity alone",
+    "without a valid address, the proof contains only the identity",
     arguments: ["", "a", "a@b", "a@b@c.de", "a b@c.de", "ä@c.de"])
   func noAddress(address: String) async throws {
     let web = TestProvider()
@@ -100,7 +100,7 @@ import Testing
 
   /// Attack: an account at Google with an address elsewhere stays verified after the address has been reassigned.
   @Test(
-    "only Google's own mail and the addresses of an organisation's domain are vouched for",
+    "only Gmail addresses and addresses of the organization's domain count as verified",
     arguments: [
       ("asha@gmail.com", nil, true), ("asha@example.com", "example.com", true), ("asha@example.com", nil, false),
       ("asha@example.com", "example.org", false), ("asha@sub.example.com", "example.com", false),
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(
-    "cancelled and failed are told apart",
+    "cancellation and failure have different reasons",
     arguments: [("access_denied", RefusalReason.oauthCancelled), ("server_error", .oauthFailed)])
   func error(code: String, reason: RefusalReason) async throws {
     let step = try await Attempted.begun(TestProvider())
@@ -127,7 +127,7 @@ import Testing
   }
 
   @Test(
-    "names are what may be shown, and nothing that breaks a line or turns the text around it",
+    "names contain no line breaks or bidirectional controls",
     arguments: [
       ("A\u{202E}sha", "Asha"), ("A\u{2066}sha\u{2069}", "Asha"), ("A\r\nSet-Cookie: x", "ASet-Cookie: x"),
       ("A\u{2028}sha", "Asha"),
@@ -144,7 +144,7 @@ import Testing
     #expect(proof.firstName == kept && proof.lastName == kept)
   }
 
-  @Test("Google's two names are one, and only Google has two") func googlesNames() async throws {
+  @Test("both of Google's issuer names are accepted, for Google only") func googlesNames() async throws {
     for (issuer, isGood) in [(nil, true), (TestProvider.issuer, false)] as [(String?, Bool)] {
       let web = TestProvider()
       web.change {
@@ -159,13 +159,13 @@ import Testing
     }
   }
 
-  @Test("without something to judge it is malformed, and no try") func malformed() async throws {
+  @Test("input without a code is malformed and not an attempt") func malformed() async throws {
     let step = try await Attempted.begun(TestProvider())
     await #expect(throws: InputProblem.self) { try await step.submit(["state": "st_abc"]) }
     await #expect(throws: InputProblem.self) { try await step.submit(["code": String(repeating: "a", count: 20_000)]) }
   }
 
-  @Test("a step that is not begun over HTTP, or is to set something, is a fault") func elsewhere() async throws {
+  @Test("a step without a callback URL fails") func elsewhere() async throws {
     let context = Attempted.context(
       TestProvider(), Attempted.settings(), state: [], now: TestProvider.now, callback: nil)
     await #expect(throws: (any Error).self) {

@@ -4,10 +4,10 @@ import Testing
 
 @testable import PIN
 
-@Suite("The PIN's step") struct PINStepTests {
+@Suite("The PIN step") struct PINStepTests {
   let pin = PIN()
 
-  @Test("asks for what it is for")
+  @Test("asks for the fields of its purpose")
   func fields() async throws {
     for (purpose, stored, names) in [
       (.prove, "of 739154", ["pin"]), (.set, nil, ["new_pin"]), (.change, "of 739154", ["pin", "new_pin"]),
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("without a PIN there is none to prove", arguments: [StepPurpose.prove, .change, .disable]) func none(
+  @Test("is refused if the account has no PIN", arguments: [StepPurpose.prove, .change, .disable]) func none(
     purpose: StepPurpose
   ) async throws {
     let hasher = CountingHasher()
@@ -36,7 +36,7 @@ import Testing
     #expect(hasher.asked.withLock { $0.isEmpty })
   }
 
-  @Test("one that is there is not set again, but after a reset") func alreadySet() async throws {
+  @Test("an existing PIN is set again only in a reset") func alreadySet() async throws {
     guard case .refused(.alreadySet) = try await pin.begin(.step(.set), .fields([:])),
       case .refused(.alreadySet) = try await pin.submit(.step(.set), .fields(["new_pin": "402917"])),
       case .ask = try await pin.begin(.step(.set, in: .reset), .fields([:])),
@@ -56,7 +56,7 @@ import Testing
   }
 
   /// Attack: concurrent flows set or change the PIN. The core completes only one flow per record.
-  @Test("what sets or changes it takes effect once") func once() async throws {
+  @Test("setting and changing take effect once") func once() async throws {
     for (purpose, stored) in [(.set, nil), (.change, "of 739154")] as [(StepPurpose, String?)] {
       let answer = try await pin.submit(
         .step(purpose, stored: stored), .fields(["pin": "739154", "new_pin": "402917"]))
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("a wrong one is refused, whatever it was to do", arguments: [StepPurpose.prove, .change, .disable]) func wrong(
+  @Test("a wrong PIN is refused for every purpose", arguments: [StepPurpose.prove, .change, .disable]) func wrong(
     purpose: StepPurpose
   )
     async throws
@@ -75,12 +75,12 @@ import Testing
     #expect(try await record(purpose, ["pin": "739155", "new_pin": "402917"]) == "invalid_pin")
   }
 
-  @Test("one that was made at another cost is made anew") func rehash() async throws {
+  @Test("a PIN hashed with another cost is hashed again") func rehash() async throws {
     #expect(try await record(.prove, ["pin": "739154"], hasher: CountingHasher(isOld: true)) == "new 739154")
   }
 
   @Test(
-    "what is not six ASCII digits is malformed, and compared with nothing",
+    "a value other than six ASCII digits is malformed and not compared",
     arguments: [
       "", "1", "73915", "7391544", "73915a", "739 154", " 739154", "739154\n", "٧٣٩١٥٤", "７３９１５４", "-39154", "7391.4",
       "739154\0", "12e456", "🔒🔒🔒🔒🔒🔒",
@@ -97,7 +97,7 @@ import Testing
     #expect(hasher.asked.withLock { $0.isEmpty })
   }
 
-  @Test("missing fields and fields of other types are named") func missing() {
+  @Test("missing fields and fields of another type are named") func missing() {
     #expect(throws: InputProblem(field: "new_pin", reason: .invalidInput, detail: "new_pin is missing.")) {
       try pin.check(.step(.change), .fields(["pin": "739154"]))
     }
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(
-    "a weak new one is refused before the current one is looked at, and the sentence names no rule",
+    "a weak new PIN is refused before the current one is checked, without naming the rule",
     arguments: ["123456", "112233", "010190", "432109"])
   func weak(typed: String) async throws {
     let hasher = CountingHasher()
@@ -122,11 +122,11 @@ import Testing
     #expect(hasher.asked.withLock { $0.isEmpty })
   }
 
-  @Test("a weak one that is proved is as good as any: it was there before the rule") func weakOld() async throws {
+  @Test("an existing weak PIN is still accepted") func weakOld() async throws {
     #expect(try await record(.prove, ["pin": "123456"], stored: "of 123456") == "kept")
   }
 
-  @Test("without the core's threads nothing is hashed") func noHasher() async throws {
+  @Test("nothing is hashed without the core's hashing threads") func noHasher() async throws {
     await #expect(throws: PINFault.self) {
       try await pin.submit(.step(.prove, hasher: nil), .fields(["pin": "739154"]))
     }

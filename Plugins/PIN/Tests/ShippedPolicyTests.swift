@@ -3,9 +3,9 @@ import PIN
 import Testing
 
 /// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
-@Suite("The policy that ships") struct ShippedPolicyTests {
+@Suite("The default policy") struct ShippedPolicyTests {
   @Test(
-    "counts by account, locks longer each time, and turns off in the end",
+    "counts per account, locks longer each time, and limits consecutive failures",
     arguments: [
       #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
       #"max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" }"#, #"unknown_account = "conceal""#,

@@ -52,13 +52,13 @@ import Testing
 
   static let wrong: [Wrong] = [
     Wrong("3: another type of credential", .response) { $0.kind = "password" },
-    Wrong("5, 6: client data that is no JSON", .clientData) { $0.clientDataBytes = Array("{".utf8) },
-    Wrong("5: client data that is no UTF-8", .clientData) { $0.clientDataBytes = [0x7b, 0xff, 0x7d] },
+    Wrong("5, 6: client data that is not JSON", .clientData) { $0.clientDataBytes = Array("{".utf8) },
+    Wrong("5: client data that is not UTF-8", .clientData) { $0.clientDataBytes = [0x7b, 0xff, 0x7d] },
     Wrong("6: client data without an origin", .clientData) {
       $0.clientDataBytes = Array(#"{"type":"webauthn.create","challenge":"x"}"#.utf8)
     },
     Wrong("7: an assertion", .type) { $0.type = "webauthn.get" },
-    Wrong("7: no such ceremony", .type) { $0.type = "webauthn.Create" },
+    Wrong("7: an unknown ceremony", .type) { $0.type = "webauthn.Create" },
     Wrong("8: another challenge", .challenge) { $0.challenge = Base64URL.encode([UInt8](repeating: 8, count: 32)) },
     Wrong("8: an empty challenge", .challenge) { $0.challenge = "" },
     Wrong("8: the challenge with padding", .challenge) {
@@ -67,36 +67,36 @@ import Testing
     Wrong("9: another origin", .origin) { $0.origin = "https://evil.example" },
     Wrong("9: the same host over http", .origin) { $0.origin = "http://auth.example.com" },
     Wrong("9: another port", .origin) { $0.origin = "https://auth.example.com:444" },
-    Wrong("9: a host below", .origin) { $0.origin = "https://x.auth.example.com" },
-    Wrong("9: a host that ends alike", .origin) { $0.origin = "https://evilauth.example.com" },
+    Wrong("9: a subdomain", .origin) { $0.origin = "https://x.auth.example.com" },
+    Wrong("9: a host with the same ending", .origin) { $0.origin = "https://evilauth.example.com" },
     Wrong("10: framed by another site", .crossOrigin) { $0.crossOrigin = true },
-    Wrong("11: below another top origin", .crossOrigin) { $0.topOrigin = "https://evil.example" },
-    Wrong("11: below our own top origin", .crossOrigin) { $0.topOrigin = "https://auth.example.com" },
+    Wrong("11: in a frame of another top origin", .crossOrigin) { $0.topOrigin = "https://evil.example" },
+    Wrong("11: in a frame of the own top origin", .crossOrigin) { $0.topOrigin = "https://auth.example.com" },
     Wrong("token binding of Level 2", .tokenBinding) { $0.tokenBinding = "present" },
-    Wrong("12: client data that was changed behind the signature", .attestation) { key in
+    Wrong("12: client data that was changed after signing", .attestation) { key in
       key.format = "packed"
       key.clientDataAfter = [0x20]
     },
-    Wrong("13: an attestation object that is no CBOR", .attestationObject) { $0.attestationObject = [0xff] },
-    Wrong("13: an attestation object with bytes behind it", .attestationObject) {
+    Wrong("13: an attestation object that is not CBOR", .attestationObject) { $0.attestationObject = [0xff] },
+    Wrong("13: an attestation object with trailing bytes", .attestationObject) {
       $0.attestationObject = CBORText.map([]).bytes + [0]
     },
     Wrong("13: an attestation object without its parts", .attestationObject) {
       $0.attestationObject = CBORText.map([]).bytes
     },
-    Wrong("13: a statement that is no map", .attestationObject) { $0.statement = .list([]) },
-    Wrong("13: authenticator data with bytes behind it", .authenticatorData) { $0.rubbish = [0] },
+    Wrong("13: a statement that is not a map", .attestationObject) { $0.statement = .list([]) },
+    Wrong("13: authenticator data with trailing bytes", .authenticatorData) { $0.rubbish = [0] },
     Wrong("13: authenticator data without a credential", .authenticatorData) { $0.hasCredential = false },
-    Wrong("13: extensions that are no map", .authenticatorData) { $0.extensions = .list([]) },
+    Wrong("13: extensions that are not a map", .authenticatorData) { $0.extensions = .list([]) },
     Wrong("14: the hash of another site", .rpID) { $0.rpID = "evil.example" },
-    Wrong("14: the hash of a domain above", .rpID) { $0.rpID = "example.com" },
-    Wrong("15: nobody was present", .presence) { $0.flags = 0x1c },
-    Wrong("16: nobody was verified", .verification) { $0.flags = 0x19 },
-    Wrong("17: backed up and not eligible for it", .backup) { $0.flags = 0x15 },
+    Wrong("14: the hash of a parent domain", .rpID) { $0.rpID = "example.com" },
+    Wrong("15: the user was not present", .presence) { $0.flags = 0x1c },
+    Wrong("16: the user was not verified", .verification) { $0.flags = 0x19 },
+    Wrong("17: backed up but not eligible for backup", .backup) { $0.flags = 0x15 },
     Wrong("20: an algorithm that was not offered", .algorithm) { $0.cose = cose(2, -35, [(-1, .integer(2))]) },
-    Wrong("20: a key that is no map", .algorithm) { $0.cose = .list([]) },
-    Wrong("20: a type and an algorithm that do not belong together", .algorithm) { $0.cose = cose(3, -7, []) },
-    Wrong("20: a curve that does not belong to the algorithm", .algorithm) {
+    Wrong("20: a key that is not a map", .algorithm) { $0.cose = .list([]) },
+    Wrong("20: a type and an algorithm that do not match", .algorithm) { $0.cose = cose(3, -7, []) },
+    Wrong("20: a curve that does not match the algorithm", .algorithm) {
       $0.cose = cose(2, -7, [(-1, .integer(2)), (-2, .bytes(Array(point[..<32]))), (-3, .bytes(Array(point[32...])))])
     },
     Wrong("20: a point off the curve", .algorithm) {
@@ -116,10 +116,10 @@ import Testing
     Wrong("20: an RSA modulus of 8,192 bits", .algorithm) { $0.cose = rsa(count: 1024) },
     Wrong("21: a format that was not asked for", .format, rules: packed) { $0.format = "none" },
     Wrong("21: another format", .format, rules: packed) { $0.format = "fido-u2f" },
-    Wrong("21: a none statement that says something", .attestation) {
+    Wrong("21: a nonempty statement of format none", .attestation) {
       $0.statement = .map([(.text("x"), .integer(1))])
     },
-    Wrong("22: a packed signature of other bytes", .attestation) { key in
+    Wrong("22: a wrong packed signature", .attestation) { key in
       key.format = "packed"
       key.signs = { $0.dropLast() + [$0.last.map { $0 ^ 1 } ?? 0] }
     },
@@ -131,7 +131,7 @@ import Testing
       key.format = "packed"
       key.statement = .map([(.text("alg"), .integer(-7))])
     },
-    Wrong("23, 24: certificates without roots to hold them against", .format, rules: packed) { key in
+    Wrong("23, 24: certificates without trusted roots", .format, rules: packed) { key in
       key.format = "packed"
       key.statement = .map([
         (.text("alg"), .integer(-7)), (.text("sig"), .bytes([1])), (.text("x5c"), .list([.bytes([1])])),
@@ -140,9 +140,9 @@ import Testing
     Wrong(
       "24: a model that is not accepted", .model, rules: rules { $0.aaguids = ["fbfc3007-154e-4ecc-8c0b-6e020557d7bd"] }
     ) { _ in },
-    Wrong("25: an id of 1,024 bytes", .length) { $0.id = [UInt8](repeating: 1, count: 1024) },
-    Wrong("25: an empty id", .length) { $0.id = [] },
-    Wrong("the id of another credential beside it", .mismatch) { $0.rawID = [1, 2, 3] },
+    Wrong("25: an ID of 1,024 bytes", .length) { $0.id = [UInt8](repeating: 1, count: 1024) },
+    Wrong("25: an empty ID", .length) { $0.id = [] },
+    Wrong("the ID of another credential", .mismatch) { $0.rawID = [1, 2, 3] },
   ]
 
   private static func rsa(count: Int = 256, exponent: [UInt8] = [1, 0, 1], last: UInt8 = 0xff) -> CBORText {

@@ -4,7 +4,7 @@ import Password
 import Testing
 
 @Suite("Conformance") struct ConformanceTests {
-  @Test("holds every rule of a provider that reads an address and keeps a secret") func holds() async {
+  @Test("a provider with an identifier and a stored secret conforms") func holds() async {
     var subject = ConformanceSubject(of: Password().descriptor)
     subject.malformedSubmits = [["password": .text("")], ["password": .text(String(repeating: "x", count: 100_000))]]
     let report = await Conformance.run(Password(), subject)

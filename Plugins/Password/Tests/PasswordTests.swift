@@ -4,10 +4,10 @@ import Testing
 
 @testable import Password
 
-@Suite("The password's step") struct PasswordStepTests {
+@Suite("The password step") struct PasswordStepTests {
   let password = Password()
 
-  @Test("the address is read in its one spelling, where one is named") func identifier() throws {
+  @Test("the identifier is normalized if one is given") func identifier() throws {
     #expect(try password.readIdentifier(.fields(["email": " Ada@Example.COM "]))?.value == "ada@example.com")
     #expect(try password.readIdentifier(.fields(["password": "x"])) == nil)
     #expect(throws: InputProblem.self) { try password.readIdentifier(.fields(["email": "ada"])) }
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("a right one is proved, a wrong one refused") func prove() async throws {
+  @Test("a correct password is proved, a wrong one is refused") func prove() async throws {
     #expect(try await password.begin(.step(.prove), .fields(["email": "ada@example.com"])).told == "asks password")
     #expect(try await password.submit(.step(.prove), .fields(["password": "correct horse"])).told == "kept")
     #expect(try await password.submit(.step(.prove), .fields(["password": "correct horsf"])).told == "invalid_password")
@@ -28,7 +28,7 @@ import Testing
   }
 
   /// Attack: concurrent resets. The core completes only one flow per record.
-  @Test("what sets it takes effect once", arguments: [true, false]) func once(hasAccount: Bool) async throws {
+  @Test("setting takes effect once", arguments: [true, false]) func once(hasAccount: Bool) async throws {
     let step = StepContext.step(.set, in: .reset, hasAccount: hasAccount)
     guard case .proved(let proof) = try await password.submit(step, .fields(["password": "another horse"])),
       case .replaceOnce = proof.record
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test("someone unknown, and someone without a password, cost the same work and get the same answer") func unknown()
+  @Test("an unknown user and a user without a password cost the same work and get the same answer") func unknown()
     async throws
   {
     for step in [(hasAccount: false, stored: nil), (true, nil)] as [(hasAccount: Bool, stored: String?)] {
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("without an address or an account nobody is meant") func nobody() async throws {
+  @Test("input without an identifier or account is malformed") func nobody() async throws {
     let step = StepContext.step(.prove, email: nil, hasAccount: false)
     #expect(try await password.begin(step, .fields([:])).told == "invalid_input email")
     #expect(throws: InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")) {
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("registering takes names and a password, at once or one after the other") func register() async throws {
+  @Test("registration asks for names and a password, in one step or in two") func register() async throws {
     let all = ["email": "ada@example.com", "password": "correct horse", "first_name": " Ada ", "last_name": "Lovelace"]
     guard case .proved(let atOnce) = try await password.submit(.step(.set, hasAccount: false), .fields(all)),
       case .ask(_, let state, _) = try await password.begin(
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(
-    "names are plain",
+    "invalid names are refused",
     arguments: ["", "   ", "A\nB", "A\0", "\u{202E}evil", "A\u{2028}B", String(repeating: "a", count: 101)])
   func names(name: String) async throws {
     let fields = ["email": "ada@example.com", "password": "correct horse", "first_name": "Ada", "last_name": name]
@@ -86,12 +86,12 @@ import Testing
       try await password.submit(.step(.set, hasAccount: false), .fields(fields)).told == "invalid_input last_name")
   }
 
-  @Test("names of all scripts are names", arguments: ["Ada", "Zoë", "李", "O'Neil", "आदा", "Nguyễn Thị", "👩‍🚀"])
+  @Test("names of all scripts are accepted", arguments: ["Ada", "Zoë", "李", "O'Neil", "आदा", "Nguyễn Thị", "👩‍🚀"])
   func scripts(name: String) throws {
     #expect(try Person.name("first_name", in: .fields(["first_name": name])) == name)
   }
 
-  @Test("after a code nobody is asked for names") func reset() async throws {
+  @Test("a reset does not ask for names") func reset() async throws {
     let step = StepContext.step(.set, in: .reset, email: nil, names: ["Ada", "Lovelace"])
     // Before the code is verified, the step does not reveal whether there is an account.
     let nobody = StepContext.step(.set, in: .reset, email: nil, hasAccount: false)
@@ -101,7 +101,7 @@ import Testing
     #expect(try await password.submit(step, .fields(["password": "AdaLovelace1"])).told == "weak_password password")
   }
 
-  @Test("without the core's threads nothing is hashed") func noHasher() async {
+  @Test("nothing is hashed without the core's hashing threads") func noHasher() async {
     await #expect(throws: PasswordFault.self) {
       try await password.submit(.step(.prove, hasher: nil), .fields(["password": "correct horse"]))
     }

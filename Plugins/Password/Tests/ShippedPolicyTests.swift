@@ -3,9 +3,9 @@ import Password
 import Testing
 
 /// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
-@Suite("The policy that ships") struct ShippedPolicyTests {
+@Suite("The default policy") struct ShippedPolicyTests {
   @Test(
-    "counts by address, account and network address, locks longer each time, and conceals who is known",
+    "counts per identifier, account and network address, locks longer each time, and does not reveal accounts",
     arguments: [
       #"per = "email", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
       #"per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,

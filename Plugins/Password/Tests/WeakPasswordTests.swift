@@ -3,7 +3,7 @@ import Testing
 
 @testable import Password
 
-@Suite("What a password may be") struct WeakPasswordTests {
+@Suite("Weak passwords") struct WeakPasswordTests {
   private static func told(
     _ text: String, emails: [String] = ["ada@example.com"], names: [String] = ["Ada", "Lovelace"]
   ) throws -> String? {
@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(
-    "under eight characters is too short, counted as Unicode scalars", arguments: ["1", "correct", "пароль!", "👩‍🚀🔒🔑🗝"])
+    "fewer than eight Unicode scalars is too short", arguments: ["1", "correct", "пароль!", "👩‍🚀🔒🔑🗝"])
   func short(text: String)
     throws
   {
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(
-    "what is tried first is refused",
+    "common passwords are refused",
     arguments: [
       "password", "Password", "PASSWORD1", "12345678", "123456789", "1234567890", "qwertyuiop", "iloveyou1", "letmein1",
       "football1", "sunshine",
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    "anything else may be, whatever it is made of",
+    "any other password is accepted",
     arguments: [
       "correct horse", "correct\0horse", "\0\0\0\0\0\0\0a", "пароль пароль", "密码密码密码密码", "🐎🔋📎🐴🗝🚪🌙✨", "   correct   ",
       "lovelace engine",
@@ -43,11 +43,11 @@ import Testing
     ])
   func strong(text: String) throws { #expect(try Self.told(text) == nil) }
 
-  @Test("a short name makes no password weak") func shortName() throws {
+  @Test("a short name does not make a password weak") func shortName() throws {
     #expect(try Self.told("yo-horse", emails: [], names: ["Yo"]) == nil)
   }
 
-  @Test("up to 1,024 characters, all of which count") func long() throws {
+  @Test("up to 1,024 characters, all significant") func long() throws {
     let long = String(repeating: "ab", count: 512)
     #expect(try TypedPassword(long, field: "password").bytes.count == 1024)
     #expect(try Self.told(long) == nil)
@@ -63,7 +63,7 @@ import Testing
     #expect(throws: InputProblem.self) { try TypedPassword("", field: "password") }
   }
 
-  @Test("one password is one on every keyboard, and two are two") func normalized() throws {
+  @Test("equivalent spellings are equal, other passwords are not") func normalized() throws {
     let bytes = { (text: String) in try TypedPassword(text, field: "password").bytes }
     #expect(try bytes("caf\u{E9} au lait") == bytes("cafe\u{301} au lait"))
     #expect(try bytes("office 365 x") != bytes("o\u{FB03}ce 365 x"), "compatibility forms are left alone")
@@ -72,7 +72,7 @@ import Testing
     #expect(try bytes("correct horse\0") != bytes("correct horse"))
   }
 
-  @Test("the list holds what it says, and little else") func filter() {
+  @Test("the list contains common passwords and few false positives") func filter() {
     let ones = CommonPasswords.filter.reduce(0) { $0 + $1.nonzeroBitCount }
     #expect((0.49...0.51).contains(Double(ones) / Double(1 << 19)), "half of the bits: \(ones)")
     let strangers = (0..<200_000).count { CommonPasswords.contains("stranger number \($0 &* 2_654_435_761)") }

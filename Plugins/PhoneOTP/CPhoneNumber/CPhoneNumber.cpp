@@ -14,7 +14,7 @@ using i18n::phonenumbers::PhoneNumberUtil;
 
 namespace {
 
-// Copies into the caller's fixed memory, or reports that it does not fit: nothing is ever cut, a cut number is another's.
+// Copies text to the caller's buffer, or reports that it does not fit. A truncated number would be another number.
 bool fill(char *out, size_t capacity, const std::string &text) {
   if (text.size() >= capacity) return false;
   std::memcpy(out, text.c_str(), text.size() + 1);
@@ -41,8 +41,8 @@ cphone_status status_of(PhoneNumberUtil::ValidationResult result) {
   }
 }
 
-// Whether it is possible as a number that a person has. In India a number of 8 or 13 digits is possible, but only as a
-// toll-free one: whoever typed it lost or doubled a digit of a mobile number. A number of no country has no such kinds.
+// Whether a person could have the number. In India, a number of 8 or 13 digits can only be toll-free, so a digit of a
+// mobile number was probably lost or doubled. Numbers of no country have no such types.
 cphone_status possible_for_a_person(const PhoneNumberUtil &util, const PhoneNumber &number, const std::string &country) {
   const cphone_status general = status_of(util.IsPossibleNumberWithReason(number));
   if (general != CPHONE_POSSIBLE || country == "001") return general;
@@ -52,8 +52,8 @@ cphone_status possible_for_a_person(const PhoneNumberUtil &util, const PhoneNumb
   return status_of(util.IsPossibleNumberForTypeWithReason(number, PhoneNumberUtil::MOBILE));
 }
 
-// The country of the number. One outside the ranges in use has none by libphonenumber: then the one that mainly has its
-// calling code, so that a policy's rule by country cannot be passed by with an odd number.
+// The country of the number. libphonenumber knows no country for unassigned ranges. Then the main country of the
+// calling code is returned, so that such a number cannot bypass a policy's rule by country.
 std::string country_of(const PhoneNumberUtil &util, const PhoneNumber &number) {
   std::string country;
   util.GetRegionCodeForNumber(number, &country);
@@ -82,8 +82,8 @@ cphone_status read(const std::string &digits, const std::string &region, cphone_
 
   std::string e164;
   util.Format(number, PhoneNumberUtil::E164, &e164);
-  // Attack: a spelling whose E.164 reads as another number again would be a second name, with limits of its own, for one
-  // phone. Only a text that reads as itself is a name.
+  // Attack: a spelling whose E.164 form parses as another number would give one phone a second identifier with separate
+  // limits. Only a text that parses to itself is accepted.
   PhoneNumber again;
   std::string e164_again;
   if (util.Parse(e164, "ZZ", &again) != PhoneNumberUtil::NO_PARSING_ERROR) return CPHONE_NO_NUMBER;

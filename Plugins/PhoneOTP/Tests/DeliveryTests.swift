@@ -7,7 +7,7 @@ import Testing
     code: "532917", text: "532917 is your Moongate verification code", domainBoundLine: "@localhost #532917",
     service: "Moongate")
 
-  @Test("ends in the domain-bound line, alone on its line") func text() async throws {
+  @Test("ends with the domain-bound line") func text() async throws {
     let messenger = RecordingMessenger()
     let identifier = try PhoneOTP().readIdentifier(.typed("+91 99999-99999"))
     try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: messenger))
@@ -19,14 +19,14 @@ import Testing
     #expect(sent.subject == nil)
   }
 
-  @Test("without a way in gateway.lua it is a fault") func noWay() async throws {
+  @Test("without a delivery channel in gateway.lua it fails") func noWay() async throws {
     let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
     await #expect(throws: DeliveryFault.self) {
       try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: nil))
     }
   }
 
-  @Test("a fault reaches the core as it is") func fault() async throws {
+  @Test("a delivery failure is passed on unchanged") func fault() async throws {
     let messenger = RecordingMessenger(fault: DeliveryFault(reason: "no network"))
     let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
     await #expect(throws: DeliveryFault(reason: "no network")) {

@@ -2,11 +2,11 @@ import MoongateSDK
 import PhoneOTP
 import Testing
 
-@Suite("While a number is typed") struct DraftTests {
+@Suite("Formatting while a number is typed") struct DraftTests {
   let phone = PhoneOTP()
 
   @Test(
-    "it is spaced as the region writes it",
+    "digits are grouped as in the region",
     arguments: [
       ("IN", "9", "9", nil, false), ("IN", "99999", "99999", nil, false), ("IN", "999999", "99999 9", nil, false),
       ("IN", "9999999999", "99999 99999", "+919999999999", true),
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(
-    "typing goes on whatever it is",
+    "other text is returned unchanged and is invalid",
     arguments: ["", "abc", "99999x", "😀", "+", "\u{0}", String(repeating: "9", count: 300), "+91+"])
   func anything(typed: String) {
     #expect(phone.draft(typed, region: "IN") == IdentifierDraft(formatted: typed, canonical: nil, isValid: false))

@@ -2,12 +2,12 @@ import MoongateSDK
 import PhoneOTP
 import Testing
 
-@Suite("Numbers that are refused") struct RefusedNumberTests {
+@Suite("Refused numbers") struct RefusedNumberTests {
   let phone = PhoneOTP()
   static let indian = "Please enter a valid 10-digit mobile number"
 
   @Test(
-    "no number of India",
+    "invalid numbers of India",
     arguments: [
       "", " ", "+", "++919999999999", "+91+9999999999", "9", "12", "99999", "999999999", "99999 999999", "+91 12345",
       "+91 99999 99999 99999",
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(
-    "no number elsewhere",
+    "invalid numbers of other regions",
     arguments: [
       ("US", "12345", "This phone number is too short."), ("US", "202 555 0123 4", "This phone number is too long."),
       ("GB", "+44 20 7946", "This phone number is too short."), ("IN", "+1 202 555", "This phone number is too short."),
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test("however long", arguments: [41, 65, 300, 100_000]) func long(count: Int) {
+  @Test("long texts", arguments: [41, 65, 300, 100_000]) func long(count: Int) {
     for character in ["9", " ", "٩", "a"] {
       #expect(throws: InputProblem.self) {
         try phone.readIdentifier(.typed(String(repeating: character, count: count)))
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(
-    "fields of another type, or none",
+    "fields of another type, and missing fields",
     arguments: [
       ("phone", InputValue.other, ["region": InputValue.text("IN")]), ("phone", .flag(true), [:]), ("phone", nil, [:]),
       ("region", .other, ["phone": .text("9999999999")]), ("region", .flag(false), ["phone": .text("9999999999")]),

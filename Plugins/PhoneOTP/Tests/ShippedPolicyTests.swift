@@ -3,9 +3,9 @@ import PhoneOTP
 import Testing
 
 /// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
-@Suite("The policy that ships") struct ShippedPolicyTests {
+@Suite("The default policy") struct ShippedPolicyTests {
   @Test(
-    "says the seed's numbers",
+    "has the numbers of the seed",
     arguments: [
       #"length = 6, alphabet = "digits", ttl = "10m""#, #"resend_after = { "60s", "120s" }"#,
       #"max = 4, window = "15m""#,

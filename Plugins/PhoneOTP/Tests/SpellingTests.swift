@@ -7,7 +7,7 @@ import Testing
 
   /// Attack: each spelling that gives another identifier gets its own attempts.
   @Test(
-    "all are one identifier",
+    "all spellings give one identifier",
     arguments: [
       "9999999999", "99999 99999", "099999 99999", "+919999999999", "+91 99999 99999", "+91 99999-99999",
       "+91-99999-99999", "(99999) 99999",
@@ -26,14 +26,14 @@ import Testing
   }
 
   @Test(
-    "the client's region wins over the gateway's",
+    "the client's region takes precedence over the gateway's",
     arguments: [("US", "+12025550123"), ("us", "+12025550123"), ("IN", "+912025550123")])
   func region(region: String, expected: String) throws {
     let input = ProviderInput(fields: ["phone": .text("2025550123"), "region": .text(region)], defaultRegion: "IN")
     #expect(try phone.readIdentifier(input).value == expected)
   }
 
-  @Test("what is written as international needs no region", arguments: ["IN", "US", "GB"])
+  @Test("international numbers need no region", arguments: ["IN", "US", "GB"])
   func international(region: String) throws {
     let input = ProviderInput(fields: ["phone": .text("+44 20 7946 0000")], defaultRegion: region)
     let identifier = try phone.readIdentifier(input)
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(
-    "what is dialled in other countries",
+    "numbers as dialled in other countries",
     arguments: [
       ("IT", "06 1234 5678", "+390612345678", "IT", "fixed"),
       ("AR", "011 15-2345-6789", "+5491123456789", "AR", "mobile"),
@@ -62,7 +62,7 @@ import Testing
     #expect(identifier.attributes == ["country": country, "type": type])
   }
 
-  @Test("ranges that libphonenumber does not know are accepted, and belong to their calling code's country")
+  @Test("ranges unknown to libphonenumber are accepted and assigned to the country of their calling code")
   func possibleIsEnough() throws {
     let identifier = try phone.readIdentifier(.typed("11111 11111"))
     #expect(identifier.value == "+911111111111")
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(
-    "a canonical number reads as itself, whatever the region",
+    "a canonical number is parsed as itself in every region",
     arguments: ["+919999999999", "+5491123456789", "+390612345678", "+80012345678"])
   func fixedPoint(e164: String) throws {
     for region in ["IN", "US", "IT", "AR"] {
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("many threads at once") func threads() async throws {
+  @Test("concurrent use") func threads() async throws {
     try await withThrowingTaskGroup(of: String.self) { group in
       for index in 0..<400 {
         group.addTask { try phone.readIdentifier(.typed("98765 4\(String(index + 1000))")).value }

@@ -85,7 +85,7 @@ extension ProviderInput {
 }
 
 @Suite("The authenticator app") struct TOTPTests {
-  @Test("is shown as a picture and a key, and counts only when its code was right") func settingUp() async throws {
+  @Test("is shown as a QR code and a key, and takes effect after a correct code") func settingUp() async throws {
     var desk = AuthenticatorFixture()
     let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
     #expect(begun.fields.map(\.name) == ["code"] && begun.fields[0].isRequired)
@@ -105,7 +105,7 @@ extension ProviderInput {
     }
   }
 
-  @Test("takes a code once") func replay() async throws {
+  @Test("accepts a code once") func replay() async throws {
     var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     let code = try desk.code()
@@ -120,7 +120,7 @@ extension ProviderInput {
     #expect(try await desk.prove(["code": try desk.code()]) == nil)
   }
 
-  @Test("forgives a clock as much as it was told to", arguments: [(0.0, 0), (1.0, 1)]) func drift(
+  @Test("tolerates the configured clock drift", arguments: [(0.0, 0), (1.0, 1)]) func drift(
     drift: Double, steps: Int64
   ) async throws {
     for offset in -2...2 {
@@ -134,7 +134,7 @@ extension ProviderInput {
     }
   }
 
-  @Test("is gone round by a recovery code, once") func recovery() async throws {
+  @Test("accepts each recovery code once instead of a code") func recovery() async throws {
     var desk = AuthenticatorFixture()
     let codes = try await desk.setUp()
     #expect(try await desk.prove(["recovery_code": codes[3].lowercased()]) == nil)
@@ -142,7 +142,7 @@ extension ProviderInput {
     #expect(try await desk.prove(["recovery_code": codes[4], "code": ""]) == nil, "a form sends what was left empty")
   }
 
-  @Test("gives new recovery codes, and the old ones end") func regeneration() async throws {
+  @Test("creates new recovery codes, which invalidate the old ones") func regeneration() async throws {
     var desk = AuthenticatorFixture()
     let codes = try await desk.setUp()
     let shown = try desk.asked(try await desk.provider.submit(desk.step(.change), .typed(["code": try desk.code()])))
@@ -158,7 +158,7 @@ extension ProviderInput {
     #expect(try await desk.prove(["recovery_code": new[0]]) == nil)
   }
 
-  @Test("is removed by a code only") func removal() async throws {
+  @Test("is removed only with a code") func removal() async throws {
     var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     #expect(try await desk.prove(["code": "000000"], .disable) == .invalidCode)
@@ -170,7 +170,7 @@ extension ProviderInput {
     }
   }
 
-  @Test("asks somebody who is not there for the same, and takes nothing") func nobody() async throws {
+  @Test("asks the same without an account, and refuses every code") func nobody() async throws {
     var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     let known = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
@@ -185,7 +185,7 @@ extension ProviderInput {
   }
 
   @Test(
-    "what cannot be a code is no try",
+    "a malformed code is not an attempt",
     arguments: [
       [:], ["code": ""], ["code": "12345"], ["code": "1234567"], ["code": "12345a"], ["recovery_code": "ABCDE"],
       ["code": "123456", "recovery_code": "ABCDE-FGHIJ"],
@@ -200,14 +200,14 @@ extension ProviderInput {
     }
   }
 
-  @Test("reads digits of any script", arguments: ["१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 "]) func scripts(
+  @Test("accepts digits of any script", arguments: ["१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 "]) func scripts(
     typed: String
   ) throws {
     #expect(try TypedProof(.typed(["code": typed]), for: .prove) == .code(Array("123456".utf8)))
   }
 
   /// A sentence that is changed only in English would be shown untranslated to everyone.
-  @Test("says in Hindi all that it says, and nothing else") func hindi() async throws {
+  @Test("has a Hindi translation of every text, and no others") func hindi() async throws {
     var desk = AuthenticatorFixture()
     var said: Set<String> = []
     let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
@@ -240,7 +240,7 @@ extension ProviderInput {
     #expect(descriptor.mistakes == [])
   }
 
-  @Test("declares what it may answer") func descriptor() {
+  @Test("declares its outcomes") func descriptor() {
     let descriptor = TOTP().descriptor
     #expect(descriptor.secretSpace == 333_333, "three codes of a million are right at any time")
     #expect(Set(descriptor.outcomes.map(\.reason)) == [.invalidCode, .alreadySet, "code_used", "not_set_up"])

@@ -3,10 +3,10 @@ import Testing
 
 @testable import TOTP
 
-@Suite("Codes by time") struct TimeCodeTests {
+@Suite("Time-based codes") struct TimeCodeTests {
   /// RFC 6238 appendix B: SHA-1, the last six of its eight digits.
   @Test(
-    "are the RFC's",
+    "equal the codes of the RFC",
     arguments: [
       (59, "287082"), (1_111_111_109, "081804"), (1_111_111_111, "050471"), (1_234_567_890, "005924"),
       (2_000_000_000, "279037"),
@@ -18,7 +18,7 @@ import Testing
   }
 
   /// RFC 4226 appendix D.
-  @Test("are those of the counter") func counter() {
+  @Test("equal the codes of the counter") func counter() {
     let codes = ["755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489"]
     for (count, code) in codes.enumerated() {
       #expect(TimeCode.code(Int64(count), key: Array("12345678901234567890".utf8)) == Array(code.utf8))
@@ -28,7 +28,7 @@ import Testing
   static let key = [UInt8](1...20)
 
   @Test(
-    "hold for their period and a neighbour on each side",
+    "are valid in their period and in one on each side",
     arguments: [(-2, false), (-1, true), (0, true), (1, true), (2, false)])
   func neighbours(offset: Int64, isRight: Bool) {
     let now: Int64 = 1_795_176_000_000
@@ -44,7 +44,7 @@ import Testing
     #expect(TimeCode.step(at: 29_999) == 0 && TimeCode.step(at: 30_000) == 1)
   }
 
-  @Test("are spent with all that came before them", arguments: [(-1, false), (0, false), (1, true)]) func spent(
+  @Test("are used up together with all earlier ones", arguments: [(-1, false), (0, false), (1, true)]) func spent(
     offset: Int64, isFresh: Bool
   ) {
     let now: Int64 = 1_795_176_000_000
@@ -54,18 +54,18 @@ import Testing
     #expect(match == (isFresh ? .fresh(step: current + offset) : .used))
   }
 
-  @Test("of other lengths are none") func lengths() {
+  @Test("of other lengths are refused") func lengths() {
     for typed in [[], Array("28708".utf8), Array("2870820".utf8)] {
       #expect(TimeCode.match(typed, key: Self.key, at: 0, drift: 1, after: nil) == .none)
     }
   }
 
   @Test(
-    "keys are written as RFC 4648 writes them",
+    "keys are encoded as in RFC 4648",
     arguments: [("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foobar", "MZXW6YTBOI")])
   func base32(text: String, encoded: String) { #expect(Base32.encode(Array(text.utf8)) == encoded) }
 
-  @Test("the picture says who and what") func address() {
+  @Test("the QR code contains issuer and account") func address() {
     let address = KeyAddress.make(key: Array("foobar".utf8), issuer: "My: Shop", person: "asha@example.com")
     #expect(
       address
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test("are ten, of ten letters, and each opens once") func spending() throws {
+  @Test("are ten, have ten letters, and work once") func spending() throws {
     let (kept, shown) = Self.made()
     #expect(shown.count == 10 && shown.allSatisfy { $0.wholeMatch(of: /[A-Z2-7]{5}-[A-Z2-7]{5}/) != nil })
     var left = kept
@@ -98,13 +98,13 @@ import Testing
     #expect(left.hashes.isEmpty)
   }
 
-  @Test("are kept as hashes") func hashed() throws {
+  @Test("are stored as hashes") func hashed() throws {
     let (kept, shown) = Self.made()
     let bytes = String(decoding: try TOTPRecord(key: [1], step: 2, recovery: kept).bytes, as: UTF8.self)
     for code in shown { #expect(!bytes.contains(code) && !bytes.contains(code.replacing("-", with: ""))) }
   }
 
-  @Test("what is none is read as none", arguments: ["", "ABCDE", "ABCDE-FGHI1", "ABCDE-FGHIJK", "ÄBCDE-FGHIJ"])
+  @Test("invalid codes are refused", arguments: ["", "ABCDE", "ABCDE-FGHI1", "ABCDE-FGHIJK", "ÄBCDE-FGHIJ"])
   func reading(typed: String) {
     #expect(RecoveryCodes.read(typed) == nil)
   }

@@ -36,7 +36,7 @@ struct MailTransport: MessageTransport {
 
   /// Sends a mail. Blocks its thread.
   private func send(_ bytes: [UInt8], to address: String) -> CarryFault? {
-    guard let session = sessions.take() else { return CarryFault("there is no memory for another connection") }
+    guard let session = sessions.take() else { return CarryFault("out of memory for another connection") }
     defer { sessions.giveBack(session) }
     let texts = [
       site, "<\(settings.from.address)>", "<\(address)>", settings.user?.reveal(), settings.password?.reveal(),

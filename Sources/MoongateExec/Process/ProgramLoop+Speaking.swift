@@ -100,7 +100,8 @@ extension ProgramLoop {
     case .request(let id, let method):
       guard
         isUnasked(
-          "request", "sent a request `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests in this version",
+          "request",
+          "sent a request `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests in this version",
           at: now)
       else {
         return

@@ -273,7 +273,8 @@ extension Introduction {
   private func declaredOutcomes(_ wrong: inout [String]) -> [Outcome] {
     (outcomes ?? []).compactMap { said in
       guard let reason = RefusalReason(rawValue: said.reason) else {
-        wrong.append("\"\(said.reason.prefix(60))\" is not a valid outcome reason: use lower-case letters, digits and _")
+        wrong.append(
+          "\"\(said.reason.prefix(60))\" is not a valid outcome reason: use lower-case letters, digits and _")
         return nil
       }
       return Outcome(reason, said.sentence, isFailure: said.counts ?? true)

@@ -38,7 +38,7 @@ struct ForwardQuestion {
       isSecure = try Self.scheme(bytes, try Self.only("x-forwarded-proto", head, bytes))
       let address = try Self.only("x-forwarded-uri", head, bytes)
       guard !address.isEmpty, bytes[address.lowerBound] == UInt8(ascii: "/") else {
-        throw .malformed("X-Forwarded-Uri is no path")
+        throw .malformed("X-Forwarded-Uri is not a path")
       }
       (path, query) = try Self.target(bytes, address)
       guard let found = hostOf(try Self.only("x-forwarded-host", head, bytes)) else {
@@ -88,7 +88,7 @@ struct ForwardQuestion {
     let start = address.lowerBound
     let isSecure = address.count > 8 && ByteClass.equal(bytes, start..<start + 8, "https://")
     guard isSecure || address.count > 7 && ByteClass.equal(bytes, start..<start + 7, "http://") else {
-      throw .malformed("X-Original-URL is no absolute http or https address")
+      throw .malformed("X-Original-URL is not an absolute http or https URL")
     }
     let authority = start + (isSecure ? 8 : 7)
     var end = authority

@@ -67,7 +67,8 @@ final class UpstreamFailureLog: Sendable {
     for (key, count) in lines.takeOver(at: clock.now()) {
       logger.log(
         level: key.isPassedOver ? .warning : .error,
-        key.isPassedOver ? "an upstream kept failing, and requests were retried with others" : "an upstream kept failing",
+        key.isPassedOver
+          ? "an upstream kept failing, and requests were retried with others" : "an upstream kept failing",
         metadata: ["upstream": "\(key.upstream)", "reason": "\(key.cause.words)", "suppressed": "\(count)"])
     }
   }

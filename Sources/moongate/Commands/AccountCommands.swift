@@ -43,7 +43,9 @@ struct ListAccounts: AsyncParsableCommand {
         print(try ToolJSON.text(accounts.map(AccountDocument.init)))
       } else {
         for account in accounts { print(AccountDocument(account).line) }
-        if name == nil, accounts.count == limit, let last = accounts.last { print("… continue with --after \(last.id)") }
+        if name == nil, accounts.count == limit, let last = accounts.last {
+          print("… continue with --after \(last.id)")
+        }
       }
       if name != nil, accounts.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
     }

@@ -75,7 +75,9 @@ struct AccountLine {
       // A message never contains the hash: a bad line is often a plain password in the wrong field.
       do throws(StoredHash.Problem) {
         let kind = try StoredHash(hash).kind
-        if !importer.importedHashes.contains(kind) { problems.append("`\(provider)` does not accept \(kind.rawValue) hashes") }
+        if !importer.importedHashes.contains(kind) {
+          problems.append("`\(provider)` does not accept \(kind.rawValue) hashes")
+        }
       } catch {
         problems.append("`\(provider)` is not a valid hash: \(error.rawValue)")
       }
@@ -136,7 +138,8 @@ struct AccountLine {
   private func names(_ value: Any?, mayBeNone: Bool, _ problems: inout [String]) -> [ImportedAccount.Name] {
     guard let list = value as? [Any], mayBeNone || !list.isEmpty else {
       problems.append(
-        "`identifiers` must be a list with at least one item, for example [{\"phone\":\"+919999999999\",\"verified\":true}]")
+        "`identifiers` must be a list with at least one item, for example [{\"phone\":\"+919999999999\",\"verified\":true}]"
+      )
       return []
     }
     var names: [ImportedAccount.Name] = []
@@ -145,7 +148,8 @@ struct AccountLine {
         let kind = IdentifierKind.allCases.first(where: { fields[$0.rawValue] != nil }),
         let text = fields[kind.rawValue] as? String, Set(fields.keys).isSubset(of: [kind.rawValue, "verified"])
       else {
-        problems.append("an identifier must be {\"phone\" or \"email\" or \"federated\": string, \"verified\": true or false}")
+        problems.append(
+          "an identifier must be {\"phone\" or \"email\" or \"federated\": string, \"verified\": true or false}")
         continue
       }
       let isVerified: Bool
@@ -164,7 +168,8 @@ struct AccountLine {
         && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
       guard let identifier = found, kind != .federated || isPair else {
         problems.append(
-          "\"\(text)\" is not a valid \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
+          "\"\(text)\" is not a valid \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")"
+        )
         continue
       }
       if names.contains(where: { $0.identifier == identifier }) { problems.append("\"\(text)\" appears twice") }

@@ -29,8 +29,8 @@ struct ResetAccount: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "An account id, a phone number or an email address.") var name: String
-  @Option(help: "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, …") var provider:
-    String
+  @Option(help: "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, …")
+  var provider: String
   @Flag(help: "Show what would be done, without doing it.") var dryRun = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false

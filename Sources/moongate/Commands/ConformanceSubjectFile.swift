@@ -120,7 +120,8 @@ struct ConformanceSubjectFile {
     case (nil, let file?, 1): return .file(setting: file)
     default:
       throw text.problem(
-        "sends_by", "must be {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}, with the setting that names the destination")
+        "sends_by",
+        "must be {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}, with the setting that names the destination")
     }
   }
 

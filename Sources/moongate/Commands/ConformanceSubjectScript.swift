@@ -49,7 +49,8 @@ struct ConformanceSubjectScript {
     case ("totp_of", .text(let key)?): return .totp(try recipe(key, script, place, keep))
     case ("program", .list?):
       guard case .list(let words)? = script[kind]?.setting, let first = words.first, !first.isEmpty else {
-        throw text.problem("\(place).program", "is not a command: write a list of strings, for example [\"./answer.py\"]")
+        throw text.problem(
+          "\(place).program", "is not a command: write a list of strings, for example [\"./answer.py\"]")
       }
       let program = AnswerProgram(
         command: words,
@@ -65,7 +66,8 @@ struct ConformanceSubjectScript {
       throw text.problem(
         "\(place).\(kind)",
         kind == "program"
-          ? "must be a list: write [\"./answer.py\"]" : "must be a string: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
+          ? "must be a list: write [\"./answer.py\"]"
+          : "must be a string: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
     }
   }
 
@@ -81,7 +83,8 @@ struct ConformanceSubjectScript {
     func number(_ name: String, _ bounds: ClosedRange<Int>, _ standard: Int) throws(StartProblem) -> Int {
       guard let value = script[name] else { return standard }
       guard case .number(let number) = value, let whole = Int(exactly: number), bounds.contains(whole) else {
-        throw text.problem("\(place).\(name)", "must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
+        throw text.problem(
+          "\(place).\(name)", "must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
       }
       return whole
     }

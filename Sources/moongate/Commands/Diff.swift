@@ -15,7 +15,8 @@ struct Diff: AsyncParsableCommand {
 
   @Argument(help: "The folder of the current configuration.") var old: String
   @Argument(help: "The folder of the new configuration.") var new: String
-  @Option(help: "Recorded traffic: a file with the answer of GET /events?limit=100000 of the admin listener.") var log: String?
+  @Option(help: "Recorded traffic: a file with the answer of GET /events?limit=100000 of the admin listener.") var log:
+    String?
   @Option(help: "The provider whose policy is compared.") var provider: ProviderName?
   @Flag(help: "Print JSON.") var json = false
 
@@ -49,7 +50,8 @@ struct Diff: AsyncParsableCommand {
       return traffic
     } catch let error as TrafficProblem {
       throw StartProblem(
-        "\(log):\(error.line): not an event. Save the answer of GET /events of the admin listener.", status: .couldNotRun
+        "\(log):\(error.line): not an event. Save the answer of GET /events of the admin listener.",
+        status: .couldNotRun
       )
     }
   }

@@ -20,7 +20,8 @@ struct AddGroupMember: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add", abstract: "Add accounts to a group.",
     discussion:
-      "A phone number or an email address selects the account that has verified it. Select an account with an unverified identifier by its id.")
+      "A phone number or an email address selects the account that has verified it. Select an account with an unverified identifier by its id."
+  )
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var change: MembershipChange
@@ -178,8 +179,9 @@ extension OperatorStore {
     case .account(let account): return account
     case .claimedOnly(let accounts):
       throw StartProblem(
-        "No account has verified \(text). \(accounts.joined(separator: ", ")) only claim\(accounts.count == 1 ? "s" : "") it, and may be somebody "
-          + "else's: name the account by its id if you are sure.")
+        "No account has verified \(text). \(accounts.joined(separator: ", ")) only "
+          + "claim\(accounts.count == 1 ? "s" : "") it, and the identifier may belong to another user. "
+          + "To choose the account anyway, use its ID.")
     case .unknown: throw StartProblem("There is no account \(text).")
     }
   }

@@ -121,7 +121,8 @@ struct ExportAccounts: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address. Exports everything stored about this account.") var name: String?
+  @Argument(help: "An account id, a phone number or an email address. Exports everything stored about this account.")
+  var name: String?
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Include the hashes of PINs and passwords. Keep the output secret.") var hashes = false
   @OptionGroup var records: RecordOptions
@@ -157,7 +158,8 @@ struct ExportAccounts: AsyncParsableCommand {
   private func exportPerson(_ name: String) async throws {
     guard !hashes, !records.isWanted else {
       throw StartProblem(
-        "--hashes and --records cannot be combined with a NAME: leave out \(name) or the options.", status: .couldNotRun)
+        "--hashes and --records cannot be combined with a NAME: leave out \(name) or the options.", status: .couldNotRun
+      )
     }
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)

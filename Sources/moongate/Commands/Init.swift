@@ -46,7 +46,8 @@ struct Init: AsyncParsableCommand {
     if case .failure(let refused) = judged {
       files.remove(from: folder, isNew: isNew)
       let list = refused.problems.map { "\n  \($0.message)" }.joined()
-      throw StartProblem("Nothing was written, because the gateway would refuse this configuration.\(list)", status: .couldNotRun)
+      throw StartProblem(
+        "Nothing was written, because the gateway would refuse this configuration.\(list)", status: .couldNotRun)
     }
     let user = ServiceUser.giveSecrets(
       files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))

@@ -20,7 +20,8 @@ struct KeysCommand: AsyncParsableCommand {
 /// `moongate keys show`.
 struct ShowKeys: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "List the keys, oldest first, and how many records of the store each one still protects.")
+    commandName: "show",
+    abstract: "List the keys, oldest first, and how many records of the store each one still protects.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false

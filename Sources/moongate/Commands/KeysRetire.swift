@@ -15,7 +15,8 @@ struct RetireKey: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The name of the key, from `moongate keys show`.") var name: String
-  @Flag(help: "Retire it anyway: remove the PINs and passwords that still depend on it. Their owners must set new ones.")
+  @Flag(
+    help: "Retire it anyway: remove the PINs and passwords that still depend on it. Their owners must set new ones.")
   var force = false
 
   @Flag(help: "The key may be compromised: devices that it recognizes become new devices.") var leaked = false
@@ -59,7 +60,8 @@ struct RetireKey: AsyncParsableCommand {
       guard !users.isEmpty else { return }
       let names = users.map(\.name).joined(separator: ", ")
       throw StartProblem(
-        "\(name) was not retired: \(names) still uses it. Copy the key file there or restart the gateway, then try again.")
+        "\(name) was not retired: \(names) still uses it. Copy the key file there or restart the gateway, then try again."
+      )
     }
     guard !nodes.isEmpty else { return }
     let are = nodes.count == 1 ? "1 gateway serves" : "\(nodes.count) gateways serve"

@@ -15,7 +15,7 @@ struct LockText {
     var parts: [String] = []
     if let identifier = named.identifier { parts.append("\(identifier.kind.rawValue) \(identifier.display)") }
     if let account = named.account { parts.append("account \(account)") }
-    if parts.isEmpty { parts.append(named.sources.first.map { "address \($0.address)" } ?? "somebody") }
+    if parts.isEmpty { parts.append(named.sources.first.map { "address \($0.address)" } ?? "unknown") }
     parts.append("\(lock.provider)/\(lock.limit)")
     parts.append(
       lock.until.map { "until \(clockTime($0)) (in \(Self.span($0 - now)))" } ?? "until an operator lifts it")

@@ -15,8 +15,7 @@ struct MockGoogleCommand: AsyncParsableCommand {
       """)
 
   @Option(help: "The port to listen on; 0 lets the system choose.") var port = 9400
-  @Option(help: "An allowed redirect URI, matched exactly. Can be repeated.") var redirect:
-    [String] = []
+  @Option(help: "An allowed redirect URI, matched exactly. Can be repeated.") var redirect: [String] = []
   @Option(help: "The client id.") var clientId = "moongate"
   @Option(help: "The client secret. Default: a random secret, which is printed.") var clientSecret: String?
   @Option(help: "The issuer. Default: http://localhost:PORT.") var issuer: String?

@@ -41,7 +41,8 @@ struct RootCommand: AsyncParsableCommand {
 
 /// The configuration folder of a command.
 struct ConfigurationOption: ParsableArguments {
-  @Option(name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
+  @Option(
+    name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
   var folder = "config"
 
   /// - Throws: an error with exit status 2 if the folder does not exist.

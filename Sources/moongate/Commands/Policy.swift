@@ -40,7 +40,8 @@ extension ConfigurationOption {
     await programs.end()
     guard let generation else {
       throw StartProblem(
-        "The providers of \(folder) cannot be listed because the folder has problems. Run `moongate check --config \(folder)`.")
+        "The providers of \(folder) cannot be listed because the folder has problems. Run `moongate check --config \(folder)`."
+      )
     }
     return generation.registry ?? compiledIn
   }

@@ -10,7 +10,8 @@ struct ProviderList: AsyncParsableCommand {
     commandName: "list", abstract: "List the providers of this program.",
     discussion: "With --config, it also lists the provider instances and programs of a folder.")
 
-  @Option(name: .customLong("config"), help: "A folder whose provider instances and programs are listed too.") var folder: String?
+  @Option(name: .customLong("config"), help: "A folder whose provider instances and programs are listed too.")
+  var folder: String?
   @Flag(help: "Print JSON.") var json = false
 
   /// One provider in the JSON output.

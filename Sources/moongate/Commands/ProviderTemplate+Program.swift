@@ -87,7 +87,10 @@ extension ProviderTemplate {
     // With an explicit parent folder, the provider is already in its place.
     if !isPlaced {
       steps.append(
-        ("cp -r . …/config/\(new.name)", "copies it into the configuration folder; README.md has the lines that configure it"))
+        (
+          "cp -r . …/config/\(new.name)",
+          "copies it into the configuration folder; README.md has the lines that configure it"
+        ))
     }
     return ProviderTemplate(
       files: filled(files, words, for: new), programs: language.build.isEmpty ? [command] : [], steps: steps)

@@ -58,7 +58,9 @@ struct ProviderTemplate: Sendable {
     let width = (steps.map(\.command.count).max() ?? 0) + 2
     let lines = steps.map { "  " + $0.command.padding(toLength: width, withPad: " ", startingAt: 0) + $0.what }
     return
-      (["Created \(folder) with \(files.count) files. Next:", "  cd \(folder)"] + lines + ["See its README.md for the rest."])
+      (["Created \(folder) with \(files.count) files. Next:", "  cd \(folder)"] + lines + [
+        "See its README.md for the rest."
+      ])
       .joined(separator: "\n")
   }
 }

@@ -19,7 +19,9 @@ struct Serve: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "The public listener, in place of the address in gateway.lua: for gateways that share a folder on one machine.")
+  @Option(
+    help:
+      "The public listener, in place of the address in gateway.lua: for gateways that share a folder on one machine.")
   var listen: String?
   @Option(help: "The admin listener, in place of the address in gateway.lua.") var admin: String?
 
@@ -66,7 +68,8 @@ struct Serve: AsyncParsableCommand {
     guard let text else { return nil }
     guard let address = ListenAddress(text) else {
       throw StartProblem(
-        "\(option) \(text) is not an address to listen on. Write HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.", status: .couldNotRun)
+        "\(option) \(text) is not an address to listen on. Write HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.",
+        status: .couldNotRun)
     }
     return address
   }

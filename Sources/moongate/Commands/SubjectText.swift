@@ -154,7 +154,9 @@ struct SubjectText: Sendable {
 
   func list(_ member: String) throws(StartProblem) -> [String]? {
     guard let value = members[member] else { return nil }
-    guard case .list(let names)? = value.setting else { throw problem(member, "must be a list of strings: write [\"NAME\"]") }
+    guard case .list(let names)? = value.setting else {
+      throw problem(member, "must be a list of strings: write [\"NAME\"]")
+    }
     return names
   }
 

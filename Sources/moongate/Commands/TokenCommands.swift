@@ -102,17 +102,18 @@ private func tell(_ made: MadeAccessToken, _ found: ServiceToken, json: Bool) th
   if json { return print(try ToolJSON.text(TokenDocument(found, secret: made.secret))) }
   print(made.secret.reveal())
   let end = found.token.expiresAt.map { " It expires at \($0.text)." } ?? " It does not expire."
-  FileHandle.standardError.write(Data("The secret is shown only once. Store it where the program can read it.\(end)\n".utf8))
+  FileHandle.standardError.write(
+    Data("The secret is shown only once. Store it where the program can read it.\(end)\n".utf8))
 }
 
 /// `moongate token create NAME`.
 struct CreateToken: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "create", abstract: "Create a token and print its secret once.")
+  static let configuration = CommandConfiguration(
+    commandName: "create", abstract: "Create a token and print its secret once.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The name of the token: \(ServiceTokenName.rule).") var name: String
-  @Option(name: .customLong("group"), help: "A group of the token. Can be repeated.") var groups:
-    [String] = []
+  @Option(name: .customLong("group"), help: "A group of the token. Can be repeated.") var groups: [String] = []
   @Option(help: "The lifetime, for example 90d. Default: the token does not expire.") var expires: String?
   @Option(
     name: .customLong("network"),
@@ -171,7 +172,8 @@ struct ListTokens: AsyncParsableCommand {
 /// `moongate token rotate NAME`.
 struct RotateToken: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rotate", abstract: "Give a token a new secret and print it once. The old secret stays valid for a while.")
+    commandName: "rotate",
+    abstract: "Give a token a new secret and print it once. The old secret stays valid for a while.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The token's name.") var name: String

@@ -62,7 +62,8 @@ enum GoogleDemo {
       problems.append(
         ConfigurationProblem(
           location: place(path), path: path,
-          message: "\"\(issuer)\" is not an issuer: it must begin with https://, for example \"https://login.example.com\""
+          message:
+            "\"\(issuer)\" is not an issuer: it must begin with https://, for example \"https://login.example.com\""
         ))
     }
     return problems

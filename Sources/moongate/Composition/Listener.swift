@@ -45,7 +45,8 @@ struct Listener: Service {
       throw StartProblem(Self.sentence(error.errnoCode, name: name, address: address))
     } catch let error as SocketAddressError {
       throw StartProblem(
-        "The gateway cannot listen on \(address) (`\(name)` in gateway.lua): the address does not exist on this machine (\(error)).")
+        "The gateway cannot listen on \(address) (`\(name)` in gateway.lua): the address does not exist on this machine (\(error))."
+      )
     }
   }
 

@@ -61,7 +61,8 @@ struct MasterKey {
       throw StartProblem("\(what) is too long for a key file.")
     } catch {
       throw StartProblem(
-        "\(what) is too short: it must contain at least \(length) bytes, for example the output of `openssl rand -hex 32`.")
+        "\(what) is too short: it must contain at least \(length) bytes, for example the output of `openssl rand -hex 32`."
+      )
     }
   }
 

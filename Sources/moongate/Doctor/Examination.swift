@@ -74,7 +74,9 @@ struct Examination {
       } catch {
         return .failed(
           "key", error.sentence,
-          fix: "Run this as the gateway's user, for example `sudo -u moongate moongate doctor`; then correct the file's mode.")
+          fix:
+            "Run this as the gateway's user, for example `sudo -u moongate moongate doctor`; then correct the file's mode."
+        )
       }
     }
   }
@@ -111,7 +113,9 @@ struct Examination {
       let ahead = Double(opened.clock.now().milliseconds) / 1000 - Date().timeIntervalSince1970
       // The clock of a SQLite file is this machine's, unless the file contains later times.
       let isOwnClock = if case .sqlite = gateway.store { ahead < 1 } else { false }
-      return (.ok("store", "The store answers and belongs to this master key."), isOwnClock ? [] : [("the store", ahead)])
+      return (
+        .ok("store", "The store answers and belongs to this master key."), isOwnClock ? [] : [("the store", ahead)]
+      )
     } catch {
       let reason = (error as? StartProblem)?.sentence ?? "\(error)"
       return (.failed("store", reason, fix: "Fix this first: the gateway does not start without its store."), [])
@@ -155,7 +159,8 @@ struct Examination {
     } catch {
       return .warning(
         "public_url", "\(gateway.publicURL) does not answer from this machine: \(error.reason).",
-        fix: "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
+        fix:
+          "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
       )
     }
   }
@@ -197,7 +202,8 @@ struct Examination {
           "messages", "\(provider): \(site.host):\(site.port) refuses connections.",
           fix: "Correct its url in gateway.lua, or check the network.")
       }
-      return .ok("messages", "\(provider): \(site.host):\(site.port) accepts connections. Use --to to send a test message.")
+      return .ok(
+        "messages", "\(provider): \(site.host):\(site.port) accepts connections. Use --to to send a test message.")
     }
     do throws(DeliveryFault) {
       try await deliveries.messenger(for: delivery).send(

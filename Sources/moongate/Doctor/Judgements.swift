@@ -116,7 +116,8 @@ enum Judgement {
     }
     if !url.isLoopback, addresses.allSatisfy(Loopback.contains) {
       return .warning(
-        "dns", "\(url.host) resolves to \(addresses.joined(separator: ", ")) on this machine, which other machines cannot use.",
+        "dns",
+        "\(url.host) resolves to \(addresses.joined(separator: ", ")) on this machine, which other machines cannot use.",
         fix: "Remove the name from /etc/hosts, and check its record with `dig \(url.host)`.")
     }
     return .ok("dns", "\(url.host) is \(addresses.joined(separator: ", ")).")

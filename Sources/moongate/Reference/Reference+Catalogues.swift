@@ -84,17 +84,20 @@ struct HeaderDefinition: Sendable {
     HeaderDefinition(
       name: "X-Moongate-Assertion", place: .service,
       help:
-        "A signed token (JWT, ES256) with the identity of the client. Its keys are at `/.well-known/moongate/jwks.json`."),
+        "A signed token (JWT, ES256) with the identity of the client. Its keys are at `/.well-known/moongate/jwks.json`."
+    ),
     HeaderDefinition(
       name: "X-Moongate-Authorization", place: .forward,
       help:
-        "`remove`: the proxy must not forward the client's `Authorization`, because it contains a token of the gateway."),
+        "`remove`: the proxy must not forward the client's `Authorization`, because it contains a token of the gateway."
+    ),
     HeaderDefinition(
       name: "Moongate-Device", place: .call,
       help: "The device token that an app keeps from earlier sign-ins, in place of the cookie."),
     HeaderDefinition(name: "Moongate-Language", place: .call, help: "The language of the hosted page that calls."),
     HeaderDefinition(
-      name: "Moongate-Page", place: .call, help: "The capabilities of the browser on a hosted page, sent by the page's script."
+      name: "Moongate-Page", place: .call,
+      help: "The capabilities of the browser on a hosted page, sent by the page's script."
     ),
     HeaderDefinition(
       name: "Moongate-Signature", place: .webhook,

@@ -39,7 +39,8 @@ struct ReloadGate: Sendable {
       let events = try await audit.events(matching: filter, limit: GateReplay.mostEvents, in: store)
       guard let outcome = try await play(GateReplay(events: events), active, candidate) else {
         return shut(
-          active, "the decisions of the last \(span) could not be replayed within \(patience.asWritten): shorten `replay`"
+          active,
+          "the decisions of the last \(span) could not be replayed within \(patience.asWritten): shorten `replay`"
         )
       }
       let isCut = events.count >= GateReplay.mostEvents

@@ -42,7 +42,8 @@ import Testing
     for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }
     report(log, .unreachable)
     #expect(
-      captured.lines.filter { $0.contains("the request was retried with another one") && $0.contains("http://one:1") }.count == 1)
+      captured.lines.filter { $0.contains("the request was retried with another one") && $0.contains("http://one:1") }
+        .count == 1)
     #expect(captured.lines.count == 2)
     clock.advance(by: .seconds(61))
     log.tellSuppressed()

@@ -4,27 +4,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// libphonenumber behind a C face. It owns the rules of the world's numbers and nothing else: what may be typed, and
-// what a person is told, is Swift's.
+// A C interface of libphonenumber for numbering plans. Swift code defines the allowed input and the messages to users.
 //
-// No C++ exception crosses (each call catches all and answers CPHONE_FAULT), nothing allocated here is handed out
-// (every answer is written into the caller's own memory), and every call may be made on any thread at any time:
-// libphonenumber's instance is made once and its cache of expressions has a lock.
+// No C++ exception leaves these functions (they return CPHONE_FAULT), and no memory is handed over (results are written
+// to the caller's memory). All functions are thread-safe: libphonenumber's instance is created once, and its cache of
+// regular expressions has a lock.
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// The most bytes of `digits` that are looked at; longer ones are CPHONE_TOO_LONG.
+// The maximum length of `digits`; longer ones are CPHONE_TOO_LONG.
 #define CPHONE_MOST_DIGITS 40
 
 typedef enum {
   CPHONE_POSSIBLE = 0,
   CPHONE_TOO_SHORT = 1,
   CPHONE_TOO_LONG = 2,
-  // No number of that country, or of any.
+  // Not a number of that country, or of any country.
   CPHONE_NO_NUMBER = 3,
-  // An exception was caught: the machine's fault, not the number's.
+  // An internal failure, for example exhausted memory.
   CPHONE_FAULT = 4,
 } cphone_status;
 
@@ -35,29 +34,29 @@ typedef enum {
   CPHONE_VOIP = 3,
 } cphone_kind;
 
-// A number that was read. Texts are ASCII and end in NUL.
+// A parsed number. Texts are NUL-terminated ASCII.
 typedef struct {
   // "+919999999999".
   char e164[32];
   // "+91 99999 99999".
   char international[64];
-  // ISO 3166-1 alpha-2; "001" for a number that belongs to no country.
+  // ISO 3166-1 alpha-2; "001" for a number of no country.
   char country[4];
   cphone_kind kind;
-  // Whether it lies in a range that is in use. Ranges age: this refuses nothing.
+  // Whether it is in an assigned range. The known ranges become outdated, so nothing is refused because of this.
   int32_t is_valid;
 } cphone_number;
 
-// Reads a number.
-// `digits`: ASCII digits with or without one `+` before them, `length` bytes; `region`: two upper-case letters and NUL.
+// Parses a number.
+// `digits`: ASCII digits with an optional leading `+`, `length` bytes; `region`: two upper-case letters and NUL.
 // `out` is written only with CPHONE_POSSIBLE.
 cphone_status cphone_read(const char *digits, size_t length, const char *region, cphone_number *out);
 
-// Spaces what was typed so far as the region writes it. Writes at most `capacity` bytes with the NUL.
-// Returns the length of the text, 0 where it cannot be had.
+// Formats an incomplete number for the region. Writes at most `capacity` bytes including the NUL.
+// Returns the length of the text, or 0 on failure.
 size_t cphone_format_typed(const char *digits, size_t length, const char *region, char *out, size_t capacity);
 
-// The calling code of the region: two upper-case letters and NUL. 0 where its numbers are not known.
+// The calling code of the region (two upper-case letters and NUL), or 0 if the region is unknown.
 int32_t cphone_calling_code(const char *region);
 
 #ifdef __cplusplus
