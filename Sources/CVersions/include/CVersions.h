@@ -18,6 +18,6 @@ typedef struct {
   char version[48];
 } cversions_library;
 
-// Asks a library for its version. A library that has no such call is told by the number in its file's name, as in
-// libargon2.so.1.
+// Returns the version of a library. If the library has no function for it, the version is the number in its file name,
+// for example 1 for libargon2.so.1.
 cversions_library cversions_library_at(size_t index);
