@@ -1,14 +1,13 @@
 -- What holds for every account, whichever flow opens it. A factor that stands in one flow alone protects nothing: any
 -- client may begin another flow that opens the same account. What an account requires therefore stands here.
 return accounts {
-  -- Steps that every session of an existing account requires. They are asked for when a flow's own steps have passed
-  -- and it is known whose account it is; what has passed in the flow already is not asked for again. Each names a
-  -- provider, or any_of { "pin", "email_code" }, and may have
-  --   when = function(f) return f.client.new_device end    asked only where this is true; the facts are those of a
-  --   flow's `when` enroll = true                                        an account that has none of it sets it up on
-  --   the way; without it, such an
-  --                                                        account is refused (403 denied), so let `when` test for the
-  --                                                        factor
+  -- Steps that every session of an existing account requires. They follow the steps of the flow, as soon as the
+  -- account is known. A step that has passed in the flow is not repeated. Each entry names a provider or
+  -- any_of { "pin", "email_code" }, and can have two fields:
+  --   when    such as function(f) return f.client.new_device end: the step applies only if it returns true. It gets
+  --           the same facts as `when` of a flow.
+  --   enroll  true: an account without this factor sets it up at sign-in. Without `enroll`, such an account is
+  --           refused (403 denied), so let `when` check for the factor.
   sign_in = {
     -- Whoever has set up an authenticator app is asked for its code at every way in.
     { "totp", when = function(f) return f.account.factors.totp end },
@@ -25,9 +24,9 @@ return accounts {
   -- How long a newly added number or address cannot reset a PIN, a password or another factor. It may sign in at once.
   recovery_delay = "24h",
 
-  -- Groups of accounts, which routes require by require = { group = "ops" }: listed
-  -- (`moongate group add ops asha@example.com`), or computed from facts of the account. And what else services are told
-  -- of an account, by names of your own.
+  -- Groups of accounts, for routes with require = { group = "ops" }. `members()` is a list that you edit with
+  -- `moongate group add ops asha@example.com`; a function computes the group from facts of the account. `claims` are
+  -- further values that services receive about an account.
   -- groups = {
   --   ops   = members(),
   --   staff = function(f) return f.account.email_verified and ends_with(f.email.address, "@example.com") end,

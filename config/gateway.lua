@@ -19,8 +19,8 @@ return gateway {
   -- For how long browsers are told to use https alone, where public_url is https; false: they are not told.
   -- hsts = "365d",
 
-  -- Accounts, sessions, counters and locks: a file of SQLite. For several gateways one PostgreSQL: env
-  -- "MOONGATE_STORE", which holds postgres://user:password@host/database?sslmode=verify-full
+  -- Accounts, sessions, counters and locks: a SQLite file. Several gateways share one PostgreSQL: store = env
+  -- "MOONGATE_STORE", with postgres://user:password@host/database?sslmode=verify-full as its value.
   store = "sqlite:data/moongate.db",
 
   -- The master key, which seals what the store holds. `file`: made at the first start, for its owner only; keep a copy
@@ -50,17 +50,18 @@ return gateway {
   brand = { name = "Moongate", primary = "#0D7377", support = "mailto:help@example.com" },
 
   -- The languages of pages and messages; the first is for people whose browser wants none of them. Default: English,
-  -- Hindi and what pages/ adds.
-  -- ar, bn, de, es, fr, pt, ta and te come with the gateway too, drafted by a machine: have them read by a native
-  -- speaker first.
+  -- Hindi and what pages/ adds. ar, bn, de, es, fr, pt, ta and te come with the gateway too, drafted by a machine: have
+  -- them read by a native speaker first.
   -- languages = { "en", "hi" },
 
   -- The chance of guessing a code that you accept, per identifier. `moongate check` refuses policies above it.
   risk_budget = "0.1% per 30d",
 
-  -- Connections at a time. Each client address may have 1,000 of them unless per_ip =
-  -- { connections = 200, requests = "100/s" } says otherwise; requests are unlimited unless it does. Flows in which
-  -- nobody has proved anything: flows = { count = 100000, bytes = "64MiB" }.
+  -- The most connections at a time. Two more fields:
+  --   per_ip = { connections = 200, requests = "100/s" }   per client address; default: 1,000 connections, no limit
+  --                                                        for requests
+  --   flows = { count = 100000, bytes = "64MiB" }          flows in which nothing is verified yet; these are the
+  --                                                        defaults
   limits = { connections = 50000 },
 
   -- The steps that flows may use, and what each needs.

@@ -103,6 +103,18 @@ def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
     assert requests.get(f"{house.admin}/accounts/{account}/sessions", timeout=10).json() == []
     problem(requests.get(f"{house.admin}/events?acount={account}", timeout=10), 400, "bad_request")
     assert "did you mean `account`" in requests.get(f"{house.admin}/events?acount=1", timeout=10).json()["detail"]
+    for query, sentence in (
+        ("account=", "`account` is empty. Give it a value, or leave it out."),
+        ("since=", "`since` is empty. Give it a value, or leave it out."),
+        ("since=2126-11-20T12:15:00Z", "`since` is in the future. Times are in UTC"),
+        ("since=yesterday", "`since` must be a length of time such as"),
+        ("decision=1", "`decision` must be the id of a decision"),
+        ("limit=0", "`limit` must be a whole number"),
+    ):
+        answer = requests.get(f"{house.admin}/events?{query}", timeout=10)
+        assert problem(answer, 400, "bad_request")["detail"].startswith(sentence), (query, answer.text)
+    status, _, complaint = tool(house, "account", "history", number, "--since", "2126-11-20T12:15:00Z")
+    assert status == 2 and "--since is in the future. Times are in UTC" in complaint
 
 
 def test_tokens_with_names_and_roles(empty_house, number):

@@ -34,7 +34,7 @@ def test_a_gateway_goes_on_from_a_copy(house, number):
     source = f"sqlite:{house.config}/data/moongate.db"
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
     assert (status, text) == (1, "") and re.search(
-        rf"is served by \S+ 127\.0\.0\.1:{house.ports[0]}; nothing was copied", complaint
+        rf"is served by \S+ 127\.0\.0\.1:{house.ports[0]}; nothing was changed", complaint
     ), complaint
     house.gateway.end(15)
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")

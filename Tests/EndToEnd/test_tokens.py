@@ -139,6 +139,7 @@ def test_the_command_and_the_admin_api_tell_the_same(place):
     made = json.loads(made[1])
     assert made.pop("token").startswith("mgt_")
     listed = json.loads(tool(place, "token", "list", "--json")[1])
+    assert "Times of last use can be up to 30 seconds old." in tool(place, "token", "list")[2]
     answered = requests.get(f"{place.admin}/tokens", timeout=10).json()
     assert listed == answered and next(entry for entry in listed if entry["name"] == "same") == made
     assert made["groups"] == ["deployers", "staff"] and made["networks"] == ["127.0.0.0/8"]

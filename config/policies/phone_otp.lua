@@ -11,12 +11,12 @@ return policy "phone_otp" {
   timers = { resend_after = { "60s", "120s" } },
 
   -- At most `max` events in any `window`, counted `per` key, `on` send, verify, begin or register.
-  --   on       send: a code is sent. verify: something is compared. begin: a step is begun. register: an account is
-  --   made per      phone, email, identifier, account, ip, network, country, prefix, device, flow, challenge, provider
-  --   or global counts   "all" (the default but on verify), "failures" (the default on verify) or
-  --   "consecutive_failures" (needs no window) lock     how long to refuse once it is full of failures: a duration, or
-  --   a list in which each lock is longer disable  true: full means off, until an operator turns it on again. A
-  --   stranger can fill a limit on purpose: prefer locks
+  --   on       send: a code is sent; verify: a code is checked; begin: a step begins; register: an account is created
+  --   per      phone, email, identifier, account, ip, network, country, prefix, device, flow, challenge, provider or
+  --            global
+  --   counts   "failures" (the default on verify), "all" (the default elsewhere) or "consecutive_failures" (no window)
+  --   lock     how long to refuse after too many failures: a duration, or a list of increasing durations
+  --   disable  true: a full limit disables the credential until an operator re-enables it. Strangers can cause this.
   -- All limits of an action are charged together before anything is sent or compared, or none is.
   limits = {
     -- One code and three resends.

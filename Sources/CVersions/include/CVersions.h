@@ -17,6 +17,6 @@ typedef struct {
   char version[48];
 } cversions_library;
 
-// Returns the version of a library. For a library without a version function, it is the number in its file name, for
-// example libargon2.so.1.
+// Returns the version of a library. If the library has no function for it, the version is the number in its file name,
+// for example 1 for libargon2.so.1.
 cversions_library cversions_library_at(size_t index);

@@ -1,5 +1,31 @@
+/// Why a start time is refused.
+package enum SinceProblem: Error, Equatable {
+  /// The text is neither a duration nor a time in UTC.
+  case unreadable
+  /// The time is later than now, so nothing can match it.
+  case future(now: Timestamp)
+
+  /// The end of a sentence that begins with the name of the parameter or option.
+  package var sentence: String {
+    switch self {
+    case .unreadable: "must be \(Timestamp.sinceForms)."
+    case .future(let now): "is in the future. Times are in UTC, and it is \(now.text) now."
+    }
+  }
+}
+
 extension Timestamp {
-  /// Parses a start time: a duration before now (`90s`, `30m`, `12h`, `7d`), or a time in UTC (RFC 3339 section 5.6,
+  /// How far a start time may be ahead, for clocks that differ.
+  private static let sinceTolerance: Duration = .seconds(60)
+
+  /// Reads a start time that an operator typed, as `init(since:before:)` does.
+  package static func since(_ text: String, before now: Timestamp) throws(SinceProblem) -> Timestamp {
+    guard let moment = Timestamp(since: text, before: now) else { throw .unreadable }
+    guard moment <= now + sinceTolerance else { throw .future(now: now) }
+    return moment
+  }
+
+  /// Reads a start time: a duration before now (`90s`, `30m`, `12h`, `7d`), or a time in UTC (RFC 3339 section 5.6:
   /// `2026-11-20T12:15:00Z`). nil if the text is neither.
   package init?(since text: String, before now: Timestamp) {
     if let duration = Self.length(text) {

@@ -21,6 +21,10 @@ struct AdminQuery: Sendable {
       throw exchange.refusal(
         .badRequest, detail: Self.missing("parameter `\(name)`", suggestion(name, known)), field: name)
     }
+    // `?account=$ACCOUNT` with an unset variable must not answer with the events of everybody.
+    if let empty = fields.names.first(where: fields.isEmpty) {
+      throw refusal(empty, "`\(empty)` is empty. Give it a value, or leave it out.")
+    }
   }
 
   subscript(name: String) -> String? { fields[name] }
@@ -38,10 +42,11 @@ struct AdminQuery: Sendable {
   /// A time, or a duration before now.
   func since(_ name: String, before now: Timestamp) throws(Refusal) -> Timestamp? {
     guard let text = fields[name] else { return nil }
-    guard let moment = Timestamp(since: text, before: now) else {
-      throw refusal(name, "`\(name)` must be \(Timestamp.sinceForms).")
+    do throws(SinceProblem) {
+      return try Timestamp.since(text, before: now)
+    } catch {
+      throw refusal(name, "`\(name)` \(error.sentence)")
     }
-    return moment
   }
 
   /// Kinds of events, separated by commas.

@@ -27,6 +27,9 @@ struct FormFields: Sendable, Equatable {
   /// The value of a field; nil if it is absent or empty.
   subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
+  /// Whether the field is there with an empty value.
+  func isEmpty(_ name: String) -> Bool { values[name]?.isEmpty == true }
+
   /// The names of all fields, sorted.
   var names: [String] { values.keys.sorted() }
 

@@ -28,7 +28,7 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "The schema of \(name) is \(found), and this program's is \(known): bring it up to date first, by `moongate store migrate`."
     case .served(let name, let gateways):
       """
-      \(name) is served by \(gateways.joined(separator: ", ")); nothing was copied. Stop every gateway that serves from it, and copy again. One that \
+      \(name) is served by \(gateways.joined(separator: ", ")); nothing was changed. Stop every gateway that serves from it, and try again. One that \
       was killed counts for \(ServingNode.patience.asWritten) more.
       """
     case .notEmpty(let name, let table):

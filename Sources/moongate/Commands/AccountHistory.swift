@@ -28,10 +28,11 @@ struct AccountHistory: AsyncParsableCommand {
       var filter = AuditFilter(
         people: try await opened.desk.people(named: name, region: opened.gateway.region), kinds: kinds)
       if let since {
-        guard let moment = Timestamp(since: since, before: opened.now) else {
-          throw StartProblem("--since must be \(Timestamp.sinceForms).", status: .couldNotRun)
+        do throws(SinceProblem) {
+          filter.since = try Timestamp.since(since, before: opened.now)
+        } catch {
+          throw StartProblem("--since \(error.sentence)", status: .couldNotRun)
         }
-        filter.since = moment
       }
       let events = try await opened.desk.events(matching: filter, limit: limit)
       if json { return print(try ToolJSON.text(OperatorDocument.events(events))) }

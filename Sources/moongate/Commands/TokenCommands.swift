@@ -152,7 +152,9 @@ struct ListTokens: AsyncParsableCommand {
       let tokens = try await opened.tokens.list()
       if json { return print(try ToolJSON.text(tokens.map { TokenDocument($0) })) }
       for found in tokens { print(Self.line(found)) }
-      if tokens.isEmpty { print("no tokens") }
+      if tokens.isEmpty { return print("no tokens") }
+      // Gateways write the first use within about a second, further uses of the same token every 30 seconds.
+      FileHandle.standardError.write(Data("Times of last use can be up to 30 seconds old.\n".utf8))
     }
   }
 

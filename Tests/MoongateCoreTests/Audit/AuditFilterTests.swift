@@ -30,6 +30,16 @@ import Testing
     "2026-1 -20T12:15:00Z",
   ]) func otherFormsAreNone(_ text: String) {
     #expect(Timestamp(since: text, before: Self.now) == nil)
+    #expect(throws: SinceProblem.unreadable) { try Timestamp.since(text, before: Self.now) }
+  }
+
+  @Test func startTimesInTheFutureAreRefused() throws {
+    // A clock that is a little ahead is no mistake of the operator's.
+    let soon = try #require(Timestamp(since: "2026-11-18T11:07:20Z", before: Self.now))
+    #expect(try Timestamp.since(soon.text, before: soon - .seconds(60)) == soon)
+    let problem = SinceProblem.future(now: soon - .seconds(61))
+    #expect(throws: problem) { try Timestamp.since(soon.text, before: soon - .seconds(61)) }
+    #expect(problem.sentence == "is in the future. Times are in UTC, and it is 2026-11-18T11:06:19Z now.")
   }
 
   @Test func anEventGoesOutInTheWordsOfOCSF() throws {

@@ -122,9 +122,9 @@ import Testing
     #expect(told == 0)
     #expect(
       refusal.description
-        == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was copied. Stop every gateway that serves from it, "
-        + "and copy again. One that was killed counts for 15s more.")
-    // A gateway that stops says so, and one that was killed is forgotten.
+        == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was changed. Stop every gateway that serves from it, "
+        + "and try again. One that was killed counts for 15s more.")
+    // One that ends says so, and one that was killed is forgotten.
     _ = try await store.beat(
       ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
     try await store.leave("here 127.0.0.1:8080 x", at: now)
