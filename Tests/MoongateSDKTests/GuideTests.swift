@@ -37,7 +37,8 @@ public struct PigeonPost: CodeProvider {
 @Suite struct GuideTests {
   @Test func theProviderOfTheGuideIsThisOne() throws {
     let guide = try String(
-      contentsOf: URL(filePath: #filePath).appending(path: "../../../Documentation/plugins/start.md").standardizedFileURL,
+      contentsOf: URL(filePath: #filePath).appending(path: "../../../Documentation/plugins/start.md")
+        .standardizedFileURL,
       encoding: .utf8)
     let here = try String(contentsOfFile: #filePath, encoding: .utf8).components(separatedBy: "// ////////\n")
     #expect(here.count == 3)

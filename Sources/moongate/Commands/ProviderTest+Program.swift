@@ -22,12 +22,14 @@ struct TriedProgram {
     let program = URL(filePath: path).standardizedFileURL
     guard FileManager.default.isExecutableFile(atPath: program.path(percentEncoded: false)) else {
       throw StartProblem(
-        "\(path) cannot be run: the file does not exist or is not executable (`chmod +x \(path)`).", status: .couldNotRun)
+        "\(path) cannot be run: the file does not exist or is not executable (`chmod +x \(path)`).",
+        status: .couldNotRun)
     }
     let name = program.deletingPathExtension().lastPathComponent.replacing("-", with: "_")
     guard ProviderName(rawValue: name) != nil else {
       throw StartProblem(
-        "\(path) is not named like a provider: use lower-case letters, digits and _, for example sms_hub.py.", status: .couldNotRun)
+        "\(path) is not named like a provider: use lower-case letters, digits and _, for example sms_hub.py.",
+        status: .couldNotRun)
     }
     stage = try ProgramTestEnvironment(sendsBy: file?.sendsBy, answers: file?.siteAnswers ?? [:])
     do throws(StartProblem) {
@@ -139,7 +141,8 @@ final class ProgramTestEnvironment: Sendable {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
-      throw StartProblem("The program's folder could not be created: \(error.localizedDescription)", status: .couldNotRun)
+      throw StartProblem(
+        "The program's folder could not be created: \(error.localizedDescription)", status: .couldNotRun)
     }
   }
 

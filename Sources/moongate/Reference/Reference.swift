@@ -76,7 +76,10 @@ struct Reference: Sendable {
         "Guarantees about sessions and routes, which are proved before a change becomes active."
       )
     case .tests:
-      ("tests.md", "tests/NAME.lua", "The arguments of the functions in a test case. [Functions](facts.md#functions) lists the functions.")
+      (
+        "tests.md", "tests/NAME.lua",
+        "The arguments of the functions in a test case. [Functions](facts.md#functions) lists the functions."
+      )
     }
   }
 
