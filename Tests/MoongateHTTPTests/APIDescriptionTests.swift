@@ -49,6 +49,20 @@ import Testing
     }
   }
 
+  /// The reference and `moongate help` describe the same calls.
+  @Test func theReferenceHasEveryCall() {
+    #expect(Set(Operation.api.map { "\($0.method.rawValue.lowercased()) \($0.path)" }) == Self.calls)
+    #expect(Set(Operation.admin.map { "\($0.method.rawValue.lowercased()) \($0.path)" }) == AdminDescriptionTests.calls)
+    #expect(Operation.api.count == Self.calls.count && Operation.admin.count == AdminDescriptionTests.calls.count)
+  }
+
+  @Test func aCallOfTheReferenceNamesItsFieldsAndCodes() throws {
+    let create = try #require(APICall.api.first { $0.id == "createFlow" })
+    #expect(create.address == "POST /api/auth/flows" && create.status == 201)
+    #expect(create.fields == ["flow", "return_to?", "code_challenge?", "redirect_to?"])
+    #expect(create.codes.contains("step_up_required"))
+  }
+
   /// An endpoint added to the API must be described.
   @Test func everyEndpointUnderTheAPIIsDescribed() throws {
     let endpoints = try HTTPGateway().responder.undescribed

@@ -19,7 +19,7 @@ struct ClientEventCall: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .post, "/api/auth/client-events", .clientEvents) { exchange throws(Refusal) in
+      Endpoint(.call, .clientEvents) { exchange throws(Refusal) in
         try await take(exchange)
       }
     ]

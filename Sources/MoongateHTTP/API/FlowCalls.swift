@@ -8,18 +8,18 @@ struct FlowCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .post, "/api/auth/flows", .createFlow) { exchange throws(Refusal) in
+      Endpoint(.call, .createFlow) { exchange throws(Refusal) in
         let fields = try await CallFields(exchange)
         let name = try fields.text("flow")
         let returnTo = try fields.optionalText("return_to")
         let app = try app(fields, exchange)
         return answer(try await driver.create(name, returnTo: returnTo, app: app, exchange), status: .created)
       },
-      Endpoint(.call, .get, "/api/auth/flows/{}", .viewFlow) { exchange throws(Refusal) in
+      Endpoint(.call, .viewFlow) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         return answer(try await driver.drive(exchange) { engine, client in await engine.view(id, client: client) })
       },
-      Endpoint(.call, .post, "/api/auth/flows/{}/begin", .beginStep) { exchange throws(Refusal) in
+      Endpoint(.call, .beginStep) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         let fields = try await CallFields(exchange)
         let provider = try fields.optionalText("provider")
@@ -28,7 +28,7 @@ struct FlowCalls: Sendable {
             await engine.begin(id, provider: provider, fields: fields.inputs, client: client)
           })
       },
-      Endpoint(.call, .post, "/api/auth/flows/{}/submit", .submitStep) { exchange throws(Refusal) in
+      Endpoint(.call, .submitStep) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         let fields = try await CallFields(exchange)
         return answer(
@@ -36,17 +36,17 @@ struct FlowCalls: Sendable {
             await engine.submit(id, fields: fields.inputs, client: client)
           })
       },
-      Endpoint(.call, .post, "/api/auth/flows/{}/resend", .resendCode) { exchange throws(Refusal) in
+      Endpoint(.call, .resendCode) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         _ = try await CallFields(exchange)
         return answer(try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) })
       },
-      Endpoint(.call, .post, "/api/auth/flows/{}/skip", .skipStep) { exchange throws(Refusal) in
+      Endpoint(.call, .skipStep) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         _ = try await CallFields(exchange)
         return answer(try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) })
       },
-      Endpoint(.call, .delete, "/api/auth/flows/{}", .deleteFlow) { exchange throws(Refusal) in
+      Endpoint(.call, .deleteFlow) { exchange throws(Refusal) in
         try await driver.engine.delete(FlowID(text: exchange.parameters[0]), client: try await driver.caller(exchange))
           .get()
         return .nothing

@@ -26,6 +26,6 @@ struct OpenAPICall: Sendable {
   }
 
   private static func endpoint(_ handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response) -> Endpoint {
-    Endpoint(.call, .get, "/api/auth/openapi.json", .openAPI, servesAllDomains: true, handle: handle)
+    Endpoint(.call, .openAPI, servesAllDomains: true, handle: handle)
   }
 }

@@ -21,8 +21,8 @@ struct OpenAPIDocument: Sendable {
     var paths: [(path: String, operations: [JSONMember])] = []
     for endpoint in endpoints {
       guard let operation = endpoint.operation else { continue }
-      let path = endpoint.path(naming: operation.path)
-      let member = JSONMember(name: endpoint.method.rawValue.lowercased(), value: describe(operation))
+      let path = operation.path
+      let member = JSONMember(name: operation.method.rawValue.lowercased(), value: describe(operation))
       if let index = paths.firstIndex(where: { $0.path == path }) {
         paths[index].operations.append(member)
       } else {
@@ -54,7 +54,7 @@ struct OpenAPIDocument: Sendable {
       JSONMember(name: "tags", value: .list([.text(operation.tag.rawValue)])),
     ]
     let parameters =
-      operation.path.map { parameter($0, in: "path", isRequired: true, nil, Schema.id) }
+      operation.parameters.map { parameter($0, in: "path", isRequired: true, nil, Schema.id) }
       + operation.query.map { parameter($0.name, in: "query", isRequired: $0.isRequired, $0.help, $0.schema) }
     if !parameters.isEmpty { members.append(JSONMember(name: "parameters", value: .list(parameters))) }
     if let body = operation.body {
@@ -126,13 +126,5 @@ struct OpenAPIDocument: Sendable {
       + refused.filter { member in
         !others.contains { $0.name == member.name }
       }
-  }
-}
-
-extension Endpoint {
-  /// The path with a parameter name for each `{}`.
-  fileprivate func path(naming names: [String]) -> String {
-    var rest = names[...]
-    return path.map { segment in segment == "{}" ? "/{\(rest.popFirst() ?? "")}" : "/\(segment)" }.joined()
   }
 }

@@ -7,10 +7,10 @@ struct OwnAccountCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/account/export", .exportAccount) { exchange throws(Refusal) in
+      Endpoint(.call, .exportAccount) { exchange throws(Refusal) in
         try await export(exchange)
       },
-      Endpoint(.call, .delete, "/api/auth/account", .deleteAccount) { exchange throws(Refusal) in
+      Endpoint(.call, .deleteAccount) { exchange throws(Refusal) in
         try await delete(exchange)
         var response = Response.nothing
         response.setCookies(exchange.cookies.signOut())

@@ -10,11 +10,11 @@ struct PersonalTokenCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/tokens", .tokens) { exchange throws(Refusal) in
+      Endpoint(.call, .tokens) { exchange throws(Refusal) in
         let all = try await driver.engine.personalTokens(client: try await driver.caller(exchange)).get()
         return .json(.list(all.map { .object(document($0)) }))
       },
-      Endpoint(.call, .post, "/api/auth/tokens", .createToken) { exchange throws(Refusal) in
+      Endpoint(.call, .createToken) { exchange throws(Refusal) in
         let fields = try await CallFields(exchange)
         let (name, expires) = (try fields.text("name"), try fields.optionalText("expires"))
         guard let lifetime = Duration(asWritten: expires ?? Self.usual) else {
@@ -28,7 +28,7 @@ struct PersonalTokenCalls: Sendable {
           .object(document(made.token) + [JSONMember(name: "token", value: .text(made.secret.reveal()))]),
           status: .created)
       },
-      Endpoint(.call, .delete, "/api/auth/tokens/{}", .revokeToken) { exchange throws(Refusal) in
+      Endpoint(.call, .revokeToken) { exchange throws(Refusal) in
         try await driver.engine.revokeToken(exchange.parameters[0], client: try await driver.caller(exchange)).get()
         return .nothing
       },

@@ -10,7 +10,7 @@ struct PhoneFormatCall: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/phone/format", .phoneFormat) { exchange throws(Refusal) in
+      Endpoint(.call, .phoneFormat) { exchange throws(Refusal) in
         guard let formatter = providers.formatter(for: .phone) else { throw exchange.refusal(.notFound) }
         let query = try exchange.query()
         guard var input = query["input"] else {

@@ -6,17 +6,17 @@ import MoongateSDK
 extension SeedCalls {
   var emailEndpoints: [Endpoint] {
     [
-      endpoint("register", .register) { exchange, fields throws(Refusal) in try await register(exchange, fields) },
-      endpoint("login", .login) { exchange, fields throws(Refusal) in
+      endpoint(.register) { exchange, fields throws(Refusal) in try await register(exchange, fields) },
+      endpoint(.login) { exchange, fields throws(Refusal) in
         let inputs: [String: InputValue] = [
           "email": .text(try fields.text("email")), "password": .text(try fields.text("password")),
         ]
         return complete(try await run("login_password", "password", inputs, exchange), exchange, signedIn)
       },
-      endpoint("verify-email", .verifyEmail) { exchange, fields throws(Refusal) in
+      endpoint(.verifyEmail) { exchange, fields throws(Refusal) in
         try await verifyEmail(exchange, fields)
       },
-      endpoint("resend-verification", .resendVerification) { exchange, fields throws(Refusal) in
+      endpoint(.resendVerification) { exchange, fields throws(Refusal) in
         try await resendVerification(exchange, fields)
       },
     ]

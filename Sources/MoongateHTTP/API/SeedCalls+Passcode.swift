@@ -9,25 +9,25 @@ extension SeedCalls {
 
   var passcodeEndpoints: [Endpoint] {
     [
-      endpoint("set-passcode", .setPasscode) { exchange, fields throws(Refusal) in
+      endpoint(.setPasscode) { exchange, fields throws(Refusal) in
         try await change(.set, ["new_pin": "passcode"], "Passcode set", exchange, fields)
       },
-      endpoint("change-passcode", .changePasscode) { exchange, fields throws(Refusal) in
+      endpoint(.changePasscode) { exchange, fields throws(Refusal) in
         try await change(.change, ["pin": Self.current, "new_pin": Self.new], "Passcode changed", exchange, fields)
       },
-      endpoint("verify-passcode", .verifyPasscode) { exchange, fields throws(Refusal) in
+      endpoint(.verifyPasscode) { exchange, fields throws(Refusal) in
         let driven = try await prove(.unlock, ["pin": "passcode"], exchange, fields)
         return complete(driven, exchange) { _, token in
           .members(["unlocked": .flag(true), "token": .text(token.reveal())])
         }
       },
-      endpoint("disable-passcode", .disablePasscode) { exchange, fields throws(Refusal) in
+      endpoint(.disablePasscode) { exchange, fields throws(Refusal) in
         try await change(.disable, ["pin": "passcode"], "Passcode turned off", exchange, fields)
       },
-      endpoint("request-passcode-reset", .requestPasscodeReset) { exchange, _ throws(Refusal) in
+      endpoint(.requestPasscodeReset) { exchange, _ throws(Refusal) in
         try await requestReset(exchange)
       },
-      endpoint("reset-passcode", .resetPasscode) { exchange, fields throws(Refusal) in try await reset(exchange, fields)
+      endpoint(.resetPasscode) { exchange, fields throws(Refusal) in try await reset(exchange, fields)
       },
     ]
   }

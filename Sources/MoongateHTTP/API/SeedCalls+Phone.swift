@@ -8,9 +8,9 @@ extension SeedCalls {
 
   var phoneEndpoints: [Endpoint] {
     [
-      endpoint("send-otp", .sendOTP) { exchange, fields throws(Refusal) in try await sendOTP(exchange, fields) },
-      endpoint("verify-otp", .verifyOTP) { exchange, fields throws(Refusal) in try await verifyOTP(exchange, fields) },
-      endpoint("logout", .logout, servesAllDomains: true) { exchange, _ throws(Refusal) in
+      endpoint(.sendOTP) { exchange, fields throws(Refusal) in try await sendOTP(exchange, fields) },
+      endpoint(.verifyOTP) { exchange, fields throws(Refusal) in try await verifyOTP(exchange, fields) },
+      endpoint(.logout, servesAllDomains: true) { exchange, _ throws(Refusal) in
         try await sessions.signOut(exchange)
       },
     ]

@@ -21,10 +21,10 @@ struct SeedCalls: Sendable {
 
   /// An endpoint of the App API. It accepts a slash at the end of the path.
   func endpoint(
-    _ name: String, _ operation: Operation, servesAllDomains: Bool = false,
+    _ operation: Operation, servesAllDomains: Bool = false,
     _ handle: @escaping @Sendable (Exchange, CallFields) async throws(Refusal) -> Response
   ) -> Endpoint {
-    Endpoint(.call, .post, "/api/auth/\(name)", operation, toleratesSlash: true, servesAllDomains: servesAllDomains) {
+    Endpoint(.call, operation, toleratesSlash: true, servesAllDomains: servesAllDomains) {
       exchange throws(Refusal) in
       try await handle(exchange, try await CallFields(exchange))
     }

@@ -8,7 +8,7 @@ struct SessionCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/session", .session, servesAllDomains: true) { exchange throws(Refusal) in
+      Endpoint(.call, .session, servesAllDomains: true) { exchange throws(Refusal) in
         let found = try await signedIn(exchange)
         return .json(
           .members([
@@ -16,18 +16,18 @@ struct SessionCalls: Sendable {
             "session": .session(SessionView(found.session, token: nil)),
           ]))
       },
-      Endpoint(.call, .delete, "/api/auth/session", .signOut, servesAllDomains: true) { exchange throws(Refusal) in
+      Endpoint(.call, .signOut, servesAllDomains: true) { exchange throws(Refusal) in
         try await signOut(exchange)
       },
-      Endpoint(.call, .get, "/api/auth/sessions", .sessions) { exchange throws(Refusal) in
+      Endpoint(.call, .sessions) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         let all = try await sessions(of: own.account, exchange)
         return .json(.list(all.map { document($0, isCurrent: $0.id == own.id) }))
       },
-      Endpoint(.call, .delete, "/api/auth/sessions", .endSessions) { exchange throws(Refusal) in
+      Endpoint(.call, .endSessions) { exchange throws(Refusal) in
         try await endOthers(exchange)
       },
-      Endpoint(.call, .delete, "/api/auth/sessions/{}", .endSession) { exchange throws(Refusal) in
+      Endpoint(.call, .endSession) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         // Looks only among the user's own sessions, so that it does not reveal whether another user has such a session.
         guard

@@ -23,7 +23,7 @@ struct AccountCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       // All accounts by pages, or those that `name` identifies: by id, phone number or email address.
-      Endpoint(.call, .get, "/accounts", .accounts) { exchange throws(Refusal) in
+      Endpoint(.call, .accounts) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["name", "after"], suggestion: suggestion)
         let accounts = try await exchange.asking { () async throws(StoreFault) in
           if let name = query["name"] { return try await desk.accounts(named: name, region: exchange.gateway.region) }
@@ -31,21 +31,21 @@ struct AccountCalls: Sendable {
         }
         return .json(.list(accounts.map { .operated($0) }))
       },
-      Endpoint(.call, .get, "/accounts/{}", .account) { exchange throws(Refusal) in
+      Endpoint(.call, .account) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let overview = try await exchange.asking { () async throws(StoreFault) in
           try await desk.overview(of: account, in: exchange.generation)
         }
         return .json(.overview(overview, at: clock.now()))
       },
-      Endpoint(.call, .get, "/accounts/{}/sessions", .accountSessions) { exchange throws(Refusal) in
+      Endpoint(.call, .accountSessions) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let sessions = try await exchange.asking { () async throws(StoreFault) in
           try await desk.sessions(of: account.id)
         }
         return .json(.list(sessions.map { .operated($0) }))
       },
-      Endpoint(.call, .get, "/accounts/{}/export", .exportAccountByOperator) { exchange throws(Refusal) in
+      Endpoint(.call, .exportAccountByOperator) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let desk = acting(exchange)
         guard
@@ -55,8 +55,8 @@ struct AccountCalls: Sendable {
         }
         return .json(.export(export))
       },
-      act(.post, "/accounts/{}/lock", .lockAccount) { desk, id throws(StoreFault) in try await desk.lock(id) },
-      Endpoint(.call, .post, "/accounts/{}/unlock", .unlockAccount) { exchange throws(Refusal) in
+      act(.lockAccount) { desk, id throws(StoreFault) in try await desk.lock(id) },
+      Endpoint(.call, .unlockAccount) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let desk = acting(exchange)
         let ended = try await exchange.asking { () async throws(StoreFault) in
@@ -65,8 +65,8 @@ struct AccountCalls: Sendable {
         guard let ended else { throw unknown(exchange) }
         return .json(.unlocking(ended, of: account.id, at: clock.now()))
       },
-      act(.post, "/accounts/{}/disable", .disableAccount) { desk, id throws(StoreFault) in try await desk.disable(id) },
-      Endpoint(.call, .delete, "/accounts/{}/factors/{}", .resetFactor) { exchange throws(Refusal) in
+      act(.disableAccount) { desk, id throws(StoreFault) in try await desk.disable(id) },
+      Endpoint(.call, .resetFactor) { exchange throws(Refusal) in
         guard let provider = ProviderName(rawValue: exchange.parameters[1]) else { throw none(exchange) }
         let account = try await account(exchange)
         let client = ClientContext(
@@ -80,19 +80,19 @@ struct AccountCalls: Sendable {
         case .none: throw none(exchange)
         }
       },
-      act(.delete, "/accounts/{}/sessions", .endAccountSessions) { desk, id throws(StoreFault) in
+      act(.endAccountSessions) { desk, id throws(StoreFault) in
         try await desk.endSessions(of: id)
       },
-      act(.delete, "/accounts/{}", .deleteAccountByOperator) { desk, id throws(StoreFault) in try await desk.delete(id)
+      act(.deleteAccountByOperator) { desk, id throws(StoreFault) in try await desk.delete(id)
       },
     ]
   }
 
   private func act(
-    _ method: HTTPRequest.Method, _ path: String, _ operation: Operation,
+    _ operation: Operation,
     _ act: @escaping @Sendable (AccountAdministration, String) async throws(StoreFault) -> AccountAdministration.Outcome
   ) -> Endpoint {
-    Endpoint(.call, method, path, operation) { exchange throws(Refusal) in
+    Endpoint(.call, operation) { exchange throws(Refusal) in
       let account = try await account(exchange)
       let desk = acting(exchange)
       let outcome = try await exchange.asking { () async throws(StoreFault) in try await act(desk, account.id) }

@@ -27,6 +27,6 @@ struct AdminDescription: Sendable {
   }
 
   private static func endpoint(_ handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response) -> Endpoint {
-    Endpoint(.call, .get, "/openapi.json", .adminOpenAPI, handle: handle)
+    Endpoint(.call, .adminOpenAPI, handle: handle)
   }
 }

@@ -22,7 +22,7 @@ struct EventCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/events", .events) { exchange throws(Refusal) in
+      Endpoint(.call, .events) { exchange throws(Refusal) in
         let known = ["account", "identifier", "kind", "since", "decision", "limit", "follow"]
         let query = try AdminQuery(exchange, known: known, suggestion: suggestion)
         let limit = try query.count("limit", usual: Self.usual, most: Self.most)
@@ -33,7 +33,7 @@ struct EventCalls: Sendable {
         }
         return .json(.list(events.map { .event($0) }))
       },
-      Endpoint(.call, .get, "/decisions/{}", .decision) { exchange throws(Refusal) in
+      Endpoint(.call, .decision) { exchange throws(Refusal) in
         let id = DecisionID(text: exchange.parameters[0])
         guard let event = try await exchange.asking({ () async throws(StoreFault) in try await audit.event(id) }) else {
           throw exchange.refusal(.notFound, detail: "There is no such decision, or it is no longer kept.")

@@ -15,12 +15,12 @@ struct GroupCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/groups", .groups) { exchange throws(Refusal) in
+      Endpoint(.call, .groups) { exchange throws(Refusal) in
         let rules = exchange.generation.accounts
         let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
         return .json(.list(groups.map { .summary($0) }))
       },
-      Endpoint(.call, .get, "/groups/{}", .groupMembers) { exchange throws(Refusal) in
+      Endpoint(.call, .groupMembers) { exchange throws(Refusal) in
         let name = try group(exchange)
         let after = try exchange.query()["after"]
         let rules = exchange.generation.accounts
@@ -33,12 +33,12 @@ struct GroupCalls: Sendable {
         }
         return .json(.members(summary, members))
       },
-      change(.put, isMember: true), change(.delete, isMember: false),
+      change(isMember: true), change(isMember: false),
     ]
   }
 
-  private func change(_ method: HTTPRequest.Method, isMember: Bool) -> Endpoint {
-    Endpoint(.call, method, "/groups/{}/members/{}", isMember ? .addGroupMember : .removeGroupMember) {
+  private func change(isMember: Bool) -> Endpoint {
+    Endpoint(.call, isMember ? .addGroupMember : .removeGroupMember) {
       exchange throws(Refusal) in
       let name = try group(exchange)
       if isMember, let problem = exchange.generation.accounts.problem(ofAddingTo: name) {

@@ -9,8 +9,8 @@ struct HealthCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       // Succeeds as long as the process is alive.
-      Endpoint(.call, .get, "/healthz", .healthz) { _ throws(Refusal) in .json(.members(["status": .text("ok")])) },
-      Endpoint(.call, .get, "/readyz", .readyz) { exchange throws(Refusal) in
+      Endpoint(.call, .healthz) { _ throws(Refusal) in .json(.members(["status": .text("ok")])) },
+      Endpoint(.call, .readyz) { exchange throws(Refusal) in
         var reasons: [String] = []
         do throws(StoreFault) { _ = try await store.latestMoment() } catch {
           // Without a token, clients only learn that something is wrong, because the fault names hosts and databases.

@@ -11,14 +11,14 @@ struct LockCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/locks", .locks) { exchange throws(Refusal) in
+      Endpoint(.call, .locks) { exchange throws(Refusal) in
         let locks = try await exchange.asking { () async throws(StoreFault) in
           try await desk.namedLocks(in: exchange.generation)
         }
         return .json(.list(locks.map { .lock($0, at: clock.now()) }))
       },
       // The id of a lock, a phone number, an email address, or the id of an account.
-      Endpoint(.call, .delete, "/locks/{}", .clearLock) { exchange throws(Refusal) in
+      Endpoint(.call, .clearLock) { exchange throws(Refusal) in
         guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
         let desk = desk.acting(as: entrance.identity(exchange))
         let cleared = try await exchange.asking { () async throws(StoreFault) in

@@ -11,7 +11,7 @@ struct MetricCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/metrics", .metrics) { _ throws(Refusal) in
+      Endpoint(.call, .metrics) { _ throws(Refusal) in
         let text = MetricText.write(families + ProcessMetrics.families + (await others()))
         return .plain(.ok, type: MetricText.mediaType, Array(text.utf8))
       }

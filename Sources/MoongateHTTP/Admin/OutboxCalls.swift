@@ -47,7 +47,7 @@ struct OutboxCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.page, .get, "/outbox", .outbox) { exchange throws(Refusal) in
+      Endpoint(.page, .outbox) { exchange throws(Refusal) in
         guard exchange.gateway.providers.values.contains(where: { $0.deliveries.values.contains(.outbox) }) else {
           throw exchange.refusal(.notFound, detail: "No provider uses outbox().")
         }

@@ -20,18 +20,18 @@ struct PolicyCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/policy", .policy) { _ throws(Refusal) in .json(status) },
-      Endpoint(.call, .get, "/policy/values", .policyValues) { _ throws(Refusal) in
+      Endpoint(.call, .policy) { _ throws(Refusal) in .json(status) },
+      Endpoint(.call, .policyValues) { _ throws(Refusal) in
         .json(.values(values(generations.current)))
       },
-      Endpoint(.call, .post, "/policy/reload", .reloadPolicy) { exchange throws(Refusal) in
+      Endpoint(.call, .reloadPolicy) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
         note(.reloadRequested, query, isForced ? ["force": "1"] : [:], exchange)
         let problems = await reload(isForced)
         return answer(problems)
       },
-      Endpoint(.call, .post, "/policy/shadow", .beginShadow) { exchange throws(Refusal) in
+      Endpoint(.call, .beginShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["folder", "as"], suggestion: suggestion)
         guard let folder = query["folder"], !folder.isEmpty else {
           throw exchange.refusal(
@@ -40,7 +40,7 @@ struct PolicyCalls: Sendable {
         let name = note(.shadowBegun, query, ["folder": String(folder.prefix(1_000))], exchange)
         return answer(await shadow.begin(folder, name))
       },
-      Endpoint(.call, .post, "/policy/shadow/promote", .promoteShadow) { exchange throws(Refusal) in
+      Endpoint(.call, .promoteShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
         guard let seen = shadow.status() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
@@ -49,7 +49,7 @@ struct PolicyCalls: Sendable {
           exchange)
         return answer(await shadow.promote(isForced))
       },
-      Endpoint(.call, .delete, "/policy/shadow", .endShadow) { exchange throws(Refusal) in
+      Endpoint(.call, .endShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["as"], suggestion: suggestion)
         guard let seen = shadow.status(), shadow.end() else {
           throw exchange.refusal(.notFound, detail: "No candidate looks on.")

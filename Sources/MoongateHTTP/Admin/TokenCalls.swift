@@ -8,11 +8,11 @@ struct TokenCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/tokens", .serviceTokens) { exchange throws(Refusal) in
+      Endpoint(.call, .serviceTokens) { exchange throws(Refusal) in
         let all = try await exchange.asking { () async throws(StoreFault) in try await tokens.list() }
         return .json(.list(all.map { .object(document($0)) }))
       },
-      Endpoint(.call, .post, "/tokens", .createServiceToken) { exchange throws(Refusal) in
+      Endpoint(.call, .createServiceToken) { exchange throws(Refusal) in
         let fields = try await CallFields(exchange)
         let wanted: ServiceTokens.Wanted
         let (name, groups, expires, networks) = (
@@ -29,7 +29,7 @@ struct TokenCalls: Sendable {
           made(try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.create(wanted) }),
           status: .created)
       },
-      Endpoint(.call, .post, "/tokens/{}/rotate", .rotateServiceToken) { exchange throws(Refusal) in
+      Endpoint(.call, .rotateServiceToken) { exchange throws(Refusal) in
         let text = try await CallFields(exchange).optionalText("overlap")
         let overlap: Duration
         do throws(TokenInputProblem) {
@@ -44,7 +44,7 @@ struct TokenCalls: Sendable {
               try await tokens.rotate(name, overlap: overlap)
             }, overlap))
       },
-      Endpoint(.call, .delete, "/tokens/{}", .revokeServiceToken) { exchange throws(Refusal) in
+      Endpoint(.call, .revokeServiceToken) { exchange throws(Refusal) in
         let name = exchange.parameters[0]
         try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.revoke(name) }
         return .nothing

@@ -21,7 +21,7 @@ package struct UpgradeCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .post, "/upgrade", .upgrade) { exchange throws(Refusal) in
+      Endpoint(.call, .upgrade) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["within", "as"], suggestion: suggestion)
         let seconds = try query.count("within", usual: 60, most: Self.most)
         acts.note(.upgradeRequested, query, [:], exchange)

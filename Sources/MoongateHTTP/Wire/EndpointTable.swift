@@ -29,17 +29,38 @@ struct Endpoint: Sendable {
   let operation: Operation?
   let handle: @Sendable (Exchange) async throws(Refusal) -> Response
 
+  /// An address of a page, an asset or another site's requests, which `openapi.json` does not describe.
   init(
-    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation? = nil,
-    toleratesSlash: Bool = false,
-    servesAllDomains: Bool = false, handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, servesAllDomains: Bool = false,
+    handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+  ) {
+    self.init(
+      kind, method, path, nil, toleratesSlash: false, servesAllDomains: servesAllDomains || kind == .asset,
+      handle: handle)
+  }
+
+  /// A call of the API, at the address of its operation.
+  init(
+    _ kind: Kind, _ operation: Operation, toleratesSlash: Bool = false, servesAllDomains: Bool = false,
+    handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+  ) {
+    self.init(
+      kind, operation.method, operation.path, operation, toleratesSlash: toleratesSlash,
+      servesAllDomains: servesAllDomains, handle: handle)
+  }
+
+  private init(
+    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation?, toleratesSlash: Bool,
+    servesAllDomains: Bool, handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
   ) {
     self.kind = kind
     self.method = method
-    self.path = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    self.path = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map {
+      $0.hasPrefix("{") ? "{}" : $0
+    }
     self.toleratesSlash = toleratesSlash
     self.operation = operation
-    self.servesAllDomains = servesAllDomains || kind == .asset
+    self.servesAllDomains = servesAllDomains
     self.handle = handle
   }
 }

@@ -11,7 +11,8 @@ struct Reference: Sendable {
     let schema = SchemaReference(providers: providers)
     pages =
       SchemaReference.Root.allCases.map { Self.page(of: $0, in: schema) } + [
-        Self.facts(schema), try Self.commands(), Self.metrics, Self.events, Self.codes, Self.headers,
+        Self.facts(schema), try Self.commands(), Self.metrics, Self.events, Self.codes, Self.headers, Self.api,
+        Self.adminAPI,
       ]
   }
 

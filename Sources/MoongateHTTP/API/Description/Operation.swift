@@ -22,11 +22,12 @@ struct Operation: Sendable {
 
   /// `operationId`.
   let id: String
+  let method: HTTPRequest.Method
+  /// The path, with a name in braces for each variable segment: `/api/auth/flows/{flow}`.
+  let path: String
   let summary: String
   /// The section of the document that it belongs to.
   let tag: Tag
-  /// The names of the path parameters, one for each `{}`.
-  var path: [String] = []
   var query: [Query] = []
   var body: JSONValue?
   /// The status of the successful answer.

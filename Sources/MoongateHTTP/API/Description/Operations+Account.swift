@@ -3,7 +3,7 @@ import MoongateCore
 
 extension Operation {
   static let endSessions = Operation(
-    id: "endSessions", summary: "Sign out everywhere else", tag: .sessions,
+    id: "endSessions", method: .delete, path: "/api/auth/sessions", summary: "Sign out everywhere else", tag: .sessions,
     query: [
       Query(
         name: "all", help: "true also ends this session", isRequired: false,
@@ -13,12 +13,13 @@ extension Operation {
     content: .nothing, needsSession: true,
     refusals: [.originRefused])
   static let exportAccount = Operation(
-    id: "exportAccount",
+    id: "exportAccount", method: .get, path: "/api/auth/account/export",
     summary: "Export everything that is stored about you; needs a recent proof of a factor of the account",
     tag: .account,
     status: 200, content: .json(Schema.named("AccountExport")), needsSession: true, refusals: recentProof + [.busy])
   static let deleteAccount = Operation(
-    id: "deleteAccount", summary: "Delete your account; needs a recent proof of a factor of the account",
+    id: "deleteAccount", method: .delete, path: "/api/auth/account",
+    summary: "Delete your account; needs a recent proof of a factor of the account",
     tag: .account, status: 204,
     content: .nothing, needsSession: true, refusals: recentProof + [.originRefused])
 

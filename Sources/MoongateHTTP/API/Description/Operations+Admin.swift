@@ -3,26 +3,30 @@ import MoongateCore
 
 extension Operation {
   static let healthz = Operation(
-    id: "healthz", summary: "Whether the process is alive; needs no token", tag: .operation, status: 200,
+    id: "healthz", method: .get, path: "/healthz", summary: "Whether the process is alive; needs no token",
+    tag: .operation, status: 200,
     content: .json(Schema.answer(["status": Schema.text])), isOpen: true)
   static let readyz = Operation(
-    id: "readyz", summary: "Whether the gateway can serve; needs no token", tag: .operation, status: 200,
+    id: "readyz", method: .get, path: "/readyz", summary: "Whether the gateway can serve; needs no token",
+    tag: .operation, status: 200,
     content: .json(Schema.answer(["status": Schema.text, "generation": Schema.text])), isOpen: true,
     otherAnswers: [503: Schema.named("NotReady")])
   static let metrics = Operation(
-    id: "metrics", summary: "Metrics, in the text format of Prometheus", tag: .operation, status: 200,
+    id: "metrics", method: .get, path: "/metrics", summary: "Metrics, in the text format of Prometheus",
+    tag: .operation, status: 200,
     content: .text(MetricText.mediaType))
   static let policy = Operation(
-    id: "policy", summary: "The active configuration, and the problems of a newer one", tag: .operation,
+    id: "policy", method: .get, path: "/policy", summary: "The active configuration, and the problems of a newer one",
+    tag: .operation,
     status: 200,
     content: .json(Schema.named("PolicyStatus")))
   static let policyValues = Operation(
-    id: "policyValues",
+    id: "policyValues", method: .get, path: "/policy/values",
     summary: "Every value of the active policies with its source line, and the guesses that they allow",
     tag: .operation,
     status: 200, content: .json(Schema.named("PolicyValues")))
   static let reloadPolicy = Operation(
-    id: "reloadPolicy", summary: "Reload the configuration", tag: .operation,
+    id: "reloadPolicy", method: .post, path: "/policy/reload", summary: "Reload the configuration", tag: .operation,
     query: [
       Query(
         name: "force", help: "1 skips the gate of gateway.lua", isRequired: false,
@@ -31,7 +35,7 @@ extension Operation {
     refusals: act, otherAnswers: [422: Self.problems])
 
   static let upgrade = Operation(
-    id: "upgrade",
+    id: "upgrade", method: .post, path: "/upgrade",
     summary:
       "Replace this process by a new one without failing requests; answers once the new process serves or has failed",
     tag: .operation,
@@ -44,7 +48,7 @@ extension Operation {
     otherAnswers: [422: Schema.answer(["why": Schema.text])])
 
   static let beginShadow = Operation(
-    id: "beginShadow",
+    id: "beginShadow", method: .post, path: "/policy/shadow",
     summary: "Start a shadow candidate: it evaluates live traffic next to the active configuration, without effect",
     tag: .operation,
     query: [
@@ -53,7 +57,8 @@ extension Operation {
         schema: Schema.queryText), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act, otherAnswers: [422: Self.problems])
   static let promoteShadow = Operation(
-    id: "promoteShadow", summary: "Make the shadow candidate the active configuration", tag: .operation,
+    id: "promoteShadow", method: .post, path: "/policy/shadow/promote",
+    summary: "Make the shadow candidate the active configuration", tag: .operation,
     query: [
       Query(
         name: "force", help: "1 skips the gate of gateway.lua", isRequired: false,
@@ -61,22 +66,25 @@ extension Operation {
     ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act + [.notFound],
     otherAnswers: [422: Self.problems])
   static let endShadow = Operation(
-    id: "endShadow", summary: "End the shadow candidate and discard its results", tag: .operation,
+    id: "endShadow", method: .delete, path: "/policy/shadow",
+    summary: "End the shadow candidate and discard its results", tag: .operation,
     query: [Query.asked], status: 204,
     content: .nothing, refusals: act + [.notFound])
   private static let problems = Schema.answer(["problems": Schema.list(of: Schema.named("ConfigurationProblem"))])
 
   static let locks = Operation(
-    id: "locks", summary: "The current locks of limits, oldest first, with their accounts or identifiers", tag: .people,
+    id: "locks", method: .get, path: "/locks",
+    summary: "The current locks of limits, oldest first, with their accounts or identifiers", tag: .people,
     status: 200,
     content: .json(Schema.list(of: Schema.named("Lock"))))
   static let clearLock = Operation(
-    id: "clearLock",
+    id: "clearLock", method: .delete, path: "/locks/{name}",
     summary: "Lift a lock by its id, or all locks of a user by account id, phone number or email address", tag: .people,
-    path: ["name"], status: 204, content: .nothing, refusals: act + [.notFound])
+    status: 204, content: .nothing, refusals: act + [.notFound])
 
   static let accounts = Operation(
-    id: "accounts", summary: "Accounts in the order of their ids, 1,000 a page, or those with a given id or identifier",
+    id: "accounts", method: .get, path: "/accounts",
+    summary: "Accounts in the order of their ids, 1,000 a page, or those with a given id or identifier",
     tag: .people,
     query: [
       Query(
@@ -85,51 +93,58 @@ extension Operation {
       Query(name: "after", help: "Begin after this id", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("OperatedAccount"))))
   static let account = Operation(
-    id: "account", summary: "An account with its locks, factors, devices and last sign-ins", tag: .people,
-    path: ["name"], status: 200,
+    id: "account", method: .get, path: "/accounts/{name}",
+    summary: "An account with its locks, factors, devices and last sign-ins", tag: .people,
+    status: 200,
     content: .json(Schema.named("AccountOverview")), refusals: [.notFound])
   static let accountSessions = Operation(
-    id: "accountSessions", summary: "An account's sessions, newest first", tag: .people, path: ["name"], status: 200,
+    id: "accountSessions", method: .get, path: "/accounts/{name}/sessions",
+    summary: "An account's sessions, newest first", tag: .people, status: 200,
     content: .json(Schema.list(of: Schema.named("OperatedSession"))), refusals: [.notFound])
   static let exportAccountByOperator = Operation(
-    id: "exportAccount", summary: "Everything that is stored about a person; needs the role act", tag: .people,
-    path: ["name"], status: 200,
+    id: "exportAccount", method: .get, path: "/accounts/{name}/export",
+    summary: "Everything that is stored about a person; needs the role act", tag: .people,
+    status: 200,
     content: .json(Schema.named("AccountExport")), refusals: [.notFound])
   static let lockAccount = Operation(
-    id: "lockAccount", summary: "Lock an account: its sessions end, and sign-ins are refused", tag: .people,
-    path: ["name"], status: 204,
+    id: "lockAccount", method: .post, path: "/accounts/{name}/lock",
+    summary: "Lock an account: its sessions end, and sign-ins are refused", tag: .people,
+    status: 204,
     content: .nothing, refusals: act + [.notFound])
   static let unlockAccount = Operation(
-    id: "unlockAccount", summary: "Lift every lock that prevents a user from signing in", tag: .people,
-    path: ["name"], status: 200,
+    id: "unlockAccount", method: .post, path: "/accounts/{name}/unlock",
+    summary: "Lift every lock that prevents a user from signing in", tag: .people,
+    status: 200,
     content: .json(
       Schema.answer(["account": Schema.text, "was_locked": Schema.flag, "locks": Schema.list(of: Schema.named("Lock"))])
     ),
     refusals: act + [.notFound])
   static let disableAccount = Operation(
-    id: "disableAccount",
+    id: "disableAccount", method: .post, path: "/accounts/{name}/disable",
     summary: "Lock a compromised account, and delete its PIN, password and other factors",
     tag: .people,
-    path: ["name"], status: 204, content: .nothing, refusals: act + [.notFound])
+    status: 204, content: .nothing, refusals: act + [.notFound])
   static let resetFactor = Operation(
-    id: "resetFactor", summary: "Remove one factor of an account", tag: .people, path: ["name", "provider"],
-    status: 204, content: .nothing,
+    id: "resetFactor", method: .delete, path: "/accounts/{name}/factors/{provider}",
+    summary: "Remove one factor of an account", tag: .people, status: 204, content: .nothing,
     refusals: act + [.notFound])
   static let endAccountSessions = Operation(
-    id: "endAccountSessions", summary: "End an account's sessions", tag: .people, path: ["name"], status: 204,
+    id: "endAccountSessions", method: .delete, path: "/accounts/{name}/sessions", summary: "End an account's sessions",
+    tag: .people, status: 204,
     content: .nothing,
     refusals: act + [.notFound])
   static let deleteAccountByOperator = Operation(
-    id: "deleteAccount", summary: "Delete an account and all personal data", tag: .people, path: ["name"],
-    status: 204, content: .nothing,
+    id: "deleteAccount", method: .delete, path: "/accounts/{name}", summary: "Delete an account and all personal data",
+    tag: .people, status: 204, content: .nothing,
     refusals: act + [.notFound])
 
   static let groups = Operation(
-    id: "groups", summary: "The groups that accounts.lua defines or that have members", tag: .people, status: 200,
+    id: "groups", method: .get, path: "/groups", summary: "The groups that accounts.lua defines or that have members",
+    tag: .people, status: 200,
     content: .json(Schema.list(of: Schema.named("Group"))))
   static let groupMembers = Operation(
-    id: "group", summary: "The members of a group in the order of their ids, 1,000 a page", tag: .people,
-    path: ["group"],
+    id: "group", method: .get, path: "/groups/{group}",
+    summary: "The members of a group in the order of their ids, 1,000 a page", tag: .people,
     query: [
       Query(
         name: "after", help: "Begin after this account's id", isRequired: false,
@@ -137,20 +152,22 @@ extension Operation {
     ], status: 200,
     content: .json(Schema.named("GroupMembers")), refusals: [.notFound, .invalidInput])
   static let addGroupMember = Operation(
-    id: "addGroupMember",
+    id: "addGroupMember", method: .put, path: "/groups/{group}/members/{name}",
     summary: "Add an account to a group: by its id, or by a verified phone number or email address", tag: .people,
-    path: ["group", "name"], status: 200, content: .json(Schema.named("GroupChange")),
+    status: 200, content: .json(Schema.named("GroupChange")),
     refusals: act + [.notFound, .invalidInput])
   static let removeGroupMember = Operation(
-    id: "removeGroupMember", summary: "Remove an account from a group", tag: .people, path: ["group", "name"],
-    status: 200,
+    id: "removeGroupMember", method: .delete, path: "/groups/{group}/members/{name}",
+    summary: "Remove an account from a group", tag: .people, status: 200,
     content: .json(Schema.named("GroupChange")), refusals: act + [.notFound, .invalidInput])
 
   static let serviceTokens = Operation(
-    id: "tokens", summary: "The service tokens by name, without their secrets", tag: .programs, status: 200,
+    id: "tokens", method: .get, path: "/tokens", summary: "The service tokens by name, without their secrets",
+    tag: .programs, status: 200,
     content: .json(Schema.list(of: Schema.named("ServiceToken"))))
   static let createServiceToken = Operation(
-    id: "createServiceToken", summary: "Create a token; only this answer contains its secret", tag: .programs,
+    id: "createServiceToken", method: .post, path: "/tokens",
+    summary: "Create a token; only this answer contains its secret", tag: .programs,
     body: Schema.body(
       ["name": Schema.text],
       perhaps: [
@@ -158,17 +175,18 @@ extension Operation {
         "networks": Schema.list(of: Schema.text),
       ]), status: 201, content: .json(Schema.named("NewServiceToken")), refusals: act + [.alreadySet])
   static let rotateServiceToken = Operation(
-    id: "rotateServiceToken",
+    id: "rotateServiceToken", method: .post, path: "/tokens/{name}/rotate",
     summary: "Give a token a new secret; the old one stays valid for `overlap` (24h by default)", tag: .programs,
-    path: ["name"], body: Schema.body([:], perhaps: ["overlap": Schema.optionalText]), status: 200,
+    body: Schema.body([:], perhaps: ["overlap": Schema.optionalText]), status: 200,
     content: .json(Schema.named("NewServiceToken")), refusals: act + [.notFound])
   static let revokeServiceToken = Operation(
-    id: "revokeToken", summary: "Revoke a token, with all its earlier secrets", tag: .programs,
-    path: ["name"], status: 204,
+    id: "revokeToken", method: .delete, path: "/tokens/{name}", summary: "Revoke a token, with all its earlier secrets",
+    tag: .programs,
+    status: 204,
     content: .nothing, refusals: act + [.notFound])
 
   static let events = Operation(
-    id: "events", summary: "The audit trail, newest first", tag: .trail,
+    id: "events", method: .get, path: "/events", summary: "The audit trail, newest first", tag: .trail,
     query: [
       Query(
         name: "account", help: "Events of one user: an account id, a phone number or an email address",
@@ -191,15 +209,17 @@ extension Operation {
         name: "limit", help: "Maximum number of events", isRequired: false, schema: Schema.orEmpty(Schema.positive)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
-    id: "decision", summary: "One event of the audit trail", tag: .trail, path: ["decision"], status: 200,
+    id: "decision", method: .get, path: "/decisions/{decision}", summary: "One event of the audit trail", tag: .trail,
+    status: 200,
     content: .json(Schema.named("Event")),
     refusals: [.notFound])
   static let outbox = Operation(
-    id: "outbox", summary: "The messages of outbox(), newest first; needs the role act", tag: .operation, status: 200,
+    id: "outbox", method: .get, path: "/outbox", summary: "The messages of outbox(), newest first; needs the role act",
+    tag: .operation, status: 200,
     content: .json(Schema.list(of: Schema.named("OutboxMessage"))), refusals: [.notFound],
     otherTypes: ["text/html; charset=utf-8"])
   static let adminOpenAPI = Operation(
-    id: "openAPI", summary: "This document", tag: .operation, status: 200,
+    id: "openAPI", method: .get, path: "/openapi.json", summary: "This document", tag: .operation, status: 200,
     content: .json(Schema.body(["openapi": Schema.text])))
 
   private static let act: [RefusalCode] = [.originRefused]

@@ -7,7 +7,7 @@ extension Operation {
   private static let done = Content.json(Schema.answer(["message": Schema.text], perhaps: ["token": Schema.text]))
 
   static let sendOTP = Operation(
-    id: "sendOTP", summary: "Send a code to a phone", tag: .apps,
+    id: "sendOTP", method: .post, path: "/api/auth/send-otp", summary: "Send a code to a phone", tag: .apps,
     body: Schema.body(
       ["phone_number": Schema.input],
       perhaps: [
@@ -22,22 +22,25 @@ extension Operation {
       ])),
     refusals: .sending)
   static let verifyOTP = Operation(
-    id: "verifyOTP", summary: "Verify the code and sign in", tag: .apps,
+    id: "verifyOTP", method: .post, path: "/api/auth/verify-otp", summary: "Verify the code and sign in", tag: .apps,
     body: Schema.body(["verification_id": Schema.input, "code": Schema.input]), status: 200, content: .json(signedIn),
     refusals: .judging)
   static let register = Operation(
-    id: "register", summary: "Create an account with an email address and a password; a code is mailed to the address",
+    id: "register", method: .post, path: "/api/auth/register",
+    summary: "Create an account with an email address and a password; a code is mailed to the address",
     tag: .apps,
     body: Schema.body(
       ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name]),
     status: 201,
     content: .json(signedIn), refusals: .sending + .judging)
   static let login = Operation(
-    id: "login", summary: "Sign in with an email address and a password", tag: .apps,
+    id: "login", method: .post, path: "/api/auth/login", summary: "Sign in with an email address and a password",
+    tag: .apps,
     body: Schema.body(["email": Schema.email, "password": Schema.password]),
     status: 200, content: .json(signedIn), refusals: .judging + [.invalidEmail])
   static let verifyEmail = Operation(
-    id: "verifyEmail", summary: "Verify the account's email address with the code that was mailed to it", tag: .apps,
+    id: "verifyEmail", method: .post, path: "/api/auth/verify-email",
+    summary: "Verify the account's email address with the code that was mailed to it", tag: .apps,
     body: Schema.body(["code": Schema.input]),
     status: 200,
     content: .json(
@@ -45,38 +48,44 @@ extension Operation {
     needsSession: true,
     refusals: .judging)
   static let resendVerification = Operation(
-    id: "resendVerification", summary: "Mail another code; the answer does not reveal whether the address is known",
+    id: "resendVerification", method: .post, path: "/api/auth/resend-verification",
+    summary: "Mail another code; the answer does not reveal whether the address is known",
     tag: .apps,
     body: Schema.body(["email": Schema.email]), status: 200, content: .json(Schema.answer(["message": Schema.text])),
     refusals: .sending)
   static let setPasscode = Operation(
-    id: "setPasscode", summary: "Set a passcode for the first time", tag: .apps,
+    id: "setPasscode", method: .post, path: "/api/auth/set-passcode", summary: "Set a passcode for the first time",
+    tag: .apps,
     body: Schema.body(["passcode": Schema.passcode]), status: 200,
     content: done, needsSession: true, refusals: .judging)
   static let changePasscode = Operation(
-    id: "changePasscode", summary: "Replace the passcode", tag: .apps,
+    id: "changePasscode", method: .post, path: "/api/auth/change-passcode", summary: "Replace the passcode", tag: .apps,
     body: Schema.body(["current_passcode": Schema.passcode, "new_passcode": Schema.passcode]), status: 200,
     content: done, needsSession: true,
     refusals: .judging)
   static let verifyPasscode = Operation(
-    id: "verifyPasscode", summary: "Verify the passcode", tag: .apps, body: Schema.body(["passcode": Schema.passcode]),
+    id: "verifyPasscode", method: .post, path: "/api/auth/verify-passcode", summary: "Verify the passcode", tag: .apps,
+    body: Schema.body(["passcode": Schema.passcode]),
     status: 200,
     content: .json(Schema.answer(["unlocked": Schema.flag], perhaps: ["token": Schema.text])), needsSession: true,
     refusals: .judging)
   static let requestPasscodeReset = Operation(
-    id: "requestPasscodeReset",
+    id: "requestPasscodeReset", method: .post, path: "/api/auth/request-passcode-reset",
     summary: "Mail a code that resets the passcode (to the phone, without a verified address)", tag: .apps,
     body: Schema.body([:]), status: 200, content: .json(Schema.answer(["message": Schema.text])), needsSession: true,
     refusals: .sending)
   static let resetPasscode = Operation(
-    id: "resetPasscode", summary: "Set a new passcode with that code", tag: .apps,
+    id: "resetPasscode", method: .post, path: "/api/auth/reset-passcode", summary: "Set a new passcode with that code",
+    tag: .apps,
     body: Schema.body(["code": Schema.input, "new_passcode": Schema.passcode]), status: 200, content: done,
     needsSession: true, refusals: .judging)
   static let disablePasscode = Operation(
-    id: "disablePasscode", summary: "Disable the passcode", tag: .apps,
+    id: "disablePasscode", method: .post, path: "/api/auth/disable-passcode", summary: "Disable the passcode",
+    tag: .apps,
     body: Schema.body(["passcode": Schema.passcode]), status: 200, content: done,
     needsSession: true, refusals: .judging)
   static let logout = Operation(
-    id: "logout", summary: "Sign out", tag: .apps, body: Schema.body([:]), status: 204, content: .nothing,
+    id: "logout", method: .post, path: "/api/auth/logout", summary: "Sign out", tag: .apps, body: Schema.body([:]),
+    status: 204, content: .nothing,
     needsSession: true)
 }

@@ -3,10 +3,10 @@ import MoongateCore
 
 extension Operation {
   static let tokens = Operation(
-    id: "tokens", summary: "Your personal tokens", tag: .account, status: 200,
+    id: "tokens", method: .get, path: "/api/auth/tokens", summary: "Your personal tokens", tag: .account, status: 200,
     content: .json(Schema.list(of: Schema.named("PersonalToken"))), needsSession: true)
   static let createToken = Operation(
-    id: "createToken",
+    id: "createToken", method: .post, path: "/api/auth/tokens",
     summary:
       "Create a personal token for a program; needs a recent proof of a factor of the account. Only this answer contains the token itself",
     tag: .account,
@@ -15,7 +15,8 @@ extension Operation {
     content: .json(Schema.named("MadeToken")), needsSession: true,
     refusals: [.denied, .disabled, .stepUpRequired, .identifierTooNew, .flowExpired])
   static let revokeToken = Operation(
-    id: "revokeToken", summary: "Revoke a personal token", tag: .account, path: ["token"], status: 204,
+    id: "revokeToken", method: .delete, path: "/api/auth/tokens/{token}", summary: "Revoke a personal token",
+    tag: .account, status: 204,
     content: .nothing, needsSession: true,
     refusals: [.notFound, .originRefused])
 }

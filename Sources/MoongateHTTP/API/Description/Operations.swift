@@ -14,7 +14,7 @@ extension Operation {
   ]
 
   static let createFlow = Operation(
-    id: "createFlow", summary: "Begin a flow, such as a sign-in", tag: .flows,
+    id: "createFlow", method: .post, path: "/api/auth/flows", summary: "Begin a flow, such as a sign-in", tag: .flows,
     body: Schema.body(
       ["flow": Schema.input],
       perhaps: [
@@ -24,49 +24,55 @@ extension Operation {
     status: 201, content: flow,
     refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
   static let viewFlow = Operation(
-    id: "viewFlow", summary: "The current state of the flow, without tokens", tag: .flows, path: ["flow"], status: 200,
+    id: "viewFlow", method: .get, path: "/api/auth/flows/{flow}",
+    summary: "The current state of the flow, without tokens", tag: .flows, status: 200,
     content: flow,
     refusals: [.flowNotFound, .flowExpired, .unauthenticated, .policyError])
   static let beginStep = Operation(
-    id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, or redirect to another site", tag: .flows,
-    path: ["flow"],
+    id: "beginStep", method: .post, path: "/api/auth/flows/{flow}/begin",
+    summary: "Begin a step: send a code, ask for a PIN, or redirect to another site", tag: .flows,
     body: Schema.body([:], perhaps: inputs), status: 200, content: flow, refusals: .sending + .judging)
   static let submitStep = Operation(
-    id: "submitStep",
+    id: "submitStep", method: .post, path: "/api/auth/flows/{flow}/submit",
     summary: "Submit the fields of the step; for a field of the kind choice, the value of one of its choices",
     tag: .flows,
-    path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200,
     content: flow, refusals: .judging)
   static let resendCode = Operation(
-    id: "resendCode", summary: "Send another code; the previous one becomes invalid", tag: .flows, path: ["flow"],
-    body: Schema.body([:]), status: 200,
+    id: "resendCode", method: .post, path: "/api/auth/flows/{flow}/resend",
+    summary: "Send another code; the previous one becomes invalid", tag: .flows, body: Schema.body([:]), status: 200,
     content: flow, refusals: .sending)
   static let skipStep = Operation(
-    id: "skipStep", summary: "Skip the step, if it is skippable", tag: .flows, path: ["flow"], body: Schema.body([:]),
+    id: "skipStep", method: .post, path: "/api/auth/flows/{flow}/skip", summary: "Skip the step, if it is skippable",
+    tag: .flows, body: Schema.body([:]),
     status: 200, content: flow,
     refusals: .steps)
   static let deleteFlow = Operation(
-    id: "deleteFlow", summary: "End the flow", tag: .flows, path: ["flow"], status: 204, content: .nothing,
+    id: "deleteFlow", method: .delete, path: "/api/auth/flows/{flow}", summary: "End the flow", tag: .flows,
+    status: 204, content: .nothing,
     refusals: [.flowNotFound, .flowExpired, .stepNotOpen, .unauthenticated, .originRefused])
 
   static let session = Operation(
-    id: "session", summary: "The current session", tag: .sessions, status: 200,
+    id: "session", method: .get, path: "/api/auth/session", summary: "The current session", tag: .sessions, status: 200,
     content: .json(Schema.answer(["account": Schema.named("Account"), "session": Schema.named("Session")])),
     needsSession: true)
   static let signOut = Operation(
-    id: "signOut", summary: "Sign out", tag: .sessions, status: 204, content: .nothing, needsSession: true,
+    id: "signOut", method: .delete, path: "/api/auth/session", summary: "Sign out", tag: .sessions, status: 204,
+    content: .nothing, needsSession: true,
     refusals: [.originRefused])
   static let sessions = Operation(
-    id: "sessions", summary: "The sessions of the account", tag: .sessions, status: 200,
+    id: "sessions", method: .get, path: "/api/auth/sessions", summary: "The sessions of the account", tag: .sessions,
+    status: 200,
     content: .json(Schema.list(of: Schema.named("SessionEntry"))), needsSession: true)
   static let endSession = Operation(
-    id: "endSession", summary: "End a session", tag: .sessions, path: ["session"], status: 204, content: .nothing,
+    id: "endSession", method: .delete, path: "/api/auth/sessions/{session}", summary: "End a session", tag: .sessions,
+    status: 204, content: .nothing,
     needsSession: true,
     refusals: [.notFound, .originRefused])
 
   static let phoneFormat = Operation(
-    id: "phoneFormat", summary: "Format a phone number while it is typed", tag: .more,
+    id: "phoneFormat", method: .get, path: "/api/auth/phone/format", summary: "Format a phone number while it is typed",
+    tag: .more,
     query: [
       Query(name: "input", help: "The input so far", isRequired: true, schema: Schema.queryText),
       Query(
@@ -79,11 +85,12 @@ extension Operation {
       ])),
     refusals: [.notFound])
   static let clientEvents = Operation(
-    id: "clientEvents", summary: "Report events that only the browser knows, from a closed list", tag: .more,
+    id: "clientEvents", method: .post, path: "/api/auth/client-events",
+    summary: "Report events that only the browser knows, from a closed list", tag: .more,
     body: Schema.body(
       ["events": Schema.list(of: Schema.body(["name": Schema.named("ClientEventName")]), atMost: ClientEventCall.most)],
       perhaps: ["flow": Schema.optionalInput]), status: 204, content: .nothing, refusals: [.rateLimited])
   static let openAPI = Operation(
-    id: "openAPI", summary: "This document", tag: .more, status: 200,
+    id: "openAPI", method: .get, path: "/api/auth/openapi.json", summary: "This document", tag: .more, status: 200,
     content: .json(Schema.body(["openapi": Schema.text])))
 }
