@@ -65,7 +65,7 @@ def begin(step):
 def submit(step):
     if obstacle(step):
         return obstacle(step)
-    assert set(step["fields"]) == set(asked(step)), "the gateway hands over what was asked for"
+    assert set(step["fields"]) == set(asked(step)), "the gateway returns the requested values"
     if step["purpose"] != "set":
         record = step["account"]["record"]
         if not hmac.compare_digest(kept(step["fields"]["combination"], record.split(":")[0]), record):

@@ -98,7 +98,7 @@ def test_a_flow_of_the_api_does_not_exist_for_pages(open_house, number):
         assert victim.post(f"/auth/{page}?id={flow}", action="resend").status_code == 404
     assert victim.post("/auth/step", id=flow, code="123456").status_code == 404
     assert victim.post("/auth/pin", id=flow, flow="pin_reset", action="resend").status_code == 404
-    assert house.submit(flow, house.code(number)).json()["status"] == "complete", "the API goes on with it"
+    assert house.submit(flow, house.code(number)).json()["status"] == "complete", "the API continues the flow"
 
 
 def test_the_first_browser_that_opens_an_apps_flow_has_it(empty_house, number):

@@ -80,7 +80,7 @@ def test_deleting_leaves_nothing(house, number):
         stored = b"".join(file.read_bytes() for file in (house.config / "data").glob("moongate.db*"))
         return [trace for trace in [*traces, *also] if trace.encode() in stored]
 
-    assert found(account["id"]) == [*traces, account["id"]], "they are looked for where they are"
+    assert found(account["id"]) == [*traces, account["id"]], "the search finds stored values"
     status, text, _ = tool(house, "account", "delete", number)
     assert status == 0 and text == f"{account['id']} deleted\n"
     assert found() == []
@@ -123,7 +123,7 @@ def test_all_of_a_file_or_nothing(house):
         "6",
     ], text
     assert "hunter2" not in text, "a bad hash is often a good password"
-    assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n", "nothing is half imported"
+    assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n", "nothing is imported partially"
 
     file = house.config / "people.jsonl"
     file.write_text("\n".join(lines) + "\n\n")
@@ -150,7 +150,7 @@ def test_all_of_a_file_or_nothing(house):
         "rao@example.com",
     }
     kept = next(line["password"] for line in exported if "password" in line)
-    assert kept.startswith("$argon2id$v=19$m=19456,t=2,p=1,keyid="), "made anew, with the pepper"
+    assert kept.startswith("$argon2id$v=19$m=19456,t=2,p=1,keyid="), "hashed again, with the pepper"
     plain = tool(house, "account", "export")[1]
     assert "password" not in plain
 
@@ -301,4 +301,4 @@ def test_locks_are_listed_and_lifted(house, number):
 def test_there_must_be_a_store(empty_house):
     status, _, error = tool(empty_house, "account", "list")
     assert status == 2 and "There is no store" in error
-    assert not (empty_house.config / "data").exists(), "nothing is made by looking"
+    assert not (empty_house.config / "data").exists(), "reading creates nothing"

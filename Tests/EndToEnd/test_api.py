@@ -231,7 +231,7 @@ def test_without_a_session(shared):
         f"{shared.url}/home?a=1&b=2", headers={"Accept": "text/html"}, allow_redirects=False, timeout=10
     )
     assert page.status_code == 302 and page.headers["Location"] == "/auth/login?return_to=%2Fhome%3Fa%3D1%26b%3D2"
-    assert requests.get(f"{shared.url}/assets/demo.css", timeout=10).status_code == 200, "open to all by routes.lua"
+    assert requests.get(f"{shared.url}/assets/demo.css", timeout=10).status_code == 200, "public in routes.lua"
 
 
 def test_nothing_secret_is_written_down(house, number):

@@ -74,7 +74,7 @@ def test_result_of_an_app_is_dead_after_signing_out_everywhere(house, number):
     flow, code, verifier = app_sign_in(house, number)
     assert house.api("DELETE", "/sessions?all=true", **person.own).status_code == 204
     answer = house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
-    assert "token" not in answer.text, "a session after everybody was thrown out"
+    assert "token" not in answer.text, "a session after all were ended"
     problem(answer, 410, "flow_expired")
 
 
@@ -122,7 +122,7 @@ def test_address_that_an_identity_provider_does_not_speak_for_joins_only_by_the_
     thief = Visitor(house)
     thief.get(choose(thief.continues(), account="other", name="Mallory M", email=victim.email, verified="1"))
     account = thief.account()
-    assert account is None or account["id"] != victim.id, "the identity provider opened somebody's account"
+    assert account is None or account["id"] != victim.id, "the identity provider opened another user's account"
     assert {name["kind"] for name in victim.stored()["identifiers"]} == {"phone", "email"}
     assert (
         thief.account() is None or thief.account()["email"] != victim.email or not thief.account()["is_email_verified"]

@@ -201,7 +201,7 @@ def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(ho
     victim.find("button.main").click()
     victim.at("/auth/verify")
     link = victim.driver.current_url.removeprefix(house.url)
-    assert f"id={flow}" in link, "the page goes on with the app's flow"
+    assert f"id={flow}" in link, "the page continues the app's flow"
     creator_asks()
     # Another browser is too late.
     attacker.opens(link)

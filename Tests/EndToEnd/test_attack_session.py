@@ -234,7 +234,7 @@ def test_change_ends_the_thiefs_session(house, person, change, other_number):
     assert changed.status_code == 200, changed.text
     person.takes(changed)
     wait_for(lambda: not thief.is_signed_in(), "the end of the other session", 2)
-    assert person.is_signed_in(), "who made the change stays signed in"
+    assert person.is_signed_in(), "the session that made the change stays"
 
 
 def test_addition_ends_no_session(house, other_number):

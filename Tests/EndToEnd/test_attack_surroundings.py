@@ -297,7 +297,7 @@ def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
         True,
         False,
     ), done.text
-    assert not won.is_signed_in(), "a session of before the choice"
+    assert not won.is_signed_in(), "a session from before the choice"
     assert email not in {name["value"] for name in lost.stored()["identifiers"]}, "the other account keeps the address"
     for password in ("violet harbour eleven", "copper meadow seven"):
         problem(log_in_by_password(house, email, password), 401, "invalid_password")

@@ -73,7 +73,7 @@ def spoken(chat):
 
 def test_it_says_what_it_is(spoken):
     assert spoken.introduction["shape"] == "code" and spoken.introduction["identifier"] == "email"
-    assert 'policy "work_chat"' in spoken.introduction["policy"], "gateway.lua may call it otherwise"
+    assert 'policy "work_chat"' in spoken.introduction["policy"], "gateway.lua may use another name"
     assert spoken.configured["result"] == {}
 
 

@@ -370,7 +370,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     shutil.copy2(file, copied)
     wait_for(lambda: known(old, new), "all to know the new key", 10)
     waiting, old_code = begun(nodes[1], number)
-    assert keys("rotate").returncode == 0, "each knows it"
+    assert keys("rotate").returncode == 0, "each process knows it"
     wait_for(lambda: [ring[0] for ring in rings()].count(new) == 2, "two to make things with it", 10)
     told = keys("retire", new)
     assert told.returncode == 1 and "is the current key" in told.stderr

@@ -77,7 +77,7 @@ def test_whoever_stops_in_the_middle_is_let_go(house):
             client.sendall(sent)
             client.shutdown(socket.SHUT_WR)
             client.settimeout(5)
-            assert client.recv(4096) == b"", "half a request is no request"
+            assert client.recv(4096) == b"", "an incomplete request is not a request"
 
 
 def test_connections_and_requests_of_one_address_are_bounded(house):
@@ -181,6 +181,6 @@ def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
     answer = requests.get(f"{house.url}/x", timeout=10)
     listener.close()
     assert answer.status_code == 502 and answer.json()["code"] == "upstream_unavailable"
-    assert not any(seen), "no byte of the request went there"
+    assert not any(seen), "no byte of the request was sent there"
     decision = requests.get(f"{house.admin}/decisions/{answer.json()['decision_id']}", timeout=10)
     assert decision.status_code == 200 and "upstream" in decision.text

@@ -188,7 +188,7 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     assert dead.status_code == 401, "the one before it is dead"
     for host in ("app.example.com", "auth.example.com"):
         stolen = local(house, "GET", host, "/echo", headers={"Cookie": f"__Secure-moongate={renewed['value']}"})
-        assert stolen.status_code == 401, "a cookie of one domain is none of another"
+        assert stolen.status_code == 401, "a cookie of one domain is not valid at another"
 
     # Signing out on the second domain signs out on both and closes its WebSocket.
     async def socket():

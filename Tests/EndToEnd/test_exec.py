@@ -383,7 +383,8 @@ def moongate(*words, folder=None):
 
 def test_a_new_program_signs_a_person_in(hub):
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", hub.config).returncode == 0
-    assert "Copy this folder" not in (hub.config / "pigeon_post" / "README.md").read_text(), "it lies there already"
+    readme = (hub.config / "pigeon_post" / "README.md").read_text()
+    assert "Copy this folder" not in readme, "the program is already in the folder"
     (hub.config / "flows" / "pigeon.lua").write_text(
         programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post")
     )

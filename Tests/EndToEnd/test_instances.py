@@ -139,7 +139,7 @@ def test_two_ways_for_sms_are_told_apart_and_counted_apart(empty_house, number):
     with_instances(house)
     house.start()
     page = Visitor(house).get("/auth/login?flow=two").text
-    assert "SMS (USA)" in page, "the second is offered by its title"
+    assert "SMS (USA)" in page, "the second one is offered by title"
     flow = house.flow("two")
     begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "sms_us", "phone": number})
     assert begun.status_code == 200, begun.text

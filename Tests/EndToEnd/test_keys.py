@@ -96,7 +96,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     done = house.api("POST", f"/flows/{waiting}/submit", {"recovery_code": recovery.pop()})
     assert done.status_code == 200 and done.json()["status"] == "complete", done.text
     strangers = wait_for(lambda: notices() - before and notices(), "the notice")
-    assert strangers == before + 1, "the code that was on its way came from no known device"
+    assert strangers == before + 1, "the pending code is not from a known device"
     flow = house.api("POST", "/flows", {"flow": "login"}, headers={"Moongate-Device": device}).json()["id"]
     again = house.api(
         "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers={"Moongate-Device": device}
@@ -124,7 +124,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
     # Locks and counters have not changed.
     problem(house.begin(house.flow(), locked), 429, "too_many_attempts")
-    assert json.loads(tool(house, "locks", "list", "--json")[1]), "the lock stands"
+    assert json.loads(tool(house, "locks", "list", "--json")[1]), "the lock remains"
 
     # Each success has moved its record to the new key.
     ring = keys(house)["keys"]
@@ -176,7 +176,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     assert [key["name"] for key in keys(house)["keys"]] == [new]
     assert house.begin(house.flow(), locked).status_code == 200
     assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
-    assert house.submit(late, late_code).status_code == 200, "the gateway made it with the new key already"
+    assert house.submit(late, late_code).status_code == 200, "the gateway already created it with the new key"
     # Killed between store and file: the store belongs to the new key, but the file still begins with the old one.
     house.gateway.end()
     (house.config / "data/master.key").write_bytes(kept)

@@ -262,7 +262,7 @@ def test_the_first_language_is_for_everyone_else(tmp_path):
         page = requests.get(
             house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "en, fr;q=0.5"}, timeout=10
         )
-        assert page.headers["Content-Language"] == "fr", "English is not offered here"
+        assert page.headers["Content-Language"] == "fr", "English is not offered"
     finally:
         house.stop()
 
@@ -287,7 +287,7 @@ def test_messages_are_in_the_language_of_the_person(world, number):
     # Without an account, the language of the request applies.
     flow, sent, wanted = asks(world, number, "xx, ar-EG;q=0.9, en;q=0.1", "register")
     assert sent["text"].startswith(sent["code"] + " هو رمز التحقق") and "{" not in sent["text"]
-    assert sent["text"].splitlines()[-1] == f"@localhost #{sent['code']}", "what phones fill in stays as it is"
+    assert sent["text"].splitlines()[-1] == f"@localhost #{sent['code']}", "the line read by phones is unchanged"
     done = world.api("POST", f"/flows/{flow}/submit", {"code": sent["code"]}, **wanted)
     assert done.status_code == 200 and done.json()["account"]["is_new_user"], done.text
     device = done.json()["device_token"]
@@ -314,7 +314,7 @@ def test_messages_are_in_the_language_of_the_person(world, number):
     assert world.api("POST", f"/flows/{flow}/submit", {"code": sent["code"]}, **wanted).status_code == 200
     seen = {entry["id"] for entry in world.outbox()}
     flow, sent, wanted = asks(world, number, "ar")
-    assert "ist Ihr Bestätigungscode für Moongate" in sent["text"], "it has German from now on"
+    assert "ist Ihr Bestätigungscode für Moongate" in sent["text"], "German is offered from now on"
     data = world.api("GET", "/account/export", headers={"Authorization": f"Bearer {done.json()['session']['token']}"})
     assert data.status_code != 200 or data.json()["account"]["language"] == "de"
 
@@ -376,7 +376,7 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
     words = lambda said: " ".join(said.split())
     for line in re.split(r"\r?\n\r?\n", text):
         assert words(line).replace("&", "&amp;") in words(re.sub(r"<br>|</?strong[^>]*>", "", page)), line
-    assert "http" not in page and "<img" not in page and "url(" not in page, "opening it tells nobody"
+    assert "http" not in page and "<img" not in page and "url(" not in page, "opening the mail loads nothing"
     file = tmp_path / "mail.html"
     file.write_text(page)
     screen = Screen(driver, house)

@@ -78,7 +78,7 @@ def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
     status, text, _ = tool(house, "account", "unlock", number)
     assert status == 0 and text.startswith(f"{account} unlocked\nlifted: phone {number[:3]} "), text
     assert tool(house, "account", "unlock", number)[:2] == (1, f"{account}: nothing was locked\n")
-    assert house.begin(house.flow("login"), number).status_code in (200, 429), "no lock stands"
+    assert house.begin(house.flow("login"), number).status_code in (200, 429), "there is no lock"
     assert json.loads(tool(house, "locks", "list", "--json")[1]) == []
 
     # The events and the operator who caused them.
@@ -218,7 +218,7 @@ def test_the_audit_trail_goes_out(empty_house, other_number):
         line["user"]["uid"].startswith("ac_") for line in signed_in
     )
     known = set(stored) | {event["id"] for event in events(house, "limit=100000")}
-    assert {line["metadata"]["uid"] for line in lines} <= known, "none is invented"
+    assert {line["metadata"]["uid"] for line in lines} <= known, "no invented ones"
     assert house.log.count("the audit trail cannot be sent") <= 4 and "No space left on device" in house.log
     metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
     for sink, failures in (

@@ -83,7 +83,7 @@ def write_configuration(config_map, folder):
     """Writes the folder that the Deployment mounts from a ConfigMap."""
     volumes = documents()["Deployment", "moongate"]["spec"]["template"]["spec"]["volumes"]
     items = next(volume for volume in volumes if volume["name"] == "config")["configMap"]["items"]
-    assert {item["key"] for item in items} == set(config_map["data"]), "the volume leaves out a file"
+    assert {item["key"] for item in items} == set(config_map["data"]), "the volume lacks a file"
     for item in items:
         file = folder / item["path"]
         file.parent.mkdir(parents=True, exist_ok=True)

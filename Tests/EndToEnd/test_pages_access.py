@@ -40,7 +40,7 @@ def test_refused_person_reads_why_and_signs_in_as_somebody_else(house, screen, n
     screen.belongs_to(number).opens("/echo/ops/board?a=1&b=%2F").reads(
         "Your account does not have access to this page."
     )
-    assert screen.path == "/echo/ops/board", "no page of a step in between"
+    assert screen.path == "/echo/ops/board", "no intermediate page"
     assert re.search(rf"You are signed in as [^.]*•{number[-2:]}", screen.text) and number[-6:] not in screen.text, (
         screen.text
     )

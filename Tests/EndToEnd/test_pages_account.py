@@ -291,7 +291,7 @@ def visitor(driver, tmp_path):
 
 def test_a_site_is_disconnected(visitor):
     held = session(visitor)["account"]
-    assert held["is_email_verified"], "a code to the address signs in, too"
+    assert held["is_email_verified"], "a code to the address also signs in"
     before = visitor.driver.get_cookie("moongate")["value"]
     visitor.opens("/auth/account").reads("Connected").is_sound("a site").presses("Disconnect: Google").at(
         "/auth/account"
@@ -307,7 +307,7 @@ def test_a_site_is_disconnected(visitor):
         ).status_code
         == 401
     )
-    assert session(visitor)["session"]["passed"] == [], "what was passed by the site is forgotten"
+    assert session(visitor)["session"]["passed"] == [], "the site no longer counts as a passed factor"
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     lines = requests.get(f"{visitor.house.admin}/events?limit=200", timeout=10).json()
     assert [line["provider"] for line in lines if line["kind"] == "identifier_removed"] == ["google_oauth"]
@@ -337,7 +337,7 @@ def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
         "Google is connected. You can sign in with it from now on.", "Connected"
     )
     owner.is_sound("a site that is connected")
-    assert session(owner)["account"] == held, "neither the address nor the name came along"
+    assert session(owner)["account"] == held, "neither the address nor the name is included"
     # The owner is notified.
     wait_for(
         lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.house.outbox()),

@@ -152,7 +152,7 @@ def test_1_3_sends_itself(screen, number):
         assert screen.js("return document.querySelector('#code').readOnly && document.querySelector('.back').inert"), (
             "boxes and back are off"
         )
-        assert screen.find("[data-countdown]"), "the timer runs on"
+        assert screen.find("[data-countdown]"), "the timer continues"
     finally:
         screen.slow(0)
     screen.reads("Invalid code. Please try again.")
@@ -176,7 +176,7 @@ def test_1_4_resend(hasty, number):
     hasty.reads("Didn't receive code?", "Check your blocked messages and spam").hears(
         "You can ask for another code now."
     )
-    assert not shown and line.location == place, "its place was kept for it"
+    assert not shown and line.location == place, "its place is reserved"
     assert hasty.find("[aria-label='Resend code']").is_enabled()
     hasty.presses("Resend now").reads("Code sent!").hears("New code sent.")
     hasty.matches(r"Resend code in (02:00|01:5\d)")
@@ -365,7 +365,7 @@ def test_1_10_back_and_edit(screen, number, other_number):
     screen.presses("Edit phone number").reads("Change number").is_sound("the sheet")
     field = screen.find("#new-contact")
     held = screen.find("#edit [data-phone]").get_attribute("data-code") + field.get_attribute("value").replace(" ", "")
-    assert held == typed, "what was typed is kept, and its country's code stands once"
+    assert held == typed, "the input is kept, with one country code"
     field.clear()
     other = other_number()
     field.send_keys(other)
@@ -460,7 +460,7 @@ def test_1_11_by_keyboard_alone(screen, number):
     screen.types(Keys.SHIFT + Keys.TAB + Keys.NULL)
     assert active().accessible_name == "Back"
     ring = screen.js("return getComputedStyle(document.activeElement).outlineStyle")
-    assert ring == "solid", "who goes by keyboard sees where they are"
+    assert ring == "solid", "the keyboard focus is visible"
     screen.types(Keys.ENTER)
     screen.reads("Go back?")
     screen.types(Keys.ESCAPE)

@@ -120,7 +120,7 @@ def test_2_1_the_phone_field_is_one(screen, dark):
     assert top(screen) == before, "Send does not move"
     assert screen.js("return getComputedStyle(document.querySelector('.field')).borderColor") == RED
     assert screen.all("[data-slot=problem] svg"), "the icon"
-    assert "For a number of another country" not in screen.text, "the sentence takes the place of the help"
+    assert "For a number of another country" not in screen.text, "the error replaces the help text"
     screen.is_sound("a wrong number")
 
 
@@ -359,7 +359,7 @@ def test_a_phones_keyboard_covers_no_sheet(screen):
     box = "return document.querySelector('dialog[open]').getBoundingClientRect().toJSON()"
     height = screen.js(box)["height"]
     screen.types("germ")
-    assert screen.js(box)["height"] == height, "as high with one country as with all"
+    assert screen.js(box)["height"] == height, "same height with one country as with all"
     # Browsers that shrink the page for the keyboard, and those that overlay it.
     calm(screen, (390, 544))
     assert 0 <= screen.js(box)["top"] and screen.js(box)["bottom"] <= 544

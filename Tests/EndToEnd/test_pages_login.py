@@ -208,7 +208,7 @@ def test_2_4_and_2_7_no_account(screen, number):
     screen.is_sound("no account, in line")
     assert screen.house.outbox() == [] or all(entry["to"] != number for entry in screen.house.outbox())
     screen.presses("Create Account", "[data-slot=other]").at("/auth/register").reads("Create Account", "Login here")
-    assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}", "the number is carried"
+    assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}", "the number is kept"
     screen.presses("Login here").at("/auth/login")
     assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}"
 
@@ -413,7 +413,7 @@ def test_5_1_splash(screen):
     moves = screen.js(
         "return document.querySelector('.brand.large .logo').getAnimations().map(animation => animation.animationName)"
     )
-    assert moves == ["arrive"] and len(screen.all("main .logo")) == 1, "one logo, which goes to its place"
+    assert moves == ["arrive"] and len(screen.all("main .logo")) == 1, "one logo, which moves to its place"
     screen.waits(
         lambda: screen.js("return getComputedStyle(document.querySelector('.splash')).visibility") == "hidden",
         "its end",
@@ -426,4 +426,4 @@ def test_5_1_splash(screen):
     screen.presses("Use email instead").reads("Password")
     assert not screen.find(".splash").is_displayed()
     screen.forget().looks(calm=True).opens("/auth/login")
-    assert not screen.find(".splash").is_displayed(), "none for who wants no motion"
+    assert not screen.find(".splash").is_displayed(), "no animation with reduced motion"

@@ -135,7 +135,7 @@ def test_3_4_and_3_8_the_lock(screen):
     )
     assert "return_to=%2Fpay%2Fnow" in screen.driver.current_url
     screen.is_sound("lock")
-    assert not screen.all(".bar"), "no way round it"
+    assert not screen.all(".bar"), "it cannot be bypassed"
     screen.keys(OTHER).reads("Incorrect passcode. 4 tries left.")
     assert screen.js("return document.querySelector('.dots').getAnimations()[0]?.animationName") in ("shake", None)
     assert screen.js("return document.querySelectorAll('.dot.filled').length") == 0
@@ -245,7 +245,7 @@ def test_3_5_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
     screen.types(code[:2])
     assert (
         screen.js("return [...document.querySelectorAll('.box')].map(box => box.textContent).join('')") == code[:2]
-    ), "its digits are seen"
+    ), "its digits are visible"
     screen.is_sound("the code of a reset")
     screen.pastes("#code", f"{code[:3]} {code[3:]}").reads("Enter new passcode")
     assert field.get_attribute("value") == code

@@ -201,7 +201,7 @@ def test_hindi_by_the_browsers_wish_and_by_choice(screen):
     )
     screen.opens("/auth/login?phone=12").presses("हिन्दी")
     screen.waits(lambda: "OTP भेजें" in screen.text, "Hindi")
-    assert screen.find("#phone").get_attribute("value") == "12", "the rest of the address stays"
+    assert screen.find("#phone").get_attribute("value") == "12", "the rest of the URL is kept"
     screen.opens("/auth/register").reads("खाता बनाएँ")
     screen.find("#phone").send_keys("12345")
     screen.js("document.activeElement.blur()")
@@ -341,7 +341,7 @@ def test_overrides_and_what_is_wrong_with_them(shipped):
     wait_for(
         lambda: "pages/en.words" in json.dumps(shipped.policy()["candidate_refused"]), "the refusal of the words", 60
     )
-    assert "Farewell" in requests.get(shipped.url + "/auth/logout", timeout=10).text, "the old one serves on"
+    assert "Farewell" in requests.get(shipped.url + "/auth/logout", timeout=10).text, "the old one keeps serving"
     for file in pages.iterdir():
         file.unlink()
     pages.rmdir()

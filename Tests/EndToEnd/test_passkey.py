@@ -127,7 +127,7 @@ def test_a_second_one_and_the_first_again(screen, key):
     )
     screen.presses("Continue").at("/auth/account").reads("Passkey added.")
     assert len(other.credentials) == 1
-    assert not screen.all("a[aria-label='Remove a passkey: Passkey']"), "each passkey has a link of its own"
+    assert not screen.all("a[aria-label='Remove a passkey: Passkey']"), "each passkey has its own link"
     removal = "/auth/step?flow=passkey_disable&return_to=/auth/account%3Fdone%3Dpasskey_disable"
     screen.opens(removal).presses("Remove a passkey").reads("Choose the passkey to remove.", "My phone")
     screen.is_sound("the choice")
@@ -383,7 +383,7 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
     screen.house.begin(flow, screen.number)
     elsewhere = screen.house.submit(flow, screen.house.code(screen.number)).json()["session"]["token"]
     screen.presses("Remove: Key ring").at("/auth/step").reads("Key ring")
-    assert listed_by_api(screen) == ["My phone", "Key ring"], "nothing is removed by going there"
+    assert listed_by_api(screen) == ["My phone", "Key ring"], "opening the page removes nothing"
     screen.is_sound("before one passkey is removed")
     screen.presses("Remove a passkey").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
     assert listed(screen) == ["My phone"]

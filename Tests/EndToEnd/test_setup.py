@@ -53,7 +53,7 @@ def test_init_writes_what_check_likes(tmp_path):
         assert proxy in told.stdout
     good = moongate("check", "--config", folder)
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
-    assert not (folder / "data").exists(), "neither makes a key or a store"
+    assert not (folder / "data").exists(), "neither creates a key or a store"
 
     again = moongate("init", folder, "--public-url", "https://other.example.com", input="\n\n\n")
     assert (

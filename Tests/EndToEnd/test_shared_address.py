@@ -92,7 +92,7 @@ def test_a_reset_asks_which_account(shared):
         for choice in field["choices"]
         for name in ("created_at", "last_used_at")
     )
-    assert all(account not in str(view) for _, account in tokens), "whose they are is told to nobody yet"
+    assert all(account not in str(view) for _, account in tokens), "their owner is not revealed yet"
     assert (
         problem(shared.api("POST", f"/flows/{flow}/submit", {"password": NEW}), 422, "invalid_input")["field"]
         == "account"
@@ -193,7 +193,7 @@ def test_the_account_page_signs_out_elsewhere_exports_and_deletes(driver, plain,
     )
     screen.opens("/auth/account").presses("Sign out everywhere else").reads("Signed out everywhere else.")
     assert shared.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 401
-    assert "Sign out everywhere else" not in screen.text, "there is nobody else"
+    assert "Sign out everywhere else" not in screen.text, "there is no other session"
     cookies = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}
     file = requests.get(f"{shared.url}/auth/account/export", cookies=cookies, timeout=10)
     assert (

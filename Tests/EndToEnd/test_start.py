@@ -44,7 +44,7 @@ def test_the_shipped_configuration_is_good(empty_house):
     assert (
         document["problems"] == [] and isinstance(document["warnings"], list) and isinstance(document["budgets"], list)
     )
-    assert not list(empty_house.config.glob("**/*.key")), "check makes no key"
+    assert not list(empty_house.config.glob("**/*.key")), "check creates no key"
 
 
 def test_more_guesses_than_the_operator_accepts_are_refused(empty_house):
@@ -57,7 +57,7 @@ def test_more_guesses_than_the_operator_accepts_are_refused(empty_house):
         and abs(phone["probability_30d"] - 447e-6) < 1e-6
         and 0 < phone["guesses_per_day"] < 447
     )
-    assert granted["google_oauth"]["guesses_per_30d"] == 0, "a signature is not guessed"
+    assert granted["google_oauth"]["guesses_per_30d"] == 0, "a signature cannot be guessed"
     empty_house.edit("gateway.lua", lambda text: text.replace("0.1% per 30d", "0.01% per 30d", 1))
     told = run("check", "--config", empty_house.config)
     assert told.returncode == 1 and re.search(r"^gateway\.lua:\d+: risk_budget: .*447 guesses", told.stdout, re.M), (
@@ -138,7 +138,7 @@ def test_the_key_is_made_once_and_guarded(empty_house):
     assert status == 1 and "too short" in output
     key.write_bytes(bytes(32))
     status, output = refused(empty_house)
-    assert status == 1 and "key" in output, "another key than the store's"
+    assert status == 1 and "key" in output, "a key other than the store's"
     # A lost key is not replaced by a new one that opens nothing.
     key.unlink()
     status, output = refused(empty_house)

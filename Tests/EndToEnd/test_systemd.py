@@ -110,7 +110,7 @@ def test_notifications_sockets_and_credentials_together(house, folder):
     assert re.fullmatch(r"Serving generation [0-9a-f]{8}", ready["STATUS"]), ready
     assert requests.get(f"{house.admin}/readyz", timeout=10).status_code == 200
     assert requests.get(f"{house.url}/api/auth/openapi.json", timeout=10).status_code == 200
-    assert not list(house.config.glob("**/master.key")), "no key is made beside the credential"
+    assert not list(house.config.glob("**/master.key")), "no key is created beside the credential"
     notified.until("WATCHDOG")
     notified.until("WATCHDOG")
 

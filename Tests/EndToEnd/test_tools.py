@@ -23,7 +23,7 @@ def tool(house, *words):
     done = subprocess.run(
         [BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/"
     )
-    assert "\x1b" not in done.stdout, "colour is for terminals"
+    assert "\x1b" not in done.stdout, "color is for terminals"
     return done.returncode, done.stdout, done.stderr
 
 
@@ -126,7 +126,7 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     with_address = {one["fact"] for one in json.loads(facts(number, "--ip", "127.0.0.1", "--json")[1])["facts"]}
     assert {"f.limits.send_ip.used", "f.client.ip"} <= with_address
     again = {one["fact"]: one["value"] for one in json.loads(facts(number, "--json")[1])["facts"]}
-    assert again["f.limits.send.used"] == 1, "asking charges nothing"
+    assert again["f.limits.send.used"] == 1, "the query charges no limit"
     status, text, _ = facts("nobody@example.com")
     assert (
         status == 0

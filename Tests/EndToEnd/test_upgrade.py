@@ -65,14 +65,14 @@ def test_three_upgrades_lose_nothing(house):
         sockets.append(socket(house, token))
         assert all(echoes(opened) for opened in sockets), "those of earlier processes too"
     load.end()
-    assert load.last >= 3, "kept connections were told to go"
+    assert load.last >= 3, "kept connections are asked to close"
     for opened in sockets:
         opened.close()
     assert house.begin(created, "+919876501003").status_code == 200
     assert house.submit(created, house.code("+919876501003")).status_code == 200
-    assert house.submit(begun, house.code("+919876501002")).status_code == 200, "the outbox came along"
+    assert house.submit(begun, house.code("+919876501002")).status_code == 200, "the outbox was handed over"
     wait_for(lambda: not any(lives(process) for process in house.earlier), "the earlier processes to end", 15)
-    assert house.gateway.process.wait(10) == 0, "the first one ends well"
+    assert house.gateway.process.wait(10) == 0, "the first process ends with status 0"
     kinds = [
         event["kind"]
         for event in requests.get(f"{house.admin}/events?kind=upgrade_requested,upgrade_ended", timeout=10).json()
@@ -129,7 +129,7 @@ def test_attempts_count_in_both_processes(house):
         seen.append(status)
         seen.append(house.submit(flow, wrong(code)).status_code)
     assert seen == [401, 401, 401, 401, 429, 429], seen
-    assert house.submit(flow, code).status_code == 429, "locked, with the right code too"
+    assert house.submit(flow, code).status_code == 429, "locked, even with the right code"
 
 
 def test_a_code_is_spent_once(house):

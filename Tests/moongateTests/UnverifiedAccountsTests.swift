@@ -34,7 +34,7 @@ import Testing
     let told = try await store.events(limit: 10)
     #expect(told.count == 1 && told[0].kind == .accountDeleted && told[0].detail["count"] == "1")
     _ = await loop.step()
-    #expect(try await store.events(limit: 10).count == 1, "nothing is told of nothing")
+    #expect(try await store.events(limit: 10).count == 1, "no event if nothing was deleted")
     try store.close()
   }
 }

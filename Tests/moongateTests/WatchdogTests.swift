@@ -15,13 +15,13 @@ import Testing
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
     let loops = Array(group.makeIterator())
     let pulse = EventLoopPulse(loops)
-    #expect(pulse.take(), "nothing was asked yet")
+    #expect(pulse.take(), "no loop was asked yet")
     for loop in loops { try await Self.wait(loop) }
     #expect(pulse.take())
     for loop in loops { try await Self.wait(loop) }
     let gate = DispatchSemaphore(value: 0)
     loops[1].execute { gate.wait() }
-    #expect(pulse.take(), "what was asked before was answered")
+    #expect(pulse.take(), "the loops answered before")
     #expect(!pulse.take() && !pulse.take(), "a blocked loop")
     gate.signal()
     for loop in loops { try await Self.wait(loop) }

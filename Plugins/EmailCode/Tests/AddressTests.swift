@@ -115,7 +115,7 @@ import Testing
     #expect(sent.to == "asha@example.com")
     #expect(sent.subject == "Your Moongate verification code")
     #expect(sent.text.hasPrefix("532917 is your Moongate verification code."))
-    #expect(!sent.text.contains("@localhost"), "that line is for phones")
+    #expect(!sent.text.contains("@localhost"), "this line is read by phones")
     #expect(sent.code == "532917")
   }
 

@@ -71,7 +71,7 @@ import Testing
       if AuthenticatorData(bytes) != nil { read += 1 }
       _ = PublicKey(cose: bytes)
     }
-    #expect(read > 1_000, "some of it is well formed still")
+    #expect(read > 1_000, "part of it is still well formed")
   }
 
   /// A deterministic random generator.

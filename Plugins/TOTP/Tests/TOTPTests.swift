@@ -139,7 +139,7 @@ extension ProviderInput {
     let codes = try await desk.setUp()
     #expect(try await desk.prove(["recovery_code": codes[3].lowercased()]) == nil)
     #expect(try await desk.prove(["recovery_code": codes[3]]) == .invalidCode)
-    #expect(try await desk.prove(["recovery_code": codes[4], "code": ""]) == nil, "a form sends what was left empty")
+    #expect(try await desk.prove(["recovery_code": codes[4], "code": ""]) == nil, "forms send empty fields")
   }
 
   @Test("creates new recovery codes, which invalidate the old ones") func regeneration() async throws {
@@ -242,7 +242,7 @@ extension ProviderInput {
 
   @Test("declares its outcomes") func descriptor() {
     let descriptor = TOTP().descriptor
-    #expect(descriptor.secretSpace == 333_333, "three codes of a million are right at any time")
+    #expect(descriptor.secretSpace == 333_333, "three of a million codes are valid at any time")
     #expect(Set(descriptor.outcomes.map(\.reason)) == [.invalidCode, .alreadySet, "code_used", "not_set_up"])
     #expect(!descriptor.hashesSecrets && descriptor.identifierKinds.isEmpty && descriptor.beginFields.isEmpty)
     let said = descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")

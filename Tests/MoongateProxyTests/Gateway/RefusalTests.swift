@@ -122,7 +122,7 @@ import Testing
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let answer = try await gateway.talk("GET /x?y=z HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n")
     #expect(answer.hasPrefix("HTTP/1.1 401 Unauthorized\r\n") && answer.contains("\"code\":\"unauthenticated\""))
-    #expect(!answer.contains("WWW-Authenticate"), "a route for people asks for no credentials by HTTP")
+    #expect(!answer.contains("WWW-Authenticate"), "a route for browsers does not request HTTP authentication")
     let browser = try await gateway.talk(
       "GET /x?y=z HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, */*\r\n\(fields)\r\n")
     #expect(browser.hasPrefix("HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fx%3Fy%3Dz\r\n"))

@@ -126,7 +126,7 @@ import Testing
     // Activity is stored, so that other nodes know of it.
     try await until { gateway.sessions.touched[TokenHash(of: token.utf8)] != nil }
     try await move(.seconds(400))
-    #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 401"), "at its deadline it is none")
+    #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 401"), "it is expired at its deadline")
     let absolute = String(repeating: "J", count: 43)
     gateway.sessions.put(
       absolute,

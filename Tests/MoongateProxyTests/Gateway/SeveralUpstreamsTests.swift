@@ -193,7 +193,7 @@ import Testing
     try await client.send("frame")
     #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo frame")
     gateway.sessions.end(TestGateway.token)
-    #expect(try await client.read(for: 2).ended, "signing out ends it all the same")
+    #expect(try await client.read(for: 2).ended, "signing out ends it in any case")
     await gateway.stop()
   }
 }

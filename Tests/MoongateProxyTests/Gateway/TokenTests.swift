@@ -108,7 +108,7 @@ import Testing
         "HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fany%2Fx"))
     let wrong = try await get(
       gateway, "/any/x", "Accept: text/html", "Authorization: Bearer mgt_\(String(repeating: "x", count: 43))")
-    #expect(status(wrong) == 401, "whoever sends a token is no browser")
+    #expect(status(wrong) == 401, "a client that sends a token is not a browser")
     await gateway.stop()
   }
 
@@ -179,7 +179,7 @@ import Testing
     ] {
       let answer = try await get(gateway, "/any/x", "Authorization: \(value)")
       if value == "Basic \(right) " {
-        #expect(status(answer) == 200, "space at the end is none of the value")
+        #expect(status(answer) == 200, "trailing space is not part of the value")
       } else {
         #expect(status(answer) == 400 && answer.contains("cannot be read as Basic"), "\(value.prefix(40)): \(answer)")
       }
@@ -255,7 +255,7 @@ import Testing
         status(locked) == 429 && locked.contains("\"code\":\"too_many_attempts\"")
           && locked.contains("Retry-After: 900"))
     }
-    #expect(status(try await get(gateway, "/any/x", right, office)) == 200, "the right one from another address")
+    #expect(status(try await get(gateway, "/any/x", right, office)) == 200, "the right token from another address")
     #expect(
       status(try await get(gateway, "/any/x", "Cookie: moongate=\(TestGateway.token)", mallory)) == 200,
       "a person at that address")

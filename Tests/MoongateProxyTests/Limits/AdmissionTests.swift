@@ -36,7 +36,7 @@ import Testing
       #expect(try !connect(gateway).isActive)
       #expect(first.isActive && second.isActive)
       first.embeddedEventLoop.advanceTime(by: .seconds(11))
-      #expect(!first.isActive, "nobody shakes hands for ever")
+      #expect(!first.isActive, "handshakes time out")
       let third = try connect(gateway)
       #expect(third.isActive)
       #expect(try !connect(gateway).isActive)
