@@ -50,7 +50,7 @@ import Testing
       let web = SiteClient(largest: 1000)
       let most = try await web.send(WebRequest(url: address + "/most"))
       #expect(most.body.count == 1000)
-      await #expect(throws: WebFault(reason: "\(address) answered with more than 1000 bytes")) {
+      await #expect(throws: WebFault(reason: "\(address): the answer is larger than 1000 bytes")) {
         try await web.send(WebRequest(url: address + "/more?secret=1"))
       }
     }
@@ -83,7 +83,31 @@ import Testing
     #expect(fault?.reason.contains("passwd") == false)
   }
 
-  @Test("refuse header values with line ends") func injection() async throws {
+  @Test("that refuse a connection are named with the system's reason", arguments: ["127.0.0.1", "localhost"])
+  func refusedConnection(host: String) async {
+    await #expect(throws: WebFault(reason: "http://\(host):1: Connection refused")) {
+      try await SiteClient().send(WebRequest(url: "http://\(host):1/p?secret"))
+    }
+  }
+
+  @Test("that have no address are named with it") func unknownHost() async {
+    await #expect(throws: WebFault(reason: "http://host.invalid: the host name has no address")) {
+      try await SiteClient().send(WebRequest(url: "http://host.invalid/p?secret"))
+    }
+  }
+
+  @Test("that do not speak TLS are named with the failure") func plainTextSite() async throws {
+    try await TestSite().run { _ in
+      Response(status: .ok)
+    } _: { address in
+      let secure = address.replacing("http://", with: "https://")
+      await #expect(throws: WebFault(reason: "\(secure): the TLS handshake failed (WRONG_VERSION_NUMBER)")) {
+        try await SiteClient().send(WebRequest(url: secure + "/p?secret"))
+      }
+    }
+  }
+
+  @Test("get no header that a line end would split") func injection() async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(status: .ok)
