@@ -162,7 +162,7 @@ let package = Package(
     .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
     .target(
       name: "MoongateDelivery",
-      dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging],
+      dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, nioPosix, logging],
       swiftSettings: strict),
     .target(
       name: "MoongateProxy",

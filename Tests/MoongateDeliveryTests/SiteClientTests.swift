@@ -50,7 +50,7 @@ import Testing
       let web = SiteClient(largest: 1000)
       let most = try await web.send(WebRequest(url: address + "/most"))
       #expect(most.body.count == 1000)
-      await #expect(throws: WebFault(reason: "\(address) answered with more than 1000 bytes")) {
+      await #expect(throws: WebFault(reason: "\(address): the answer is larger than 1000 bytes")) {
         try await web.send(WebRequest(url: address + "/more?secret=1"))
       }
     }
@@ -81,6 +81,30 @@ import Testing
     let fault = await #expect(throws: WebFault.self) { try await SiteClient().send(WebRequest(url: url)) }
     #expect(fault?.reason.contains("secret") == false)
     #expect(fault?.reason.contains("passwd") == false)
+  }
+
+  @Test("report the system's reason if the connection is refused", arguments: ["127.0.0.1", "localhost"])
+  func refusedConnection(host: String) async {
+    await #expect(throws: WebFault(reason: "http://\(host):1: Connection refused")) {
+      try await SiteClient().send(WebRequest(url: "http://\(host):1/p?secret"))
+    }
+  }
+
+  @Test("report a host name without an address") func unknownHost() async {
+    await #expect(throws: WebFault(reason: "http://host.invalid: the host name has no address")) {
+      try await SiteClient().send(WebRequest(url: "http://host.invalid/p?secret"))
+    }
+  }
+
+  @Test("report a failed TLS handshake") func plainTextSite() async throws {
+    try await TestSite().run { _ in
+      Response(status: .ok)
+    } _: { address in
+      let secure = address.replacing("http://", with: "https://")
+      await #expect(throws: WebFault(reason: "\(secure): the TLS handshake failed (WRONG_VERSION_NUMBER)")) {
+        try await SiteClient().send(WebRequest(url: secure + "/p?secret"))
+      }
+    }
   }
 
   @Test("refuse header values with line ends") func injection() async throws {

@@ -38,7 +38,9 @@ extension WebClient {
   func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(CarryFault)
   {
     let answer: WebAnswer
-    do throws(WebFault) { answer = try await send(request) } catch { throw CarryFault(error.reason) }
+    do throws(WebFault) { answer = try await send(request) } catch {
+      throw CarryFault(SiteClient.withoutSite(error.reason, of: request.url))
+    }
     guard (200..<300).contains(answer.status) else {
       throw CarryFault("answered \(answer.status)\(describe(answer))", isOfMessage: [400, 422].contains(answer.status))
     }

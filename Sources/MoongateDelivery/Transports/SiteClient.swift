@@ -1,8 +1,10 @@
 import AsyncHTTPClient
+import Foundation
 import MoongateCore
 import MoongateSDK
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 
 /// The HTTP client for other sites, such as identity providers and webhooks. The program has one.
 ///
@@ -41,11 +43,11 @@ package final class SiteClient: WebClient {
       // The library's deadline ends with the response head. Attack: a site that sends one byte per second.
       group.addTask { [patience] in
         (try? await Task.sleep(for: patience)) == nil
-          ? nil : .failure(WebFault(reason: "\(site) did not answer within \(patience)"))
+          ? nil : .failure(WebFault(reason: "\(site): no answer within \(patience)"))
       }
       defer { group.cancelAll() }
       for await result in group { if let result { return result } }
-      return .failure(WebFault(reason: "\(site) was not called: the gateway is shutting down"))
+      return .failure(WebFault(reason: "\(site): not called, because the gateway is shutting down"))
     }
     return try result.get()
   }
@@ -68,12 +70,34 @@ package final class SiteClient: WebClient {
           headers: answer.headers.map { (name: $0.name.lowercased(), value: $0.value) },
           body: Array(body.readableBytesView)))
     } catch is NIOTooManyBytesError {
-      return .failure(WebFault(reason: "\(site) answered with more than \(largest) bytes"))
+      return .failure(WebFault(reason: "\(site): the answer is larger than \(largest) bytes"))
     } catch let error as HTTPClientError {
       return .failure(WebFault(reason: "\(site): \(error.shortDescription)"))
     } catch {
-      return .failure(WebFault(reason: "\(site): \(String("\(error)".prefix(300)))"))
+      return .failure(WebFault(reason: "\(site): \(Self.reason(for: error))"))
     }
+  }
+
+  /// The reason of a failed connection in a few words, such as "Connection refused".
+  private static func reason(for error: any Error) -> String {
+    var cause = error
+    if let error = error as? NIOConnectionError {
+      guard let failure = error.connectionErrors.first else { return "the host name has no address" }
+      cause = failure.error
+    }
+    if let cause = cause as? IOError { return String(cString: strerror(cause.errnoCode)) }
+    let text = "\(cause)"
+    // BoringSSL describes an error with the path of its own source file.
+    if let tls = text.firstMatch(of: /SSL routines:OPENSSL_internal:([A-Z0-9_]+)/) {
+      return "the TLS handshake failed (\(tls.1))"
+    }
+    return String(text.prefix(300))
+  }
+
+  /// Removes the site from the beginning of a reason, for callers that name the site themselves.
+  static func withoutSite(_ reason: String, of url: String) -> String {
+    let prefix = "\(site(of: url)): "
+    return reason.hasPrefix(prefix) ? String(reason.dropFirst(prefix.count)) : reason
   }
 
   /// Scheme, host and port: the part of a URL that may be logged.
