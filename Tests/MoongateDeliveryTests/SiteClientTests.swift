@@ -83,20 +83,20 @@ import Testing
     #expect(fault?.reason.contains("passwd") == false)
   }
 
-  @Test("that refuse a connection are named with the system's reason", arguments: ["127.0.0.1", "localhost"])
+  @Test("report the system's reason if the connection is refused", arguments: ["127.0.0.1", "localhost"])
   func refusedConnection(host: String) async {
     await #expect(throws: WebFault(reason: "http://\(host):1: Connection refused")) {
       try await SiteClient().send(WebRequest(url: "http://\(host):1/p?secret"))
     }
   }
 
-  @Test("that have no address are named with it") func unknownHost() async {
+  @Test("report a host name without an address") func unknownHost() async {
     await #expect(throws: WebFault(reason: "http://host.invalid: the host name has no address")) {
       try await SiteClient().send(WebRequest(url: "http://host.invalid/p?secret"))
     }
   }
 
-  @Test("that do not speak TLS are named with the failure") func plainTextSite() async throws {
+  @Test("report a failed TLS handshake") func plainTextSite() async throws {
     try await TestSite().run { _ in
       Response(status: .ok)
     } _: { address in
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("get no header that a line end would split") func injection() async throws {
+  @Test("refuse header values with line ends") func injection() async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(status: .ok)

@@ -100,7 +100,7 @@ package final class SiteClient: WebClient {
     return reason.hasPrefix(prefix) ? String(reason.dropFirst(prefix.count)) : reason
   }
 
-  /// Scheme, host and port: what a log may show of an address.
+  /// Scheme, host and port: the part of a URL that may be logged.
   static func site(of url: String) -> String {
     let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
     guard parts.count == 3, parts[0].hasSuffix(":"), parts[1].isEmpty else { return "the site" }
