@@ -45,6 +45,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private var written: [(id: HTTP2StreamID, bytes: Int, isLast: Bool)] = []
   private var isFlushing = false
   private var flushIsPlanned = false
+  /// Whether a frame was written past the outbox since the last flush.
+  private var hasWritten = false
   var spareFields: [HeadField] = []
   private let known = PeerKnowledge()
 
@@ -66,11 +68,12 @@ final class HTTP2Connection: ChannelDuplexHandler {
     to channel: any Channel, loop: ProxyLoop, admission: Admission,
     inner: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
-    // Says GOAWAY when the connection has been idle or the gateway drains, in the two steps that lose no request.
+    // Says GOAWAY when it is told that the connection is to end, in the two steps that lose no request. That the
+    // connection has been idle is told by `checkTime`: the manager would set a timer anew after every request.
     let manager = NIOHTTP2ServerConnectionManagementHandler(
       eventLoop: channel.eventLoop,
       configuration: .init(
-        maxIdleTime: idleTime, maxAge: nil, maxGraceTime: nil,
+        maxIdleTime: nil, maxAge: nil, maxGraceTime: nil,
         keepalive: .init(pingInterval: .seconds(60), ackTimeout: .seconds(20))))
     let connection = HTTP2Connection(
       loop: loop, admission: admission, peer: channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified,
@@ -249,6 +252,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private func openWindow(of id: HTTP2StreamID, by bytes: Int) {
     context?.write(
       wrapOutboundOut(HTTP2Frame(streamID: id, payload: .windowUpdate(windowSizeIncrement: bytes))), promise: nil)
+    hasWritten = true
     flush()
   }
 
@@ -256,7 +260,12 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private func checkTime(_ context: ChannelHandlerContext) {
     guard streams.isEmpty else { return }
     let idle = loop.now - idleSince
-    if idle >= Self.idleTime + Self.graceTime || isQuiescing && idle >= Self.graceTime { context.close(promise: nil) }
+    if idle >= Self.idleTime + Self.graceTime || isQuiescing && idle >= Self.graceTime {
+      context.close(promise: nil)
+    } else if idle >= Self.idleTime, !isQuiescing {
+      // Only the manager is behind this handler.
+      context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    }
   }
 
   // MARK: writing
@@ -277,6 +286,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
     isFlushing = true
     defer { isFlushing = false }
     noteWritten()
+    guard hasWritten || !outbox.isEmpty else { return }
+    hasWritten = false
     repeat {
       let frames = outbox
       outbox.removeAll(keepingCapacity: true)
