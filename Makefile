@@ -25,7 +25,7 @@ SWIFT_FILES := Sources Plugins Tests Package.swift
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libssl-dev zlib1g-dev
 TEST_PACKAGES := curl openssl chromium chromium-headless-shell chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx haproxy postgresql faketime iproute2 nghttp2-client nodejs golang-go git cadaver rclone prometheus php-cli
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
-BENCH_PACKAGES := wrk nginx postgresql
+BENCH_PACKAGES := wrk nginx postgresql nghttp2-client openssl
 VENV := .build-e2e/venv
 # Unused pytest plugins and recompiled tests would add seconds to the start of each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.build-e2e/bytecode $(VENV)/bin/python -m pytest -p no:schemathesis -p no:hypothesispytest -p no:anyio
@@ -283,6 +283,7 @@ bench: deps bench-policy bench-hash bench-exec
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/http2.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/tokens.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/pages.py

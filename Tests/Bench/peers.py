@@ -16,6 +16,16 @@ http {{ {common} {body} }}
 
 BACKEND = 'server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }} }}'
 
+# Put before the filters of Envoy's listener, it makes it speak HTTP/2 by TLS.
+ENVOY_TLS = """transport_socket:
+        name: envoy.transport_sockets.tls
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext
+          common_tls_context:
+            alpn_protocols: [h2, http/1.1]
+            tls_certificates: [{{certificate_chain: {{filename: "{cert}"}}, private_key: {{filename: "{key}"}}}}]
+      """
+
 # The fastest possible auth server: it allows every request without a check.
 AUTH = "server {{ listen 127.0.0.1:{port} reuseport; location / {{ return 200; }} }}"
 
@@ -25,12 +35,19 @@ PLAIN = """
     location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_pass http://backend; }} }}
 """
 
+# The same by HTTP/2 and TLS. An HTTP/2 request has its host in $host.
+TLS = """
+  upstream backend {{ server 127.0.0.1:{backend}; keepalive 512; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port} ssl http2 reuseport; ssl_certificate {cert}; ssl_certificate_key {key};
+    location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_pass http://backend; }} }}
+"""
+
 ENVOY = """
 static_resources:
   listeners:
   - address: {{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}
     filter_chains:
-    - filters:
+    - {transport}filters:
       - name: envoy.filters.network.http_connection_manager
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
@@ -68,10 +85,22 @@ def plain_nginx(folder, port, backend):
     return nginx(folder, PLAIN.format(port=port, backend=backend))
 
 
+def nginx_tls(folder, port, backend, cert, key):
+    return nginx(folder, TLS.format(port=port, backend=backend, cert=cert, key=key))
+
+
 def plain_envoy(folder, port, backend, program):
+    return envoy(folder, port, backend, program, "")
+
+
+def envoy_tls(folder, port, backend, program, cert, key):
+    return envoy(folder, port, backend, program, ENVOY_TLS.format(cert=cert, key=key))
+
+
+def envoy(folder, port, backend, program, transport):
     folder.mkdir()
     file = folder / "envoy.yaml"
-    file.write_text(ENVOY.format(port=port, backend=backend))
+    file.write_text(ENVOY.format(port=port, backend=backend, transport=transport))
     return [
         program,
         "-c",

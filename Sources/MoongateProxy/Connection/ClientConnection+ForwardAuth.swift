@@ -141,9 +141,9 @@ extension ClientConnection {
   }
 
   private func hostAskedFor(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
-    if let lastAskedHost, lastAskedHost.isSpelled(bytes, range) { return lastAskedHost }
+    if let last = known.lastAskedHost, last.isSpelled(bytes, range) { return last }
     guard let found = loop.host(bytes, range) else { return nil }
-    lastAskedHost = found
+    known.lastAskedHost = found
     return found
   }
 

@@ -224,7 +224,7 @@ extension ClientConnection {
       trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     exchange.upstreamHead = rewriter.write(
-      head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
+      head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
     exchange.route = route
     exchange.session = session
     exchange.entitlements = entitlements
@@ -259,9 +259,9 @@ extension ClientConnection {
   }
 
   private func host(of head: RequestHead, _ bytes: Span<UInt8>) -> RequestHost? {
-    if let lastHost, lastHost.isSpelled(bytes, head.host) { return lastHost }
+    if let last = known.lastHost, last.isSpelled(bytes, head.host) { return last }
     guard let found = loop.host(bytes, head.host) else { return nil }
-    lastHost = found
+    known.lastHost = found
     return found
   }
 
@@ -313,7 +313,7 @@ extension ClientConnection {
   }
 
   private func peerAddressText() -> [UInt8] {
-    if peerText.isEmpty { peerText = Array(peer.description.utf8) }
-    return peerText
+    if known.addressText.isEmpty { known.addressText = Array(peer.description.utf8) }
+    return known.addressText
   }
 }

@@ -18,9 +18,9 @@ extension ClientConnection {
   /// Whether the peer may say whom it speaks for.
   func isTrusted(_ plan: GenerationPlan) -> Bool {
     if plan.trustedProxies.isEmpty { return false }
-    if let trust, trust.version == plan.version { return trust.isTrusted }
+    if let trust = known.trust, trust.version == plan.version { return trust.isTrusted }
     let isTrusted = ForwardedClient.trusts(peer, plan.trustedProxies)
-    trust = (plan.version, isTrusted)
+    known.trust = (plan.version, isTrusted)
     return isTrusted
   }
 

@@ -17,7 +17,7 @@ extension ClientConnection {
     waitingHead = head
     ownBody = ByteBuffer()
     if exchange.expectsContinue, !exchange.requestIsDone, input.readableBytes == 0 {
-      context?.writeAndFlush(wrapOutboundOut(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+      sendContinue()
     }
   }
 
@@ -49,7 +49,7 @@ extension ClientConnection {
   }
 
   private func deliver(_ head: RequestHead) {
-    guard let context else { return }
+    guard let wire else { return }
     guard let request = httpRequest(head) else {
       return refuse(.badRequest, detail: ["reason": "a method that is not a token"], head: head)
     }
@@ -63,10 +63,7 @@ extension ClientConnection {
     }
     let body = ownBody
     ownBody = ByteBuffer()
-    context.fireChannelRead(wrapInboundOut(.head(request)))
-    if body.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(.body(body))) }
-    context.fireChannelRead(wrapInboundOut(.end(nil)))
-    context.fireChannelReadComplete()
+    wire.deliver(body.readableBytes > 0 ? [.head(request), .body(body), .end(nil)] : [.head(request), .end(nil)])
   }
 
   private func httpRequest(_ head: RequestHead) -> HTTPRequest? {
@@ -99,30 +96,35 @@ extension ClientConnection {
   // MARK: answers from within
 
   package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    guard phase == .own else {
+    write(unwrapOutboundIn(data), promise: promise)
+  }
+
+  /// Writes a part of the gateway's own answer.
+  func write(_ part: HTTPResponsePart, promise: EventLoopPromise<Void>?) {
+    guard phase == .own, let wire else {
       promise?.fail(ChannelError.ioOnClosedChannel)
       return
     }
-    switch unwrapOutboundIn(data) {
-    case .head(let response): context.write(wrapOutboundOut(ownHead(response)), promise: promise)
+    switch part {
+    case .head(let response): wire.send(ownHead(response), promise: promise)
     case .body(let bytes):
       exchange.answerBytes += exchange.isHead ? 0 : bytes.readableBytes
       if exchange.isHead || bytes.readableBytes == 0 {
         promise?.succeed()
       } else if case .chunked = exchange.framing {
-        var chunk = context.channel.allocator.buffer(capacity: bytes.readableBytes + 16)
+        var chunk = wire.allocator.buffer(capacity: bytes.readableBytes + 16)
         chunk.writeString("\(String(bytes.readableBytes, radix: 16))\r\n")
         chunk.writeImmutableBuffer(bytes)
         chunk.writeStaticString("\r\n")
-        context.write(wrapOutboundOut(chunk), promise: promise)
+        wire.send(chunk, promise: promise)
       } else if case .none = exchange.framing {
         promise?.succeed()
       } else {
-        context.write(wrapOutboundOut(bytes), promise: promise)
+        wire.send(bytes, promise: promise)
       }
     case .end:
       if case .chunked = exchange.framing, !exchange.isHead {
-        context.write(wrapOutboundOut(ByteBuffer(staticString: "0\r\n\r\n")), promise: promise)
+        wire.send(ByteBuffer(staticString: "0\r\n\r\n"), promise: promise)
       } else {
         promise?.succeed()
       }

@@ -146,7 +146,7 @@ extension ClientConnection {
   // MARK: the answer
 
   /// Whether the client takes more bytes.
-  var takesAnswer: Bool { context?.channel.isWritable ?? true }
+  var takesAnswer: Bool { wire?.isWritable ?? true }
 
   /// An answer before the answer. Only the 100 that was asked for is passed on; each of them breaks the silence.
   func answerInterim(_ status: Int) {
@@ -154,7 +154,7 @@ extension ClientConnection {
     guard status == 100, exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else { return }
     exchange.expectsContinue = false
     exchange.bodyWindow = (lastActivity, 0)
-    context?.writeAndFlush(wrapOutboundOut(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+    sendContinue()
   }
 
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
@@ -180,7 +180,7 @@ extension ClientConnection {
     pending = AnswerRewriter.write(
       head, date: loop.dateLine(), framing: exchange.framing, keepsAlive: !exchange.closesAfter,
       toMinorVersion: exchange.minorVersion, room: room,
-      allocator: context?.channel.allocator ?? ByteBufferAllocator())
+      allocator: wire?.allocator ?? ByteBufferAllocator())
   }
 
   func answerData(_ data: ByteBuffer) {
@@ -199,19 +199,19 @@ extension ClientConnection {
       return
     }
     writePending()
-    context?.write(wrapOutboundOut(data), promise: nil)
+    wire?.send(data)
   }
 
   private func writePending() {
     guard let bytes = pending else { return }
     pending = nil
-    context?.write(wrapOutboundOut(bytes), promise: nil)
+    wire?.send(bytes)
   }
 
   /// All that came in one go from the upstream is written in one go.
   func flushAnswer() {
     writePending()
-    context?.flush()
+    wire?.flush()
   }
 
   func answerEnded(by connection: UpstreamConnection) {
@@ -298,12 +298,12 @@ extension ClientConnection {
     loop.numbers.tunnels += 1
     lastActivity = loop.now
     if let session = exchange.session { bind(session) }
-    if let context { Keepalive.turnOn(context.channel) }
+    wire?.watchPeer()
     upstream?.watchPeer()
     let bytes = AnswerRewriter.write(
       head, date: loop.dateLine(), framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0,
-      allocator: context?.channel.allocator ?? ByteBufferAllocator())
-    context?.write(wrapOutboundOut(bytes), promise: nil)
+      allocator: wire?.allocator ?? ByteBufferAllocator())
+    wire?.send(bytes)
     // What the client sent behind its request belongs to the tunnel.
     if input.readableBytes > 0 {
       upstream?.write(input)
@@ -316,12 +316,12 @@ extension ClientConnection {
   func tunnelRead(_ bytes: ByteBuffer) {
     if inputHasEnded { lastActivity = loop.now }
     exchange.answerBytes += bytes.readableBytes
-    context?.write(wrapOutboundOut(bytes), promise: nil)
+    wire?.send(bytes)
   }
 
   /// The upstream has sent its last byte.
   func tunnelEnded() {
-    context?.flush()
+    wire?.flush()
     linger()
     dropUpstream()
   }

@@ -100,7 +100,7 @@ extension ClientConnection {
     prepareToAnswer(unread: unread)
     exchange.status = status
     exchange.answerBytes = exchange.isHead ? 0 : body.count
-    var out = context?.channel.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
+    var out = wire?.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
     out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(loop.currentPlan().securityLine)
@@ -108,7 +108,7 @@ extension ClientConnection {
     out.writeString("Content-Length: \(body.count)\r\n")
     endHead(&out)
     if !exchange.isHead { out.writeBytes(body) }
-    context?.write(wrapOutboundOut(out), promise: nil)
+    wire?.send(out)
     answered(unread: unread)
   }
 
@@ -120,13 +120,13 @@ extension ClientConnection {
     exchange.outcome = .passed
     let date = loop.dateLine()
     var out =
-      context?.channel.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
+      wire?.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
     out.writeImmutableBuffer(ready)
     out.moveWriterIndex(to: out.writerIndex - 2)
     out.writeBytes(more)
     out.writeBytes(date)
     endHead(&out)
-    context?.write(wrapOutboundOut(out), promise: nil)
+    wire?.send(out)
     answered(unread: false)
   }
 
@@ -158,7 +158,7 @@ extension ClientConnection {
     } else {
       phase = .refused
       began = loop.now
-      context?.flush()
+      wire?.flush()
       process()
     }
   }

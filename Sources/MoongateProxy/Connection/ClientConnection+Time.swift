@@ -16,7 +16,7 @@ extension ClientConnection {
       if input.readableBytes == 0 || !takesAnswer {
         let most =
           isQuiescing ? min(Self.idleTime, .nanoseconds(loop.proxy.idleWhileDraining.wholeNanoseconds)) : Self.idleTime
-        if now - lastActivity >= most { context?.close(promise: nil) }
+        if now - lastActivity >= most { wire?.end() }
       } else if now - began >= Self.headTime {
         beginRecord(nil)
         exchange.requestIsDone = true
@@ -37,7 +37,7 @@ extension ClientConnection {
       // Attack: a byte every second to keep a connection that is over.
       let isOver =
         answerIsOut ? silence >= Self.lingerTime || now - began >= Self.mostLingering : silence >= Self.idleTime
-      if isOver { context?.close(promise: nil) }
+      if isOver { wire?.end() }
     case .looking:
       if now - lastActivity >= Self.lookingTime {
         refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead)

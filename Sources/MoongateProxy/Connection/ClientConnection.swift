@@ -32,7 +32,8 @@ package final class ClientConnection: ChannelDuplexHandler {
   let isStream: Bool
   let makeInner: () throws -> Void
   var innerIsThere = false
-  var context: ChannelHandlerContext?
+  /// Nil before it is added to a pipeline or a stream, and after its end.
+  var wire: (any ClientWire)?
   /// Where the event loop keeps it; -1: nowhere.
   var placeInLoop = -1
 
@@ -57,16 +58,11 @@ package final class ClientConnection: ChannelDuplexHandler {
   var isAskingForSession = false
 
   var peer: ClientAddress
-  var peerText: [UInt8] = []
+  let known: PeerKnowledge
   /// The connection's place among all; nil for a stream, whose connection has it.
   private var admission: Admission?
   /// What the peer's requests count by; nil for trusted proxies.
   var addressUse: AddressUse?
-  var lastHost: RequestHost?
-  /// The host that a proxy asked about last.
-  var lastAskedHost: RequestHost?
-  /// Whether the peer is a trusted proxy, and of which generation that is known.
-  var trust: (version: UInt64, isTrusted: Bool)?
   /// When the last byte moved that we wait for now.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
   /// When the head, or the body for the gateway itself, began to come; when the last answer of all was out.
@@ -79,11 +75,14 @@ package final class ClientConnection: ChannelDuplexHandler {
   var inputHasEnded = false
   var isQuiescing = false
 
-  /// - Parameter admission: the connection's, where it has one already; given back when it ends.
+  /// - Parameters:
+  ///   - admission: the connection's, where it has one already; given back when it ends.
+  ///   - known: what other streams of the connection found out.
   init(
     loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, admission: Admission? = nil,
-    inner: @escaping () throws -> Void
+    known: PeerKnowledge = PeerKnowledge(), inner: @escaping () throws -> Void
   ) {
+    self.known = known
     self.loop = loop
     self.isSecure = isSecure
     self.isStream = isStream
@@ -95,7 +94,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   // MARK: ChannelHandler
 
   package func handlerAdded(context: ChannelHandlerContext) {
-    self.context = context
+    wire = context
     if context.channel.isActive { begin(context) }
   }
 
@@ -107,23 +106,61 @@ package final class ClientConnection: ChannelDuplexHandler {
   private func begin(_ context: ChannelHandlerContext) {
     guard placeInLoop < 0, phase != .closed else { return }
     lastActivity = loop.now
-    // Asked of the channel: a stream's pipeline has no socket to ask.
     peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
-    if !isStream {
-      guard let admitted = admission ?? loop.admit(peer) else {
-        phase = .closed
-        return context.close(promise: nil)
-      }
-      admission = admitted
-      addressUse = admitted.addressUse
-      loop.numbers.connections[.http1].open()
+    guard let admitted = admission ?? loop.admit(peer) else {
+      phase = .closed
+      return context.close(promise: nil)
     }
+    admission = admitted
+    addressUse = admitted.addressUse
+    loop.numbers.connections[.http1].open()
     loop.add(self)
   }
 
-  package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+  package func handlerRemoved(context: ChannelHandlerContext) { wire = nil }
 
   package func channelInactive(context: ChannelHandlerContext) {
+    ended()
+    context.fireChannelInactive()
+  }
+
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) { received(unwrapInboundIn(data)) }
+
+  package func channelReadComplete(context: ChannelHandlerContext) { receivedAll() }
+
+  package func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { becameWritable() }
+    context.fireChannelWritabilityChanged()
+  }
+
+  package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case let event as ChannelEvent where event == .inputClosed: inputEnded()
+    case is ChannelShouldQuiesceEvent: quiesce()
+    default: context.fireUserInboundEventTriggered(event)
+    }
+  }
+
+  package func read(context: ChannelHandlerContext) { if mayRead() { context.read() } }
+
+  // MARK: what a wire tells
+
+  /// Begins to serve a stream of HTTP/2.
+  /// - Parameters:
+  ///   - peer: the other end of the stream's connection.
+  ///   - use: what the connection's requests count by.
+  func begin(on stream: any ClientWire, peer: ClientAddress, use: AddressUse?) {
+    wire = stream
+    self.peer = peer
+    addressUse = use
+    lastActivity = loop.now
+    loop.add(self)
+  }
+
+  /// The connection or the stream is over.
+  func ended() {
     noteEnd()
     phase = .closed
     serial &+= 1
@@ -137,13 +174,9 @@ package final class ClientConnection: ChannelDuplexHandler {
     waitingHead = nil
     boundSession = nil
     input = ByteBuffer()
-    context.fireChannelInactive()
   }
 
-  package func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let bytes = unwrapInboundIn(data)
+  func received(_ bytes: ByteBuffer) {
     let now = loop.now
     switch phase {
     case .tunnel:
@@ -152,7 +185,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     case .lingering:
       if answerIsOut { lastActivity = now }
       lingered += bytes.readableBytes
-      if lingered > 1024 * 1024 { context.close(promise: nil) }
+      if lingered > 1024 * 1024 { wire?.end() }
       return
     case .closed: return
     // Attack: the next request, byte by byte, from a client that takes no answer, or to put off the timeout of a silent
@@ -173,39 +206,31 @@ package final class ClientConnection: ChannelDuplexHandler {
     if input.readableBytes == 0 { input = ByteBuffer() }
   }
 
-  package func channelReadComplete(context: ChannelHandlerContext) { upstream?.flush() }
+  /// All that came in one go was received.
+  func receivedAll() { upstream?.flush() }
 
-  package func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable {
-      lastActivity = loop.now
-      // While answers waited to be taken, the next head was not looked at.
-      if phase == .reading { began = lastActivity }
-      upstream?.resumeReading()
-      process()
-      upstream?.flush()
-    }
-    context.fireChannelWritabilityChanged()
+  /// The client takes bytes again.
+  func becameWritable() {
+    lastActivity = loop.now
+    // While answers waited to be taken, the next head was not looked at.
+    if phase == .reading { began = lastActivity }
+    upstream?.resumeReading()
+    process()
+    upstream?.flush()
   }
 
-  package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    switch event {
-    case let event as ChannelEvent where event == .inputClosed: inputEnded(context)
-    case is ChannelShouldQuiesceEvent:
-      // What is idle is closed in a moment (`checkTime`): its client may be sending a request now.
-      isQuiescing = true
-    default: context.fireUserInboundEventTriggered(event)
-    }
-  }
+  /// The gateway drains. What is idle is closed in a moment (`checkTime`): its client may be sending a request now.
+  func quiesce() { isQuiescing = true }
 
   /// The client has sent its last byte. It may still wait for its answer.
-  private func inputEnded(_ context: ChannelHandlerContext) {
+  private func inputEnded() {
     inputHasEnded = true
     switch phase {
     case .tunnel:
       lastActivity = loop.now
       upstream?.closeOutput()
-    case .lingering: if answerIsOut { context.close(promise: nil) }
-    case .closed: context.close(promise: nil)
+    case .lingering: if answerIsOut { wire?.end() }
+    case .closed: wire?.end()
     case .reading, .looking, .exchanging, .own, .refused: endWhereUnfinished()
     }
   }
@@ -213,20 +238,18 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// Whoever sends no more is answered what they have sent whole; a request that can not become whole is dropped.
   private func endWhereUnfinished() {
     switch phase {
-    case .reading, .refused: context?.close(promise: nil)
+    case .reading, .refused: wire?.end()
     // Without an upstream yet, the body still waits in `input`.
-    case .exchanging: if !exchange.requestIsDone, upstream != nil { context?.close(promise: nil) }
-    case .own: if !exchange.requestIsDone { context?.close(promise: nil) }
+    case .exchanging: if !exchange.requestIsDone, upstream != nil { wire?.end() }
+    case .own: if !exchange.requestIsDone { wire?.end() }
     case .looking, .tunnel, .lingering, .closed: break
     }
   }
 
-  package func read(context: ChannelHandlerContext) {
-    if holdsReads {
-      readIsHeld = true
-    } else {
-      context.read()
-    }
+  /// Whether more bytes may come now. Where not, `read` of the wire is called later.
+  func mayRead() -> Bool {
+    readIsHeld = holdsReads
+    return !readIsHeld
   }
 
   /// Back-pressure: what the upstream does not take is not read from the client.
@@ -240,7 +263,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   func resumeReading() {
     guard readIsHeld, !holdsReads else { return }
     readIsHeld = false
-    context?.read()
+    wire?.read()
   }
 
   // MARK: reading
@@ -290,6 +313,11 @@ package final class ClientConnection: ChannelDuplexHandler {
     return true
   }
 
+  func sendContinue() {
+    wire?.send(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
+    wire?.flush()
+  }
+
   /// A refusal for bytes that are no request; nothing after them can be read.
   func refuse(_ fault: MessageFault) {
     exchange.keepsAlive = false
@@ -331,7 +359,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     exchange.route = nil
     exchange.session = nil
     exchange.upstreamHead = ByteBuffer()
-    context?.flush()
+    wire?.flush()
     guard phase != .closed else { return }
     if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
       if input.readableBytes == 0, exchange.requestIsDone {
@@ -358,22 +386,23 @@ package final class ClientConnection: ChannelDuplexHandler {
     input = ByteBuffer()
     whenWritten { connection in
       if connection.inputHasEnded {
-        connection.context?.close(promise: nil)
+        connection.wire?.end()
       } else {
-        connection.context?.close(mode: .output, promise: nil)
+        connection.wire?.endOutput()
         connection.resumeReading()
       }
     }
   }
 
   /// Closes when the client has taken what was written: closing drops what still waits here.
-  private func closeWhenWritten() { whenWritten { $0.context?.close(promise: nil) } }
+  private func closeWhenWritten() { whenWritten { $0.wire?.end() } }
 
   private func whenWritten(_ body: @escaping (ClientConnection) -> Void) {
-    guard let context else { return }
-    let written = context.eventLoop.makePromise(of: Void.self)
+    guard let wire else { return }
+    let written = wire.eventLoop.makePromise(of: Void.self)
     answerIsOut = false
-    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+    wire.send(ByteBuffer(), promise: written)
+    wire.flush()
     written.futureResult.assumeIsolated().whenComplete { [weak self] _ in
       guard let self, self.phase == .lingering else { return }
       self.answerIsOut = true
@@ -389,7 +418,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     noteEnd()
     pending = nil
     phase = .closed
-    context?.close(promise: nil)
+    wire?.end()
   }
 }
 

@@ -29,20 +29,27 @@ enum RequestText {
     var cookies: [String] = []
     var hasLength = false
     for (name, value, _) in headers {
-      switch name {
-      case ":method": guard method == nil else { return nil }; method = value
-      case ":scheme": guard scheme == nil else { return nil }; scheme = value
-      case ":authority": guard authority == nil else { return nil }; authority = value
-      case ":path": guard path == nil else { return nil }; path = value
-      case "host": hosts.append(value)
-      // RFC 9113 section 8.2.3: the crumbs are one field again, so that two cookies of our name are seen as two.
-      case "cookie": cookies.append(value)
-      case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade": return nil
-      default:
+      if name.utf8.first == UInt8(ascii: ":") {
+        switch name {
+        case ":method": guard method == nil else { return nil }; method = value
+        case ":scheme": guard scheme == nil else { return nil }; scheme = value
+        case ":authority": guard authority == nil else { return nil }; authority = value
+        case ":path": guard path == nil else { return nil }; path = value
         // `:protocol` too: there is no extended CONNECT here (RFC 8441).
-        guard isName(name), isValue(value) else { return nil }
-        if name == "content-length" { hasLength = true }
+        default: return nil
+        }
+        continue
+      }
+      guard isName(name), isValue(value) else { return nil }
+      switch meaning(of: name) {
+      case .host: hosts.append(value)
+      // RFC 9113 section 8.2.3: the crumbs are one field again, so that two cookies of our name are seen as two.
+      case .cookie: cookies.append(value)
+      case .forbidden: return nil
+      case .length:
+        hasLength = true
         add(name, value, to: &fields)
+      case .other: add(name, value, to: &fields)
       }
     }
     guard let method, isName(method, lowerCase: false) else { return nil }
@@ -51,8 +58,10 @@ enum RequestText {
       scheme = scheme ?? "https"
     }
     guard let path, isTarget(path), let scheme, scheme == "https" || scheme == "http" else { return nil }
-    if let authority, !hosts.contains(authority) { hosts.insert(authority, at: 0) }
-    guard hosts.allSatisfy({ isValue($0) }), cookies.allSatisfy({ isValue($0) }) else { return nil }
+    if let authority, !hosts.contains(authority) {
+      guard isValue(authority) else { return nil }
+      hosts.insert(authority, at: 0)
+    }
     var text = ByteBuffer()
     text.reserveCapacity(fields.readableBytes + path.utf8.count + 256)
     text.writeString(method)
@@ -61,7 +70,9 @@ enum RequestText {
     text.writeStaticString(" HTTP/1.1\r\n")
     for host in hosts { add("host", host, to: &text) }
     text.writeImmutableBuffer(fields)
-    if !cookies.isEmpty { add("cookie", cookies.joined(separator: "; "), to: &text) }
+    if let first = cookies.first {
+      add("cookie", cookies.count == 1 ? first : cookies.joined(separator: "; "), to: &text)
+    }
     let body: Body = isWhole ? .none : hasLength ? .length : .chunked
     if body == .chunked { text.writeStaticString("transfer-encoding: chunked\r\n") }
     text.writeStaticString("\r\n")
@@ -80,9 +91,31 @@ enum RequestText {
     text.writeStaticString("\r\n")
   }
 
+  /// What the field's name means for how the request is written.
+  private enum Meaning {
+    case host, cookie, length, forbidden, other
+  }
+
+  private static func meaning(of name: String) -> Meaning {
+    switch name.utf8.count {
+    case 4: name == "host" ? .host : .other
+    case 6: name == "cookie" ? .cookie : .other
+    case 7: name == "upgrade" ? .forbidden : .other
+    case 10: name == "connection" || name == "keep-alive" ? .forbidden : .other
+    case 14: name == "content-length" ? .length : .other
+    case 16: name == "proxy-connection" ? .forbidden : .other
+    case 17: name == "transfer-encoding" ? .forbidden : .other
+    default: .other
+    }
+  }
+
   /// A token; of a field's name in lower case (RFC 9113 section 8.2).
   private static func isName(_ name: String, lowerCase: Bool = true) -> Bool {
-    !name.isEmpty && name.utf8.allSatisfy { ByteClass.isToken($0) && !(lowerCase && $0 &- 0x41 < 26) }
+    let bytes = name.utf8.span
+    for index in bytes.indices {
+      guard ByteClass.isToken(bytes[index]), !(lowerCase && bytes[index] &- 0x41 < 26) else { return false }
+    }
+    return !bytes.isEmpty
   }
 
   /// RFC 9113 section 8.2.1.
@@ -90,10 +123,16 @@ enum RequestText {
   /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out. One
   /// with a blank at its end would be another value there.
   private static func isValue(_ value: String) -> Bool {
-    if let first = value.utf8.first, ByteClass.isSpace(first) { return false }
-    if let last = value.utf8.last, ByteClass.isSpace(last) { return false }
-    return value.utf8.allSatisfy { ByteClass.isValue($0) }
+    let bytes = value.utf8.span
+    guard !bytes.isEmpty else { return true }
+    if ByteClass.isSpace(bytes[0]) || ByteClass.isSpace(bytes[bytes.count - 1]) { return false }
+    for index in bytes.indices where !ByteClass.isValue(bytes[index]) { return false }
+    return true
   }
 
-  private static func isTarget(_ path: String) -> Bool { !path.isEmpty && path.utf8.allSatisfy { $0 &- 0x21 < 0x5e } }
+  private static func isTarget(_ path: String) -> Bool {
+    let bytes = path.utf8.span
+    for index in bytes.indices where bytes[index] &- 0x21 >= 0x5e { return false }
+    return !bytes.isEmpty
+  }
 }

@@ -1,5 +1,4 @@
 import NIOCore
-import NIOEmbedded
 import NIOHPACK
 import NIOHTTP2
 import Testing
@@ -8,35 +7,139 @@ import Testing
 
 /// An HTTP/2 stream as a connection with one request: input, output and end.
 @Suite struct StreamFramingTests {
-  private let channel = EmbeddedChannel(handler: StreamFraming())
+  private let stream = FramedStream()
 
-  private func ask(_ method: String = "GET", end: Bool = true, _ more: [(String, String)] = []) throws -> String {
+  private func ask(_ method: String = "GET", end: Bool = true, _ more: [(String, String)] = []) -> String {
     let head = [(":method", method), (":scheme", "https"), (":authority", "a"), (":path", "/")] + more
-    try channel.writeInbound(HTTP2Frame.FramePayload.headers(.init(headers: HPACKHeaders(head), endStream: end)))
-    return try inbound()
+    return stream.receive(.headers(.init(headers: HPACKHeaders(head), endStream: end)))
   }
 
-  private func send(_ text: String, end: Bool = false) throws -> String {
-    try channel.writeInbound(
-      HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(ByteBuffer(string: text)), endStream: end)))
-    return try inbound()
-  }
-
-  private func inbound() throws -> String {
-    var text = ""
-    while let part = try channel.readInbound(as: ByteBuffer.self) { text += String(buffer: part) }
-    return text
+  private func send(_ text: String, end: Bool = false) -> String {
+    stream.receive(.data(.init(data: .byteBuffer(ByteBuffer(string: text)), endStream: end)))
   }
 
   /// The written frames.
-  private func answer(_ texts: String...) throws -> [String] {
-    for text in texts { try channel.writeOutbound(ByteBuffer(string: text)) }
-    return try frames()
+  private func answer(_ texts: String...) -> [String] {
+    for text in texts { stream.write(ByteBuffer(string: text)) }
+    return stream.frames()
   }
 
-  private func frames() throws -> [String] {
+  @Test func aLengthEndsWithItsLastByte() {
+    #expect(ask() == "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    let found = answer("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhe", "llo")
+    #expect(found == [":status=200 x-a=b content-length=5", "'he'", "'llo' end"])
+  }
+
+  @Test func chunksEndWithAnEmptyFrame() {
+    _ = ask()
+    #expect(
+      answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\n", "0\r\n\r\n") == [
+        ":status=200", "'hello'", "'' end",
+      ])
+  }
+
+  @Test(arguments: [
+    "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 304 Not Modified\r\n\r\n",
+  ])
+  func whatHasNoBodyIsOneFrame(text: String) {
+    _ = ask()
+    let found = answer(text)
+    #expect(found.count == 1 && found[0].hasSuffix(" end"))
+  }
+
+  @Test func anAnswerToHEADHasNoBodyWhateverItSays() {
+    _ = ask("HEAD")
+    #expect(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") == [":status=200 content-length=5 end"])
+  }
+
+  /// Values that are not UTF-8 are treated as Latin-1 and are not replaced by question marks.
+  @Test func valuesAreNotSpoiled() {
+    _ = ask()
+    let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \u{fc}\u{20ac}\r\nX-B: ".utf8)
+    stream.write(ByteBuffer(bytes: head + [0xfc, 0x62] + Array("\r\n\r\n".utf8)))
+    #expect(stream.frames() == [":status=200 content-length=0 x-a=\u{fc}\u{20ac} x-b=\u{fc}b end"])
+  }
+
+  @Test func aContinueComesFirst() {
+    _ = ask("POST", end: false, [("content-length", "5"), ("expect", "100-continue")])
+    #expect(answer("HTTP/1.1 100 Continue\r\n\r\n") == [":status=100"])
+    #expect(send("hello", end: true) == "hello")
+    #expect(answer("HTTP/1.1 204 No Content\r\n\r\n") == [":status=204 end"])
+  }
+
+  @Test func bodiesOfUnknownLengthAreChunks() {
+    #expect(ask("POST", end: false).hasSuffix("transfer-encoding: chunked\r\n\r\n"))
+    #expect(send("hello") == "5\r\nhello\r\n")
+    // An empty frame is not the last chunk.
+    #expect(send("") == "")
+    #expect(send("", end: true) == "0\r\n\r\n")
+  }
+
+  @Test func trailersEndTheBodyAndNoMore() {
+    _ = ask("POST", end: false)
+    let trailers = HPACKHeaders([("remote-user", "root")])
+    #expect(stream.receive(.headers(.init(headers: trailers, endStream: true))) == "0\r\n\r\n")
+  }
+
+  @Test func halfAnAnswerIsReset() {
+    _ = ask()
+    _ = answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
+    stream.close()
+    #expect(stream.frames() == ["reset 2"])
+  }
+
+  /// RFC 9113 section 8.1: a complete response stays valid, and a client that is still sending is asked to stop.
+  @Test(arguments: [true, false]) func aWholeAnswerStays(requestEnded: Bool) {
+    _ = ask("POST", end: requestEnded, [("content-length", requestEnded ? "0" : "5")])
+    _ = answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")
+    stream.close()
+    #expect(stream.frames() == (requestEnded ? [] : ["reset 0"]))
+  }
+
+  @Test func malformedHeadsAreReset() {
+    #expect(ask("GET", [("x", "a\r\nremote-user: root")]) == "")
+    #expect(stream.frames() == ["reset 1"])
+  }
+
+  /// Attack: an upstream sends bytes that are not a response.
+  @Test func whatIsNoAnswerIsReset() {
+    _ = ask()
+    #expect(answer("no answer\r\n\r\n") == ["reset 2"])
+  }
+
+  private func ask(_ method: String, _ more: [(String, String)]) -> String { ask(method, end: true, more) }
+}
+
+/// The framing of a stream whose frames are written at once.
+private final class FramedStream {
+  private var framing = StreamFraming()
+  private var spare: [HeadField] = []
+  private var written: [HTTP2Frame.FramePayload] = []
+
+  /// Returns the bytes that the frame becomes.
+  func receive(_ payload: HTTP2Frame.FramePayload) -> String {
+    var parts: [ByteBuffer] = []
+    if !framing.receive(payload, into: &parts) { reset(framing.reset(.protocolError)) }
+    return parts.map { String(buffer: $0) }.joined()
+  }
+
+  func write(_ bytes: ByteBuffer) {
+    var made: [HTTP2Frame.FramePayload] = []
+    let isAnswer = framing.write(bytes, spare: &spare) { made.append($0) }
+    written += made
+    if framing.isWhole { framing.left() }
+    if !isAnswer { reset(framing.reset(.internalError)) }
+  }
+
+  func close() { reset(framing.end()) }
+
+  private func reset(_ code: HTTP2ErrorCode?) { if let code { written.append(.rstStream(code)) } }
+
+  /// Returns the frames written since the last call.
+  func frames() -> [String] {
     var found: [String] = []
-    while let frame = try channel.readOutbound(as: HTTP2Frame.FramePayload.self) {
+    for frame in written {
       switch frame {
       case .headers(let headers):
         found.append(
@@ -48,87 +151,7 @@ import Testing
       default: found.append("other")
       }
     }
+    written = []
     return found
   }
-
-  @Test func aLengthEndsWithItsLastByte() throws {
-    #expect(try ask() == "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-    let found = try answer("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhe", "llo")
-    #expect(found == [":status=200 x-a=b content-length=5", "'he'", "'llo' end"])
-  }
-
-  @Test func chunksEndWithAnEmptyFrame() throws {
-    _ = try ask()
-    #expect(
-      try answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\n", "0\r\n\r\n") == [
-        ":status=200", "'hello'", "'' end",
-      ])
-  }
-
-  @Test(arguments: [
-    "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-    "HTTP/1.1 304 Not Modified\r\n\r\n",
-  ])
-  func whatHasNoBodyIsOneFrame(text: String) throws {
-    _ = try ask()
-    let found = try answer(text)
-    #expect(found.count == 1 && found[0].hasSuffix(" end"))
-  }
-
-  @Test func anAnswerToHEADHasNoBodyWhateverItSays() throws {
-    _ = try ask("HEAD")
-    #expect(try answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") == [":status=200 content-length=5 end"])
-  }
-
-  /// Values that are not UTF-8 are treated as Latin-1 and are not replaced by question marks.
-  @Test func valuesAreNotSpoiled() throws {
-    _ = try ask()
-    let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \u{fc}\u{20ac}\r\nX-B: ".utf8)
-    try channel.writeOutbound(ByteBuffer(bytes: head + [0xfc, 0x62] + Array("\r\n\r\n".utf8)))
-    #expect(try frames() == [":status=200 content-length=0 x-a=\u{fc}\u{20ac} x-b=\u{fc}b end"])
-  }
-
-  @Test func aContinueComesFirst() throws {
-    _ = try ask("POST", end: false, [("content-length", "5"), ("expect", "100-continue")])
-    #expect(try answer("HTTP/1.1 100 Continue\r\n\r\n") == [":status=100"])
-    #expect(try send("hello", end: true) == "hello")
-    #expect(try answer("HTTP/1.1 204 No Content\r\n\r\n") == [":status=204 end"])
-  }
-
-  @Test func bodiesOfUnknownLengthAreChunks() throws {
-    #expect(try ask("POST", end: false).hasSuffix("transfer-encoding: chunked\r\n\r\n"))
-    #expect(try send("hello") == "5\r\nhello\r\n")
-    // An empty frame is not the last chunk.
-    #expect(try send("") == "")
-    #expect(try send("", end: true) == "0\r\n\r\n")
-  }
-
-  @Test func trailersEndTheBodyAndNoMore() throws {
-    _ = try ask("POST", end: false)
-    try channel.writeInbound(
-      HTTP2Frame.FramePayload.headers(.init(headers: HPACKHeaders([("remote-user", "root")]), endStream: true)))
-    #expect(try inbound() == "0\r\n\r\n")
-  }
-
-  @Test func halfAnAnswerIsReset() throws {
-    _ = try ask()
-    _ = try answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
-    channel.close(promise: nil)
-    #expect(try frames() == ["reset 2"])
-  }
-
-  /// RFC 9113 section 8.1: a complete response stays valid, and a client that is still sending is asked to stop.
-  @Test(arguments: [true, false]) func aWholeAnswerStays(requestEnded: Bool) throws {
-    _ = try ask("POST", end: requestEnded, [("content-length", requestEnded ? "0" : "5")])
-    _ = try answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")
-    channel.close(promise: nil)
-    #expect(try frames() == (requestEnded ? [] : ["reset 0"]))
-  }
-
-  @Test func malformedHeadsAreReset() throws {
-    #expect(try ask("GET", [("x", "a\r\nremote-user: root")]) == "")
-    #expect(try frames() == ["reset 1"])
-  }
-
-  private func ask(_ method: String, _ more: [(String, String)]) throws -> String { try ask(method, end: true, more) }
 }

@@ -1,0 +1,136 @@
+import NIOCore
+import NIOHTTPTypes
+import Synchronization
+
+/// The channel between an HTTP/2 stream and the part of the gateway that answers requests of its own.
+///
+/// A stream has no channel; the part that answers is made for one. So a request for the gateway itself gets this one
+/// when it has come as a whole: what is read from it is the request, what is written to it is the answer.
+final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
+  // What is mutable is touched on the event loop only, but for the two atomic flags.
+
+  let allocator: ByteBufferAllocator
+  let eventLoop: any EventLoop
+  let parent: (any Channel)? = nil
+  let localAddress: SocketAddress? = nil
+  let remoteAddress: SocketAddress? = nil
+  private let closing: EventLoopPromise<Void>
+  private let active = Atomic<Bool>(false)
+  private let writable = Atomic<Bool>(true)
+  private var stream: HTTP2Stream?
+  private weak var client: ClientConnection?
+  private var line: ChannelPipeline?
+  private var isClosed = false
+
+  init(_ stream: HTTP2Stream, _ client: ClientConnection) {
+    self.stream = stream
+    self.client = client
+    allocator = stream.allocator
+    eventLoop = stream.eventLoop
+    closing = stream.eventLoop.makePromise()
+    line = ChannelPipeline(channel: self)
+  }
+
+  // MARK: from the stream
+
+  func begin() {
+    active.store(true, ordering: .relaxed)
+    pipeline.fireChannelActive()
+  }
+
+  func deliver(_ parts: [HTTPRequestPart]) {
+    for part in parts { pipeline.fireChannelRead(part) }
+    pipeline.fireChannelReadComplete()
+  }
+
+  func writabilityChanged() {
+    guard let stream, stream.isWritable != isWritable else { return }
+    writable.store(stream.isWritable, ordering: .relaxed)
+    pipeline.fireChannelWritabilityChanged()
+  }
+
+  /// The stream is over.
+  func closed() {
+    guard !isClosed else { return }
+    isClosed = true
+    stream = nil
+    let wasActive = active.exchange(false, ordering: .relaxed)
+    if wasActive { pipeline.fireChannelInactive() }
+    pipeline.fireChannelUnregistered()
+    closing.succeed()
+    // Handlers know the pipeline, and it knows them: they are taken out when those who are at work are done.
+    eventLoop.assumeIsolated().execute { self.removeHandlers(pipeline: self.pipeline) }
+  }
+
+  // MARK: Channel
+
+  var pipeline: ChannelPipeline {
+    guard let line else { preconditionFailure("a channel without a pipeline") }
+    return line
+  }
+
+  var closeFuture: EventLoopFuture<Void> { closing.futureResult }
+
+  var isActive: Bool { active.load(ordering: .relaxed) }
+
+  var isWritable: Bool { writable.load(ordering: .relaxed) }
+
+  var _channelCore: any ChannelCore { self }
+
+  func setOption<Option: ChannelOption>(_ option: Option, value: Option.Value) -> EventLoopFuture<Void> {
+    eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
+  }
+
+  func getOption<Option: ChannelOption>(_ option: Option) -> EventLoopFuture<Option.Value> {
+    eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
+  }
+
+  // MARK: ChannelCore
+
+  func localAddress0() throws -> SocketAddress { throw ChannelError.operationUnsupported }
+
+  func remoteAddress0() throws -> SocketAddress { throw ChannelError.operationUnsupported }
+
+  func register0(promise: EventLoopPromise<Void>?) { promise?.fail(ChannelError.operationUnsupported) }
+
+  func registerAlreadyConfigured0(promise: EventLoopPromise<Void>?) {
+    promise?.fail(ChannelError.operationUnsupported)
+  }
+
+  func bind0(to: SocketAddress, promise: EventLoopPromise<Void>?) { promise?.fail(ChannelError.operationUnsupported) }
+
+  func connect0(to: SocketAddress, promise: EventLoopPromise<Void>?) {
+    promise?.fail(ChannelError.operationUnsupported)
+  }
+
+  func write0(_ data: NIOAny, promise: EventLoopPromise<Void>?) {
+    guard let client, stream != nil else {
+      promise?.fail(ChannelError.ioOnClosedChannel)
+      return
+    }
+    client.write(unwrapData(data, as: HTTPResponsePart.self), promise: promise)
+    writabilityChanged()
+  }
+
+  func flush0() { stream?.flush() }
+
+  /// The request has come as a whole already.
+  func read0() {}
+
+  func close0(error: any Error, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    if mode == .input || isClosed {
+      promise?.succeed()
+      return
+    }
+    if let promise { closing.futureResult.cascade(to: promise) }
+    stream?.end()
+  }
+
+  func triggerUserOutboundEvent0(_ event: Any, promise: EventLoopPromise<Void>?) {
+    promise?.fail(ChannelError.operationUnsupported)
+  }
+
+  func channelRead0(_ data: NIOAny) {}
+
+  func errorCaught0(error: any Error) {}
+}

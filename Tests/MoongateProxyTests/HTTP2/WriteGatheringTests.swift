@@ -1,0 +1,50 @@
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import MoongateProxy
+
+/// What is written between two flushes leaves in one write.
+@Suite struct WriteGatheringTests {
+  private let channel = EmbeddedChannel(handler: WriteGathering())
+
+  private func written() throws -> [Int] {
+    var found: [Int] = []
+    while let bytes = try channel.readOutbound(as: ByteBuffer.self) { found.append(bytes.readableBytes) }
+    return found
+  }
+
+  private func write(_ count: Int) { channel.write(ByteBuffer(repeating: 7, count: count), promise: nil) }
+
+  @Test func smallWritesAreOne() throws {
+    for count in [9, 100, 9, 40] { write(count) }
+    channel.flush()
+    #expect(try written() == [158])
+    write(3)
+    channel.flush()
+    #expect(try written() == [3])
+  }
+
+  @Test func noWriteIsLargerThanARecordWhereNoneWasBefore() throws {
+    for count in [9, 16_000, 9, 16_384, 5] { write(count) }
+    channel.flush()
+    #expect(try written() == [16_018, 16_384, 5])
+  }
+
+  @Test func nothingIsWrittenBeforeTheFlush() throws {
+    write(9)
+    #expect(try written() == [])
+    channel.flush()
+    #expect(try written() == [9])
+  }
+
+  @Test func promisesAreKeptInOrder() throws {
+    let first = channel.eventLoop.makePromise(of: Void.self)
+    write(4)
+    channel.write(ByteBuffer(string: "five!"), promise: first)
+    write(6)
+    channel.flush()
+    #expect(try written() == [9, 6])
+    try first.futureResult.wait()
+  }
+}
