@@ -57,7 +57,7 @@ import Testing
     let odd = ToyWord(submits: { _, _ in throw ToyWord.Fault(text: "the hub is down") })
     let report = await Conformance.run(odd, rules: [.proof])
     #expect(report.findings.map(\.rule) == [.proof])
-    #expect(report.findings.first?.seen.contains("says: `submit` throws (") ?? false, "\(report.findings)")
+    #expect(report.findings.first?.seen.contains("answers: `submit` throws (") ?? false, "\(report.findings)")
     #expect(report.findings.first?.seen.contains("the hub is down") ?? false)
   }
 

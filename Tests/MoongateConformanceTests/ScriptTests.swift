@@ -110,7 +110,7 @@ import Testing
   @Test func eachPartOfAnAnswerIsChanged() {
     let all = AlteredAnswer.all(of: "ab-12")
     #expect(all.map(\.text) == ["ba-12", "ab-21", "bb-12", "aa-12", "ab-22", "ab-11", "ab-122", "ab-1", ""])
-    #expect(all.first?.what == "its word 1 of 2 changed" && !all.contains { $0.text == "ab-12" })
+    #expect(all.first?.what == "word 1 of 2 changed" && !all.contains { $0.text == "ab-12" })
     // Some characters and both ends of a long answer.
     #expect(AlteredAnswer.all(of: String(repeating: "x1", count: 100)).count < 40)
     for answer in ["7", "Q", "qqqq", "a b", "\u{0661}\u{0662}"] {

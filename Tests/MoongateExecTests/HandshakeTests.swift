@@ -17,7 +17,7 @@ import Testing
   static let answers: [(introduction: String, words: String)] = [
     (#"{"protocol": 3}"#, "speaks version 3 of the protocol, which is for a newer gateway; this one speaks 1 and 2"),
     (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"),
-    ("7", "cannot be read"),
+    ("7", "sent an invalid answer to `hello`"),
     (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
     (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider without `identifier`"),
     (
@@ -90,7 +90,7 @@ import Testing
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "a", "kind": "age"}]}"#,
-      "cannot be read"
+      "sent an invalid answer to `hello`"
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "hook": True}"#,

@@ -73,9 +73,9 @@ import Testing
       let decision = try #require(own.last?["id"] as? String)
       #expect(try await list(admin, "/events?decision=\(decision)").map { $0["id"] as? String } == [decision])
       #expect(try await list(admin, "/events?since=1s&kind=refused").count == 5)
-      #expect(try await list(admin, "/events?since=2030-01-01T00:00:00Z").isEmpty)
+      #expect(try await admin.send(.get, "/events?since=2030-01-01T00:00:00Z").status == 400)
       #expect(try await list(admin, "/events?limit=2").count == 2)
-      #expect(try await list(admin, "/events?account=").count > 5, "an empty parameter is ignored")
+      #expect(try await admin.send(.get, "/events?account=").status == 400, "an empty name names nobody")
     }
   }
 

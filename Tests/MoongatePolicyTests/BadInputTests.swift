@@ -9,10 +9,10 @@ import Testing
 @Suite struct BadInputTests {
   /// After a policy is removed, a warning names the defaults that apply.
   @Test func aPolicyThatIsNotThereIsToldOf() throws {
-    let sentence = "so the provider's own defaults hold; if that is meant, let it return policy \"phone_otp\" {}"
+    let sentence = "so the provider's defaults apply; to confirm this, create it with return policy \"phone_otp\" {}"
     #expect(
       try TestFolder(["policies/phone_otp.lua": nil]).generation().warnings.map(\.description) == [
-        "policies/phone_otp.lua: is not there, \(sentence)"
+        "policies/phone_otp.lua: does not exist, \(sentence)"
       ])
   }
 

@@ -238,7 +238,7 @@ import Testing
       ),
       (
         "path = \"/ops/**\", decide = function(f) if f.session.claims.plan then return allow end return deny \"no\" end",
-        "reads facts that can be anything"
+        "reads facts that can have any value"
       ),
       ("path = \"/ops/**\", allow = true", "is open to everyone"),
     ]) func guaranteedGroupIsRefusedWithAnExample(_ route: String, _ words: String) throws
@@ -314,17 +314,18 @@ import Testing
       "return policy \"phone_otp\" { \(reasons) send = function(f) if f.account.exists then return allow end return deny \"country_not_served\" end }"
     }
     let warning = try TestFolder(["policies/phone_otp.lua": policy("")]).generation().warnings.map(\.description).filter
-    { $0.contains("no words") }
+    { $0.contains("has no message") }
     #expect(
-      warning.count == 1 && warning[0].hasPrefix("policies/phone_otp.lua:1: deny \"country_not_served\" has no words"))
+      warning.count == 1 && warning[0].hasPrefix("policies/phone_otp.lua:1: deny \"country_not_served\" has no message")
+    )
     let said = "reasons = { country_not_served = \"We do not serve this country yet.\" },"
     let generation = try TestFolder(["policies/phone_otp.lua": policy(said)]).generation()
-    #expect(!generation.warnings.contains { $0.message.contains("no words") })
+    #expect(!generation.warnings.contains { $0.message.contains("has no message") })
     #expect(generation.text(ofReason: "country_not_served") == "We do not serve this country yet.")
     let pages: [String: String?] = [
       "policies/phone_otp.lua": policy(""), "pages/en.words": "[sentences]\ncountry_not_served = Not yet.\n",
     ]
-    #expect(try !TestFolder(pages).generation().warnings.contains { $0.message.contains("no words") })
+    #expect(try !TestFolder(pages).generation().warnings.contains { $0.message.contains("has no message") })
     #expect(
       try Self.problems(["policies/phone_otp.lua": policy("reasons = { forbidden = \"x\", Bad = \"y\", ok = \"\" },")])
         .count == 3)

@@ -222,7 +222,7 @@ import Testing
     let generation = try Self.load(try Self.folder("account = \"existing\", steps = { { \"pin\" } }", named: "pin_set"))
     #expect(Set(generation.flows.keys) == ["pin_set", "login"])
     let told = generation.warnings.map(\.description).filter {
-      $0.contains("the flows that come with providers are left out")
+      $0.contains("the flows that providers ship are left out")
     }
     #expect(
       told.count == 1 && told[0].hasPrefix("flows/pin_set.lua:1: purpose: ") && told[0].contains("`change_email`"),

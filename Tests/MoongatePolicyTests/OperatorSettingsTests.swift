@@ -89,7 +89,7 @@ import Testing
     ("file { path = \"/tmp/x\", rotate = \"1B\" }", "audit[1].rotate: must be from 4096 to "),
     ("file \"/tmp/x\"", "audit[1]: must be a table"),
     ("outbox()", "audit[1]: must be a sink: file { … }, syslog { … } or webhook { … }"),
-    ("syslog { address = \"udp://x\" }", "audit[1].address: \"udp://x\" is no syslog server"),
+    ("syslog { address = \"udp://x\" }", "audit[1].address: \"udp://x\" is not a syslog server"),
     ("syslog { facility = \"mail\" }", "audit[1].facility: \"mail\" is not known"),
     ("webhook { url = \"https://siem.example.com\" }", "audit[1].secret: is missing: the signing key"),
     ("webhook { url = \"siem\", secret = env \"ONE\" }", "audit[1].url: \"siem\" is not a valid URL"),

@@ -94,11 +94,11 @@ struct StubPrograms: ProgramStarter {
   @Test(arguments: [
     (#"exec { "./none.sh" }"#, "program not found: ./none.sh (paths are relative to the configuration folder)"),
     (#"exec { "hub.sh" }"#, "program not found: hub.sh (write \"./hub.sh\" for one in the configuration folder)"),
-    (#"exec { "./routes.lua" }"#, "is not executable: run `chmod +x ./routes.lua`"), ("exec {}", "names no program"),
+    (#"exec { "./routes.lua" }"#, "is not executable: run `chmod +x ./routes.lua`"), ("exec {}", "must name a program"),
     (#"exec { "./hub.sh", timeout = "60s", sender = "x" }"#, "must be at most \"30s\""),
     (#"exec { "./hub.sh", timeout = 2, sender = "x" }"#, "a bare number is not a duration"),
     (#"exec { "./hub.sh", env = { ["A B"] = "x" }, sender = "x" }"#, "is not a valid name of an environment variable"),
-    (#"exec { "./hub.sh", env = { LD_PRELOAD = "x" }, sender = "x" }"#, "is given no LD_ variables"),
+    (#"exec { "./hub.sh", env = { LD_PRELOAD = "x" }, sender = "x" }"#, "LD_ variables change which code runs"),
     (#"exec { "./hub.sh", env = { TOKEN = env "NONE" }, sender = "x" }"#, "the environment variable is missing: NONE"),
     (#"exec { "./hub.sh" }"#, "providers.sms_hub.sender: is missing: who SMS are from"),
     (#"exec { "./hub.sh", sendr = "x" }"#, "unknown field; did you mean `sender`?"),
@@ -118,7 +118,7 @@ struct StubPrograms: ProgramStarter {
       "email_code = { mail = outbox() }", with: #"email_code = exec { "./hub.sh" }"#)
     let told = try problems(
       try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
-    #expect(told.count == 1 && told[0].contains("two providers of one name"), "\(told)")
+    #expect(told.count == 1 && told[0].contains("duplicate name"), "\(told)")
   }
 
   /// Two entries with the same name are one mistake and one line. Otherwise, other mistakes are reported.
@@ -151,7 +151,7 @@ struct StubPrograms: ProgramStarter {
   @Test func aFileThatAnybodyMayChangeIsRefused() throws {
     let folder = try folder(#"exec { "./hub.sh", sender = "x" }"#)
     try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.scratch.path("hub.sh"))
-    #expect(try problems(folder).first?.contains("may be changed by anybody on this machine") ?? false)
+    #expect(try problems(folder).first?.contains("is writable by every user of this machine") ?? false)
   }
 
   @Test func theProgramIsPartOfTheGeneration() throws {

@@ -39,7 +39,7 @@ import Testing
     ("routes.lua", "app.example.org", "app.example.net", "no session can reach"),
     ("gateway.lua", "\"example.org\" }", "\"example.com\" }", "is listed twice"),
     ("gateway.lua", "\"example.org\" }", "\"a.example.com\" }", "is below"),
-    ("gateway.lua", "auth.example.com", "auth.example.net", "is under none of them"),
+    ("gateway.lua", "auth.example.com", "auth.example.net", "is not under any of them"),
   ]) func whatCheckRefusesIsRefused(_ file: String, _ old: String, _ new: String, _ sentence: String) throws {
     var files = try recipe()
     files[file] = files[file]?.replacingOccurrences(of: old, with: new)

@@ -21,7 +21,7 @@ import Testing
     let loader = ConfigurationLoader(
       providers: providers.map(DescribedProvider.init), environment: [:], languages: ["en", "hi"])
     return try loader.load(folder: folder.scratch.path).get().warnings.map(\.description).filter {
-      $0.contains("translated")
+      $0.contains("a translation to")
     }
   }
 
@@ -41,7 +41,7 @@ import Testing
     let found = try warnings(["hn"], languages: #"{ "en" }"#)
     #expect(
       found.first?.contains(
-        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it"
+        "so it is never shown: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it"
       ) == true,
       "\(found)")
   }

@@ -45,7 +45,7 @@ import Testing
     ])
     #expect(
       try await problems(folder) == [
-        "tests/mine.lua:4: case \"eight tries\" fails: status should be 401 and is 429 too_many_attempts"
+        "tests/mine.lua:4: case \"eight tries\" fails: status should be 401, but is 429 too_many_attempts"
       ])
   }
 

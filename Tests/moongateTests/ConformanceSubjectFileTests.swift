@@ -186,7 +186,7 @@ import Testing
   @Test func aRuleIsNamedAsItIs() throws {
     #expect(try ProviderTest.rule(named: "whole_answer") == .wholeAnswer)
     for (name, told) in [
-      ("whole_anser", "did you mean `whole_answer`?"), ("everything", "there are `asked_fields`, `begin_twice`,"),
+      ("whole_anser", "did you mean `whole_answer`?"), ("everything", "available: `asked_fields`, `begin_twice`,"),
     ] {
       #expect {
         try ProviderTest.rule(named: name)

@@ -118,14 +118,14 @@ import Testing
   @Test(arguments: [
     (
       EADDRINUSE,
-      "Port 443 on 127.0.0.1 is taken by another program. Stop it, or give `listen` in gateway.lua another port."
+      "Port 443 on 127.0.0.1 is in use by another program. Stop it, or set another port in `listen` in gateway.lua."
     ),
     (
       EACCES,
-      "Port 443 on 127.0.0.1 may not be used by this user. Give `listen` in gateway.lua a port above 1023, or let systemd open the port "
+      "Port 443 on 127.0.0.1 cannot be used by this user. Set a port above 1023 in `listen` in gateway.lua, or let systemd open the port "
         + "(moongate.socket)."
     ),
-    (EADDRNOTAVAIL, "This machine has no address 127.0.0.1. Give `listen` in gateway.lua one that it has."),
+    (EADDRNOTAVAIL, "This machine has no address 127.0.0.1. Correct `listen` in gateway.lua."),
   ]) func anAddressThatCannotBeUsedIsToldInOneSentence(_ code: CInt, _ sentence: String) {
     #expect(Listener.sentence(code, name: "listen", address: ListenAddress(host: "127.0.0.1", port: 443)) == sentence)
   }

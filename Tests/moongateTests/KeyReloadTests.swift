@@ -27,7 +27,7 @@ import Testing
     let ring = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }
     reload.take(path)
     #expect(first.keys.currentName == ring.current.name)
-    #expect(told.contains("the master keys are others now: former \(ring.oldest.name), current \(ring.current.name)"))
+    #expect(told.contains("master keys reloaded: former \(ring.oldest.name), current \(ring.current.name)"))
     for line in ring.text.split(separator: "\n") {
       #expect(!told.contains(line.split(separator: " ")[2]), "no byte of a key is logged")
     }
@@ -40,7 +40,7 @@ import Testing
     reload.take(path)
     let good = ring.text
     let spoiled: [(String, String)] = [
-      (String(good.prefix(good.utf8.count - 20)), "line 2: its key does not go with its name"),
+      (String(good.prefix(good.utf8.count - 20)), "line 2: its key does not match its name"),
       (good.split(separator: "\n")[0] + "\n", "it ends without a current key"), ("", "too short"),
       (String(repeating: "another installation's ", count: 3), "begins with another key"),
     ]
@@ -54,7 +54,7 @@ import Testing
     reload.take(path)
     #expect(
       told.contains(
-        "The key file \(path) is gone: put its copy in its place. This gateway goes on with the keys that it has."))
+        "The key file \(path) is missing. Restore it from your copy. This gateway keeps its current keys."))
     #expect(first.keys.names == [ring.current.name, ring.oldest.name])
   }
 }

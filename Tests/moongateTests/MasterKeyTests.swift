@@ -129,7 +129,7 @@ import Testing
     try Data(cut.utf8).write(to: URL(filePath: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
     let told = try #require(problem(.file(path: path)))
-    #expect(told.hasPrefix("The key file \(path), line 2: its key does not go with its name"))
+    #expect(told.hasPrefix("The key file \(path), line 2: its key does not match its name"))
     #expect(try Data(contentsOf: URL(filePath: path)) == Data(cut.utf8))
     await #expect(throws: StartProblem.self) { try await KeyFile.change(path) { $0 } }
     #expect(problem(.value(SecretText(whole))) == nil)

@@ -75,7 +75,7 @@ import Testing
     try folder.write("mine", to: "gateway.lua")
     #expect(
       problem { try files("sqlite", "smtp://localhost").write(to: folder.path) }
-        == "\(folder.path) is not empty (gateway.lua): nothing is overwritten. Name a folder that is empty or not there yet."
+        == "\(folder.path) is not empty (gateway.lua) and is not overwritten. Choose an empty or a new folder."
     )
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gateway.lua"])
     #expect(try String(contentsOfFile: folder.path("gateway.lua"), encoding: .utf8) == "mine")

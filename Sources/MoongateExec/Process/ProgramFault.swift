@@ -21,6 +21,9 @@ package enum ProgramFault: Error, Sendable, Hashable, CustomStringConvertible {
   /// The message is too long for a line.
   case tooLong
 
+  /// In the description of an answer whose reason `hello` does not declare; `moongate provider test` looks for it.
+  package static let undeclaredReason = "an undeclared reason"
+
   package var description: String {
     switch self {
     case .notStarted(let why): why

@@ -36,7 +36,7 @@ struct ExecCodeProvider: CodeProvider {
     guard let failed = reply.failed else { return }
     guard let reason = RefusalReason(rawValue: failed), descriptor.deliveryReason(reason) != nil else {
       let broken = ProgramFault.broken(
-        "it failed to deliver for an undeclared reason: `\(failed.prefix(48))`")
+        "it failed to deliver for \(ProgramFault.undeclaredReason): `\(failed.prefix(48))`")
       program.log.complain("lie", "its answer to `deliver` is not valid: \(broken)")
       throw fault(broken)
     }

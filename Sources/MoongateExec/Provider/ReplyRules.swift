@@ -38,7 +38,7 @@ struct ReplyRules {
       return .wait(poll: interval, state: try kept(wait.state, "state"), showing: try shown(wait.show ?? []))
     case .refused(let said, let then):
       guard let reason = RefusalReason(rawValue: said), descriptor.outcome(reason) != nil else {
-        throw .broken("it refuses with an undeclared reason: `\(said.prefix(48))`")
+        throw .broken("it refuses with \(ProgramFault.undeclaredReason): `\(said.prefix(48))`")
       }
       guard let then else { return .refused(reason) }
       return .refused(

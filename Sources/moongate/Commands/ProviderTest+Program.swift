@@ -212,7 +212,7 @@ final class ProgramTestEnvironment: Sendable {
         advice:
           "Standard output is for answers and `log` alone; print to standard error. Documentation/plugins/programs.md describes each message."
       )
-    case "lie" where words.contains("did not declare"):
+    case "lie" where words.contains(ProgramFault.undeclaredReason):
       ConformanceFinding(
         rule: .outcomes, seen: seen,
         advice: "Declare it in `outcomes` of `hello`; until then the gateway answers 503.")

@@ -102,7 +102,7 @@ struct SetupFolder {
     }
     guard names.isEmpty else {
       throw StartProblem(
-        "\(folder) is not empty (\(names.sorted()[0]))and is not overwritten. Choose an empty or a new folder.",
+        "\(folder) is not empty (\(names.sorted()[0])) and is not overwritten. Choose an empty or a new folder.",
         status: .couldNotRun)
     }
   }

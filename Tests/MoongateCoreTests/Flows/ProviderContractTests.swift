@@ -116,7 +116,7 @@ struct Scripted: FullProvider {
 
   @Test func aPageIsOfOneProvider() throws {
     let pad = { (name: ProviderName) in Padded(name: name) }
-    #expect(throws: ProviderMistake(provider: "other", "its page `vault` is the page of `vault` already")) {
+    #expect(throws: ProviderMistake(provider: "other", "its page `vault` is already the page of `vault`")) {
       _ = try ProviderRegistry([pad("vault"), pad("other")])
     }
     let registry = try ProviderRegistry([pad("vault"), Scripted()])

@@ -56,7 +56,7 @@ import Testing
       },
       """)
     #expect(
-      report.outcomes.first?.failure?.summary.contains("its clock goes only forward") == true,
+      report.outcomes.first?.failure?.summary.contains("the clock can only advance") == true,
       "\(report.text(colour: false))")
   }
 
@@ -130,7 +130,7 @@ import Testing
       case "two" { flow "enter", phone "+919999999999", send(), right(), guarantee "two factors" },
       """, ["guarantees.lua": statements])
     #expect(report.outcomes.map(\.holds) == [false, true, false], "\(report.text(colour: false))")
-    #expect(report.outcomes[0].failure?.summary.contains("nobody is signed in") == true)
+    #expect(report.outcomes[0].failure?.summary.contains("no user is signed in here") == true)
     #expect(report.outcomes[2].failure?.summary.contains("it passed phone_otp") == true)
   }
 

@@ -167,8 +167,8 @@ import Testing
         """, "\(text)")
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
-        "tests/a.lua:5: case \"three wrong codes lock for an hour\" fails: code should be \"denied\" and is \"too_many_attempts\"; "
-          + "retry_after should be \"1h\" and is \"15m\"",
+        "tests/a.lua:5: case \"three wrong codes lock for an hour\" fails: code should be \"denied\", but is \"too_many_attempts\"; "
+          + "retry_after should be \"1h\", but is \"15m\"",
         "tests/a.lua:10: case \"nobody is let in without a code\" fails: no code has been sent to +919999999999",
       ])
   }
@@ -360,14 +360,14 @@ import Testing
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
         "\(fault); 3 cases fail because of it, the first is \"one\" (tests/a.lua:2)",
-        "tests/a.lua:4: case \"wanted\" fails: messages should be 1 and is 0",
+        "tests/a.lua:4: case \"wanted\" fails: messages should be 1, but is 0",
       ])
     let text = report.text(colour: false)
     #expect(
       text.hasPrefix(
         """
-        ✗ policies/phone_otp.lua:2: attempt to concatenate a nil value; look first
-          whether it is there, as in `f.account.exists and f.account.age > 60`
+        ✗ policies/phone_otp.lua:2: attempt to concatenate a nil value; check first that
+          the value is not nil, as in `f.account.exists and f.account.age > 60`
           3 cases fail because of it:
             tests/a.lua:2  one
             tests/a.lua:3  two
@@ -422,8 +422,7 @@ import Testing
     )
     #expect(
       sent.outcomes.first?.problem?.message == """
-        case "x" fails: policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; so no code has been sent to +919999999999, so \
-        there is none to enter
+        case "x" fails: policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; so no code has been sent to +919999999999
         """)
   }
 

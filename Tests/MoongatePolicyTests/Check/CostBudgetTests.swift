@@ -47,7 +47,7 @@ import Testing
       CostBudget.table([cost(.test("a", on: .send, per: .phone, max: 10, window: .seconds(86_400)))], colour: false)
         == """
         cost budget    to one a day   messages an hour   accounts an hour
-        phone_otp                20             unlimited          unlimited
+        phone_otp                20          unlimited          unlimited
         for attackers with any number of addresses; limits per address bound those with few
         """)
   }

@@ -187,6 +187,6 @@ import Testing
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
     #expect(
       refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account"
-        && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:17")
+        && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:20")
   }
 }

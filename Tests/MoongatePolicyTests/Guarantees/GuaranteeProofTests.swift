@@ -134,7 +134,7 @@ import Testing
     let refutations = try GuaranteeFolder(files).refutations()
     #expect(
       refutations == [
-        "guarantees.lua:2: guarantee \"ten factors\" is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or state less in one file"
+        "guarantees.lua:2: guarantee \"ten factors\" is not proved: the search exceeded 100,000 situations. Use functions that read fewer facts, flows with fewer steps and choices, or fewer statements"
       ])
     // The budget limits work, not time. This only checks that it is far from a minute.
     #expect(ContinuousClock.now - start < .seconds(60))

@@ -63,8 +63,8 @@ import Testing
           "login", "existing", "{ \"phone_otp\" }", "{ \"totp\", when = function(f) return f.client.new_device end }"),
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:4), then totp does not apply (flows/login.lua:5): `when` (flows/login.lua:5) answers false. A session begins "
-        + "that has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, "
+        + "(flows/login.lua:4), then totp does not apply (flows/login.lua:5): `when` (flows/login.lua:5) answers false. The new session "
+        + "has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, "
         + "f.account.factors.totp = true, f.client.new_device = false"),
     Broken(
       "the step has another choice",
@@ -103,7 +103,7 @@ import Testing
         "flows/password_reset.lua": flow("password_reset", "existing", "{ \"email_code\" }", "{ \"password\" }"),
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"password_reset\", email_code is passed "
-        + "(flows/password_reset.lua:4), then password is set (flows/password_reset.lua:5), which passes nothing. A session begins that "
+        + "(flows/password_reset.lua:4), then password is set (flows/password_reset.lua:5), which passes nothing. The new session "
         + "has passed email_code: it has not passed totp. Facts: f.account.exists = true, f.account.email_verified = true, "
         + "f.account.factors.totp = true"),
     Broken(
@@ -153,8 +153,8 @@ import Testing
         """,
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3), then totp does not apply (accounts.lua:3): `when` (accounts.lua:3) reads facts that can be anything, and "
-        + "so may answer false. The new session has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, "
+        + "(flows/login.lua:3), then totp does not apply (accounts.lua:3): `when` (accounts.lua:3) reads facts that can have any value, "
+        + "so it may answer false. The new session has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, "
         + "f.account.phone_verified = true, f.account.factors.totp = true"),
     Broken(
       "the route requires nothing", ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/**\"")],

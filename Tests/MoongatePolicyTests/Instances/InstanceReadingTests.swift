@@ -108,7 +108,7 @@ import Testing
     ),
     (
       InstanceFolder.providers + "\nsms_de = phone_otp { smss = outbox() },",
-      "gateway.lua:9: providers.sms_de.smss: unknown field; did you mean `sms`? (How SMS leave: outbox() keeps them for the demo.)"
+      "gateway.lua:9: providers.sms_de.smss: unknown field; did you mean `sms`? (How SMS are sent: outbox() keeps them for the demo.)"
     ),
     (
       InstanceFolder.providers + "\nsms_de = phone_otp \"x\",",

@@ -41,9 +41,9 @@ import Testing
           limits.verify.window  "24h"                   policies/phone_otp.lua:5
           limits.verify.counts  "failures"              by default
           limits.verify.lock    { "15m", "1h" }         policies/phone_otp.lua:5
-          unknown_account       "reveal"                Plugins/PhoneOTP/policy.lua:17
+          unknown_account       "reveal"                Plugins/PhoneOTP/policy.lua:20
           message               "{code} is your {service} verification code"
-                                                        Plugins/PhoneOTP/policy.lua:18
+                                                        Plugins/PhoneOTP/policy.lua:21
           send                  function                policies/phone_otp.lua:8
         """, "\(text)")
   }

@@ -76,7 +76,7 @@ import Testing
     let sentence = try #require(shut(await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: false)))
     #expect(
       sentence.hasPrefix(
-        "gateway.lua:9: gate: 4 of 8 decisions recorded in the last 24h would change (50 %), and `most_flips` lets 0.5 % through: "
+        "gateway.lua:9: gate: 4 of 8 decisions recorded in the last 24h would change (50 %), and `most_flips` allows 0.5 %: "
       ),
       "\(sentence)")
     #expect(sentence.contains("phone_otp wrong: invalid_code → too_many_attempts (policies/test.lua:1)"), "\(sentence)")
@@ -114,7 +114,7 @@ import Testing
     let answer = await (try await gate(wrong: [])).answer(
       to: generation(max: 1, gate: nil), in: generation(max: 5, gate: GateSettings(replay: .seconds(600))),
       isForced: false)
-    #expect(answer == .open(note: "no decision that can be played was recorded in the last 10m: nothing was compared"))
+    #expect(answer == .open(note: "no replayable decision was recorded in the last 10m, so nothing was compared"))
   }
 
   @Test func aReplayThatFailsOrTakesTooLongShutsTheGate() async throws {
@@ -122,12 +122,12 @@ import Testing
     let active = generation(max: 5, gate: GateSettings())
     let broken = try await gate(wrong: [0]) { throw NoMemory() }
     #expect(
-      shut(await broken.answer(to: active, in: active, isForced: false))?.contains("could not be played: NoMemory()")
+      shut(await broken.answer(to: active, in: active, isForced: false))?.contains("could not be replayed: NoMemory()")
         == true)
     let slow = try await gate(wrong: Array(repeating: 3, count: 200), patience: .zero)
     let told = shut(await slow.answer(to: active, in: active, isForced: false))
     #expect(
-      told?.contains("could not be played within 0s: shorten `replay`; or `moongate reload --force`") == true,
+      told?.contains("could not be replayed within 0s: shorten `replay`; or `moongate reload --force`") == true,
       "\(told ?? "")")
   }
 }

@@ -1,3 +1,4 @@
+import HTTPTypes
 import MoongateCore
 
 /// A call of the API, as the reference describes it. `openapi.json` has the whole schema.

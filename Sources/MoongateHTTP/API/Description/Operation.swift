@@ -60,6 +60,11 @@ struct Operation: Sendable {
     static let ofAdmin: [Tag] = [.people, .programs, .trail, .operation]
   }
 
+  /// The names of the variable segments of the path, in order.
+  var parameters: [String] {
+    path.split(separator: "/").filter { $0.hasPrefix("{") }.map { String($0.dropFirst().dropLast()) }
+  }
+
   /// All possible refusals. They include `not_found`, because hosts of further root domains (`domains`) serve only some
   /// calls.
   var allRefusals: [RefusalCode] {

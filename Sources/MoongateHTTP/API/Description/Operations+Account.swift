@@ -1,4 +1,5 @@
 // Operations on all sessions of an account, and on the whole account.
+import HTTPTypes
 import MoongateCore
 
 extension Operation {

@@ -1,4 +1,5 @@
 // The operations of the admin listener.
+import HTTPTypes
 import MoongateCore
 
 extension Operation {
@@ -30,7 +31,7 @@ extension Operation {
     query: [
       Query(
         name: "force", help: "1 skips the gate of gateway.lua", isRequired: false,
-        schema: Schema.orEmpty(Schema.one)), Query.asked,
+        schema: Schema.one), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")),
     refusals: act, otherAnswers: [422: Self.problems])
 
@@ -43,7 +44,7 @@ extension Operation {
       Query(
         name: "within", help: "Maximum number of seconds until it serves, at most 600; 60 by default",
         isRequired: false,
-        schema: Schema.orEmpty(Schema.positive)), Query.asked,
+        schema: Schema.positive), Query.asked,
     ], status: 200, content: .json(Schema.answer(["process": Schema.number, "generation": Schema.text])), refusals: act,
     otherAnswers: [422: Schema.answer(["why": Schema.text])])
 
@@ -62,7 +63,7 @@ extension Operation {
     query: [
       Query(
         name: "force", help: "1 skips the gate of gateway.lua", isRequired: false,
-        schema: Schema.orEmpty(Schema.one)), Query.asked,
+        schema: Schema.one), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act + [.notFound],
     otherAnswers: [422: Self.problems])
   static let endShadow = Operation(
@@ -89,8 +90,8 @@ extension Operation {
     query: [
       Query(
         name: "name", help: "An account's id, a phone number or an email address", isRequired: false,
-        schema: Schema.orEmpty(Schema.queryText)),
-      Query(name: "after", help: "Begin after this id", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
+        schema: Schema.queryText),
+      Query(name: "after", help: "Begin after this id", isRequired: false, schema: Schema.queryText),
     ], status: 200, content: .json(Schema.list(of: Schema.named("OperatedAccount"))))
   static let account = Operation(
     id: "account", method: .get, path: "/accounts/{name}",
@@ -148,7 +149,7 @@ extension Operation {
     query: [
       Query(
         name: "after", help: "Begin after this account's id", isRequired: false,
-        schema: Schema.orEmpty(Schema.queryText))
+        schema: Schema.queryText)
     ], status: 200,
     content: .json(Schema.named("GroupMembers")), refusals: [.notFound, .invalidInput])
   static let addGroupMember = Operation(
@@ -191,22 +192,22 @@ extension Operation {
       Query(
         name: "account", help: "Events of one user: an account id, a phone number or an email address",
         isRequired: false,
-        schema: Schema.orEmpty(Schema.queryText)),
+        schema: Schema.queryText),
       Query(
         name: "identifier", help: "Events about a phone number or email address, whether or not an account has it",
         isRequired: false,
-        schema: Schema.orEmpty(Schema.queryText)),
+        schema: Schema.queryText),
       Query(
         name: "kind", help: "Kinds of events, separated by commas", isRequired: false,
-        schema: Schema.orEmpty(Schema.named("EventKind"))),
+        schema: Schema.named("EventKind")),
       Query(
         name: "since", help: "Events since: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false,
-        schema: Schema.orEmpty(Schema.since)),
+        schema: Schema.since),
       Query(
         name: "decision", help: "Events of one request, by its decision id", isRequired: false,
-        schema: Schema.orEmpty(Schema.decision)),
+        schema: Schema.decision),
       Query(
-        name: "limit", help: "Maximum number of events", isRequired: false, schema: Schema.orEmpty(Schema.positive)),
+        name: "limit", help: "Maximum number of events", isRequired: false, schema: Schema.positive),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
     id: "decision", method: .get, path: "/decisions/{decision}", summary: "One event of the audit trail", tag: .trail,
@@ -232,7 +233,7 @@ extension Operation.Query {
   /// The operator who gives the command.
   static let asked = Self(
     name: "as", help: "The name of the operator for the audit trail, if there is no token", isRequired: false,
-    schema: Schema.orEmpty(Schema.queryText))
+    schema: Schema.queryText)
 }
 
 extension Schema {

@@ -1,4 +1,5 @@
 // The operations of the App API (v1).
+import HTTPTypes
 import MoongateCore
 
 extension Operation {

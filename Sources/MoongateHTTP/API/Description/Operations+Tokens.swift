@@ -1,4 +1,5 @@
 // Operations on the personal tokens of users.
+import HTTPTypes
 import MoongateCore
 
 extension Operation {

@@ -1,4 +1,5 @@
 // The operations of the API.
+import HTTPTypes
 import MoongateCore
 
 extension Operation {
