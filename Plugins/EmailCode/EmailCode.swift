@@ -50,6 +50,6 @@ public struct EmailCode: CodeProvider {
       Message(
         channel: .mail, to: identifier.value, subject: code.said("Your {service} verification code"),
         text: code.text + "\n\n"
-          + code.said("If you did not ask for it, ignore this mail and tell the code to nobody."), code: code.code))
+          + code.said("If you did not ask for it, ignore this email and do not share the code."), code: code.code))
   }
 }

@@ -39,7 +39,7 @@ public struct PIN: FullProvider {
       identifierKinds: [], hashesSecrets: true, secretSpace: 1_000_000 - WeakPIN.refused,
       outcomes: [
         Outcome(.invalidPIN, "Incorrect passcode"), Outcome(.noPIN, "No passcode is set.", isFailure: false),
-        Outcome(.alreadySet, "There is a passcode already. Change it instead.", isFailure: false),
+        Outcome(.alreadySet, "A passcode is already set. Change it instead.", isFailure: false),
       ],
       words: StepWords(
         title: "Your passcode", name: "Passcode", instruction: "Six digits.",
@@ -49,8 +49,8 @@ public struct PIN: FullProvider {
         ],
         notices: [
           .set: FactorNotice(subject: "Passcode set", event: "A passcode was set for your account"),
-          .change: FactorNotice(subject: "Passcode changed", event: "The passcode of your account was changed"),
-          .disable: FactorNotice(subject: "Passcode turned off", event: "The passcode of your account was turned off"),
+          .change: FactorNotice(subject: "Passcode changed", event: "The passcode on your account was changed"),
+          .disable: FactorNotice(subject: "Passcode turned off", event: "The passcode on your account was turned off"),
         ], translations: Self.translations),
       presentation: .digitPad(count: PINDigits.length, current: Self.pin.name, new: Self.newPIN.name), page: "pin",
       role: .keepsFactor)

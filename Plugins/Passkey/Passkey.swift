@@ -38,7 +38,7 @@ public struct Passkey: FullProvider {
     guard let text = try input.optionalText(Self.credential.name) else { return }
     guard Answer.isOne(text) else {
       throw InputProblem(
-        field: Self.credential.name, reason: .invalidInput, detail: "This is no answer of a browser's credential API.")
+        field: Self.credential.name, reason: .invalidInput, detail: "The browser's passkey response is not valid.")
     }
   }
 
@@ -125,8 +125,8 @@ public struct Passkey: FullProvider {
     switch (purpose, item) {
     case (.change, nil): [.text("Use the passkey that you want to rename.")]
     case (.disable, nil): [.text("Use a passkey first. Then choose which one to remove.")]
-    case (.change, let item?): [.text("Use one of your passkeys. Then this one is renamed:"), .text(item.line)]
-    case (.disable, let item?): [.text("Use one of your passkeys. Then this one is removed:"), .text(item.line)]
+    case (.change, let item?): [.text("Use one of your passkeys to rename this one:"), .text(item.line)]
+    case (.disable, let item?): [.text("Use one of your passkeys to remove this one:"), .text(item.line)]
     case (.prove, _), (.set, _): []
     }
   }
@@ -139,7 +139,7 @@ public struct Passkey: FullProvider {
     return .ask(
       [InputField(name: Self.removed, kind: .choice, choices: choices)], state: try state.bytes,
       showing: [
-        .text("Choose the passkey to remove. Each has the day on which it was added and the day of its last use.")
+        .text("Choose the passkey to remove. The list shows when each was added and last used.")
       ])
   }
 
@@ -188,7 +188,7 @@ public struct Passkey: FullProvider {
         state.made = verdict.credential
         return .ask(
           [Self.name], state: try state.bytes,
-          showing: [.text("Your passkey is ready. Give it a name by which you will know it, or leave the name empty.")])
+          showing: [.text("Your passkey is ready. Give it a name that you will recognise, or leave the name empty.")])
       case .failure(let fault):
         step.tools.log.notice("a passkey was not registered", ["because": fault.rawValue])
         return .refused(
@@ -215,7 +215,7 @@ public struct Passkey: FullProvider {
     guard let typed = try input.optionalText(name.name) else { return nil }
     let text = typed.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     guard text.utf8.count <= 100, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
-      throw InputProblem(field: name.name, reason: .invalidInput, detail: "A name has at most 100 letters.")
+      throw InputProblem(field: name.name, reason: .invalidInput, detail: "A name has at most 100 characters.")
     }
     return text.isEmpty ? nil : text
   }
@@ -274,7 +274,7 @@ public struct Passkey: FullProvider {
     var state = PasskeyState(purpose: step.purpose.rawValue)
     state.made = credential
     return .ask(
-      [Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
+      [Self.name], state: try state.bytes, showing: [.text("Give this passkey a name that you will recognise.")])
   }
 
   /// Continues after a passkey was verified.

@@ -33,7 +33,7 @@ public struct Password: FullProvider {
       identifierKinds: [.email], hashesSecrets: true,
       outcomes: [
         Outcome(.invalidPassword, "Incorrect email or password."),
-        Outcome(.alreadySet, "There is a password already.", isFailure: false),
+        Outcome(.alreadySet, "This account already has a password.", isFailure: false),
       ], facts: [.emailDomain],
       words: StepWords(
         title: "Your password", name: "Password",
@@ -41,8 +41,8 @@ public struct Password: FullProvider {
           "email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name",
         ],
         notices: [
-          .set: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
-          .change: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
+          .set: FactorNotice(subject: "Password changed", event: "The password on your account was changed"),
+          .change: FactorNotice(subject: "Password changed", event: "The password on your account was changed"),
         ], translations: Self.translations),
       presentation: .form, entrance: .field(kind: .email, priority: 100), role: [.provesIdentifier, .keepsFactor])
   }

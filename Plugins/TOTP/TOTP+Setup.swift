@@ -45,7 +45,7 @@ extension TOTP {
       [], state: try TOTPState(pendingRecord: TOTPRecord(key: key, step: acceptedStep, recovery: stored)).bytes,
       showing: [
         .text(
-          "Keep these recovery codes in a safe place. Each of them opens your account once, should you lose the app. They are not shown again."
+          "Keep these recovery codes in a safe place. If you lose the app, use one in place of its code. Each works once. They are not shown again."
         ),
         .list(shown),
       ])

@@ -48,10 +48,10 @@ public struct TOTP: FullProvider {
       // section 5.2).
       secretSpace: 1_000_000 / 3,
       outcomes: [
-        Outcome(.invalidCode, "This code is not right. Look at the app again."),
-        Outcome(Self.codeUsed, "This code was used already. Wait until the app shows the next one."),
-        Outcome(.alreadySet, "An authenticator app is set up here already.", isFailure: false),
-        Outcome(Self.notSetUp, "No authenticator app is set up here.", isFailure: false),
+        Outcome(.invalidCode, "Invalid code. Check the app and try again."),
+        Outcome(Self.codeUsed, "This code was already used. Wait until the app shows the next one."),
+        Outcome(.alreadySet, "An authenticator app is already set up for this account.", isFailure: false),
+        Outcome(Self.notSetUp, "No authenticator app is set up for this account.", isFailure: false),
       ],
       words: StepWords(
         title: "Authenticator app", instruction: "Enter the six digits that your authenticator app shows.",
@@ -83,9 +83,9 @@ public struct TOTP: FullProvider {
   /// The explanation of steps that do more than sign in.
   private static func explanation(of purpose: StepPurpose) -> [Shown] {
     switch purpose {
-    case .change: [.text("Enter a code of the app. You get ten new recovery codes, and those that you have end.")]
+    case .change: [.text("Enter a code from the app. You get ten new recovery codes, and your old ones stop working.")]
     case .disable:
-      [.text("Enter a code of the app once more. From then on it is not asked for, and your recovery codes end.")]
+      [.text("Enter a code from the app. After that, no code is asked for, and your recovery codes stop working.")]
     case .prove, .set: []
     }
   }

@@ -32,7 +32,7 @@ enum ProfileSetupPage {
         <p class="eyebrow">A new account</p>
         <h1>Welcome!</h1>
         \(Page.reminder(visitor, returnTo: target))
-        <p class="lead">This is where a service asks a new person for what it needs to know. This one needs nothing.</p>
+        <p class="lead">Your service can ask new users for details here. This demo asks for nothing.</p>
         \(Page.facts(visitor))
         <nav><a class="button" id="continue" href="\(Page.escape(target))">Continue</a></nav>
         """)
@@ -87,7 +87,7 @@ enum Page {
       ("Account", visitor.account), ("Phone", visitor.phone), ("Email", visitor.email),
       ("Steps", assertion?.steps.map { $0.joined(separator: ", ") }),
       ("Signed in at", assertion?.authenticatedAt.map(moment)),
-      ("Said by", assertion?.issuer),
+      ("Issued by", assertion?.issuer),
     ]
     let shown = rows.compactMap { name, value in value.map { "<div><dt>\(name)</dt><dd>\(escape($0))</dd></div>" } }
     return shown.isEmpty ? "" : "<dl>\(shown.joined())</dl>"

@@ -308,7 +308,7 @@ def test_a_person_confirms_once_and_is_led_back(open_house, number, other_number
         else:
             screen.fills("new_pin", PIN).fills("confirm", PIN).presses("Save passcode")
         screen.at("/auth/account").reads("Passcode saved.")
-        screen.presses("Change: Phone").at("/auth/verify").reads("Please prove once more that it is you.")
+        screen.presses("Change: Phone").at("/auth/verify").reads("Please confirm that it's you.")
         assert screen.all(".problem.calm"), "a request, not an error"
         screen.presses("Confirm it's you").at("/auth/pin")
         if scripts:

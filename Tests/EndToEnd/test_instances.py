@@ -126,7 +126,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
         headers={"Accept": "text/html", "Accept-Language": "hi"},
         timeout=20,
     ).text
-    assert "Google साइन-इन विफल। फिर कोशिश करें।" in hindi
+    assert "Google से साइन-इन नहीं हो सका। फिर कोशिश करें।" in hindi
     # Attack: the response of one site is sent to the other's callback.
     mixed = Visitor(house)
     back = choose(continues(mixed, "work"), **dora)

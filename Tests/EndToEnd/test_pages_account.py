@@ -108,7 +108,7 @@ def test_4_1_a_registration_gives_nobody_an_address(screen, number, shipped):
     code = registers(screen.forget(), email)
     assert session(screen)["account"]["id"] != owner["id"] and not session(screen)["account"]["is_email_verified"]
     # The owner of the mailbox may learn about the account, but gets nothing else.
-    screen.enters(code).reads("There is an account with this already.")
+    screen.enters(code).reads("An account with these details already exists.")
     assert not session(screen)["account"]["is_email_verified"]
     found = requests.post(
         f"{shipped.url}/api/auth/login", json={"email": email, "password": PASSWORD}, timeout=10
@@ -413,7 +413,7 @@ def test_the_only_way_in_stays(visitor):
 def test_signing_out_everywhere_is_asked_for_once_more(person, shipped):
     other = person.token
     person.opens("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").reads(
-        "Sign out everywhere?", "this one too"
+        "Sign out everywhere?", "including this one"
     ).is_sound("asked")
     person.presses("Cancel").at("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").presses(
         "Sign out everywhere"
@@ -468,7 +468,7 @@ def test_cookies_that_are_blocked_are_said_before_a_code_is_sent(screen, number,
     )
     screen.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
     screen.find("button.main").click()
-    screen.reads("Your browser keeps no cookies for this site.")
+    screen.reads("Your browser blocks cookies for this site.")
     assert len(shipped.outbox()) == sent
     screen.is_sound("no cookies")
     # The refusal has set the cookie, so the second attempt continues if cookies are enabled.

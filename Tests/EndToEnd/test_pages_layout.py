@@ -120,7 +120,7 @@ def test_2_1_the_phone_field_is_one(screen, dark):
     assert top(screen) == before, "Send does not move"
     assert screen.js("return getComputedStyle(document.querySelector('.field')).borderColor") == RED
     assert screen.all("[data-slot=problem] svg"), "the icon"
-    assert "For a number of another country" not in screen.text, "the error replaces the help text"
+    assert "For a number in another country" not in screen.text, "the error replaces the help text"
     screen.is_sound("a wrong number")
 
 

@@ -391,7 +391,7 @@ def test_sessions(screen):
 
     assert lives(elsewhere)
     screen.opens("/auth/account").reads("Devices", "Firefox on Windows", "This device").is_sound("sessions")
-    screen.presses("Sign out on Firefox on Windows").at("/auth/account").reads("Signed out there.")
+    screen.presses("Sign out on Firefox on Windows").at("/auth/account").reads("That device is signed out.")
     assert not lives(elsewhere)
     token = next(cookie["value"] for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate")
     assert lives(token)

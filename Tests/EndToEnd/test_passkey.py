@@ -119,7 +119,7 @@ def test_signed_in_by_the_button(screen, key):
 def test_a_second_one_and_the_first_again(screen, key):
     adds(screen)
     # The device already has a passkey of this account.
-    adds_another(screen).reads("This device has a passkey of this account already.")
+    adds_another(screen).reads("This device already has a passkey for this account.")
     screen.is_sound("a device that has one")
     other = Device(screen.driver, transport="usb")
     screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Add a passkey").reads(
@@ -433,7 +433,7 @@ def test_what_was_removed_in_another_tab_is_said(screen, key):
     screen.presses("Remove a passkey").at("/auth/account").reads("Passkey removed.")
     for stale in (link, page):
         screen.driver.get(stale)
-        screen.at("/auth/account").reads("This was removed already. Nothing was changed.")
+        screen.at("/auth/account").reads("This was already removed. Nothing was changed.")
     assert listed(screen) == ["My phone"]
 
 

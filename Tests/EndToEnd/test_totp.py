@@ -65,7 +65,7 @@ def test_sign_in_with_the_app(screen, tmp_path):
     code = app.code()
     screen.fills(CODE, code).at("/home")
     # The same code again, as by an observer.
-    signs_in_again(screen).fills(CODE, code).reads("This code was used already.")
+    signs_in_again(screen).fills(CODE, code).reads("This code was already used.")
     screen.find("summary").click()
     screen.is_sound("a recovery code")
     screen.fills(CODE, "").fills(RECOVERY, codes[2].lower()).presses("Continue").at("/home")

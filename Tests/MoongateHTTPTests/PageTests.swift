@@ -392,7 +392,7 @@ import Testing
       let without = try await client.send(
         .post, "/auth/register", headers: Array(headers.dropLast()), body: "phone=9999999999")
       #expect(
-        without.status == 403 && without.text.contains("Your browser keeps no cookies for this site.")
+        without.status == 403 && without.text.contains("Your browser blocks cookies for this site.")
           && without.setCookies.count == 1)
       #expect(client.gateway.sent == 0)
       let sent = try await client.send(.post, "/auth/register", headers: headers, body: "phone=9999999999")

@@ -208,8 +208,8 @@ import Testing
       (#"{"phone":null}"#, 422, "invalid_input", "phone", "phone is missing."),
       (#"{"phone":"9999999999","region":5}"#, 422, "invalid_input", "region", "region must be a string."),
       (#"{"phone":"9999999999","provider":5}"#, 422, "invalid_input", "provider", "provider must be a string."),
-      (#"{"phone":"9999999999","provider":"pin"}"#, 409, "step_not_open", nil, "This step is not open now."),
-      (#"{"phone":"9999999999","provider":"no such"}"#, 409, "step_not_open", nil, "This step is not open now."),
+      (#"{"phone":"9999999999","provider":"pin"}"#, 409, "step_not_open", nil, "This step is not available now."),
+      (#"{"phone":"9999999999","provider":"no such"}"#, 409, "step_not_open", nil, "This step is not available now."),
       (#"{"phone":"9999999999"}"#, 404, "account_not_found", nil, "No account found. Create one?"),
     ] as [(String, Int, String, String?, String)])
   func beginnings(_ body: String, _ status: Int, _ code: String, _ field: String?, _ detail: String) async throws {
@@ -233,7 +233,7 @@ import Testing
       let answer = try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"phone":"099999-99999"}"#)
       #expect(answer.status == 409)
       #expect(answer.problem() == "already_registered")
-      #expect(answer.detail == "There is an account with this already. Sign in instead.")
+      #expect(answer.detail == "An account with these details already exists. Sign in instead.")
     }
   }
 

@@ -141,7 +141,7 @@ import Testing
       let app = try await person.setUp()
       for late in [try await person.submit(waiting, code: person.next(app)), try await person.open("totp_set").answer] {
         #expect(late.problem() == "already_set")
-        #expect(late.detail == "An authenticator app is set up here already.")
+        #expect(late.detail == "An authenticator app is already set up for this account.")
       }
     }
   }

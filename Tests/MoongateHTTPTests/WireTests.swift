@@ -52,12 +52,12 @@ extension ApplicationRequestContextSource {
       ] {
         #expect(answer.status == 503)
         #expect(answer.problem() == "store_unavailable")
-        #expect(answer.detail == "The gateway is not available at the moment. Please try again.")
+        #expect(answer.detail == "Sign-in is not available at the moment. Please try again.")
       }
       let page = try await client.send(
         .get, "/auth/account", headers: [("Cookie", "moongate=\(token)"), ("Accept", "text/html")])
       #expect(page.status == 503)
-      #expect(page.text.contains("The gateway is not available at the moment."))
+      #expect(page.text.contains("Sign-in is not available at the moment."))
       // Pages without a session do not need the store, and the stylesheet is always available.
       #expect(try await client.send(.get, "/auth/login").status == 200)
     }

@@ -126,8 +126,8 @@ extension FlowEngine {
   ) -> FlowError {
     if purpose.isReset { return resetRefusal(kinds, own, request) }
     return own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
-      ? request.refusal(.alreadySet, detail: "This is verified already.")
-      : request.refusal(.denied, detail: "There is no address or number here that a code could go to.")
+      ? request.refusal(.alreadySet, detail: "This is already verified.")
+      : request.refusal(.denied, detail: "There is no email address or phone number to send a code to.")
   }
 
   /// Checks that a step may use an identifier.
@@ -147,7 +147,7 @@ extension FlowEngine {
     switch record.purpose {
     case .join(let kind) where identifier.kind == kind:
       if own.identifiers.contains(where: { $0.identifier.kind == kind && $0.verifiedAt != nil }) {
-        throw request.refusal(.alreadySet, detail: "There is a phone number here already. Change it instead.")
+        throw request.refusal(.alreadySet, detail: "This account already has a phone number. Change it instead.")
       }
     case .change(let kind) where identifier.kind == kind: break
     default:

@@ -59,7 +59,7 @@ extension FlowEngine {
       let account = try await recoverable([choice.accounts[number - 1]], by: choice.identifier).first
     else {
       throw request.refusal(
-        .invalidInput, detail: "Choose one of the accounts that this step names.", field: Self.accountField)
+        .invalidInput, detail: "Choose one of the accounts shown.", field: Self.accountField)
     }
     try demandUnlocked(account, request)
     var machine = before

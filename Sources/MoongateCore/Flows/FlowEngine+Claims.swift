@@ -91,7 +91,7 @@ extension FlowEngine {
       } else if record.proved.isEmpty, record.account == nil {
         throw request.refusal(
           .emailNotVerified,
-          detail: "This address was registered too often without being verified. Verify it by a code.")
+          detail: "This address was registered too often without being verified. Verify it with a code.")
       }
     }
     return admitted

@@ -44,7 +44,8 @@ extension FlowEngine {
     _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     guard let identifier = step.identifier, said == nil || said == identifier else {
-      throw request.refusal(.stepNotOpen, detail: "This step is for another number or address. Begin it anew.")
+      throw request.refusal(
+        .stepNotOpen, detail: "This step is for another phone number or email address. Start it again.")
     }
     guard !(step.unreachable ?? []).contains(policy.provider) else { throw request.refusal(.stepNotOpen) }
     let own = try await loadOwn(machine.record, request)

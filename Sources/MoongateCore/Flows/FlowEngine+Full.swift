@@ -324,7 +324,7 @@ extension FlowEngine {
     throws(FlowError)
   {
     guard account.identifiers.contains(where: { registry(request).proves($0.identifier, by: provider) }) else { return }
-    throw request.refusal(.alreadySet, detail: "This site is connected already. Disconnect it first.")
+    throw request.refusal(.alreadySet, detail: "This site is already connected. Disconnect it first.")
   }
 
   /// Handles an identity without an account whose address another site has verified once but does not vouch for today.

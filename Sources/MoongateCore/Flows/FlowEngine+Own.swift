@@ -93,7 +93,7 @@ extension FlowEngine {
     let waits = account.identifiers.filter { kinds?.contains($0.identifier.kind) ?? true }
       .compactMap { account.isTooNewUntil($0, request.generation.accounts, at: request.now) }
     if let until = waits.min() { return request.refusal(.identifierTooNew, until: until) }
-    return request.refusal(.denied, detail: "There is no address or number here that a code could go to.")
+    return request.refusal(.denied, detail: "There is no email address or phone number to send a code to.")
   }
 
   /// The account that the flow has identified; nil if it has identified none yet.

@@ -31,7 +31,7 @@ extension FlowEngine {
       guard let step = step(for: requirement, account, machine.record, request) else {
         request.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
         throw request.refusal(
-          .denied, detail: "Signing in needs another factor, and this account has none that counts.")
+          .denied, detail: "Signing in needs another step that is not set up for this account. Please contact support.")
       }
       machine.require(step.choices, step.purpose)
       return true

@@ -40,7 +40,7 @@ extension FlowEngine {
         throw request.refusal(.invalidInput, detail: "Please enter a name of at most 60 characters.", field: "name")
       }
       guard Self.tokenLifetimes.contains(lifetime) else {
-        throw request.refusal(.invalidInput, detail: "A token lives for 1 to 366 days.", field: "expires")
+        throw request.refusal(.invalidInput, detail: "A token is valid for 1 to 366 days.", field: "expires")
       }
       let secret = AccessTokenSecret(from: random).text
       let token = AccessToken(
@@ -54,9 +54,9 @@ extension FlowEngine {
       switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {
       case .applied: return MadeAccessToken(token: token, secret: secret)
       case .conflict(.tokenNameTaken):
-        throw request.refusal(.invalidInput, detail: "You have a token of this name already.", field: "name")
+        throw request.refusal(.invalidInput, detail: "You already have a token with this name.", field: "name")
       case .conflict(.tooManyTokens):
-        throw request.refusal(.denied, detail: "You have \(Self.mostPersonalTokens) tokens already. Remove one first.")
+        throw request.refusal(.denied, detail: "You already have \(Self.mostPersonalTokens) tokens. Remove one first.")
       case .conflict(let conflict): throw request.refusal(conflict)
       }
     }
@@ -85,7 +85,7 @@ extension FlowEngine {
   private func tokenOwner(_ request: RequestContext) throws(FlowError) -> Account {
     guard request.client.session?.isLive(at: request.now) ?? false else { throw request.refusal(.unauthenticated) }
     guard request.generation.takesPersonalTokens else {
-      throw request.refusal(.denied, detail: "No service here takes personal access tokens.")
+      throw request.refusal(.denied, detail: "No service here accepts personal access tokens.")
     }
     return try held(request)
   }

@@ -27,15 +27,15 @@ package enum Notice: Sendable, Equatable {
   /// What has happened, as one sentence without a full stop.
   private func event(in language: any MessageLanguage) -> String {
     switch self {
-    case .newDevice: language.translated("Somebody signed in to your account on a new device")
+    case .newDevice: language.translated("Someone signed in to your account on a new device")
     case .locked(let duration?):
       language.text(
-        "Signing in to your account is locked for {wait} after too many wrong tries",
+        "Sign-in to your account is locked for {wait} after too many failed attempts",
         ["wait": language.spoken(duration)])
-    case .locked(nil): language.translated("Signing in to your account was turned off after too many wrong tries")
-    case .emailChanged: language.translated("The email address of your account was changed")
+    case .locked(nil): language.translated("Sign-in to your account was turned off after too many failed attempts")
+    case .emailChanged: language.translated("The email address on your account was changed")
     case .phoneAdded: language.translated("A phone number was added to your account")
-    case .phoneChanged: language.translated("The phone number of your account was changed")
+    case .phoneChanged: language.translated("The phone number on your account was changed")
     case .siteConnected(let site):
       language.text("\"{name}\" was connected to your account", ["name": language.translated(site)])
     case .siteDisconnected(let site):
@@ -44,9 +44,9 @@ package enum Notice: Sendable, Equatable {
     case .factorSet(let title):
       language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
     case .factorChanged(let title):
-      language.text("\"{name}\" of your account was changed", ["name": language.translated(title)])
+      language.text("\"{name}\" on your account was changed", ["name": language.translated(title)])
     case .factorRemoved(let title):
-      language.text("\"{name}\" of your account was turned off", ["name": language.translated(title)])
+      language.text("\"{name}\" on your account was turned off", ["name": language.translated(title)])
     }
   }
 
@@ -55,7 +55,7 @@ package enum Notice: Sendable, Equatable {
     let subject =
       switch self {
       case .newDevice: language.translated("New sign-in")
-      case .locked: language.translated("Too many wrong tries")
+      case .locked: language.translated("Too many failed attempts")
       case .emailChanged: language.translated("Email address changed")
       case .phoneAdded: language.translated("Phone number added")
       case .phoneChanged: language.translated("Phone number changed")
@@ -83,7 +83,7 @@ package enum Notice: Sendable, Equatable {
   /// follow links in such messages.
   package func text(service: String, by channel: MessageChannel, in language: any MessageLanguage) -> String {
     let first = language.text("{service}: {event}.", ["service": service, "event": event(in: language)])
-    let last = language.translated("If this was not you, please sign in, look at your account, and contact us.")
+    let last = language.translated("If this was not you, sign in, check your account and contact us.")
     let details = details(in: language)
     let isMail = channel == .mail
     let middle = details.isEmpty ? [] : [details.joined(separator: isMail ? "\n" : ". ") + (isMail ? "" : ".")]

@@ -72,7 +72,7 @@ extension Exchange {
   /// - Throws: 415 for another Content-Type, 408, 413, and 400 if it is ambiguous.
   func form() async throws(Refusal) -> FormFields {
     guard isMedia("application/x-www-form-urlencoded") else {
-      throw refusal(.notJSON, detail: "The form was sent in a way that is not read here.")
+      throw refusal(.notJSON, detail: "The form was sent in a format that is not supported.")
     }
     guard let fields = FormFields(try await reader.read(self)) else { throw refusal(.badRequest) }
     return fields

@@ -51,7 +51,7 @@ import Testing
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.messages.last?.style?.language == "hi", "the code goes to the owner")
     let notice = try #require(desk.delivery.notices.last)
-    #expect(notice.style?.language == "hi" && notice.text.contains("[hi] Somebody signed in"))
+    #expect(notice.style?.language == "hi" && notice.text.contains("[hi] Someone signed in"))
     #expect(!notice.text.contains("[ar]") && notice.style?.isRightToLeft == false)
     #expect(try await language(of: made.account?.id, desk) == "hi")
   }

@@ -48,7 +48,7 @@ import Testing
     let id = try await desk.begun("register")
     let refusal = await desk.submit(id, desk.code).refusal
     #expect(refusal?.code == .policyError)
-    #expect(refusal?.sentence == "The gateway could not decide. Please try again later.")
+    #expect(refusal?.sentence == "Something went wrong on our side. Please try again later.")
     #expect(
       try await desk.audit.event(try #require(refusal).decision)?.detail["fault"]
         == "policies/phone_otp.lua:9: ran out of steps")

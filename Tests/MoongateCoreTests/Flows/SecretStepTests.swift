@@ -165,7 +165,7 @@ import Testing
     #expect(try await signIn("new").get().account?.id == account.id)
     await desk.engine.deliveriesEnd()
     #expect(
-      desk.delivery.notices.contains { $0.text.contains("password of your account was changed") && $0.to == "+955555" })
+      desk.delivery.notices.contains { $0.text.contains("password on your account was changed") && $0.to == "+955555" })
   }
 
   /// Attack: a registration flow takes `any` account. Whoever reads one code to an address replaces the password of its

@@ -31,7 +31,7 @@ struct ToySecret: FullProvider {
       words: StepWords(
         title: "Secret",
         notices: name.rawValue == "password"
-          ? [.change: FactorNotice(subject: "Password changed", event: "The password of your account was changed")]
+          ? [.change: FactorNotice(subject: "Password changed", event: "The password on your account was changed")]
           : [:]))
   }
 
