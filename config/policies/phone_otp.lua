@@ -16,7 +16,7 @@ return policy "phone_otp" {
   --            global
   --   counts   "failures" (the default on verify), "all" (the default elsewhere) or "consecutive_failures" (no window)
   --   lock     how long to refuse after too many failures: a duration, or a list of increasing durations
-  --   disable  true: a full limit disables the credential until an operator re-enables it. Strangers can cause this.
+  --   disable  true: a full limit disables the credential until an operator re-enables it. Attackers can cause this.
   -- All limits of an action are charged together before anything is sent or compared, or none is.
   limits = {
     -- One code and three resends.
@@ -42,7 +42,7 @@ return policy "phone_otp" {
     verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures",
       lock = { "15m", "1h", "6h", "24h" } },
     -- A hundred wrong codes without one right code lock the account's phone codes, each time for longer. A right code
-    -- begins anew.
+    -- resets the count.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
