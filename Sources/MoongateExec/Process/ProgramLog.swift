@@ -67,18 +67,18 @@ final class ProgramLog: Sendable {
   }
 
   /// Passes the program's text to the listener.
-  func overhear(_ text: String) { listener?(.said(text)) }
+  func notifyListener(_ text: String) { listener?(.said(text)) }
 
   /// Whether there is a listener.
-  var isOverheard: Bool { listener != nil }
+  var hasListener: Bool { listener != nil }
 
   /// Passes a violation that is not logged to the listener.
-  func remark(_ kind: String, _ sentence: @autoclosure () -> String) {
+  func reportViolation(_ kind: String, _ sentence: @autoclosure () -> String) {
     listener?(.misbehaved(kind: kind, sentence: sentence()))
   }
 
   /// Passes a line of the protocol to the listener.
-  func overhear(message line: [UInt8], isOut: Bool) {
+  func notifyListener(message line: [UInt8], isOut: Bool) {
     guard let listener else { return }
     listener(
       .message(
@@ -86,9 +86,10 @@ final class ProgramLog: Sendable {
   }
 
   /// Logs a message of the program.
-  func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now)
-  {
-    overhear(([text] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " "))
+  func logMessage(
+    _ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now
+  ) {
+    notifyListener(([text] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " "))
     let (lets, unsaid) = gates.withLock { gates -> (Bool, Int) in
       guard gates.said.lets(at: now) else {
         gates.unsaid += 1

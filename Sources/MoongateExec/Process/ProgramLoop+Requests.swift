@@ -7,7 +7,7 @@ extension ProgramLoop {
   /// Handles a request of the program. It runs outside this thread, which later sends the answer.
   func hearRequest(_ id: RequestID, _ name: String, _ line: [UInt8], at now: ContinuousClock.Instant) {
     // Attack: a program sends endless requests, each of which uses the database or the hashing threads.
-    guard requests.lets(at: now) else { return doom("floods the gateway with requests", at: now) }
+    guard requests.lets(at: now) else { return terminate("floods the gateway with requests", at: now) }
     guard let method = ProgramMethod(rawValue: name) else {
       let known = ProgramMethod.allCases.map(\.rawValue).joined(separator: ", ")
       return refuse(id, .noSuchMethod, "there is no method `\(log.secrets.redacted(name).prefix(40))`: \(known)")
@@ -54,7 +54,7 @@ extension ProgramLoop {
 
   private func send(_ line: [UInt8]) {
     // Attack: a program sends requests and never reads the answers.
-    guard sending.bytes + line.count <= limits.unread else { return doom("does not read its input", at: .now) }
+    guard sending.bytes + line.count <= limits.unread else { return terminate("does not read its input", at: .now) }
     queue(line, of: nil)
     if let child { send(to: child) }
   }

@@ -16,7 +16,7 @@ extension ProgramLoop {
     let id = parts.inbox.number()
     phase = .configuring(id: id, until: now + limits.handshake)
     guard let line = try? settings.line(id), line.count <= limits.line else {
-      doom("cannot be configured: its settings are longer than a line may be", at: now)
+      terminate("cannot be configured: its settings are longer than a line may be", at: now)
       return
     }
     queue(line, of: id)
@@ -27,7 +27,7 @@ extension ProgramLoop {
     guard let line = try? JSONLine.encode(message) else { return }
     // Attack: a program sends requests and never reads the refusals.
     guard sending.bytes + line.count <= limits.unread else {
-      doom("does not read its input", at: .now)
+      terminate("does not read its input", at: .now)
       return
     }
     queue(line, of: id)
@@ -36,7 +36,7 @@ extension ProgramLoop {
 
   /// Adds a line to the output queue.
   func queue(_ line: [UInt8], of id: Int?) {
-    log.overhear(message: line, isOut: true)
+    log.notifyListener(message: line, isOut: true)
     sending.add(line, of: id)
   }
 
@@ -66,12 +66,12 @@ extension ProgramLoop {
 
   /// Handles one line from the program.
   func hear(_ line: [UInt8], at now: ContinuousClock.Instant) {
-    log.overhear(message: line, isOut: false)
+    log.notifyListener(message: line, isOut: false)
     let message: Incoming
     do {
       message = try JSONLine.decode(Incoming.self, line)
     } catch {
-      log.overhear(String(decoding: line, as: UTF8.self))
+      log.notifyListener(String(decoding: line, as: UTF8.self))
       isUnasked(
         "rubbish", "wrote a line that is not a JSON-RPC message: \(log.excerpt(line)) (\(JSONLine.problem(error)))",
         at: now)
@@ -89,7 +89,7 @@ extension ProgramLoop {
       guard isUnasked(nil, "", at: now) else { return }
       do {
         let said = try JSONLine.decode(LogLine.self, line).params
-        log.says(said.message, level: said.loggerLevel, values: said.values?.mapValues(\.text) ?? [:], at: now)
+        log.logMessage(said.message, level: said.loggerLevel, values: said.values?.mapValues(\.text) ?? [:], at: now)
       } catch {
         log.complain("log", "its `log` cannot be read: \(JSONLine.problem(error))", at: now)
       }
@@ -138,7 +138,7 @@ extension ProgramLoop {
 
   /// The message of a failure for the log. Redact before truncating: a part of a secret would not be recognized.
   private func shown(_ problem: Incoming.Problem) -> String {
-    log.overhear(problem.message)
+    log.notifyListener(problem.message)
     return String(log.secrets.redacted(problem.message).prefix(500))
   }
 
@@ -150,7 +150,7 @@ extension ProgramLoop {
   ) -> Bool {
     if let kind { log.complain(kind, "it \(sentence())", at: now) }
     if unasked.lets(at: now) { return true }
-    doom("floods the gateway with lines that are not answers", at: now)
+    terminate("floods the gateway with lines that are not answers", at: now)
     return false
   }
 
@@ -158,7 +158,7 @@ extension ProgramLoop {
 
   private func hearIntroduction(_ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
     if let problem {
-      doom("refused `hello`: \(shown(problem))", at: now)
+      terminate("refused `hello`: \(shown(problem))", at: now)
       return
     }
     let said: Introduction
@@ -167,21 +167,21 @@ extension ProgramLoop {
       let version = try JSONLine.decode(Answer<IntroducedVersion>.self, line).result.protocol
       guard Introduction.versions.contains(version) else {
         let which = version > Introduction.versions.upperBound ? "a newer gateway" : "an older gateway"
-        doom(
+        terminate(
           "speaks version \(version) of the protocol, which is for \(which); this one speaks \(Introduction.versions.lowerBound) and \(Introduction.versions.upperBound)",
           at: now)
         return
       }
       said = try JSONLine.decode(Answer<Introduction>.self, line).result
     } catch {
-      doom("sent an invalid answer to `hello`: \(JSONLine.problem(error))", at: now)
+      terminate("sent an invalid answer to `hello`: \(JSONLine.problem(error))", at: now)
       return
     }
     if let introduction {
       // Attack: a program passes all checks, exits, and returns with another introduction.
       guard said == introduction else {
         parts.inbox.isAnother()
-        doom("changed its introduction after it was loaded; reload the configuration", at: now)
+        terminate("changed its introduction after it was loaded; reload the configuration", at: now)
         return
       }
       sendSettings(at: now)
@@ -195,7 +195,7 @@ extension ProgramLoop {
 
   private func hearConfigured(_ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
     if let problem {
-      doom("refused its settings: \(shown(problem))", at: now)
+      terminate("refused its settings: \(shown(problem))", at: now)
       return
     }
     phase = .ready(since: now)

@@ -27,7 +27,7 @@ final class ProgramLoop {
     case configuring(id: Int, until: ContinuousClock.Instant)
     case ready(since: ContinuousClock.Instant)
     /// The program violated a limit or hangs. It has been killed, and its exit is awaited.
-    case doomed(how: String, ran: Duration?)
+    case terminating(how: String, ran: Duration?)
     /// The program was told to exit.
     case leaving(until: ContinuousClock.Instant, isTerminated: Bool)
     case over
@@ -68,7 +68,7 @@ final class ProgramLoop {
   /// When the program closed its output. It usually exits then, and its exit status is a better reason.
   private var outputEndedAt: ContinuousClock.Instant?
   /// The last line of standard error since the start; empty if there is none.
-  private var lastWords = ""
+  private var lastErrorLine = ""
 
   init(_ parts: ProgramLoopParts) {
     self.parts = parts
@@ -157,7 +157,7 @@ final class ProgramLoop {
     lateInRow = 0
     lastHeard = now
     outputEndedAt = nil
-    lastWords = ""
+    lastErrorLine = ""
     sayHello(at: now)
   }
 
@@ -170,7 +170,7 @@ final class ProgramLoop {
     }
     guard settings != nil, introduction != nil, configured == nil else {
       // The program was never ready. Report the failure to the waiting callers, who decide what to do.
-      let how = lastWords.isEmpty ? how : "\(how), after it wrote \(lastWords)"
+      let how = lastErrorLine.isEmpty ? how : "\(how), after it wrote \(lastErrorLine)"
       neverServed = .notStarted(how)
       parts.introduction.give(.failure(.notStarted(how)))
       configured?.give(.failure(.notStarted(how)))
@@ -185,12 +185,12 @@ final class ProgramLoop {
   }
 
   /// Kills a program that violates a limit.
-  func doom(_ how: String, at now: ContinuousClock.Instant) {
+  func terminate(_ how: String, at now: ContinuousClock.Instant) {
     guard let child else { return }
     let ran: Duration? = if case .ready(let since) = phase { now - since } else { nil }
     if case .leaving = phase {
     } else {
-      phase = .doomed(how: how, ran: ran)
+      phase = .terminating(how: how, ran: ran)
       calls.failSent(.ended(how))
     }
     child.closeOutput()
@@ -225,10 +225,10 @@ final class ProgramLoop {
     case .down where retiredAt != nil && calls.isEmpty: phase = .over
     case .down(let until, _) where now >= until: start(at: now)
     case .greeting(_, let until) where now >= until:
-      doom("did not answer `hello` within \(limits.handshake.shortText)", at: now)
+      terminate("did not answer `hello` within \(limits.handshake.shortText)", at: now)
     case .configuring(_, let until) where now >= until:
-      doom("did not answer `configure` within \(limits.handshake.shortText)", at: now)
-    case .ready where lateInRow >= 3 && now - lastHeard >= parts.specification.timeout * 3: doom("hangs", at: now)
+      terminate("did not answer `configure` within \(limits.handshake.shortText)", at: now)
+    case .ready where lateInRow >= 3 && now - lastHeard >= parts.specification.timeout * 3: terminate("hangs", at: now)
     case .ready:
       if let retiredAt, calls.isEmpty, now - retiredAt >= limits.linger { leave(at: now) }
     case .leaving(let until, let isTerminated) where now >= until:
@@ -243,7 +243,7 @@ final class ProgramLoop {
     if let child, child.ended < 0, child.hasEnded { takeEnd(of: child, at: now) }
     if let outputEndedAt, child != nil, now - outputEndedAt >= Self.endPause {
       self.outputEndedAt = nil
-      doom("closed its standard output", at: now)
+      terminate("closed its standard output", at: now)
     }
     if now - errorWindow >= .seconds(1) {
       errorWindow = now
@@ -260,7 +260,7 @@ final class ProgramLoop {
     case .ready:
       if lateInRow >= 3 { moments.append(max(lastHeard + parts.specification.timeout * 3, now + .milliseconds(10))) }
       if let retiredAt, calls.isEmpty { moments.append(retiredAt + limits.linger) }
-    case .introduced, .doomed, .over: break
+    case .introduced, .terminating, .over: break
     }
     if let deadline = calls.nextDeadline { moments.append(deadline) }
     if let outputEndedAt, child != nil { moments.append(outputEndedAt + Self.endPause) }
@@ -300,8 +300,8 @@ final class ProgramLoop {
 
   private func tellError(_ line: [UInt8], at now: ContinuousClock.Instant) {
     if line.isEmpty { return }
-    lastWords = log.excerpt(line.filter { $0 >= 0x20 && $0 != 0x7f })
-    log.says(String(decoding: line, as: UTF8.self), level: .notice, at: now)
+    lastErrorLine = log.excerpt(line.filter { $0 >= 0x20 && $0 != 0x7f })
+    log.logMessage(String(decoding: line, as: UTF8.self), level: .notice, at: now)
   }
 
   /// - Returns: whether there may be more output.
@@ -312,13 +312,13 @@ final class ProgramLoop {
       outputEndedAt = now
       return false
     case .bytes(let bytes):
-      if case .doomed = phase { return false }
+      if case .terminating = phase { return false }
       let (lines, isTooLong) = output.take(bytes)
       for line in lines {
         hear(line, at: now)
-        if case .doomed = phase { return false }
+        if case .terminating = phase { return false }
       }
-      if isTooLong { doom("wrote a line longer than \(limits.line) bytes", at: now) }
+      if isTooLong { terminate("wrote a line longer than \(limits.line) bytes", at: now) }
       return true
     }
   }
@@ -331,7 +331,7 @@ final class ProgramLoop {
     if let rest = errors.flush() { tellError(rest, at: now) }
     let how = child.reap()
     switch phase {
-    case .doomed(let why, let ran): hasEnded(why, ran: ran, at: now)
+    case .terminating(let why, let ran): hasEnded(why, ran: ran, at: now)
     case .ready(let since): hasEnded(how, ran: now - since, at: now)
     default: hasEnded(how, ran: nil, at: now)
     }

@@ -7,7 +7,7 @@ import Synchronization
 /// A program may print everything that it receives, for example while it is being debugged.
 final class SecretTexts: Sendable {
   /// Output about a call may be buffered and arrive later.
-  private static let memory: Duration = .seconds(60)
+  private static let retention: Duration = .seconds(60)
   /// A shorter string would hide most of every line and is not worth redacting.
   private static let shortest = TextMarks.head
 
@@ -41,7 +41,7 @@ final class SecretTexts: Sendable {
   }
 
   func add(_ texts: some Sequence<String>, at now: ContinuousClock.Instant) {
-    let until = now + Self.memory
+    let until = now + Self.retention
     let marks = Self.marks(texts)
     state.withLock { state in
       while state.head < state.passing.count, state.passing[state.head].until < now { state.forgetOldest() }

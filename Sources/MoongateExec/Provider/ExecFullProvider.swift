@@ -6,7 +6,7 @@ struct ExecFullProvider: FullProvider {
   private static let longestField = 4_096
   /// The same for a field of kind `json`.
   private static let longestObject = 16_384
-  private static let mostFields = 32
+  private static let maxFields = 32
 
   let descriptor: ProviderDescriptor
   let program: Program
@@ -34,7 +34,7 @@ struct ExecFullProvider: FullProvider {
         throw InputProblem(field: name, reason: .invalidInput, detail: "\(name.prefix(64)) is too long.")
       }
     }
-    if let name = input.fields.keys.sorted().dropFirst(Self.mostFields).first {
+    if let name = input.fields.keys.sorted().dropFirst(Self.maxFields).first {
       throw InputProblem(field: name, reason: .invalidInput, detail: "There are too many fields.")
     }
   }

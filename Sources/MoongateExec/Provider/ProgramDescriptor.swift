@@ -9,14 +9,14 @@ package struct ProgramProblem: Error, Sendable {
 
 extension Introduction {
   /// Limits on declarations: enough for any provider, and small enough for pages.
-  private static let mostFields = 16
-  private static let mostSettings = 64
-  private static let mostFacts = 32
-  private static let mostDeliveryReasons = 16
+  private static let maxFields = 16
+  private static let maxSettings = 64
+  private static let maxFacts = 32
+  private static let maxDeliveryReasons = 16
   private static let longestHelp = 300
   /// The maximum length of a Lua text, in bytes.
   private static let longestText = 32_768
-  private static let mostTranslations = 2_000
+  private static let maxTranslations = 2_000
 
   /// Converts the introduction to a provider descriptor.
   /// - Parameter readers: the gateway's parsers for each kind of identifier. Programs do not parse identifiers, so they
@@ -44,7 +44,7 @@ extension Introduction {
     }
     let fields = (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field)
     for (place, said) in [("begin", begin ?? []), ("submit", submit ?? []), ("callback", callback ?? [])] {
-      if said.count > Self.mostFields { wrong.append("`\(place)` has more than \(Self.mostFields) fields") }
+      if said.count > Self.maxFields { wrong.append("`\(place)` has more than \(Self.maxFields) fields") }
       for field in said where !(1...1_000).contains(field.length ?? 1) {
         wrong.append("`\(place)`: the length of `\(field.name.prefix(48))` must be from 1 to 1000")
       }
@@ -67,8 +67,8 @@ extension Introduction {
         wrong.append("its `words` have a link for `\(name.prefix(48))`, which is not a purpose")
       }
     }
-    if (words?.translations ?? [:]).reduce(0, { $0 + $1.value.count }) > Self.mostTranslations {
-      wrong.append("its `words` have more than \(Self.mostTranslations) translations")
+    if (words?.translations ?? [:]).reduce(0, { $0 + $1.value.count }) > Self.maxTranslations {
+      wrong.append("its `words` have more than \(Self.maxTranslations) translations")
     }
     var notices: [StepPurpose: FactorNotice] = [:]
     for (name, notice) in words?.notices ?? [:] {
@@ -115,15 +115,15 @@ extension Introduction {
   }
 
   /// Limits on the flows of a program.
-  private static let mostFlows = 16
+  private static let maxFlows = 16
 
   private func ownFlows(_ source: String, _ wrong: inout [String]) -> [PolicySource] {
     let said = (flows ?? [:]).sorted { $0.key < $1.key }
-    if said.count > Self.mostFlows { wrong.append("brings more than \(Self.mostFlows) flows") }
+    if said.count > Self.maxFlows { wrong.append("brings more than \(Self.maxFlows) flows") }
     for (name, text) in said where text.isEmpty || text.utf8.count > Self.longestText {
       wrong.append("its flow `\(name.prefix(48))` must be the text of a flows/NAME.lua, at most 32 KiB")
     }
-    return said.prefix(Self.mostFlows).map { PolicySource(file: "\(source) flows/\($0.key).lua", text: $0.value) }
+    return said.prefix(Self.maxFlows).map { PolicySource(file: "\(source) flows/\($0.key).lua", text: $0.value) }
   }
 
   private func ownCases(_ source: String, _ wrong: inout [String]) -> PolicySource? {
@@ -202,8 +202,8 @@ extension Introduction {
 
   private func settingFields(_ wrong: inout [String]) -> [SettingField] {
     let said = settings ?? []
-    if said.count > Self.mostSettings { wrong.append("declares more than \(Self.mostSettings) settings") }
-    return said.prefix(Self.mostSettings).compactMap { setting in
+    if said.count > Self.maxSettings { wrong.append("declares more than \(Self.maxSettings) settings") }
+    return said.prefix(Self.maxSettings).compactMap { setting in
       let name = setting.name
       // An entry in gateway.lua mixes both kinds of settings in one table.
       guard !["env", "timeout"].contains(name) else {
@@ -237,7 +237,7 @@ extension Introduction {
 
   private func ownFacts(_ wrong: inout [String]) -> [FactField] {
     let said = facts ?? []
-    if said.count > Self.mostFacts { wrong.append("declares more than \(Self.mostFacts) facts") }
+    if said.count > Self.maxFacts { wrong.append("declares more than \(Self.maxFacts) facts") }
     if shape == .code, !said.isEmpty {
       wrong.append("is a code provider with `facts`: the gateway reads the identifier and its facts")
     }
@@ -245,7 +245,7 @@ extension Introduction {
       wrong.append(
         "the fact `\(fact.name.prefix(48))`: its help must be one line of at most \(Self.longestHelp) characters")
     }
-    return said.prefix(Self.mostFacts).map(\.field)
+    return said.prefix(Self.maxFacts).map(\.field)
   }
 
   private static func isLine(_ help: String) -> Bool {
@@ -257,10 +257,10 @@ extension Introduction {
     if shape == .full, !said.isEmpty {
       wrong.append("has `delivery_reasons` but is not a code provider")
     }
-    if said.count > Self.mostDeliveryReasons {
-      wrong.append("declares more than \(Self.mostDeliveryReasons) delivery reasons")
+    if said.count > Self.maxDeliveryReasons {
+      wrong.append("declares more than \(Self.maxDeliveryReasons) delivery reasons")
     }
-    return said.prefix(Self.mostDeliveryReasons).compactMap { said in
+    return said.prefix(Self.maxDeliveryReasons).compactMap { said in
       guard let reason = RefusalReason(rawValue: said.reason) else {
         wrong.append(
           "\"\(said.reason.prefix(60))\" is not a valid delivery reason: use lower-case letters, digits and _")

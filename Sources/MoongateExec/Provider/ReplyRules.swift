@@ -10,7 +10,7 @@ struct ReplyRules {
   /// The maximum length of a ceremony's options, in bytes.
   private static let longestOptions = 16_384
   private static let longestFact = 300
-  private static let mostShown = 16
+  private static let maxShown = 16
 
   let descriptor: ProviderDescriptor
   /// The facts of the gateway's own parser.
@@ -192,8 +192,8 @@ struct ReplyRules {
   }
 
   private func fields(_ said: [Introduction.Field]) throws(ProgramFault) -> [InputField] {
-    guard said.count <= Self.mostShown, said.allSatisfy({ ProviderName(rawValue: $0.name) != nil }) else {
-      throw .broken("it asks for fields with invalid names, or for more than \(Self.mostShown)")
+    guard said.count <= Self.maxShown, said.allSatisfy({ ProviderName(rawValue: $0.name) != nil }) else {
+      throw .broken("it asks for fields with invalid names, or for more than \(Self.maxShown)")
     }
     for choice in said.flatMap({ $0.choices ?? [] }) {
       guard descriptor.sdk >= 2 else { throw .broken("it offers choices, which only version 2 of the protocol has") }
@@ -203,7 +203,7 @@ struct ReplyRules {
   }
 
   private func shown(_ said: [StepReply.Ask.Shown]) throws(ProgramFault) -> [Shown] {
-    guard said.count <= Self.mostShown else { throw .broken("it shows more than \(Self.mostShown) items") }
+    guard said.count <= Self.maxShown else { throw .broken("it shows more than \(Self.maxShown) items") }
     return try said.map { item throws(ProgramFault) in
       if item.kind == .ceremony {
         guard case .ceremony? = descriptor.presentation, let call = item.call, let options = item.options else {

@@ -5,7 +5,7 @@ import Synchronization
 // made-up users.
 
 /// Replaces a code provider program.
-private struct RehearsedCodes: CodeProvider {
+private struct DryRunCodeProvider: CodeProvider {
   let descriptor: ProviderDescriptor
   let reader: any CodeProvider
   let messenger: any Messenger
@@ -21,7 +21,7 @@ private struct RehearsedCodes: CodeProvider {
 
 /// Replaces a full provider program. Only the program knows the right answer, so no answer is right. A step without
 /// fields waits for an approval, which the test case gives.
-private final class RehearsedStep: FullProvider, DecidedRehearsal {
+private final class DryRunFullProvider: FullProvider, DecidedRehearsal {
   let descriptor: ProviderDescriptor
   private let base: ExecFullProvider
   private let decision = Mutex<Bool?>(nil)
@@ -63,13 +63,13 @@ private final class RehearsedStep: FullProvider, DecidedRehearsal {
 }
 
 // No webhooks arrive in a dry run.
-extension RehearsedCodes: WebhookReceiver {
+extension DryRunCodeProvider: WebhookReceiver {
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     .refused(.unauthenticated)
   }
 }
 
-extension RehearsedStep: WebhookReceiver {
+extension DryRunFullProvider: WebhookReceiver {
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     .refused(.unauthenticated)
   }
@@ -82,10 +82,12 @@ extension ProviderDescriptor {
 
 extension ExecCodeProvider: RehearsableProvider {
   func rehearsal(sending messenger: any Messenger) -> any Provider {
-    RehearsedCodes(descriptor: descriptor, reader: reader, messenger: messenger)
+    DryRunCodeProvider(descriptor: descriptor, reader: reader, messenger: messenger)
   }
 }
 
 extension ExecFullProvider: RehearsableProvider {
-  func rehearsal(sending messenger: any Messenger) -> any Provider { RehearsedStep(descriptor: descriptor, base: self) }
+  func rehearsal(sending messenger: any Messenger) -> any Provider {
+    DryRunFullProvider(descriptor: descriptor, base: self)
+  }
 }
