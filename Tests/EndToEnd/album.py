@@ -313,7 +313,7 @@ def authenticator(screen, keep, number):
     keep("app-asks")
     screen.find("summary").click()
     keep("app-asks-recovery-code")
-    screen.opens("/auth/step?flow=totp_disable").presses("Turn off").reads("From then on it is not asked for")
+    screen.opens("/auth/step?flow=totp_disable").presses("Turn off").reads("After that, no code is asked for")
     keep("app-turn-off")
     screen.opens("/auth/step?flow=step_up&with=totp&return_to=/home")
     for sentence in ("4 tries", "3 tries", "2 tries", "1 try", "Too many attempts"):

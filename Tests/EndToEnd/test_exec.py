@@ -276,7 +276,7 @@ def test_check_starts_programs_and_says_so(hub):
     assert re.search(r"^gateway\.lua:\d+: password: is set twice in one table", told, re.M), told
     hub.edit("gateway.lua", lambda text: text.replace("    password = {},", ""))
     told = check().stdout
-    assert re.search(r"^gateway\.lua:\d+: providers\.password: two providers of one name", told, re.M), told
+    assert re.search(r"^gateway\.lua:\d+: providers\.password: duplicate name", told, re.M), told
 
 
 def test_trying_out_a_configuration_sends_nobody_anything(hub):

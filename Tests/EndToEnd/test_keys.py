@@ -283,7 +283,7 @@ def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
 @pytest.mark.parametrize(
     "spoil, sentence",
     [
-        (lambda ring: ring[:-30], "line 2: its key does not go with its name"),
+        (lambda ring: ring[:-30], "line 2: its key does not match its name"),
         (lambda ring: ring[: ring.index(b"\n") + 1], "line 2: it ends without a current key"),
         (lambda ring: ring.replace(b"current", b"former"), "it ends without a current key"),
         (lambda ring: ring.replace(b"former", b"current"), "line 2: a second current key"),

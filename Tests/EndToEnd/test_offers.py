@@ -65,7 +65,7 @@ def test_a_passkey_is_offered_after_a_code_and_added_on_the_way(screen, key, lan
     skip = screen.find("a[data-skip]")
     assert skip.get_attribute("href") == f"{screen.house.url}/home?from=there"
     if language == "en":
-        screen.reads("Next time you sign in with your fingerprint", "Skip for now")
+        screen.reads("Next time, sign in with your fingerprint", "Skip for now")
     else:
         assert "Next time" not in screen.text and "Skip" not in screen.text
     screen.is_sound("the offer")

@@ -56,7 +56,7 @@ def adds(screen, name="My phone", proof=None):
     if proof:
         proof(screen.presses("Confirm it's you"))
         screen.waits(lambda: screen.path == "/auth/step" and screen.all("form[data-form=ceremony]"), "the way back")
-    screen.reads("Next time you sign in with your fingerprint").is_sound("before a passkey is added")
+    screen.reads("Next time, sign in with your fingerprint").is_sound("before a passkey is added")
     screen.presses("Add a passkey").reads("Your passkey is ready.")
     screen.is_sound("the name of a passkey")
     screen.fills('"field.name"', name).presses("Continue").at("/auth/account").reads("Passkey added.")

@@ -149,7 +149,7 @@ def test_a_standby_is_waited_for_and_passed_over(pair, tmp_path, number, other_n
         before = second.process.output.count("connection authorized: user=moongate")
         waiting.launch(store=second.url())
         wait_for(lambda: "the store is not available yet" in waiting.program.output, "a gateway that waits", 30)
-        assert "only reads: a standby, or default_transaction_read_only is on." in waiting.program.output
+        assert "is read-only: a standby, or default_transaction_read_only is on." in waiting.program.output
         time.sleep(3)
         assert 2 <= second.process.output.count("connection authorized: user=moongate") - before <= 6
         assert waiting.program.runs and " ready " not in waiting.program.output

@@ -108,7 +108,7 @@ def test_init_writes_nothing_for_answers_that_are_none(tmp_path):
         "--region",
         "Mars",
     )
-    assert told.returncode == 2 and "is no country" in told.stderr
+    assert told.returncode == 2 and "is not a country code" in told.stderr
     assert not folder.exists()
 
 

@@ -147,7 +147,7 @@ def test_the_command_and_the_admin_api_tell_the_same(place):
     assert other.status_code == 201 and set(other.json()) == set(made) | {"token"}
     assert get(place, "/any/x", **with_token(other.json()["token"])).json()["remote-groups"] == "staff"
     for words, sentence in (
-        (("create", "same"), "There is a token same already"),
+        (("create", "same"), "The token same already exists"),
         (("create", "CI"), "is not a token name"),
         (("create", "x", "--group", "stafff"), 'defines no group "stafff"'),
         (("revoke", "nobody"), "There is no token nobody"),

@@ -144,12 +144,12 @@ def test_a_removed_policy_and_a_needed_restart_are_told(house):
     (house.config / "policies" / "phone_otp.lua").unlink()
     wait_for(lambda: house.policy()["warnings"], "the warning")
     (warning,) = house.policy()["warnings"]
-    assert (warning["file"], warning["line"]) == ("policies/phone_otp.lua", None) and "own defaults hold" in warning[
+    assert (warning["file"], warning["line"]) == ("policies/phone_otp.lua", None) and "provider's defaults apply" in warning[
         "message"
     ]
-    house.gateway.wait_line("policies/phone_otp.lua: is not there")
+    house.gateway.wait_line("policies/phone_otp.lua: does not exist")
     status, text, _ = tool(house, "check")
-    assert status == 0 and "warning: policies/phone_otp.lua: is not there" in text
+    assert status == 0 and "warning: policies/phone_otp.lua: does not exist" in text
 
     assert house.policy()["restart_needed"] == []
     house.edit("gateway.lua", lambda text: text.replace("sqlite:data/moongate.db", "sqlite:data/other.db"))

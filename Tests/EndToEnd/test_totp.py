@@ -162,7 +162,7 @@ def test_new_recovery_codes_and_removal(screen, tmp_path):
     screen.find(".check input").click()
     screen.presses("Continue").at("/auth/account").reads("Authenticator app changed.")
     screen.presses("Turn off: Authenticator app").at("/auth/step").presses("Turn off").reads(
-        "From then on it is not asked for"
+        "After that, no code is asked for"
     )
     screen.find("summary").click()
     screen.fills(RECOVERY, new[0]).presses("Continue")
