@@ -2,20 +2,23 @@ import MoongateCore
 import NIOCore
 import NIOHTTP2
 
-/// One HTTP/2 connection of a client: its bounds, its streams, its idleness, its end.
+/// One HTTP/2 connection of a client: its limits, its streams, its idle time, its end.
 ///
-/// The library owns frames, header compression, the states of the connection and its streams, flow control of what we
-/// send, and the bounds on what a client may send. This owns the table of streams, each of which is the wire of a
-/// `ClientConnection`, and when frames leave: all that is written in one turn of the event loop leaves in one flush.
+/// The library handles frames, header compression, the states of the connection and its streams, flow control of
+/// responses, and limits on what a client may send. This handler keeps the table of streams and decides when to flush.
+/// Each stream is the wire of a `ClientConnection`.
+///
+/// Frames wait in `outbox` and go to the library only from `flushNow`. The library calls this handler while it writes,
+/// so a frame written from such a call could end up inside another one.
 final class HTTP2Connection: ChannelDuplexHandler {
   typealias InboundIn = HTTP2Frame
   typealias OutboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
   private static let idleTime: TimeAmount = .seconds(60)
-  /// For the last words of a connection that is being ended: who never answers them is cut off.
+  /// The time limit for a client to close after GOAWAY.
   private static let graceTime: TimeAmount = .seconds(5)
-  private static let look: TimeAmount = .seconds(1)
+  private static let interval: TimeAmount = .seconds(1)
   private static let window = 1024 * 1024
   private static let connectionWindow = 4 * window
 
@@ -32,21 +35,23 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private var isQuiescing = false
   private var timer: RepeatedTask?
 
-  /// The streams that got a frame since the channel began to be read.
+  /// The streams that received a frame in the current read.
   private var read: [HTTP2Stream] = []
   private var isReading = false
-  /// When the manager last heard that the client lives, and whether it waits for the end of a read.
+  /// When the manager last received a frame, and whether it still needs the end of the read.
   private var managerHeard = NIODeadline.uptimeNanoseconds(0)
   private var managerReads = false
 
-  /// What waits for the next flush.
+  /// Frames that wait for the next flush.
   private var outbox: [(stream: HTTP2Stream, payload: HTTP2Frame.FramePayload)] = []
-  /// What the library has written since the last time: whose, how many bytes, whether the last ones.
+  /// Streams whose windows may need an update in the next flush.
+  private var opening: [HTTP2Stream] = []
+  /// The connection's window for the client's data, as the library last reported it.
+  private var connectionWindow = HTTP2Connection.connectionWindow
+  /// Response frames that the library has written since the last `noteWritten`.
   private var written: [(id: HTTP2StreamID, bytes: Int, isLast: Bool)] = []
   private var isFlushing = false
   private var flushIsPlanned = false
-  /// Whether a frame was written past the outbox since the last flush.
-  private var hasWritten = false
   var spareFields: [HeadField] = []
   private let known = PeerKnowledge()
 
@@ -62,14 +67,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
     delegate = manager.http2StreamDelegate
   }
 
-  /// Puts in place what speaks HTTP/2 on a channel whose peer agreed to.
-  /// - Parameter admission: the connection's; given back when it ends.
+  /// Adds the HTTP/2 handlers to a channel that negotiated HTTP/2.
+  /// - Parameter admission: the connection's permit; released when the connection ends.
   static func add(
     to channel: any Channel, loop: ProxyLoop, admission: Admission,
     inner: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
-    // Says GOAWAY when it is told that the connection is to end, in the two steps that lose no request. That the
-    // connection has been idle is told by `checkTime`: the manager would set a timer anew after every request.
+    // Sends the two GOAWAY frames of a graceful shutdown (RFC 9113 section 6.8). `checkTime` measures the idle time:
+    // the manager would reset a timer after every request.
     let manager = NIOHTTP2ServerConnectionManagementHandler(
       eventLoop: channel.eventLoop,
       configuration: .init(
@@ -84,7 +89,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     let pipeline = channel.pipeline.syncOperations
     let handlers: [any ChannelHandler] = [EarlySettings(), WriteGathering(), frames, connection, manager]
     try pipeline.addHandlers(handlers)
-    // The channel has been active since before the handshake: this starts the manager's clocks, and ours.
+    // The channel became active before the handshake. This starts the manager's timers and ours.
     manager.channelActive(context: try pipeline.context(handler: manager))
     connection.begin()
   }
@@ -119,7 +124,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     idleSince = loop.now
     managerHeard = idleSince
     let bound = NIOLoopBound((connection: self, context: context), eventLoop: context.eventLoop)
-    timer = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.look, delay: Self.look) { _ in
+    timer = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.interval, delay: Self.interval) { _ in
       bound.value.connection.checkTime(bound.value.context)
     }
   }
@@ -134,6 +139,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     timer?.cancel()
     timer = nil
     outbox = []
+    opening = []
     written = []
     let left = streams
     streams = [:]
@@ -155,17 +161,17 @@ final class HTTP2Connection: ChannelDuplexHandler {
       stream.receive(frame.payload)
       if read.last !== stream { read.append(stream) }
     case .rstStream, .windowUpdate, .priority, .settings, .pushPromise, .ping, .goAway, .alternativeService, .origin:
-      // What these mean for a stream comes as an event.
+      // The library reports their effect on a stream as an event.
       break
     }
   }
 
-  /// The manager ends connections whose clients are silent. It hears of every frame that is meant for it, and of one in
-  /// a second of the others: each costs it two timers.
+  /// Passes frames to the manager, which closes connections of silent clients. It needs every PING. Of other frames it
+  /// gets one per second, because each frame resets two timers.
   private func tellManager(_ context: ChannelHandlerContext, _ frame: HTTP2Frame, _ data: NIOAny) {
     let now = loop.now
     let isMeant = if case .ping = frame.payload { true } else { false }
-    guard isMeant || now - managerHeard >= Self.look else { return }
+    guard isMeant || now - managerHeard >= Self.interval else { return }
     managerHeard = now
     managerReads = true
     context.fireChannelRead(data)
@@ -218,7 +224,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A frame of ours that could not be written: its stream can not go on. Anything else ends the connection.
+    // A frame of this stream could not be written, so the stream is reset. Other errors close the connection.
     if let error = error as? NIOHTTP2Errors.StreamError {
       streams[error.streamID]?.reset(.internalError)
     } else {
@@ -226,7 +232,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
   }
 
-  /// What the manager says. A GOAWAY leaves by itself: some clients take no frame that they read together with it.
+  /// Writes the manager's frames. GOAWAY gets a flush of its own: some clients ignore frames that arrive with it.
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     let frame = unwrapOutboundIn(data)
     context.write(data, promise: promise)
@@ -244,19 +250,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
     guard let size = event.inboundWindowSize else { return }
     if event.streamID != .rootStream {
       streams[event.streamID]?.windowChanged(to: size)
-    } else if size <= Self.connectionWindow / 2 {
-      openWindow(of: .rootStream, by: Self.connectionWindow - size)
+    } else {
+      connectionWindow = size
+      if needsConnectionWindow { flush() }
     }
   }
 
-  private func openWindow(of id: HTTP2StreamID, by bytes: Int) {
-    context?.write(
-      wrapOutboundOut(HTTP2Frame(streamID: id, payload: .windowUpdate(windowSizeIncrement: bytes))), promise: nil)
-    hasWritten = true
-    flush()
-  }
+  private var needsConnectionWindow: Bool { connectionWindow <= Self.connectionWindow / 2 }
 
-  /// Attack: a client that never answers our last words would keep its connection for ever.
+  /// Attack: a client that ignores GOAWAY keeps its connection open forever.
   private func checkTime(_ context: ChannelHandlerContext) {
     guard streams.isEmpty else { return }
     let idle = loop.now - idleSince
@@ -270,7 +272,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   // MARK: writing
 
-  /// Has all that was written leave: at the end of the read that is going on, or of this turn of the event loop.
+  /// Schedules a flush: at the end of the current read, or in the next turn of the event loop.
   func flush() {
     guard !isReading, !isFlushing, !flushIsPlanned, let context else { return }
     flushIsPlanned = true
@@ -286,20 +288,42 @@ final class HTTP2Connection: ChannelDuplexHandler {
     isFlushing = true
     defer { isFlushing = false }
     noteWritten()
-    guard hasWritten || !outbox.isEmpty else { return }
-    hasWritten = false
-    repeat {
-      let frames = outbox
-      outbox.removeAll(keepingCapacity: true)
-      for (stream, payload) in frames {
-        context.write(wrapOutboundOut(HTTP2Frame(streamID: stream.id, payload: payload)), promise: nil)
-      }
+    while !outbox.isEmpty || !opening.isEmpty || needsConnectionWindow {
+      writeWindows(context)
+      writeFrames(context)
       context.flush()
       noteWritten()
-    } while !outbox.isEmpty
+    }
   }
 
-  /// A frame has left for the socket. Comes while the library writes: nothing may be written meanwhile.
+  private func writeWindows(_ context: ChannelHandlerContext) {
+    if needsConnectionWindow {
+      let bytes = Self.connectionWindow - connectionWindow
+      connectionWindow += bytes
+      write(.windowUpdate(windowSizeIncrement: bytes), .rootStream, context)
+    }
+    let streams = opening
+    opening.removeAll(keepingCapacity: true)
+    for stream in streams {
+      if let bytes = stream.windowUpdate() {
+        write(.windowUpdate(windowSizeIncrement: bytes), stream.id, context)
+      }
+    }
+  }
+
+  private func writeFrames(_ context: ChannelHandlerContext) {
+    let frames = outbox
+    outbox.removeAll(keepingCapacity: true)
+    // Attack: a request and its reset in one read. To the library, a frame on a closed stream is a connection error,
+    // which would end all other streams.
+    for (stream, payload) in frames where streams[stream.id] === stream { write(payload, stream.id, context) }
+  }
+
+  private func write(_ payload: HTTP2Frame.FramePayload, _ id: HTTP2StreamID, _ context: ChannelHandlerContext) {
+    context.write(wrapOutboundOut(HTTP2Frame(streamID: id, payload: payload)), promise: nil)
+  }
+
+  /// Called by the library while it writes a frame: this must not write.
   fileprivate func wrote(_ frame: HTTP2Frame) {
     switch frame.payload {
     case .data(let data): written.append((frame.streamID, data.data.readableBytes, data.endStream))
@@ -308,15 +332,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
   }
 
-  /// Tells streams what of theirs has left, and that they may write more.
+  /// Reports to streams which of their frames were written, and that they may write more.
   private func noteWritten() {
     guard !written.isEmpty else { return }
-    let left = written
+    let frames = written
     written.removeAll(keepingCapacity: true)
-    for (id, bytes, isLast) in left {
+    for (id, bytes, isLast) in frames {
       guard let stream = streams[id] else { continue }
       let wasFull = stream.isFull
-      stream.left(bytes, isLast: isLast)
+      stream.wrote(bytes, isLast: isLast)
       if wasFull { stream.writabilityChanged() }
     }
   }
@@ -331,12 +355,15 @@ extension HTTP2Connection: HTTP2Stream.Outlet {
 
   func write(_ payload: HTTP2Frame.FramePayload, of stream: HTTP2Stream) { outbox.append((stream, payload)) }
 
-  func openWindow(of stream: HTTP2Stream, by bytes: Int) { openWindow(of: stream.id, by: bytes) }
+  func openWindow(of stream: HTTP2Stream) {
+    opening.append(stream)
+    flush()
+  }
 
   func makeInner(_ channel: StreamChannel) throws { try inner(channel) }
 }
 
-/// Tells a connection which of its frames have left.
+/// Reports to a connection which frames the library has written.
 private struct WrittenFrames: NIOHTTP2FrameDelegate {
   weak var connection: HTTP2Connection?
 

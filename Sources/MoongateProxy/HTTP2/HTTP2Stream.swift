@@ -4,47 +4,60 @@ import NIOHTTPTypes
 
 /// One HTTP/2 stream: the wire of a `ClientConnection` that serves one request.
 ///
-/// It is no channel and has no pipeline. A request for the gateway itself gets a channel when it is whole
-/// (`StreamChannel`), for the part that answers it.
+/// A stream has no channel and no pipeline. A complete request for the gateway itself gets a channel (`StreamChannel`)
+/// for the handler that responds.
 final class HTTP2Stream: ClientWire {
-  /// What a stream writes to. Implemented by the connection.
+  /// The output of a stream. Implemented by the connection.
   protocol Outlet: AnyObject {
     var eventLoop: any EventLoop { get }
     var allocator: ByteBufferAllocator { get }
-    /// Whether the connection takes more bytes.
+    /// Whether the connection accepts more bytes.
     var isWritable: Bool { get }
-    /// An array for the fields of heads.
+    /// A reusable array for the fields of response heads.
     var spareFields: [HeadField] { get set }
 
-    /// Has the frame written before the next flush.
+    /// Queues a frame for the next flush.
     func write(_ payload: HTTP2Frame.FramePayload, of stream: HTTP2Stream)
     func flush()
-    /// Opens the stream's window again, by so many bytes.
-    func openWindow(of stream: HTTP2Stream, by bytes: Int)
-    /// Makes the part of the gateway that answers requests of its own, behind the channel.
+    /// Calls `windowUpdate` of the stream in the next flush, and sends the result.
+    func openWindow(of stream: HTTP2Stream)
+    /// Adds the handlers for requests to the gateway itself to the channel.
     func makeInner(_ channel: StreamChannel) throws
   }
+
+  /// Frames that the client sent and the request does not accept yet.
+  private struct Held {
+    var payload: HTTP2Frame.FramePayload
+    /// The bytes that flow control counts.
+    var bytes: Int
+  }
+
+  /// Held DATA frames are merged up to this many bytes.
+  private static let mostMerged = 16 * 1024
 
   let id: HTTP2StreamID
   private unowned let outlet: any Outlet
   private var client: ClientConnection?
   private var framing = StreamFraming()
   private var inner: StreamChannel?
-  /// Of the answer, what waits for a window or for the connection, in bytes.
+  /// How many bytes of the response wait for flow control or for the connection.
   private var waiting = 0
   private(set) var isFull = false
-  /// What the client has sent and is not taken yet, and how many bytes of it the window counts.
-  private var held: [HTTP2Frame.FramePayload] = []
+  private var held: [Held] = []
+  /// The bytes of `held` that flow control counts.
   private var heldBytes = 0
   private var isTaking = false
-  /// The window that the client has, as far as it was told.
+  /// Whether the client has sent its last frame, which may still be held. The library accepts no WINDOW_UPDATE then.
+  private var clientHasEnded = false
+  /// The client's window, as the library last reported it.
   private var window: Int
   private let fullWindow: Int
-  /// Whoever waits for the answer to leave.
+  private var isOpeningWindow = false
+  /// Promises for the end of the response.
   private var waitingForEnd: [EventLoopPromise<Void>] = []
   private var isOver = false
 
-  /// - Parameter window: how much the client may send before it is told to go on.
+  /// - Parameter window: how many bytes the client may send before it needs a WINDOW_UPDATE.
   init(_ id: HTTP2StreamID, outlet: any Outlet, window: Int) {
     self.id = id
     self.outlet = outlet
@@ -52,20 +65,43 @@ final class HTTP2Stream: ClientWire {
     fullWindow = window
   }
 
-  /// Begins to serve it.
+  /// Sets the connection that serves the request.
   func serve(by client: ClientConnection) { self.client = client }
 
   // MARK: from the connection
 
-  /// Takes a frame of the client.
+  /// Receives a frame of the client.
   func receive(_ payload: HTTP2Frame.FramePayload) {
     guard !isOver, let client else { return }
+    if payload.endsStream { clientHasEnded = true }
     if isTaking || !held.isEmpty || !client.mayRead() {
-      held.append(payload)
-      heldBytes += payload.countedBytes
-      return
+      return hold(payload)
     }
     take(payload, client)
+  }
+
+  /// Attack: a million frames of one byte. Each costs far more memory than the window counts, so small frames are
+  /// merged.
+  private func hold(_ payload: HTTP2Frame.FramePayload) {
+    let bytes = payload.countedBytes
+    heldBytes += bytes
+    guard let last = held.last, let merged = Self.merge(last.payload, payload) else {
+      held.append(Held(payload: payload, bytes: bytes))
+      return
+    }
+    held[held.count - 1] = Held(payload: merged, bytes: last.bytes + bytes)
+  }
+
+  /// - Returns: nil unless both are DATA frames and small enough together.
+  private static func merge(
+    _ first: HTTP2Frame.FramePayload, _ second: HTTP2Frame.FramePayload
+  ) -> HTTP2Frame.FramePayload? {
+    guard case .data(let one) = first, case .data(let two) = second, !one.endStream,
+      case .byteBuffer(var bytes) = one.data, case .byteBuffer(let more) = two.data,
+      bytes.readableBytes + more.readableBytes <= mostMerged
+    else { return nil }
+    bytes.writeImmutableBuffer(more)
+    return .data(.init(data: .byteBuffer(bytes), endStream: two.endStream))
   }
 
   private func take(_ payload: HTTP2Frame.FramePayload, _ client: ClientConnection) {
@@ -76,34 +112,45 @@ final class HTTP2Stream: ClientWire {
     for part in parts { client.received(part) }
   }
 
-  /// All frames that came in one go were given to the streams.
+  /// Called after all frames of one read.
   func receivedAll() { client?.receivedAll() }
 
-  /// The client's window is so large now.
+  /// Sets the client's window to the size that the library reports.
   func windowChanged(to size: Int) {
     window = size
     openWindow()
   }
 
-  /// As `InboundWindowManager` of the library: told to go on when half of the window is used up.
+  /// The same policy as `InboundWindowManager` in the library: a full window once half of it is used.
   private func openWindow() {
-    let free = window + heldBytes
-    guard !framing.requestHasEnded, !isOver, free <= fullWindow / 2 else { return }
-    window += fullWindow - free
-    outlet.openWindow(of: self, by: fullWindow - free)
+    guard !isOpeningWindow, needsWindow else { return }
+    isOpeningWindow = true
+    outlet.openWindow(of: self)
   }
 
-  /// So many bytes of the answer have left, and the last of them where it says so.
-  func left(_ bytes: Int, isLast: Bool) {
+  private var needsWindow: Bool { !clientHasEnded && !isOver && window + heldBytes <= fullWindow / 2 }
+
+  /// - Returns: the size of the WINDOW_UPDATE to send; nil if the client needs none.
+  func windowUpdate() -> Int? {
+    isOpeningWindow = false
+    guard needsWindow else { return nil }
+    let bytes = fullWindow - window - heldBytes
+    window += bytes
+    return bytes
+  }
+
+  /// Called when DATA or the end of the response was written.
+  /// - Parameter bytes: how many bytes of DATA.
+  func wrote(_ bytes: Int, isLast: Bool) {
     waiting -= bytes
     guard isLast else { return }
-    framing.left()
+    framing.wroteEnd()
     let promises = waitingForEnd
     waitingForEnd = []
     for promise in promises { promise.succeed() }
   }
 
-  /// Tells the client where it may write again. To be called when no frame is being written.
+  /// Resumes the response if the stream accepts more bytes.
   func writabilityChanged() {
     if isFull, waiting <= SocketBuffers.writeLimit / 2 { isFull = false }
     guard !isOver, isWritable else { return }
@@ -113,11 +160,12 @@ final class HTTP2Stream: ClientWire {
 
   func quiesce() { client?.quiesce() }
 
-  /// The stream was reset, has come to its end, or its connection has.
+  /// Called once when the stream was reset or has ended, or when the connection has closed.
   func closed() {
     guard !isOver else { return }
     isOver = true
     held = []
+    heldBytes = 0
     client?.ended()
     client?.wire = nil
     client = nil
@@ -145,10 +193,9 @@ final class HTTP2Stream: ClientWire {
       if waiting >= SocketBuffers.writeLimit { isFull = true }
       if !isAnswer { reset(.internalError) }
     }
-    // Whoever waits for bytes to leave waits for the answer's end: it is how a connection is closed without cutting its
-    // answer.
+    // A promise waits for the end of the response: callers use it to close without truncating the response.
     guard let promise else { return }
-    if framing.isWhole, !framing.hasLeft, !isOver { waitingForEnd.append(promise) } else { promise.succeed() }
+    if framing.isWhole, !framing.endIsWritten, !isOver { waitingForEnd.append(promise) } else { promise.succeed() }
   }
 
   func flush() { outlet.flush() }
@@ -157,8 +204,8 @@ final class HTTP2Stream: ClientWire {
     guard !isTaking else { return }
     while !held.isEmpty, !isOver, let client, client.mayRead() {
       let next = held.removeFirst()
-      heldBytes -= next.countedBytes
-      take(next, client)
+      heldBytes -= next.bytes
+      take(next.payload, client)
     }
     receivedAll()
     openWindow()
@@ -172,7 +219,7 @@ final class HTTP2Stream: ClientWire {
 
   func deliver(_ parts: [HTTPRequestPart]) { inner?.deliver(parts) }
 
-  /// Makes the channel that the gateway's own answer comes from.
+  /// Creates the channel for a request to the gateway itself.
   func makeInner() throws {
     guard inner == nil, let client else { return }
     let made = StreamChannel(self, client)
@@ -190,7 +237,15 @@ final class HTTP2Stream: ClientWire {
 }
 
 extension HTTP2Frame.FramePayload {
-  /// What flow control counts of it (RFC 9113 section 6.9.1).
+  fileprivate var endsStream: Bool {
+    switch self {
+    case .data(let frame): frame.endStream
+    case .headers(let frame): frame.endStream
+    default: false
+    }
+  }
+
+  /// The bytes that flow control counts (RFC 9113 section 6.9.1).
   var countedBytes: Int {
     guard case .data(let frame) = self else { return 0 }
     return frame.data.readableBytes + (frame.paddingBytes.map { $0 + 1 } ?? 0)

@@ -2,12 +2,12 @@ import NIOCore
 import NIOHTTPTypes
 import Synchronization
 
-/// The channel between an HTTP/2 stream and the part of the gateway that answers requests of its own.
+/// The channel between an HTTP/2 stream and the handler for requests to the gateway itself.
 ///
-/// A stream has no channel; the part that answers is made for one. So a request for the gateway itself gets this one
-/// when it has come as a whole: what is read from it is the request, what is written to it is the answer.
+/// A stream has no channel, but that handler needs one. A complete request for the gateway itself gets this channel: the
+/// handler reads the request from it and writes the response to it.
 final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
-  // What is mutable is touched on the event loop only, but for the two atomic flags.
+  // Mutable state is confined to the event loop, except for the two atomic flags.
 
   let allocator: ByteBufferAllocator
   let eventLoop: any EventLoop
@@ -49,7 +49,7 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
     pipeline.fireChannelWritabilityChanged()
   }
 
-  /// The stream is over.
+  /// Called when the stream has ended.
   func closed() {
     guard !isClosed else { return }
     isClosed = true
@@ -58,7 +58,7 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
     if wasActive { pipeline.fireChannelInactive() }
     pipeline.fireChannelUnregistered()
     closing.succeed()
-    // Handlers know the pipeline, and it knows them: they are taken out when those who are at work are done.
+    // Breaks the cycle between handlers and pipeline, after handlers that are still running.
     eventLoop.assumeIsolated().execute { self.removeHandlers(pipeline: self.pipeline) }
   }
 
@@ -114,7 +114,7 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
 
   func flush0() { stream?.flush() }
 
-  /// The request has come as a whole already.
+  /// The request is complete before the channel exists.
   func read0() {}
 
   func close0(error: any Error, mode: CloseMode, promise: EventLoopPromise<Void>?) {

@@ -2,11 +2,10 @@ import NIOCore
 import NIOHPACK
 import NIOHTTP2
 
-/// Makes one HTTP/2 stream look like a connection with one HTTP/1.1 request, so that `ClientConnection` serves both.
+/// Converts one HTTP/2 stream to and from the bytes of one HTTP/1.1 request, so that `ClientConnection` serves both.
 ///
-/// It owns how a stream is framed: frames in, bytes out, and the other way round; which side has ended; with what code a
-/// stream is reset. What a request means, what becomes of it, and when it has taken too long is behind it. It calls no
-/// one: what is to be done with what came is what its methods return.
+/// It tracks which side has ended, and selects the code of a reset. It makes no calls: its methods return the result,
+/// and the caller acts on it.
 struct StreamFraming {
   private var hasHead = false
   private var requestBody = RequestText.Body.none
@@ -17,14 +16,14 @@ struct StreamFraming {
   private var body: BodyDecoder?
   private var answerHasEnded = false
   private var isReset = false
-  /// Whether the frame that ends the answer has left.
-  private(set) var hasLeft = false
+  /// Whether the library has written the last frame of the response.
+  private(set) var endIsWritten = false
 
   // MARK: the request
 
-  /// Takes a frame of the client.
-  /// - Parameter parts: gets the bytes that the frame becomes.
-  /// - Returns: false where the request is malformed, and the stream is to be reset.
+  /// Converts a frame of the client.
+  /// - Parameter parts: the bytes of the frame are appended here.
+  /// - Returns: false if the request is malformed; the stream must then be reset.
   mutating func receive(_ payload: HTTP2Frame.FramePayload, into parts: inout [ByteBuffer]) -> Bool {
     switch payload {
     case .headers(let frame): return hasHead ? trailers(frame, &parts) : head(frame, &parts)
@@ -57,7 +56,7 @@ struct StreamFraming {
     parts.append(ByteBuffer(staticString: "\r\n"))
   }
 
-  /// Trailers are checked and dropped, as everywhere.
+  /// Trailers are checked and dropped, as with HTTP/1.
   private mutating func trailers(_ frame: HTTP2Frame.FramePayload.Headers, _ parts: inout [ByteBuffer]) -> Bool {
     guard RequestText.areTrailers(frame.headers) else { return false }
     if frame.endStream { endRequest(&parts) }
@@ -72,11 +71,11 @@ struct StreamFraming {
 
   // MARK: the answer
 
-  /// Takes bytes of the answer.
+  /// Converts bytes of the response.
   /// - Parameters:
-  ///   - spare: an array to put fields in.
-  ///   - emit: gets the frames that the bytes become.
-  /// - Returns: false where the bytes are no answer, and the stream is to be reset.
+  ///   - spare: a reusable array for fields.
+  ///   - emit: receives the frames.
+  /// - Returns: false if the bytes are not a response; the stream must then be reset.
   mutating func write(
     _ bytes: ByteBuffer, spare: inout [HeadField], _ emit: (HTTP2Frame.FramePayload) -> Void
   ) -> Bool {
@@ -119,13 +118,13 @@ struct StreamFraming {
     }
   }
 
-  /// Whether all frames of the answer were made.
+  /// Whether the response is complete, written or not.
   var isWhole: Bool { answerHasEnded }
 
-  /// The frame that ends the answer has left.
-  mutating func left() { hasLeft = true }
+  /// Called when the library has written the last frame of the response.
+  mutating func wroteEnd() { endIsWritten = true }
 
-  /// Names in lower case, and without what belongs to an HTTP/1 connection (RFC 9113 section 8.2).
+  /// Lower-cases names, and omits the fields of an HTTP/1 connection (RFC 9113 section 8.2).
   private static func headers(_ head: ResponseHead) -> HPACKHeaders {
     let bytes = head.bytes.readableBytesUInt8Span
     var headers = HPACKHeaders()
@@ -137,11 +136,11 @@ struct StreamFraming {
       default: break
       }
       let name = lowerCased(bytes, field.name)
-      // The library's values are text. What is no UTF-8 is read as Latin-1, as browsers do, rather than spoiled.
+      // The library's values are strings. A value that is not UTF-8 is read as Latin-1, as browsers do.
       let start = head.bytes.readerIndex + field.value.lowerBound
       let value =
         (try? head.bytes.getUTF8ValidatedString(at: start, length: field.value.count)) ?? latin1(bytes, field.value)
-      // What a person's session is in is not kept in the other side's table of headers (RFC 7541 section 7.1.3).
+      // A session cookie is not stored in the client's header table (RFC 7541 section 7.1.3).
       headers.add(name: name, value: value, indexing: field.kind == .setCookie ? .nonIndexable : .indexable)
     }
     return headers
@@ -163,18 +162,18 @@ struct StreamFraming {
 
   // MARK: ends
 
-  /// What ends the stream. A whole answer stays as it is; a request that is still being sent is asked to stop (RFC 9113
-  /// section 8.1). Half an answer is reset, so that it can not be taken for a whole one.
+  /// Ends the stream. After a complete response, an unfinished request is stopped with NO_ERROR (RFC 9113 section 8.1).
+  /// A partial response is reset, so that the client cannot take it for a complete one.
   ///
-  /// Attack: a window that is never opened. The answer is whole then, and waits here for a client that takes none of
-  /// it: whoever closes has waited long enough.
-  /// - Returns: the code to reset the stream with; nil where nothing is to be sent.
+  /// Attack: a client that never opens its window. The complete response waits for it, and is reset: the caller has
+  /// already waited for its timeout.
+  /// - Returns: the code of the reset; nil if nothing must be sent.
   mutating func end() -> HTTP2ErrorCode? {
-    guard hasLeft else { return reset(.internalError) }
+    guard endIsWritten else { return reset(.internalError) }
     return requestHasEnded ? nil : reset(.noError)
   }
 
-  /// - Returns: nil where the stream was reset before.
+  /// - Returns: nil if the stream was reset before.
   mutating func reset(_ code: HTTP2ErrorCode) -> HTTP2ErrorCode? {
     guard !isReset else { return nil }
     isReset = true

@@ -1,16 +1,16 @@
 import NIOCore
 
-/// Makes one write of all that is written between two flushes, as far as it fits into a TLS record.
+/// Combines all writes between two flushes into one, up to the size of a TLS record.
 ///
-/// The library writes each frame for itself, and TLS makes a record of each write: its own head, its own tag, its own
-/// call of the cipher.
+/// The library writes each frame separately, and TLS makes a record of each write, with its own header, its own
+/// authentication tag, and its own cipher call.
 final class WriteGathering: ChannelOutboundHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The most that a record holds (RFC 8446 section 5.1).
+  /// The payload limit of a record (RFC 8446 section 5.1).
   private static let most = 16 * 1024
-  /// A connection that has little to say keeps no more than this.
+  /// A larger buffer is not kept for the next flush.
   private static let kept = 4 * 1024
 
   private var gathered = ByteBuffer()
@@ -23,16 +23,21 @@ final class WriteGathering: ChannelOutboundHandler {
       return
     }
     gathered.writeImmutableBuffer(bytes)
-    // A promise is kept when its own bytes have left.
+    // A promise completes with its own bytes.
     if let promise { pass(context, promise) }
   }
 
   func flush(context: ChannelHandlerContext) {
     guard gathered.readableBytes > 0 else { return context.flush() }
-    context.write(wrapOutboundOut(gathered), promise: nil)
+    // A flush can make the channel writable again, and the library then writes and flushes within this call. Bytes that
+    // stayed in `gathered` would be sent twice.
+    var bytes = gathered
+    gathered = ByteBuffer()
+    context.write(wrapOutboundOut(bytes), promise: nil)
     context.flush()
-    // As a rule the bytes were taken, and the next ones go where they were.
-    if gathered.capacity > Self.kept { gathered = ByteBuffer() } else { gathered.clear() }
+    guard gathered.capacity == 0, bytes.capacity <= Self.kept else { return }
+    bytes.clear()
+    gathered = bytes
   }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
@@ -45,7 +50,8 @@ final class WriteGathering: ChannelOutboundHandler {
       promise?.succeed()
       return
     }
-    context.write(wrapOutboundOut(gathered), promise: promise)
+    let bytes = gathered
     gathered = ByteBuffer()
+    context.write(wrapOutboundOut(bytes), promise: promise)
   }
 }
