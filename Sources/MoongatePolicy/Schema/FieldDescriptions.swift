@@ -1,5 +1,5 @@
-/// The descriptions of fields whose `help` only names the kind of value. Problems show `help`; editors, the reference and
-/// `moongate help` show the description.
+/// The descriptions of fields whose `help` only names the kind of value. Problems show `help`; editors, the reference
+/// and `moongate help` show the description.
 extension TableShape {
   /// Keyed by table and field.
   static let descriptions: [String: String] = [
