@@ -4,8 +4,8 @@ import Synchronization
 
 /// The channel between an HTTP/2 stream and the handler for requests to the gateway itself.
 ///
-/// A stream has no channel, but that handler needs one. A complete request for the gateway itself gets this channel: the
-/// handler reads the request from it and writes the response to it.
+/// A stream has no channel, but that handler needs one. A complete request for the gateway itself gets this channel:
+/// the handler reads the request from it and writes the response to it.
 final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
   // Mutable state is confined to the event loop, except for the two atomic flags.
 
