@@ -110,7 +110,7 @@ def test_a_taken_port_is_named(empty_house):
         other.listen()
         status, output = refused(empty_house)
     assert status == 1
-    assert str(empty_house.ports[0]) in output and "taken" in output
+    assert str(empty_house.ports[0]) in output and "in use by another program" in output
     with socket.socket() as other:
         other.bind(("127.0.0.1", empty_house.ports[1]))
         other.listen()
@@ -219,7 +219,7 @@ def test_what_needs_a_restart_is_said(house):
     house.edit("gateway.lua", lambda text: text.replace(f"127.0.0.1:{house.ports[1]}", "127.0.0.1:1"))
     house.wait_generation(before)
     wait_for(
-        lambda: re.search(r"gateway\.lua:\d+: admin: .*started again", house.gateway.output),
+        lambda: re.search(r"gateway\.lua:\d+: admin: .*after a restart", house.gateway.output),
         "the word that it needs a restart",
     )
     assert requests.get(f"{house.admin}/healthz", timeout=10).status_code == 200
@@ -245,4 +245,4 @@ def test_health_of_a_listener_that_is_no_gateway():
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
         told = run("health", "--admin", address)
-    assert told.returncode == 1 and told.stderr == f"moongate: What listens at {address} does not answer.\n"
+    assert told.returncode == 1 and told.stderr == f"moongate: The server at {address} does not answer.\n"
