@@ -91,7 +91,14 @@ def test_sign_ins_and_refusals_are_in_the_audit_trail(house, number):
     code = house.code(number)
     refused = house.submit(flow, wrong(code)).json()["decision_id"]
     done = house.submit(flow, code).json()
-    events = requests.get(f"{house.admin}/events?limit=1000", timeout=20).json()
+
+    def trail():
+        events = requests.get(f"{house.admin}/events?limit=1000", timeout=20).json()
+        started = any(event["kind"] == "session_started" for event in events)
+        return events if started and any(event["id"] == refused for event in events) else None
+
+    # The trail is written behind the answers.
+    events = wait_for(trail, "the refusal in the trail")
     failure = next(event for event in events if event["id"] == refused)
     assert failure["kind"] == "refused" and failure["code"] == "invalid_code" and failure["provider"] == "phone_otp"
     started = next(

@@ -152,7 +152,7 @@ def test_a_site_in_order(site):
     assert status == 0 and {name for name, entry in found.items() if entry["state"] == "failed"} == set(), found
     for name in ("configuration", "key", "store", "clock", "upstream", "messages", "dns", "public_url", "proxies"):
         assert found[name]["state"] == "ok", found[name]
-    assert "a test message to ops@example.com was taken" in found["messages"]["message"]
+    assert "a test message to ops@example.com was accepted" in found["messages"]["message"]
 
 
 def test_a_clock_that_is_an_hour_off(site):

@@ -125,7 +125,7 @@ def test_notifications_sockets_and_credentials_together(house, folder):
     before = house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
     house.gateway.process.send_signal(signal.SIGHUP)
     notified.until("RELOADING")
-    assert "is refused (problems: 1)" in notified.until("READY")["STATUS"]
+    assert "are refused (problems: 1)" in notified.until("READY")["STATUS"]
     house.edit("routes.lua", lambda text: before)
 
     # A restart refuses no connections: new ones wait in the socket, which systemd holds.
