@@ -171,6 +171,6 @@ import Testing
     ).text
     #expect(
       text.contains("---@return moongate.Instance\nfunction pin(settings) end") && !text.contains("function door_pin("))
-    #expect(text.contains("---@field title? string what people read as its name"))
+    #expect(text.contains("---@field title? string the name that users see"))
   }
 }
