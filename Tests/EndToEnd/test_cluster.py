@@ -365,7 +365,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     wait_for(lambda: [new in ring for ring in rings()].count(True) == 2, "two to know the new key", 10)
     told = keys("rotate")
     assert told.returncode == 1 and re.search(
-        rf"{new} is not yet known to \S+ 127\.0\.0\.1:{nodes[2].port}, and each", told.stderr
+        rf"{new} is not yet known to \S+ 127\.0\.0\.1:{nodes[2].port}, and every gateway", told.stderr
     ), told.stderr
     shutil.copy2(file, copied)
     wait_for(lambda: known(old, new), "all to know the new key", 10)
