@@ -1,4 +1,4 @@
--- What the provider allows. An empty table takes the provider's defaults: `moongate policy show passkey` prints all of
--- them, with their numbers.
+-- What the provider allows. An empty table takes the provider's defaults.
+-- `moongate policy show passkey` prints all of them.
 return policy "passkey" {
 }
