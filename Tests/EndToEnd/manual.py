@@ -1,4 +1,4 @@
-"""The files that the pages of Documentation/ show: a block's first line names its file."""
+"""The code blocks that the pages of Documentation/ show. If a block is a file, its first line names it."""
 
 import re
 
@@ -12,9 +12,14 @@ def page_text(page):
     return (DOCUMENTATION / page).read_text()
 
 
+def fenced(text):
+    """The code blocks of a text, in order, as (language, text)."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
+
+
 def blocks(language, page):
-    """All blocks of a language on a page, in their order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page_text(page), re.M | re.S)
+    """All blocks of a language on a page, in order."""
+    return [text for name, text in fenced(page_text(page)) if name == language]
 
 
 def block(name, page=None):

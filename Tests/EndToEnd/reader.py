@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 
+from manual import fenced
 from processes import BIN, ROOT
 
 
@@ -14,7 +15,7 @@ def blocks(page, heading=None):
         found = re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
         assert found, f"{page} has no section {heading}"
         text = found[1]
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
+    found = fenced(text)
     assert found, f"{page} shows no blocks under {heading}"
     return found
 
@@ -73,7 +74,7 @@ class Reader:
         at = 0
         for line in filter(None, map(str.strip, self.house.here(printed).splitlines())):
             pattern = ".*?".join(re.escape(part) for part in line.split("…"))
-            found = re.compile(pattern, re.S).search(output, at)
+            found = re.compile(pattern).search(output, at)
             assert found, f"the page says {line!r}; this was printed:\n{output}"
             at = found.start()
 

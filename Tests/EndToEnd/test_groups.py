@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from house import BIN, House, problem, wait_for
-from processes import ROOT
+from manual import blocks
 from test_forward import Service
 
 ACCOUNTS = """return accounts {
@@ -220,13 +220,13 @@ def test_export_and_deletion_include_groups(place, person):
 
 
 # The guide: all its files are loaded in order over the default folder.
-GUIDE = (ROOT / "Documentation" / "guides" / "who-may-go-where.md").read_text()
+GUIDE = "guides/who-may-go-where.md"
 
 
 def test_guide_who_may_go_where(tmp_path):
     house = House(tmp_path)
     files = {}
-    for text in re.findall(r"^```lua\n(.*?)^```$", GUIDE, re.M | re.S):
+    for text in blocks("lua", GUIDE):
         files.setdefault(re.match(r"-- (\S+)", text)[1], []).append(text)
     assert set(files) == {"accounts.lua", "routes.lua", "guarantees.lua", "tests/groups.lua", "policies/phone_otp.lua"}
 
@@ -278,7 +278,7 @@ def test_guides_recipes_do_what_they_say(tmp_path):
     its commands are run."""
     house = House(tmp_path)
     shown = {}
-    for text in re.findall(r"^```lua\n(.*?)^```$", GUIDE, re.M | re.S):
+    for text in blocks("lua", GUIDE):
         shown.setdefault(re.match(r"-- (\S+)", text)[1], []).append(text)
     service = {port: Service() for port in ("3000", "3001", "3002")}
     routes = [re.sub(r":(300[0-2])", lambda found: f":{service[found[1]].port}", text) for text in shown["routes.lua"]]
@@ -308,7 +308,7 @@ def test_guides_recipes_do_what_they_say(tmp_path):
         assert status(staff, "/invoices/x") == 403
         commands = [
             line
-            for text in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S)
+            for text in blocks("sh", GUIDE)
             for line in text.splitlines()
             if line.startswith("moongate group")
         ]

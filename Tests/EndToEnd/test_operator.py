@@ -8,7 +8,6 @@ import re
 import signal
 import time
 
-import pytest
 import requests
 
 from house import problem, wait_for, wrong

@@ -13,7 +13,7 @@ import screens
 from device import Device
 from house import House
 from passkeys import Passkey, options
-from screens import LAPTOP, PHONE, Screen, many
+from screens import Screen, many
 from yubico import Fido2Passkey
 
 UNLOCK = 'return flow "pin_unlock" { purpose = "unlock", provider = "pin", account = "existing", steps = { any_of { "pin", "passkey" } } }\n'

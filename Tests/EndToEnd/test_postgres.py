@@ -1,6 +1,5 @@
 """Requirements on PostgreSQL at a start and while serving: strict TLS, a standby, and a full disk for its log."""
 
-import contextlib
 import os
 import subprocess
 import time

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from house import BIN, House
-from processes import ROOT, Program, free_port, wait_for
+from processes import ROOT, Program, free_port
 
 UNITS = ROOT / "Packaging/systemd"
 
@@ -89,7 +89,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def house(folder):
+    """A gateway whose key is a credential."""
     made = House(folder)
+    made.edit("gateway.lua", lambda text: text.replace('file "data/master.key"', 'credential "master.key"'))
     yield made
     made.stop()
 
@@ -100,7 +102,6 @@ def test_notifications_sockets_and_credentials_together(house, folder):
     key = credentials / "master.key"
     key.write_bytes(os.urandom(32))
     for_one_user(key)
-    house.edit("gateway.lua", lambda text: text.replace('file "data/master.key"', 'credential "master.key"'))
     notified = Notifications(folder)
     (public, operator) = (listening(house.ports[0]), listening(house.ports[1]))
     env = {"NOTIFY_SOCKET": notified.path, "CREDENTIALS_DIRECTORY": str(credentials), "WATCHDOG_USEC": "900000"}

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import pty
-import re
 import shutil
 import subprocess
 
@@ -14,19 +13,15 @@ import pytest
 import requests
 
 from house import House, free_port, problem, wait_for
-from processes import ROOT, Program
+from manual import blocks
+from processes import Program
 from services import Handler, HTTPService
 from test_accounts import tool
 from test_tls import certificate, speak_tls
 
-GUIDE = (ROOT / "Documentation/guides/programs-without-a-person.md").read_text()
+GUIDE = "guides/programs-without-a-person.md"
 GIT_BACKEND = pathlib.Path("/usr/lib/git-core/git-http-backend")
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
-
-
-def blocks(language):
-    """The guide's blocks of a language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.M | re.S)
 
 
 def lacks(*names):
@@ -112,7 +107,7 @@ def place(tmp_path_factory):
     # The guide's three files combined into one.
     lines = [
         line
-        for text in blocks("lua")
+        for text in blocks("lua", GUIDE)
         if text.startswith("-- routes.lua")
         for line in text.splitlines()
         if line.startswith("  {")
@@ -123,7 +118,7 @@ def place(tmp_path_factory):
     here = [line.replace(":3000", f":{dav if '/dav/' in line else service.port}") for line in lines]
     house.edit("routes.lua", lambda _: "return routes {\n" + "\n".join(here) + "\n}\n")
     (house.config / "accounts.lua").write_text(
-        next(text for text in blocks("lua") if text.startswith("-- accounts.lua"))
+        next(text for text in blocks("lua", GUIDE) if text.startswith("-- accounts.lua"))
     )
     house.demo = service
     os.environ["REQUESTS_CA_BUNDLE"] = str(house.certificate)
@@ -164,7 +159,7 @@ def at_home(place, text):
 def command(place, beginning):
     """The guide's command line with this beginning."""
     return at_home(
-        place, next(line for text in blocks("sh") for line in text.splitlines() if line.startswith(beginning))
+        place, next(line for text in blocks("sh", GUIDE) for line in text.splitlines() if line.startswith(beginning))
     )
 
 
@@ -264,7 +259,7 @@ def test_git_clones_and_pushes(place, ci, tmp_path):
 def test_webdav_by_cadaver(place, personal, tmp_path):
     netrc = tmp_path / ".netrc"
     netrc.write_text(
-        at_home(place, blocks("netrc")[0])
+        at_home(place, blocks("netrc", GUIDE)[0])
         .replace(f"localhost:{place.ports[0]}", "localhost")
         .replace("mgt_…", personal[0])
     )
@@ -337,7 +332,7 @@ def test_prometheus_scrapes(place, ci, tmp_path):
     token = create(place, "prometheus")
     (place.folder / "moongate.token").write_text(token + "\n")
     (place.folder / "wrong.token").write_text(ci + "\n")
-    text = at_home(place, blocks("yaml")[0])
+    text = at_home(place, blocks("yaml", GUIDE)[0])
     assert text.startswith("# prometheus.yml") and f"{place.folder}/moongate.token" in text
     job = text.partition("scrape_configs:\n")[2].rstrip() + f"\n    tls_config: {{ ca_file: {place.certificate} }}\n"
     other = job.replace("job_name: app", "job_name: other").replace("moongate.token", "wrong.token")

@@ -8,12 +8,13 @@ import time
 
 import pytest
 import requests
+
 from house import BIN, House, problem, wait_for
-from processes import ROOT
+from manual import blocks
 from services import Handler, HTTPService
 from test_accounts import tool
 
-GUIDE = (ROOT / "Documentation/guides/programs-without-a-person.md").read_text()
+GUIDE = "guides/programs-without-a-person.md"
 ROUTES = """return routes {
   { path = "/any/**", to = "http://127.0.0.1:3000", tokens = true },
   { path = "/ci/**", to = "http://127.0.0.1:3000", tokens = { "ci" } },
@@ -220,9 +221,9 @@ def test_personal_tokens_are_their_owner(place, number):
 
 def test_the_guides_examples_are_right(empty_house):
     """Documentation/guides/programs-without-a-person.md: its files load, and its commands work as described."""
-    blocks = re.findall(r"^```lua\n-- (\S+)\n(.*?)^```$", GUIDE, re.M | re.S)
-    assert [name for name, _ in blocks] == ["routes.lua", "accounts.lua", "routes.lua", "routes.lua"]
-    for name, text in blocks:
+    files = [re.match(r"-- (\S+)\n(.*)", text, re.S).groups() for text in blocks("lua", GUIDE)]
+    assert [name for name, _ in files] == ["routes.lua", "accounts.lua", "routes.lua", "routes.lua"]
+    for name, text in files:
         (empty_house.config / name).write_text(text)
         if name == "routes.lua" and "deployers" in text:
             continue
@@ -240,7 +241,7 @@ def test_the_guides_examples_are_right(empty_house):
     empty_house.start()
     commands = [
         line
-        for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S)
+        for block in blocks("sh", GUIDE)
         for line in block.splitlines()
         if line.startswith("moongate ")
     ]
