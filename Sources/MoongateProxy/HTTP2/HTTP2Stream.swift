@@ -195,7 +195,11 @@ final class HTTP2Stream: ClientWire {
     }
     // A promise waits for the end of the response: callers use it to close without truncating the response.
     guard let promise else { return }
-    if framing.isWhole, !framing.endIsWritten, !isOver { waitingForEnd.append(promise) } else { promise.succeed() }
+    if framing.answerHasEnded, !framing.endIsWritten, !isOver {
+      waitingForEnd.append(promise)
+    } else {
+      promise.succeed()
+    }
   }
 
   func flush() { outlet.flush() }

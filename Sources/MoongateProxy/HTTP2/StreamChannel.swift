@@ -19,7 +19,6 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
   private let writable = Atomic<Bool>(true)
   private var stream: HTTP2Stream?
   private weak var client: ClientConnection?
-  private var line: ChannelPipeline?
   private var isClosed = false
 
   init(_ stream: HTTP2Stream, _ client: ClientConnection) {
@@ -28,7 +27,7 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
     allocator = stream.allocator
     eventLoop = stream.eventLoop
     closing = stream.eventLoop.makePromise()
-    line = ChannelPipeline(channel: self)
+    _ = pipeline
   }
 
   // MARK: from the stream
@@ -64,10 +63,8 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
 
   // MARK: Channel
 
-  var pipeline: ChannelPipeline {
-    guard let line else { preconditionFailure("a channel without a pipeline") }
-    return line
-  }
+  /// Created in `init`, which needs a complete channel for it.
+  private(set) lazy var pipeline = ChannelPipeline(channel: self)
 
   var closeFuture: EventLoopFuture<Void> { closing.futureResult }
 

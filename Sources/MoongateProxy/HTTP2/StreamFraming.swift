@@ -14,7 +14,8 @@ struct StreamFraming {
   private var output = ByteBuffer()
   private var decoder = ResponseDecoder()
   private var body: BodyDecoder?
-  private var answerHasEnded = false
+  /// Whether the response is complete, written or not.
+  private(set) var answerHasEnded = false
   private var isReset = false
   /// Whether the library has written the last frame of the response.
   private(set) var endIsWritten = false
@@ -117,9 +118,6 @@ struct StreamFraming {
       }
     }
   }
-
-  /// Whether the response is complete, written or not.
-  var isWhole: Bool { answerHasEnded }
 
   /// Called when the library has written the last frame of the response.
   mutating func wroteEnd() { endIsWritten = true }
