@@ -18,7 +18,7 @@ extension Timestamp {
   /// How far a start time may be ahead, for clocks that differ.
   private static let sinceTolerance: Duration = .seconds(60)
 
-  /// Reads a start time that an operator typed, as `init(since:before:)` does.
+  /// Reads a start time that an operator typed.
   package static func since(_ text: String, before now: Timestamp) throws(SinceProblem) -> Timestamp {
     guard let moment = Timestamp(since: text, before: now) else { throw .unreadable }
     guard moment <= now + sinceTolerance else { throw .future(now: now) }
@@ -27,7 +27,7 @@ extension Timestamp {
 
   /// Reads a start time: a duration before now (`90s`, `30m`, `12h`, `7d`), or a time in UTC (RFC 3339 section 5.6:
   /// `2026-11-20T12:15:00Z`). nil if the text is neither.
-  package init?(since text: String, before now: Timestamp) {
+  init?(since text: String, before now: Timestamp) {
     if let duration = Self.length(text) {
       self = now - duration
     } else if let moment = Self(utc: text) {
@@ -37,7 +37,7 @@ extension Timestamp {
     }
   }
 
-  /// The forms that `init(since:before:)` accepts, for messages.
+  /// The accepted forms, for messages.
   package static let sinceForms =
     "a length of time such as \"90s\", \"30m\", \"12h\" or \"7d\", or a time in UTC such as \"2026-11-20T12:15:00Z\""
 

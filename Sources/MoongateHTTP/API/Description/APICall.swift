@@ -34,13 +34,9 @@ package struct APICall: Sendable {
 
   /// The members of the body's schema.
   private static func fields(of body: JSONValue?) -> [String] {
-    guard case .object(let members)? = body,
-      case .object(let properties)? = members.first(where: { $0.name == "properties" })?.value
-    else { return [] }
-    var required: Set<String> = []
-    if case .list(let names)? = members.first(where: { $0.name == "required" })?.value {
-      required = Set(names.compactMap { if case .text(let name) = $0 { name } else { nil } })
-    }
-    return properties.map { required.contains($0.name) ? $0.name : "\($0.name)?" }
+    guard case .object(let properties)? = body?["properties"] else { return [] }
+    var required: [JSONValue] = []
+    if case .list(let names)? = body?["required"] { required = names }
+    return properties.map { required.contains(.text($0.name)) ? $0.name : "\($0.name)?" }
   }
 }
