@@ -70,7 +70,7 @@ struct SetupQuestions {
       do { return try judge(given) } catch { throw StartProblem(error.sentence, status: .couldNotRun) }
     }
     while true {
-      FileHandle.standardError.write(Data("\(question) [\(standard)] ".utf8))
+      LineLog.standardError("\(question) [\(standard)] ")
       guard let line = readLine() else {
         throw StartProblem("There is no answer to \"\(question)\": nothing was written.", status: .couldNotRun)
       }
@@ -79,7 +79,7 @@ struct SetupQuestions {
         return try judge(said.isEmpty ? standard : said)
       } catch {
         guard isatty(STDIN_FILENO) == 1 else { throw StartProblem(error.sentence, status: .couldNotRun) }
-        FileHandle.standardError.write(Data("\(error.sentence)\n".utf8))
+        LineLog.standardError("\(error.sentence)\n")
       }
     }
   }

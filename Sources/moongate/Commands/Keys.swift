@@ -67,7 +67,7 @@ struct ShowKeys: AsyncParsableCommand {
     if let foreign = census?.foreign, foreign > 0 {
       print("\(foreign) record\(foreign == 1 ? "" : "s") under no known key, or changed")
     }
-    if let reason { FileHandle.standardError.write(Data("moongate: the store was not counted. \(reason)\n".utf8)) }
+    if let reason { LineLog.standardError("moongate: the store was not counted. \(reason)\n") }
   }
 }
 
@@ -125,5 +125,5 @@ struct KeySource {
   }
 
   /// Writes to standard error, because standard output may contain the keys.
-  func tell(_ sentence: String) { FileHandle.standardError.write(Data((sentence + "\n").utf8)) }
+  func tell(_ sentence: String) { LineLog.standardError(sentence + "\n") }
 }

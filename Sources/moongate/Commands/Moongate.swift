@@ -68,14 +68,14 @@ enum CommandLineCall {
         try command.run()
       }
     } catch let problem as StartProblem {
-      FileHandle.standardError.write(Data("moongate: \(problem.sentence)\n".utf8))
+      LineLog.standardError("moongate: \(problem.sentence)\n")
       exit(problem.status.rawValue)
     } catch let code as ExitCode {
       exit(code.rawValue)
     } catch {
       // Requested help is a success; everything else that the parser throws is bad usage.
       if RootCommand.exitCode(for: error) == .success { RootCommand.exit(withError: error) }
-      FileHandle.standardError.write(Data((RootCommand.fullMessage(for: error) + "\n").utf8))
+      LineLog.standardError(RootCommand.fullMessage(for: error) + "\n")
       exit(ExitStatus.couldNotRun.rawValue)
     }
   }

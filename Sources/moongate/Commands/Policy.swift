@@ -52,7 +52,7 @@ extension ConfigurationOption {
     switch loader.read(folder: folder) {
     case .success(let loaded): return loaded
     case .failure(let refused):
-      for problem in refused.problems { FileHandle.standardError.write(Data("\(problem)\n".utf8)) }
+      for problem in refused.problems { LineLog.standardError("\(problem)\n") }
       throw ExitCode(refused.isFolderMissing ? ExitStatus.couldNotRun.rawValue : ExitStatus.found.rawValue)
     }
   }

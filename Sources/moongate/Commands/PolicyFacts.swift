@@ -30,8 +30,7 @@ struct PolicyFacts: AsyncParsableCommand {
     let generation = try configuration.generation()
     let (policy, identifier) = try read(generation)
     guard Self.hasStore(generation.gateway) else {
-      FileHandle.standardError.write(
-        Data("There is no store yet, so there are no accounts and no counters.\n".utf8))
+      LineLog.standardError("There is no store yet, so there are no accounts and no counters.\n")
       let facts = PersonFacts(
         policy, in: generation, keys: try KeyRing(master: [UInt8](repeating: 0, count: 32)),
         at: SystemClock(floor: Timestamp(milliseconds: 0)).now()

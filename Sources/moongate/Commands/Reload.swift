@@ -65,7 +65,7 @@ struct RunningGateway {
     struct Problems: Decodable { let problems: [ConfigurationProblemDocument] }
     if let told = try? JSONDecoder().decode(Problems.self, from: answer.body) {
       if json { print(try ToolJSON.text(Array(answer.body))) }
-      for problem in told.problems { FileHandle.standardError.write(Data("\(problem.text)\n".utf8)) }
+      for problem in told.problems { LineLog.standardError("\(problem.text)\n") }
       throw ExitCode(ExitStatus.found.rawValue)
     }
     struct Document: Decodable {

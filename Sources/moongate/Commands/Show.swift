@@ -59,7 +59,7 @@ struct Show: AsyncParsableCommand {
   }
 
   /// Prints to standard error, because programs read standard output.
-  private func note(_ sentence: String) { FileHandle.standardError.write(Data((sentence + "\n").utf8)) }
+  private func note(_ sentence: String) { LineLog.standardError(sentence + "\n") }
 
   private func tell(_ listing: PolicyListing, _ origin: String?) throws {
     print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour, origin: origin))

@@ -102,8 +102,7 @@ private func tell(_ made: MadeAccessToken, _ found: ServiceToken, json: Bool) th
   if json { return print(try ToolJSON.text(TokenDocument(found, secret: made.secret))) }
   print(made.secret.reveal())
   let end = found.token.expiresAt.map { " It expires at \($0.text)." } ?? " It does not expire."
-  FileHandle.standardError.write(
-    Data("The secret is shown only once. Store it where the program can read it.\(end)\n".utf8))
+  LineLog.standardError("The secret is shown only once. Store it where the program can read it.\(end)\n")
 }
 
 /// `moongate token create NAME`.
@@ -154,7 +153,7 @@ struct ListTokens: AsyncParsableCommand {
       for found in tokens { print(Self.line(found)) }
       if tokens.isEmpty { return print("no tokens") }
       // Gateways write the first use within about a second, further uses of the same token every 30 seconds.
-      FileHandle.standardError.write(Data("Times of last use can be up to 30 seconds old.\n".utf8))
+      LineLog.standardError("Times of last use can be up to 30 seconds old.\n")
     }
   }
 
