@@ -316,7 +316,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     outbox.removeAll(keepingCapacity: true)
     // Attack: a request and its reset in one read. To the library, a frame on a closed stream is a connection error,
     // which would end all other streams.
-    for (stream, payload) in frames where streams[stream.id] === stream { write(payload, stream.id, context) }
+    for (stream, payload) in frames where !stream.isOver { write(payload, stream.id, context) }
   }
 
   private func write(_ payload: HTTP2Frame.FramePayload, _ id: HTTP2StreamID, _ context: ChannelHandlerContext) {

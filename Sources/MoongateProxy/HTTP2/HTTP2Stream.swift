@@ -55,7 +55,7 @@ final class HTTP2Stream: ClientWire {
   private var isOpeningWindow = false
   /// Promises for the end of the response.
   private var waitingForEnd: [EventLoopPromise<Void>] = []
-  private var isOver = false
+  private(set) var isOver = false
 
   /// - Parameter window: how many bytes the client may send before it needs a WINDOW_UPDATE.
   init(_ id: HTTP2StreamID, outlet: any Outlet, window: Int) {
