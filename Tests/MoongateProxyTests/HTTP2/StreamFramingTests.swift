@@ -128,7 +128,7 @@ private final class FramedStream {
     var made: [HTTP2Frame.FramePayload] = []
     let isAnswer = framing.write(bytes, spare: &spare) { made.append($0) }
     written += made
-    if framing.isWhole { framing.wroteEnd() }
+    if framing.answerHasEnded { framing.wroteEnd() }
     if !isAnswer { reset(framing.reset(.internalError)) }
   }
 
