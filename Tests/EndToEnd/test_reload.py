@@ -35,8 +35,7 @@ def test_a_hundred_reloads_fail_no_request(house, number):
     def visit():
         with requests.Session() as session:
             # A pause between requests, so that reloads get processor time.
-            # reloads.
-            while not ended.wait(0.01):
+            while not ended.wait(0.05):
                 answers.append(
                     session.get(
                         f"{house.url}/", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False
