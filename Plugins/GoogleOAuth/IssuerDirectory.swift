@@ -10,10 +10,10 @@ actor IssuerDirectory {
   /// How long an old document is used while the provider does not answer, in milliseconds.
   static let patience: Int64 = 86_400_000
   /// The maximum number of fetches because of unknown keys within `refetchWindow` milliseconds.
-  static let mostRefetches = 3
+  static let maxRefetches = 3
   static let refetchWindow: Int64 = 60_000
   /// The maximum number of issuers in the cache, for changed settings.
-  private static let mostIssuers = 4
+  private static let maxIssuers = 4
 
   private struct CachedDocument<Value: Sendable>: Sendable {
     let value: Value
@@ -68,7 +68,7 @@ actor IssuerDirectory {
     if let key = known.key(for: token) { return key }
     // The provider may have rotated its keys, so fetch them again, but not for every forged token.
     let recent = entry(issuer).refetches.filter { $0 <= now && now - $0 < Self.refetchWindow }
-    guard recent.count < Self.mostRefetches else { return nil }
+    guard recent.count < Self.maxRefetches else { return nil }
     entries[issuer]?.refetches = recent + [now]
     return try await keys(of: issuer, by: web, at: now, anew: true).key(for: token)
   }
@@ -120,7 +120,7 @@ actor IssuerDirectory {
 
   private func entry(_ issuer: String) -> Entry {
     if let known = entries[issuer] { return known }
-    if entries.count >= Self.mostIssuers { entries.removeAll() }
+    if entries.count >= Self.maxIssuers { entries.removeAll() }
     entries[issuer] = Entry()
     return Entry()
   }

@@ -7,7 +7,7 @@ struct TypedNumber: Equatable {
   let digits: String
 
   /// The maximum length of an input, in Unicode scalars.
-  static let mostScalars = 64
+  static let maxScalars = 64
 
   /// Why the input cannot be a number.
   enum Problem: Error, Equatable {
@@ -23,7 +23,7 @@ struct TypedNumber: Equatable {
     var count = 0
     for scalar in typed.unicodeScalars {
       count += 1
-      guard count <= Self.mostScalars else { throw .tooLong }
+      guard count <= Self.maxScalars else { throw .tooLong }
       switch Self.meaning(of: scalar) {
       case .digit(let digit): digits.append(digit)
       case .plus:

@@ -12,7 +12,7 @@ final class ConformanceHarness: Sendable {
   }
 
   /// The maximum number of reported findings per rule.
-  private static let mostTold = 5
+  private static let maxReported = 5
 
   let descriptor: ProviderDescriptor
   let subject: ConformanceSubject
@@ -89,7 +89,7 @@ final class ConformanceHarness: Sendable {
       guard tells(rule) else { return }
       found.judged.insert(rule)
       let told = found.findings.filter { $0.rule == rule }
-      guard told.count < Self.mostTold, !told.contains(where: { $0.seen == finding.seen }) else { return }
+      guard told.count < Self.maxReported, !told.contains(where: { $0.seen == finding.seen }) else { return }
       found.findings.append(finding)
     }
   }

@@ -15,7 +15,7 @@ extension FullRules {
   func wronged(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
     let first = await person.submit(opened, fields).answer
     var end = first
-    for following in 0..<Self.mostRounds * 2 {
+    for following in 0..<Self.maxRounds * 2 {
       let next: DryRun.Opened
       switch end {
       case .opened(let round): next = round
@@ -27,7 +27,7 @@ extension FullRules {
       }
       end = await person.submit(next, right).answer
     }
-    return WrongAnswerResult(first: first, end: end, following: Self.mostRounds * 2)
+    return WrongAnswerResult(first: first, end: end, following: Self.maxRounds * 2)
   }
 
   // MARK: refusals
@@ -249,7 +249,7 @@ struct AlteredAnswer {
   let what: String
 
   /// The maximum number of characters that are changed one by one.
-  private static let mostCharacters = 24
+  private static let maxCharacters = 24
 
   /// Variants with a changed word or character, an additional or missing character, and an empty one. Spaces and
   /// punctuation do not change, because they may be ignored.
@@ -270,8 +270,8 @@ struct AlteredAnswer {
       }
     }
     let places = words.flatMap { Array($0) }
-    let pace = max(1, (places.count + mostCharacters - 1) / mostCharacters)
-    let ends = words.flatMap { [$0.lowerBound, $0.upperBound - 1] }.prefix(mostCharacters)
+    let pace = max(1, (places.count + maxCharacters - 1) / maxCharacters)
+    let ends = words.flatMap { [$0.lowerBound, $0.upperBound - 1] }.prefix(maxCharacters)
     for place in Set(stride(from: 0, to: places.count, by: pace).map { places[$0] }).union(ends).sorted() {
       found.append(
         AlteredAnswer(

@@ -91,7 +91,7 @@ extension FullRules {
     case altered
   }
   /// A created record and its inputs.
-  private struct MadeRecord {
+  private struct CreatedRecord {
     let record: [UInt8]
     /// The input of the user.
     let chosen: [String]
@@ -120,13 +120,13 @@ extension FullRules {
   }
 
   /// Sets a secret.
-  private func set(_ person: DryRun, _ choice: Choice = .right) async -> MadeRecord? {
+  private func set(_ person: DryRun, _ choice: Choice = .right) async -> CreatedRecord? {
     await subject.reset()
     harness.forget()
     harness.turn(to: subject.start)
     guard var opened = await opened(person, .set) else { return nil }
     var (chosen, shown): ([String], [String]) = ([], [])
-    for _ in 0..<Self.mostRounds {
+    for _ in 0..<Self.maxRounds {
       shown += opened.shown.flatMap { item -> [String] in
         switch item {
         case .list(let lines): lines
@@ -142,7 +142,7 @@ extension FullRules {
         // A code that is derived from shown content was not chosen.
         let isMade = !shown.isEmpty
         return proof.record.bytes.map {
-          MadeRecord(record: $0, chosen: isMade ? [] : chosen, shown: shown.filter { $0.count >= 6 })
+          CreatedRecord(record: $0, chosen: isMade ? [] : chosen, shown: shown.filter { $0.count >= 6 })
         }
       default: return nil
       }

@@ -46,7 +46,7 @@ extension FullRules {
     await restart()
     guard let person = await person(), var opened = await opened(person, purpose) else { return nil }
     var rounds: [[String]] = []
-    for _ in 0..<Self.mostRounds {
+    for _ in 0..<Self.maxRounds {
       guard let right = await right(opened) else { return nil }
       rounds.append(opened.fields.filter { [.digits, .text, .password].contains($0.kind) }.map(\.name))
       switch await person.submit(opened, right).answer {

@@ -90,7 +90,7 @@ extension FullRules {
       // Go to the round that asks for the field.
       var opened = first
       var good = await right(opened) ?? [:]
-      for _ in 0..<Self.mostRounds where !fields.keys.contains(where: opened.asks) {
+      for _ in 0..<Self.maxRounds where !fields.keys.contains(where: opened.asks) {
         guard case .opened(let next) = await person.submit(opened, good).answer else { break }
         opened = next
         good = await right(opened) ?? [:]

@@ -98,7 +98,7 @@ extension FullRules {
   /// Gives a wrong answer in each round.
   private func wronglyCarried(_ person: DryRun, _ first: DryRun.Opened) async -> DryRun.CallResult.Answer? {
     var opened = first
-    for _ in 0..<Self.mostRounds {
+    for _ in 0..<Self.maxRounds {
       guard let fields = await wrong(opened) else { return nil }
       let answer = await person.submit(opened, fields).answer
       guard case .opened(let next) = answer else { return answer }

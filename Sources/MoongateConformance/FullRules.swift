@@ -70,7 +70,7 @@ struct FullRules: Sendable {
     var opened = first
     var kept: [String] = []
     var sent = person.beginFields
-    for round in 1...Self.mostRounds {
+    for round in 1...Self.maxRounds {
       for case .list(let lines) in opened.shown { kept += lines }
       guard let fields = await right(opened) else { return nil }
       if let poll = opened.poll { harness.turn(to: harness.now + Int64(poll / .milliseconds(1))) }
@@ -93,14 +93,14 @@ struct FullRules: Sendable {
     }
     if !beside {
       harness.finds(
-        .rounds, "After \(Self.mostRounds) right answers, the step still asks for more.",
+        .rounds, "After \(Self.maxRounds) right answers, the step still asks for more.",
         "Answer `.proved` after the last round: keep the number of the round in `state`.")
     }
     return nil
   }
 
   /// The maximum number of rounds before a step counts as endless.
-  static let mostRounds = 6
+  static let maxRounds = 6
 
   /// The number of rounds of the right answer, once it has been proved.
   var rounds: Int { harness.rounds.withLock { $0 } }

@@ -12,7 +12,7 @@ struct HashSearch {
   }
 
   /// The maximum number of texts in a record that are tried as salts.
-  private static let mostSalts = 24
+  private static let maxSalts = 24
 
   private let record: [UInt8]
   private let guessable: [(name: String, salt: [UInt8])]
@@ -84,7 +84,7 @@ struct HashSearch {
         || [43, 45, 47, 61, 95].contains($0) || $0 >= 0x80)
     }
     var salts: [[UInt8]] = []
-    for word in words.filter({ (4...128).contains($0.count) }).prefix(mostSalts) {
+    for word in words.filter({ (4...128).contains($0.count) }).prefix(maxSalts) {
       salts.append(Array(word))
       let text = String(decoding: word, as: UTF8.self)
       if word.count.isMultiple(of: 2), let bytes = bytes(ofHexadecimal: text) { salts.append(bytes) }

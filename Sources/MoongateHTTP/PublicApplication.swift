@@ -36,7 +36,7 @@ package struct PublicApplication: ListeningApplication {
       FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
       PersonalTokenCalls(driver: driver).endpoints,
       PhoneFormatCall(providers: providers, pages: pages).endpoints,
-      SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints,
+      AppAPICalls(driver: driver, sessions: sessions, clock: clock).endpoints,
       ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
     let described = OpenAPICall(
@@ -44,7 +44,7 @@ package struct PublicApplication: ListeningApplication {
       events: ClientEvent.names(sites: ClientEvent.sites(of: providers)))
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints, WellKnownCall().endpoints,
-      EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,
+      SignInPage(.login, driver, pages).endpoints, SignInPage(.register, driver, pages).endpoints,
       CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints,
       HookCall(driver: driver, clock: clock).endpoints,
       LogoutPage(driver: driver, ending: ending, pages: pages).endpoints, HandoffPage(driver: driver).endpoints,

@@ -8,7 +8,7 @@ final class ProxyLoop {
   private static let tick: TimeAmount = .milliseconds(100)
   /// How long a reading of the gateway's clock is reused.
   private static let clockLife: TimeAmount = .milliseconds(5)
-  private static let mostHosts = 1024
+  private static let maxHosts = 1024
 
   let proxy: Proxy
   let eventLoop: any EventLoop
@@ -92,7 +92,7 @@ final class ProxyLoop {
     if let known = hosts[raw] { return known }
     guard let made = RequestHost(bytes, range) else { return nil }
     // Attack: a new Host with every request. The cache is then cleared; hosts in use return to it.
-    if hosts.count >= Self.mostHosts { hosts = [:] }
+    if hosts.count >= Self.maxHosts { hosts = [:] }
     hosts[raw] = made
     return made
   }

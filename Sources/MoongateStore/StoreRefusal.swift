@@ -12,7 +12,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   case otherKey(path: String)
   /// The store already belongs to the key that follows `retired`, which is still in the ring: retiring the key was
   /// interrupted.
-  case retirementInterrupted(path: String, retired: String, heir: String)
+  case retirementInterrupted(path: String, retired: String, interruptedRetirementKey: String)
   /// No store, or one that no gateway has used yet, and the caller does not create one.
   case nothingThere(path: String)
   /// A connection string that libpq does not accept.

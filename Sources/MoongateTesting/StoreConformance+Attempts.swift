@@ -72,7 +72,7 @@ extension StoreConformance {
       let off = bench.limit(of: "ravi", max: 1, window: .seconds(20 * 86_400), disables: true)
       try await bench.fail(limit, about: "person", sealed: 1)
       try await bench.fail(off, about: "another", sealed: 2)
-      bench.clock.advance(by: FailedAttempt.memory - .milliseconds(1))
+      bench.clock.advance(by: FailedAttempt.retention - .milliseconds(1))
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.failedAttempts(at: [limit.counter, off.counter]).count == 2)
       bench.clock.advance(by: .milliseconds(1))

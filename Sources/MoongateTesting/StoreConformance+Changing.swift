@@ -147,8 +147,8 @@ extension StoreConformance {
     StoreConformance("an account has one language at a time") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       #expect(try await bench.store.account("ac_1")?.language == nil)
-      try await bench.apply(.speak(account: "ac_1", "hi"))
-      try await bench.apply(.speak(account: "ac_1", "pt-BR"))
+      try await bench.apply(.setLanguage(account: "ac_1", "hi"))
+      try await bench.apply(.setLanguage(account: "ac_1", "pt-BR"))
       #expect(try await bench.store.account("ac_1")?.language == "pt-BR")
       #expect(try await bench.store.account(holding: bench.phone())?.language == "pt-BR")
     },
@@ -209,14 +209,14 @@ extension StoreConformance {
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       #expect(try await bench.store.account("ac_1")?.epoch == 0)
       let first = AccountVersion(id: "ac_1", epoch: 0)
-      #expect(try await bench.apply(.demandEpoch(first), .raiseEpoch(account: "ac_1")) == .applied(locks: []))
+      #expect(try await bench.apply(.requireEpoch(first), .raiseEpoch(account: "ac_1")) == .applied(locks: []))
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
       #expect(
-        try await bench.apply(.claimIdentifier(account: "ac_1", bench.email()), .demandEpoch(first))
+        try await bench.apply(.claimIdentifier(account: "ac_1", bench.email()), .requireEpoch(first))
           == .conflict(.epochChanged))
       #expect(try await bench.store.account("ac_1")?.identifiers.count == 1)
       #expect(
-        try await bench.apply(.demandEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged),
+        try await bench.apply(.requireEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged),
         "a deleted account")
     },
     StoreConformance("of many changes that demand and raise the same epoch, one succeeds") { bench async throws in
@@ -224,7 +224,7 @@ extension StoreConformance {
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for _ in 0..<20 {
           group.addTask {
-            try await bench.apply(.demandEpoch(AccountVersion(id: "ac_1", epoch: 0)), .raiseEpoch(account: "ac_1"))
+            try await bench.apply(.requireEpoch(AccountVersion(id: "ac_1", epoch: 0)), .raiseEpoch(account: "ac_1"))
           }
         }
         return try await group.reduce(into: []) { $0.append($1) }

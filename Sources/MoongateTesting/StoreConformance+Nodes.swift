@@ -15,10 +15,10 @@ extension StoreConformance {
       let again = ServingNode(id: "one", generation: "b", seenAt: start + .seconds(3), keys: ["0b"])
       #expect(try await bench.store.beat(again) == [again, two])
       // A gateway that was killed counts until it has not reported for long enough.
-      let end = two.seenAt + ServingNode.patience
+      let end = two.seenAt + ServingNode.livenessTimeout
       #expect(try await bench.store.nodes(at: end - .milliseconds(1)) == [again, two])
       #expect(try await bench.store.nodes(at: end) == [again])
-      let third = ServingNode(id: "one", generation: "b", seenAt: end + ServingNode.memory)
+      let third = ServingNode(id: "one", generation: "b", seenAt: end + ServingNode.retention)
       #expect(try await bench.store.beat(third) == [third])
       #expect(try await bench.store.nodes(at: start) == [third], "the row of the other is deleted")
       // A gateway that shuts down removes itself.

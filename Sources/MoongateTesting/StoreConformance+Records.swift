@@ -201,10 +201,10 @@ extension StoreConformance {
     StoreConformance("the time of last use moves forward only") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")))
       bench.clock.advance(by: .seconds(60))
-      try await bench.apply(.seen(account: "ac_1"))
+      try await bench.apply(.recordUse(account: "ac_1"))
       let seen = bench.now
       bench.clock.advance(by: .seconds(-30))
-      try await bench.apply(.seen(account: "ac_1"), .seen(account: "nobody"))
+      try await bench.apply(.recordUse(account: "ac_1"), .recordUse(account: "nobody"))
       #expect(try await bench.store.account("ac_1")?.lastSeenAt == seen)
     },
     StoreConformance("a provider's record of an account is replaced and removed") { bench async throws in

@@ -119,7 +119,7 @@ extension StoreConformance {
             return try await bench.apply(
               .settle(
                 Settlement(reservation: reserved.id, outcome: .success, limits: [limit], timer: nil, now: bench.now)),
-              .seen(account: "ac_1"), .verifyIdentifier(account: "ac_1", bench.phone()),
+              .recordUse(account: "ac_1"), .verifyIdentifier(account: "ac_1", bench.phone()),
               .putSession(bench.session("se_\(number)", of: "ac_1")))
           }
         }

@@ -52,10 +52,10 @@ enum DemoRoutes {
   }
 
   /// The maximum number of echoed body bytes.
-  private static let mostBytes = 1 << 20
+  private static let maxBytes = 1 << 20
 
   private static func echo(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let body = try await request.body.collect(upTo: mostBytes)
+    let body = try await request.body.collect(upTo: maxBytes)
     let echo = Echo(
       method: request.method.rawValue, path: request.head.path ?? "", host: request.head.authority,
       headers: request.headers.map { Echo.Header(name: $0.name.rawName, value: $0.value) }, body: String(buffer: body))

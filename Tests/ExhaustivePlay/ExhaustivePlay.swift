@@ -106,7 +106,7 @@ struct ExhaustivePlay {
     let log = CapturedLog()
     engine = FlowEngine(
       store: store, generations: ActiveGeneration(generation, at: clock.now()), providers: providers, delivery: mailbox,
-      hashing: HashingInPlace(hashing), clock: clock, random: random, keys: keys,
+      hashing: InlineHashing(hashing), clock: clock, random: random, keys: keys,
       audit: AuditTrail(store: store, logger: log.logger),
       logger: log.logger)
   }
@@ -114,8 +114,8 @@ struct ExhaustivePlay {
   /// All sessions that begin.
   func play() async throws -> Set<Begun> {
     var begun: Set<Begun> = []
-    let doors = generation.flows.values.filter { !$0.needsSession(by: providers) }.map(\.name).sorted()
-    for world in worlds { for door in doors { try await explore(door, world, &begun) } }
+    let entryPoints = generation.flows.values.filter { !$0.needsSession(by: providers) }.map(\.name).sorted()
+    for world in worlds { for door in entryPoints { try await explore(door, world, &begun) } }
     return begun
   }
 

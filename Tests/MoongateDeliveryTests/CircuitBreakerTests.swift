@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test("drops messages that waited too long and starts the next") func late() {
-    var queue = SendQueue<Int>(most: 1, patience: .seconds(3))
+    var queue = SendQueue<Int>(most: 1, timeLimit: .seconds(3))
     _ = queue.enter(0, at: clock.now())
     _ = queue.enter(1, at: clock.now())
     clock.advance(by: .seconds(2))

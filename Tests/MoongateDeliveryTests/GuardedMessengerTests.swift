@@ -12,7 +12,7 @@ import Testing
   final class TestCarrier: MessageTransport {
     let site = "https://sms.example.com"
     let most = 2
-    let fault = Mutex<CarryFault?>(nil)
+    let fault = Mutex<TransportError?>(nil)
     let carried = Mutex<[String]>([])
     private let gates = Mutex<[CheckedContinuation<Void, Never>]?>(nil)
 
@@ -26,7 +26,7 @@ import Testing
       for gate in held { gate.resume() }
     }
 
-    func carry(_ message: Message) async throws(CarryFault) {
+    func send(_ message: Message) async throws(TransportError) {
       carried.withLock { $0.append(message.text) }
       await withCheckedContinuation { gate in
         let isHeld = gates.withLock { gates in
@@ -49,7 +49,7 @@ import Testing
 
   @Test("fails at once while its site is down, and retries later") func circuit() async throws {
     let messenger = messenger()
-    carrier.fault.withLock { $0 = CarryFault("answered 500") }
+    carrier.fault.withLock { $0 = TransportError("answered 500") }
     for _ in 0..<5 {
       await #expect(throws: DeliveryFault(reason: "https://sms.example.com: answered 500")) {
         try await messenger.send(message("a"))
@@ -72,7 +72,7 @@ import Testing
 
   @Test("is not opened by addresses that do not exist") func attack() async throws {
     let messenger = messenger()
-    carrier.fault.withLock { $0 = CarryFault("RCPT failed: 550", isOfMessage: true) }
+    carrier.fault.withLock { $0 = TransportError("RCPT failed: 550", isOfMessage: true) }
     for _ in 0..<50 { await #expect(throws: DeliveryFault.self) { try await messenger.send(message("a")) } }
     #expect(carrier.carried.withLock { $0.count } == 50)
   }

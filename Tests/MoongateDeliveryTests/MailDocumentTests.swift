@@ -62,10 +62,10 @@ import Testing
     ])
   func injection(_ attack: String) throws {
     #expect(names(try text(subject: attack)) == usual)
-    #expect(throws: CarryFault("the address is not valid in a mail", isOfMessage: true)) {
+    #expect(throws: TransportError("the address is not valid in a mail", isOfMessage: true)) {
       try text(to: "a@example.com" + attack)
     }
-    #expect(throws: CarryFault.self) { try text(to: attack + "@example.com") }
+    #expect(throws: TransportError.self) { try text(to: attack + "@example.com") }
     #expect(MailSender("\(attack) <a@example.com>") == nil || !attack.unicodeScalars.contains { $0.value < 32 })
     #expect(MailSender("a@example.com\(attack)") == nil)
   }

@@ -29,8 +29,8 @@ import Testing
     let server = TestMailServer()
     try await server.run { port in
       let carrier = try carrier(port, user: "me")
-      try await carrier.carry(Self.mail)
-      try await carrier.carry(Self.mail)
+      try await carrier.send(Self.mail)
+      try await carrier.send(Self.mail)
       let lines = server.lines
       #expect(lines.filter { $0 == "MAIL FROM:<no-reply@example.com>" }.count == 2)
       #expect(lines.filter { $0 == "RCPT TO:<a@example.com>" }.count == 2)
@@ -58,7 +58,7 @@ import Testing
     server.replies.withLock { $0[word] = reply }
     try await server.run { port in
       let carrier = try carrier(port, user: "me")
-      let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
+      let fault = await #expect(throws: TransportError.self) { try await carrier.send(Self.mail) }
       #expect(fault?.isOfMessage == isOfMessage, "\(fault?.reason ?? "")")
       #expect(fault?.reason.contains("a@example.com") == false)
       #expect(fault?.reason.isEmpty == false)
@@ -72,17 +72,17 @@ import Testing
     let server = TestMailServer()
     try await server.run { port in
       let carrier = try carrier(port, encryption, user: "me")
-      await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
+      await #expect(throws: TransportError.self) { try await carrier.send(Self.mail) }
       #expect(!server.lines.contains { $0.hasPrefix("AUTH") || $0.hasPrefix("MAIL") })
     }
   }
 
   @Test("fails if no server accepts it or an address contains a command") func faults() async throws {
     let carrier = try carrier(1)
-    let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
+    let fault = await #expect(throws: TransportError.self) { try await carrier.send(Self.mail) }
     #expect(fault?.isOfMessage == false)
-    await #expect(throws: CarryFault("the address is not valid in a mail", isOfMessage: true)) {
-      try await carrier.carry(Message(channel: .mail, to: "a@b>\r\nRCPT TO:<c@d", text: "x"))
+    await #expect(throws: TransportError("the address is not valid in a mail", isOfMessage: true)) {
+      try await carrier.send(Message(channel: .mail, to: "a@b>\r\nRCPT TO:<c@d", text: "x"))
     }
   }
 }

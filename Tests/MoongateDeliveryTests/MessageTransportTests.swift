@@ -22,7 +22,7 @@ import Testing
     } _: { address in
       let settings = WebhookSettings(
         url: address + "/send?x=1", headers: [.init(name: "Authorization", value: SecretText("Bearer secret"))])
-      try await WebhookTransport(settings: settings, web: SiteClient()).carry(Self.sms)
+      try await WebhookTransport(settings: settings, web: SiteClient()).send(Self.sms)
       let asked = try #require(site.questions.first)
       #expect(asked.method == "POST")
       #expect(asked.path == "/send?x=1")
@@ -45,8 +45,8 @@ import Testing
       Response(status: .init(code: status), headers: [.location: "/x"])
     } _: { address in
       let carrier = WebhookTransport(settings: WebhookSettings(url: address), web: SiteClient())
-      await #expect(throws: CarryFault("answered \(status)", isOfMessage: isOfMessage)) {
-        try await carrier.carry(Self.sms)
+      await #expect(throws: TransportError("answered \(status)", isOfMessage: isOfMessage)) {
+        try await carrier.send(Self.sms)
       }
       #expect(site.questions.count == 1)
     }
@@ -68,7 +68,7 @@ import Testing
       let carrier = TwilioTransport(
         settings: TwilioSettings(url: address, account: "AC0123", token: SecretText("to:ken"), from: from),
         web: SiteClient())
-      try await carrier.carry(Self.sms)
+      try await carrier.send(Self.sms)
       let asked = try #require(site.questions.first)
       #expect(asked.path == "/2010-04-01/Accounts/AC0123/Messages.json")
       #expect(asked.headers[.authorization] == "Basic \(Data("AC0123:to:ken".utf8).base64EncodedString())")
@@ -80,8 +80,8 @@ import Testing
       }
       #expect(
         form == ["To": Self.sms.to, from.hasPrefix("MG") ? "MessagingServiceSid" : "From": from, "Body": Self.sms.text])
-      await #expect(throws: CarryFault("answered 400 (its error 21211)", isOfMessage: true)) {
-        try await carrier.carry(Message(channel: .sms, to: "+1", text: "bad"))
+      await #expect(throws: TransportError("answered 400 (its error 21211)", isOfMessage: true)) {
+        try await carrier.send(Message(channel: .sms, to: "+1", text: "bad"))
       }
     }
   }

@@ -64,7 +64,7 @@ import Testing
       if question.path == "/never" { for await _ in stream.dropFirst() {} }
       return Response(status: .ok, body: ResponseBody(asyncSequence: stream))
     } _: { address in
-      let web = SiteClient(patience: .milliseconds(200))
+      let web = SiteClient(timeLimit: .milliseconds(200))
       let clock = ContinuousClock()
       let begin = clock.now
       let fault = await #expect(throws: WebFault.self) { try await web.send(WebRequest(url: address + path)) }

@@ -20,7 +20,7 @@ struct HTTPGateway: Sendable {
 
   init(
     providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [],
-    patience: Duration = .seconds(10),
+    timeLimit: Duration = .seconds(10),
     store: (any Store)? = nil,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {
@@ -32,7 +32,7 @@ struct HTTPGateway: Sendable {
       clock: gateway.clock,
       random: gateway.random, audit: gateway.audit, keySet: { Self.keySet },
       pages: try PageRenderer(logger: gateway.log.logger),
-      bodies: BodyReader(patience: patience),
+      bodies: BodyReader(timeLimit: timeLimit),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application
     responder = part.responder

@@ -22,7 +22,7 @@ extension ApplicationRequestContextSource {
 /// The environment of the calls: timeouts, a failing store, the client's address, and secrets in the log.
 @Suite struct WireTests {
   @Test func aBodyThatTricklesIn() async throws {
-    let http = try HTTPGateway(patience: .milliseconds(20))
+    let http = try HTTPGateway(timeLimit: .milliseconds(20))
     let (body, source) = RequestBody.makeStream()
     await source.yield(ByteBuffer(string: #"{"flow":"#))
     let head = HTTPRequest(

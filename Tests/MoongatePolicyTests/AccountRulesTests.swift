@@ -373,10 +373,10 @@ import Testing
 
   @Test func whatEverySessionRequiresIsNoLonelyProvider() throws {
     let generation = try Self.load(Self.folder(Self.signIn("{ \"totp\" },")))
-    #expect(generation.providersThatOpenAlone.isEmpty)
-    #expect(try Self.load(Self.folder(Self.signIn(Self.totp))).providersThatOpenAlone == ["phone_otp"])
+    #expect(generation.singleFactorProviders.isEmpty)
+    #expect(try Self.load(Self.folder(Self.signIn(Self.totp))).singleFactorProviders == ["phone_otp"])
     #expect(
-      try Self.load(Self.folder(Self.signIn("{ \"totp\", enroll = true },"))).providersThatOpenAlone == ["phone_otp"])
+      try Self.load(Self.folder(Self.signIn("{ \"totp\", enroll = true },"))).singleFactorProviders == ["phone_otp"])
   }
 }
 

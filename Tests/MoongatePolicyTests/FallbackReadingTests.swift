@@ -149,6 +149,6 @@ import Testing
   @Test func eitherProviderOpensTheAccount() throws {
     let generation = try Self.load("{ fallback { \"whatsapp_code\", \"phone_otp\" } }").get()
     #expect(
-      generation.providersThatOpenAlone == [ProviderName(test: "whatsapp_code"), ProviderName(test: "phone_otp")])
+      generation.singleFactorProviders == [ProviderName(test: "whatsapp_code"), ProviderName(test: "phone_otp")])
   }
 }

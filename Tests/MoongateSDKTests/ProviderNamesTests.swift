@@ -25,7 +25,7 @@ import Testing
   /// Files that may name providers: the list of compiled-in providers, the calls of the first apps, whose contract says
   /// so, the demonstration, and test helpers.
   private static let allowed = [
-    "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/SeedCalls",
+    "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/AppAPICalls",
     "Sources/moongate/Composition/GoogleDemo.swift",
     "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/",
     "Sources/MoongateTesting/",

@@ -35,11 +35,11 @@ import Testing
       try store.close()
     }
     let store = RecordingStore(try make(), in: book)
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     // PostgreSQL records the latest time to within a second.
-    #expect(try await Estate.missing(in: store).allSatisfy { $0 == "latest moment" })
-    _ = try await store.replaceFingerprint([1], with: [1], at: Estate.now)
-    while try await store.prune(at: Estate.now + .seconds(40 * 86_400)) {}
+    #expect(try await PopulatedStore.missing(in: store).allSatisfy { $0 == "latest moment" })
+    _ = try await store.replaceFingerprint([1], with: [1], at: PopulatedStore.now)
+    while try await store.prune(at: PopulatedStore.now + .seconds(40 * 86_400)) {}
     try store.close()
     #expect(book.statements.count > 80, "the suite reaches less than it did")
     return book.statements

@@ -18,7 +18,7 @@ import Testing
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     let clock = ManualClock()
     let passed = Mutex<Duration>(.zero)
     let start = ContinuousClock.now
@@ -50,7 +50,7 @@ import Testing
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     let clock = ManualClock()
     // Each reading of the clock is two seconds later, so the count takes two seconds.
     let passed = Mutex<Duration>(.zero)

@@ -102,12 +102,12 @@ import Testing
   private static let step = ConformanceSubject.Step(
     purpose: .prove, fields: [InputField(name: "code", kind: .text)], shown: [.text("drow")], redirect: nil, now: 7)
 
-  private static func program(_ text: String, in scratch: ScratchFolder, patience: Duration = .seconds(20)) throws
+  private static func program(_ text: String, in scratch: ScratchFolder, timeLimit: Duration = .seconds(20)) throws
     -> AnswerProgram
   {
     try scratch.write("#!/usr/bin/env python3\nimport json, sys, time\n" + text, to: "answer.py")
     try scratch.setMode(0o700, of: "answer.py")
-    return AnswerProgram(command: ["./answer.py", "b"], folder: scratch.path, patience: patience)
+    return AnswerProgram(command: ["./answer.py", "b"], folder: scratch.path, timeLimit: timeLimit)
   }
 
   @Test func aProgramGetsTheRoundAndAnswersIt() async throws {
@@ -139,7 +139,7 @@ import Testing
   @Test(arguments: ["while True: time.sleep(1)", "sys.stdout.close(); sys.stderr.close()\nwhile True: time.sleep(1)"])
   func aProgramHasItsTime(_ text: String) async throws {
     let scratch = try ScratchFolder()
-    let program = try Self.program(text, in: scratch, patience: .milliseconds(300))
+    let program = try Self.program(text, in: scratch, timeLimit: .milliseconds(300))
     await #expect(throws: ScriptProblem.self) { try await program.answer(to: Self.step, [], field: "code") }
   }
 

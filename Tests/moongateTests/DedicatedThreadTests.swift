@@ -10,7 +10,7 @@ import Testing
 @Suite struct DedicatedThreadTests {
   /// All work runs on one thread, and other threads of the process continue.
   @Test func quietWorkRunsOnAThreadOfItsOwn() async {
-    let names = await DedicatedThread.run(at: .quiet) { () async -> (UInt, UInt, Int32) in
+    let names = await DedicatedThread.run(at: .lowPriority) { () async -> (UInt, UInt, Int32) in
       let before = UInt(pthread_self())
       await Task.yield()
       let nice = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)

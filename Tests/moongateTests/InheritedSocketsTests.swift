@@ -90,17 +90,17 @@ import Testing
   /// loopback.
   @Test func anAdminSocketThatOthersReachNeedsAToken() throws {
     let everywhere = try take(["admin"]) { _ in try Self.listening("0.0.0.0") }
-    let places = Gateway.Places(sockets: everywhere)
-    let said = try #require(places.problems(of: .test()).first?.message)
+    let listenAddresses = Gateway.ListenAddresses(sockets: everywhere)
+    let said = try #require(listenAddresses.problems(of: .test()).first?.message)
     #expect(said.hasPrefix("other machines can reach 0.0.0.0:") && said.contains("(systemd's socket)"))
-    #expect(Gateway.Places(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
+    #expect(Gateway.ListenAddresses(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
   }
 
   @Test func aSocketElsewhereThanTheConfigurationSaysIsTold() throws {
-    let places = Gateway.Places(sockets: try take(["listen"]))
-    let address = try #require(places.listen)
+    let listenAddresses = Gateway.ListenAddresses(sockets: try take(["listen"]))
+    let address = try #require(listenAddresses.listen)
     #expect(
-      places.differences(from: .test())
+      listenAddresses.differences(from: .test())
         == [
           "`listen` in gateway.lua is 127.0.0.1:0, and systemd's socket listens on \(address). The socket's address is used."
         ])

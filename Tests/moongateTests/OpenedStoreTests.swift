@@ -103,7 +103,7 @@ import Testing
       try await opened.store.replaceFingerprint(
         KeyRing(ring).fingerprint, with: after.fingerprint, at: opened.clock.now()) == .replaced)
     try opened.store.close()
-    let refusal = StoreRefusal.retirementInterrupted(path: folder.path("moongate.db"), retired: old, heir: new)
+    let refusal = StoreRefusal.retirementInterrupted(path: folder.path("moongate.db"), retired: old, interruptedRetirementKey: new)
     for purpose in [PostgresStore.Purpose.serving, .working] {
       await #expect(throws: refusal) { _ = try await OpenedStore(location, KeyRing(ring), purpose: purpose) }
     }
@@ -112,7 +112,7 @@ import Testing
         == "The store \(folder.path("moongate.db")) no longer uses the key \(old): retiring that key was interrupted, "
         + "or this is an old copy of the ring. `moongate keys retire \(old)` finishes it; then copy the key file to every gateway."
     )
-    try await OpenedStore(location, KeyRing(ring), heir: new).store.close()
+    try await OpenedStore(location, KeyRing(ring), interruptedRetirementKey: new).store.close()
     try await OpenedStore(location, after).store.close()
     await #expect(throws: StoreRefusal.otherKey(path: folder.path("moongate.db"))) {
       _ = try await OpenedStore(location, try KeyRing(master: Array(repeating: 3, count: 32)))

@@ -14,10 +14,10 @@ package struct AccountExport: Sendable, Equatable {
   package let sessions: [Session]
   /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
-  /// The account's audit events, newest first, at most `mostEvents`.
+  /// The account's audit events, newest first, at most `maxEvents`.
   package let events: [AuditEvent]
 
-  package static let mostEvents = 10_000
+  package static let maxEvents = 10_000
 }
 
 extension AccountExport {
@@ -32,6 +32,6 @@ extension AccountExport {
       groups: try await store.memberships(of: account.id),
       sessions: try await store.sessions(of: account.id).filter { now < $0.deadline },
       tokens: try await store.accessTokens(of: account.id),
-      events: try await store.events(about: account.id, traces: traces, limit: Self.mostEvents))
+      events: try await store.events(about: account.id, traces: traces, limit: Self.maxEvents))
   }
 }

@@ -49,7 +49,7 @@ package struct KeyCensus: Sendable, Equatable {
       }
       _ = try await store.apply(
         [
-          .demandProviderRecord(account: account, provider, TokenHash(of: sealed)),
+          .requireProviderRecord(account: account, provider, TokenHash(of: sealed)),
           .putProviderRecord(account: account, provider, sealed: replacement),
         ], at: now)
     }

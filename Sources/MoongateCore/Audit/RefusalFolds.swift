@@ -9,10 +9,10 @@ struct RefusalFolds: Sendable {
   /// The number of refusals of one kind from one address that are stored individually per minute.
   static let singles = 10
   /// The number of refusals of all kinds and addresses that are stored individually per minute.
-  static let mostSingles = 3_000
+  static let maxSingles = 3_000
   /// The number of different kinds and addresses per minute. Beyond that, refusals of one kind from all addresses share
   /// an event.
-  static let mostKeys = 10_000
+  static let maxKeys = 10_000
   private static let minute: Int64 = 60_000
 
   /// The common properties of the refusals of a flood.
@@ -22,7 +22,7 @@ struct RefusalFolds: Sendable {
     /// The policy rule that refused, or the reason that a page reported.
     let rule: String?
     let address: String?
-    /// Whether this is the shared key of all addresses beyond `mostKeys`.
+    /// Whether this is the shared key of all addresses beyond `maxKeys`.
     var isShared = false
   }
 
@@ -47,7 +47,7 @@ struct RefusalFolds: Sendable {
     var key = Key(
       code: event.code, provider: event.provider, rule: event.detail["rule"] ?? event.detail["reason"],
       address: event.address.map(Self.counted))
-    if seen[key] == nil, seen.count >= Self.mostKeys {
+    if seen[key] == nil, seen.count >= Self.maxKeys {
       key = Key(code: event.code, provider: nil, rule: nil, address: nil, isShared: true)
     }
     if let fold = folds[key] {
@@ -58,7 +58,7 @@ struct RefusalFolds: Sendable {
       return .counted(fold.id)
     }
     seen[key, default: 0] += 1
-    if seen[key, default: 0] <= Self.singles, stored < Self.mostSingles, !key.isShared {
+    if seen[key, default: 0] <= Self.singles, stored < Self.maxSingles, !key.isShared {
       stored += 1
       return .single
     }

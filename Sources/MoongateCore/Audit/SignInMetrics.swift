@@ -19,7 +19,7 @@ package final class SignInMetrics: Sendable {
 
   /// The maximum number of series per family. Flows, providers, codes and reasons come from the configuration; this
   /// bounds the effect of many reloads.
-  private static let mostSeries = 1000
+  private static let maxSeries = 1000
 
   private let counts = Mutex(Counts())
 
@@ -49,7 +49,7 @@ package final class SignInMetrics: Sendable {
 
   private static func count(_ name: String, _ outcome: String, _ series: inout [Key: UInt64]) {
     let key = Key(name: name, outcome: outcome)
-    guard series[key] != nil || series.count < mostSeries else { return }
+    guard series[key] != nil || series.count < maxSeries else { return }
     series[key, default: 0] += 1
   }
 

@@ -91,7 +91,7 @@ package struct FlowMachine: Sendable {
   }
 
   /// Handles fields that another site has posted; nil once they were fetched.
-  package mutating func holds(_ returned: HeldReturn?) { record.step?.returned = returned }
+  package mutating func holds(_ returned: PostedCallback?) { record.step?.returned = returned }
 
   /// Handles a poll of the waiting step.
   package mutating func polled(at now: Timestamp) {

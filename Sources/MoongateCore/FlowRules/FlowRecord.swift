@@ -226,7 +226,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
   /// polls at once.
   package var wait: StepWait?
   /// For full providers: the fields that another site has posted, until the browser fetches them.
-  package var returned: HeldReturn?
+  package var returned: PostedCallback?
   /// For full providers: the record by which they judged first, if they have asked for more since. A step that is begun
   /// anew has none.
   package var judgedBy: StoredRecord.Judged?
@@ -247,7 +247,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
 
 /// The fields that another site posted (OAuth 2.0 Form Post Response Mode). The cross-site POST carries none of our
 /// cookies, so the fields are stored until the same browser returns with the handle that it was given.
-package struct HeldReturn: Sendable, Equatable, Codable {
+package struct PostedCallback: Sendable, Equatable, Codable {
   /// The hash of the handle, which can be used once.
   package let handle: TokenHash
   /// The parameters, sealed, because they include the other site's code.

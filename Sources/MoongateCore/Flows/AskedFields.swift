@@ -187,7 +187,7 @@ extension FlowEngine {
   // MARK: - Refusals that are not counted
 
   /// How many refusals of a provider may be refunded per identifier and day.
-  static let mostUncounted = 20
+  static let maxUncounted = 20
 
   /// Whether to refund the attempt for a refusal that its provider declares as not a failure.
   ///
@@ -203,7 +203,7 @@ extension FlowEngine {
       ["uncounted", policy.provider.rawValue, key.rawValue].map { Array($0.utf8) } + [subject.value(of: key) ?? []]
     let limit = ResolvedLimit(
       provider: policy.provider, name: "uncounted", key: key, counter: keys.counterKey(counted),
-      max: Self.mostUncounted, window: .seconds(86_400),
+      max: Self.maxUncounted, window: .seconds(86_400),
       counts: .all, lock: [], disables: false)
     if case .reserved = try await count(limit, request) { return true }
     request.decided(by: limit, used: limit.max, lockedUntil: nil)

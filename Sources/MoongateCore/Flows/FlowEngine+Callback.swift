@@ -31,12 +31,12 @@ extension FlowEngine {
   /// - Returns: `flowNotFound` if this browser has no such live flow; `stepNotOpen` for a handle that was used.
   package func flow(
     ofCallback state: String, provider: ProviderName, returned handle: String? = nil, client: ClientContext
-  ) async -> Result<CalledBack, Refusal> {
+  ) async -> Result<CallbackFlow, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let id = try flowID(ofCallback: state, provider, request)
       var machine = try await load(id, request)
       guard machine.record.browser != nil || machine.record.app != nil else { throw request.refusal(.flowNotFound) }
-      var called = CalledBack(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
+      var called = CallbackFlow(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
       guard let handle else { return called }
       guard let step = machine.record.step, step.provider == provider, let held = step.returned,
         held.handle == TokenHash(of: handle.utf8),
@@ -80,7 +80,7 @@ extension FlowEngine {
       try demandFit(input, to: step, by: descriptor, request)
       let handle = SecretText(Base64URL.encode(random.bytes(32)))
       machine.holds(
-        HeldReturn(
+        PostedCallback(
           handle: TokenHash(of: handle.reveal().utf8), fields: try seal(input, for: provider, id: id),
           expiresAt: request.now + Self.longestReturn))
       let held = machine.record
@@ -110,7 +110,7 @@ extension FlowEngine {
     }
   }
 
-  private func open(_ held: HeldReturn, for provider: ProviderName, id: FlowID) throws(FlowError) -> [String:
+  private func open(_ held: PostedCallback, for provider: ProviderName, id: FlowID) throws(FlowError) -> [String:
     InputValue]
   {
     do {
@@ -123,7 +123,7 @@ extension FlowEngine {
 }
 
 /// The flow that a callback belongs to.
-package struct CalledBack: Sendable {
+package struct CallbackFlow: Sendable {
   package let id: FlowID
   /// Where the user was going when the flow began. Already validated (`RedirectTargets`).
   package let returnTo: String?

@@ -18,7 +18,7 @@ struct StepCapabilities: Sendable {
 extension FlowEngine {
   /// Builds the context of a call to a full provider.
   /// - Parameter input: what the client sent in this step.
-  func lend(
+  func makeCapabilities(
     _ provider: any FullProvider, _ step: StepRecord, _ input: ProviderInput, _ record: FlowRecord, id: FlowID,
     _ request: RequestContext
   ) async throws(FlowError) -> StepCapabilities {
@@ -61,7 +61,7 @@ extension FlowEngine {
       messenger: messenger(for: provider, request),
       log: StepLog { [logger] level, sentence, values in
         var metadata: Logger.Metadata = ["decision": "\(decision)"]
-        for (key, value) in values.prefix(Self.mostLogged) {
+        for (key, value) in values.prefix(Self.maxLogged) {
           metadata["\(name).\(redaction(key))"] = "\(redaction(value))"
         }
         logger.log(level: level.ofLogger, "\(name): \(redaction(sentence))", metadata: metadata)
@@ -70,7 +70,7 @@ extension FlowEngine {
   }
 
   /// The maximum number of named values in a provider's log line.
-  private static let mostLogged = 32
+  private static let maxLogged = 32
 
   /// Builds the redaction for a step: everything that the client sent, the identifiers, and the provider's secrets.
   func redaction(
@@ -116,8 +116,8 @@ extension FlowEngine {
     let start = ContinuousClock.now
     do {
       let upgraded = try await provider.upgrade(record.bytes, from: record.version)
-      guard upgraded.count <= Self.mostKept else {
-        throw StoreFault("its record is larger than \(Self.mostKept) bytes")
+      guard upgraded.count <= Self.maxRecordBytes else {
+        throw StoreFault("its record is larger than \(Self.maxRecordBytes) bytes")
       }
       providerMetrics.record(.upgrade, of: name, .upgraded, since: start)
       return upgraded
@@ -137,8 +137,8 @@ extension FlowEngine {
   func seal(record: [UInt8], of provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError)
     -> [UInt8]
   {
-    guard record.count <= Self.mostKept else {
-      throw .store(StoreFault("a record of \(provider) is larger than \(Self.mostKept) bytes"))
+    guard record.count <= Self.maxRecordBytes else {
+      throw .store(StoreFault("a record of \(provider) is larger than \(Self.maxRecordBytes) bytes"))
     }
     let version = registry(request).descriptor(provider)?.recordVersion ?? 1
     do {
@@ -163,13 +163,13 @@ extension FlowEngine {
 
   /// The maximum size of what a provider stores for a step or an account, in bytes. Its rows are read and written
   /// whole.
-  static var mostKept: Int { 65_536 }
+  static var maxRecordBytes: Int { 65_536 }
 
   /// Seals the state that a provider stores while its flow waits.
   func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
     guard !state.isEmpty else { return [] }
-    guard state.count <= Self.mostKept else {
-      throw .store(StoreFault("the state of \(provider) is larger than \(Self.mostKept) bytes"))
+    guard state.count <= Self.maxRecordBytes else {
+      throw .store(StoreFault("the state of \(provider) is larger than \(Self.maxRecordBytes) bytes"))
     }
     do { return try keys.seal(state, for: owner(provider, id)) } catch {
       throw .store(StoreFault("the state of \(provider) could not be sealed"))
@@ -190,8 +190,8 @@ extension FlowEngine {
     guard !shown.isEmpty else { return nil }
     do {
       let bytes = Array(try JSONEncoder().encode(shown))
-      guard bytes.count <= Self.mostKept else {
-        throw StoreFault("what \(provider) shows is larger than \(Self.mostKept) bytes")
+      guard bytes.count <= Self.maxRecordBytes else {
+        throw StoreFault("what \(provider) shows is larger than \(Self.maxRecordBytes) bytes")
       }
       return SealedBytes(try keys.seal(bytes, for: "shown \(owner(provider, id))"))
     } catch {
@@ -219,24 +219,24 @@ extension FlowEngine {
 
 extension StepCapabilities {
   /// A copy with a permit to hash.
-  func lending(_ hasher: (any SecretHasher)?) -> StepCapabilities {
-    var lent = self
-    lent.context.tools.hasher = hasher
-    return lent
+  func granting(_ hasher: (any SecretHasher)?) -> StepCapabilities {
+    var capabilities = self
+    capabilities.context.tools.hasher = hasher
+    return capabilities
   }
 
   /// A copy without an account.
-  var ofNobody: StepCapabilities {
-    var lent = StepCapabilities(context: context, record: nil, upgraded: nil, redaction: redaction)
-    lent.context.account = nil
-    return lent
+  var withoutAccount: StepCapabilities {
+    var capabilities = StepCapabilities(context: context, record: nil, upgraded: nil, redaction: redaction)
+    capabilities.context.account = nil
+    return capabilities
   }
 
   /// A copy for use before authentication: without the account's names and identifiers.
   var anonymous: StepCapabilities {
-    var lent = self
-    lent.context.account = context.account.map { StepAccount(id: $0.id, record: nil) }
-    return lent
+    var capabilities = self
+    capabilities.context.account = context.account.map { StepAccount(id: $0.id, record: nil) }
+    return capabilities
   }
 }
 

@@ -21,7 +21,7 @@ struct IdentifierOwners: Sendable {
 struct Candidate: Sendable {
   /// The step as if it were about this account alone.
   let step: StepRecord
-  let lent: StepCapabilities
+  let capabilities: StepCapabilities
   /// An additional provider that the policy requires.
   let also: ProviderName?
 }
@@ -29,9 +29,9 @@ struct Candidate: Sendable {
 extension FlowEngine {
   /// The maximum number of unverified claims on an identifier. Beyond that it must be verified, so that searching the
   /// claims stays cheap.
-  static let mostClaims = 64
+  static let maxClaims = 64
   /// The maximum number of candidates of each group (known to this device, oldest, newest).
-  private static let mostOfASort = 4
+  private static let maxPerKind = 4
 
   /// The accounts that an identifier leads to at a provider that keeps a secret for them.
   func owners(of identifier: Identifier, claimedWith provider: ProviderName, _ request: RequestContext)
@@ -65,10 +65,10 @@ extension FlowEngine {
     async throws(FlowError) -> [Account]
   {
     let ids = try await asking { () async throws(StoreFault) in
-      try await store.accounts(claiming: identifier, having: provider, limit: 2 * Self.mostClaims)
+      try await store.accounts(claiming: identifier, having: provider, limit: 2 * Self.maxClaims)
     }
     let known = ids.filter { keys.knows(request.device, $0, by: provider) }
-    let considered = Set(known.suffix(Self.mostOfASort) + ids.prefix(Self.mostOfASort) + ids.suffix(Self.mostOfASort))
+    let considered = Set(known.suffix(Self.maxPerKind) + ids.prefix(Self.maxPerKind) + ids.suffix(Self.maxPerKind))
     var accounts: [Account] = []
     for id in ids where considered.contains(id) {
       if let account = try await loadAccount(id) { accounts.append(account) }
@@ -84,9 +84,9 @@ extension FlowEngine {
     var admitted: [Identifier] = []
     for claimed in record.gathered.claimed where !record.proved.contains(claimed) {
       let claims = try await asking { () async throws(StoreFault) in
-        try await store.accounts(claiming: claimed, having: nil, limit: Self.mostClaims)
+        try await store.accounts(claiming: claimed, having: nil, limit: Self.maxClaims)
       }
-      if claims.count < Self.mostClaims {
+      if claims.count < Self.maxClaims {
         admitted.append(claimed)
       } else if record.proved.isEmpty, record.account == nil {
         throw request.refusal(
@@ -100,9 +100,9 @@ extension FlowEngine {
   /// The salt for hashes at one address, shared by all accounts that claim it, so that one hash suffices to compare a
   /// password with all of them. The salt is keyed: it cannot be computed outside, and differs for each address. nil for
   /// secrets that belong to no identifier.
-  func salt(for provider: any FullProvider, _ lent: StepContext) -> [UInt8]? {
+  func salt(for provider: any FullProvider, _ capabilities: StepContext) -> [UInt8]? {
     let kinds = provider.descriptor.identifierKinds
-    let own = lent.identifier ?? lent.account?.identifiers.first { kinds.contains($0.kind) }
+    let own = capabilities.identifier ?? capabilities.account?.identifiers.first { kinds.contains($0.kind) }
     guard let own, kinds.contains(own.kind) else { return nil }
     let parts = ["shared salt", provider.descriptor.name.rawValue, own.kind.rawValue, own.value]
     return Array(keys.counterKey(parts.map { Array($0.utf8) }).prefix(16))
@@ -143,7 +143,7 @@ extension FlowEngine {
         let facts = facts(before.record, subject: subject, account: account, request)
         let also = try await judge(.verify, by: policy, limits, facts: facts, account: account, request)
         candidates.append(
-          Candidate(step: own, lent: try await lend(provider, own, input, before.record, id: id, request), also: also))
+          Candidate(step: own, capabilities: try await makeCapabilities(provider, own, input, before.record, id: id, request), also: also))
       } catch {
         guard case .refused = error else { throw error }
         refused = refused ?? error
@@ -158,7 +158,7 @@ extension FlowEngine {
       limits,
       [
         Candidate(
-          step: nobody, lent: try await lend(provider, nobody, input, before.record, id: id, request), also: also)
+          step: nobody, capabilities: try await makeCapabilities(provider, nobody, input, before.record, id: id, request), also: also)
       ]
     )
   }
@@ -204,9 +204,9 @@ extension FlowEngine {
   ) async throws(FlowError) -> (StepAnswer, Candidate) {
     var refused: (StepAnswer, Candidate)?
     for candidate in candidates {
-      let lent = candidate.lent.lending(slot)
-      let answer = try await fulfil(.submit, of: candidate.step.provider, lent, request) { () async throws in
-        try await provider.submit(lent.context, input)
+      let capabilities = candidate.capabilities.granting(slot)
+      let answer = try await fulfil(.submit, of: candidate.step.provider, capabilities, request) { () async throws in
+        try await provider.submit(capabilities.context, input)
       }
       switch answer {
       case .refused: break

@@ -93,7 +93,7 @@ extension FlowEngine {
 
     let isNewDevice = !keys.knows(request.device, outcome.account.id, by: nil)
     if let language = languageToKeep(for: outcome.account, isNew: outcome.isNew, isNewDevice: isNewDevice, request) {
-      outcome.lastChanges.append(.speak(account: outcome.account.id, language))
+      outcome.lastChanges.append(.setLanguage(account: outcome.account.id, language))
     }
 
     var secret: SecretText?
@@ -128,7 +128,7 @@ extension FlowEngine {
     // This change comes first: if two requests complete the same flow at once, the second only learns that the step is
     // no longer open.
     let first =
-      changes + [.putFlow(machine.record)] + (known.map { [Change.demandEpoch(AccountVersion($0))] } ?? [])
+      changes + [.putFlow(machine.record)] + (known.map { [Change.requireEpoch(AccountVersion($0))] } ?? [])
       + outcome.changes
     var all = sessionChanges + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: session?.token)) }
@@ -184,7 +184,7 @@ extension FlowEngine {
   private func changing(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
     -> Outcome
   {
-    var outcome = Outcome(account: account, changes: [.seen(account: account.id)])
+    var outcome = Outcome(account: account, changes: [.recordUse(account: account.id)])
     let isFederated = record.proved.contains { $0.kind == .federated }
     for identifier in record.proved {
       let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
@@ -269,7 +269,7 @@ extension FlowEngine {
       holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }
       + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: request.now) }
     return Outcome(
-      account: joined, changes: [.demandEpoch(AccountVersion(holder)), .seen(account: holder.id)],
+      account: joined, changes: [.requireEpoch(AccountVersion(holder)), .recordUse(account: holder.id)],
       lastChanges: [.absorbAccount(account.id, into: holder.id)])
   }
 
@@ -297,7 +297,7 @@ extension FlowEngine {
       // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by
       // the same record.
       if let judged = kept.judgedBy, !(kept.isRenewal ?? false) {
-        outcome.changes.append(.demandProviderRecord(account: account, provider, judged.hash))
+        outcome.changes.append(.requireProviderRecord(account: account, provider, judged.hash))
       }
       guard let waiting = kept.sealed else {
         outcome.account.credentials.remove(provider)
@@ -309,7 +309,7 @@ extension FlowEngine {
         let sealed = try record.sealed(for: ProviderRecord.owner(provider, account), by: keys)
         let put = Change.putProviderRecord(account: account, provider, sealed: sealed)
         if let judged = kept.judgedBy, kept.isRenewal ?? false {
-          outcome.renewals += [.demandProviderRecord(account: account, provider, judged.hash), put]
+          outcome.renewals += [.requireProviderRecord(account: account, provider, judged.hash), put]
           // If the factor was removed in the meantime, the renewal does not restore it.
           if judged.hash != nil { continue }
         } else {

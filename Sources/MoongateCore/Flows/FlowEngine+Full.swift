@@ -97,10 +97,10 @@ extension FlowEngine {
     if !owners.claimants.isEmpty { fresh.claimants = owners.claimants.map(AccountVersion.init) }
     machine.opened(fresh)
     guard let step = machine.record.step else { throw request.refusal(.stepNotOpen) }
-    var lent = try await lend(provider, step, input, machine.record, id: id, request)
-    lent.context.asked = provider.descriptor.beginFields
-    let begun = lent.context
-    let answer = try await fulfil(.begin, of: name, lent, request) { () async throws in
+    var capabilities = try await makeCapabilities(provider, step, input, machine.record, id: id, request)
+    capabilities.context.asked = provider.descriptor.beginFields
+    let begun = capabilities.context
+    let answer = try await fulfil(.begin, of: name, capabilities, request) { () async throws in
       try await provider.begin(begun, input)
     }
     switch answer {
@@ -130,12 +130,12 @@ extension FlowEngine {
   ) async throws(FlowError) -> FlowView {
     let input = try answer(input, to: step, by: provider.descriptor, request)
     let step = try await identified(step, by: provider, input, before.record)
-    let lent = try await lend(provider, step, input, before.record, id: id, request)
-    do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw request.refusal(error) }
+    let capabilities = try await makeCapabilities(provider, step, input, before.record, id: id, request)
+    do throws(InputProblem) { try provider.check(capabilities.context, input) } catch { throw request.refusal(error) }
     try demandFit(input, to: step, by: provider.descriptor, request)
-    let place = try await hashingPlace(for: provider, lent.context, policy, step, before.record, request)
+    let place = try await hashingPlace(for: provider, capabilities.context, policy, step, before.record, request)
     switch try await judgement(
-      of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, request)
+      of: provider, input, capabilities, place.hasher, step, policy, before, isNew: isNew, id: id, request)
     {
     case .proved(var proved):
       if place.isRegistration { proved.machine.countsRegistration(by: step.provider) }
@@ -155,25 +155,25 @@ extension FlowEngine {
   /// - Parameter asksAgain: whether a refusal may ask again. False for a secret that comes together with a code: the
   ///   caller stores that step as it was opened.
   func judgement(
-    of provider: any FullProvider, _ input: ProviderInput, _ lent: StepCapabilities, _ slot: (any SecretHasher)?,
+    of provider: any FullProvider, _ input: ProviderInput, _ capabilities: StepCapabilities, _ slot: (any SecretHasher)?,
     _ step: StepRecord,
     _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, asksAgain: Bool = true, id: FlowID,
     _ request: RequestContext
   ) async throws(FlowError) -> Judgement {
-    let purpose = lent.context.purpose
+    let purpose = capabilities.context.purpose
     try await demandProof(before: purpose, before.record, request)
     let limits: StepLimits
     var candidates: [Candidate]
     if step.claimants == nil {
       let (admitted, also) = try await admit(step, policy, before, id: id, request)
-      (limits, candidates) = (admitted, [Candidate(step: step, lent: lent, also: also)])
+      (limits, candidates) = (admitted, [Candidate(step: step, capabilities: capabilities, also: also)])
     } else {
       (limits, candidates) = try await admitClaimants(provider, input, step, policy, before, id: id, request)
     }
     let charged: Charged
     (charged, candidates) = try await charge(limits.verify(for: purpose), candidates, step, policy, before, request)
     // If a limit has disabled the credential, nothing is compared, in the same time.
-    if charged.isOff { candidates = [Candidate(step: step, lent: lent.ofNobody, also: nil)] }
+    if charged.isOff { candidates = [Candidate(step: step, capabilities: capabilities.withoutAccount, also: nil)] }
     let refund = charged.settled(.refund, request)
     let answer: StepAnswer
     let candidate: Candidate
@@ -186,14 +186,14 @@ extension FlowEngine {
     // Attack: a code is judged right, and while its provider waits for another answer the code is used, or the secret
     // replaced or removed, in another flow. The record of the first judgement therefore counts, not the one that exists
     // when the last answer comes.
-    let judged = step.judgedBy ?? StoredRecord.Judged(hash: candidate.lent.record)
+    let judged = step.judgedBy ?? StoredRecord.Judged(hash: candidate.capabilities.record)
     // A refusal ends a wait. Otherwise every further poll of a page that stays open would count as a failure.
     let isPoll = step.wait != nil
     var refused = before
     if isPoll { refused.closedStep() }
     switch asksAgain ? answer : answer.withoutNextRound {
     case .proved(let answered):
-      let stored = answered.storing(candidate.lent.upgraded, in: purpose)
+      let stored = answered.storing(candidate.capabilities.upgraded, in: purpose)
       let proof = before.record.purpose.connectsSite ? stored.identityAlone : stored
       if charged.isOff {
         try await settle([refund], request)
@@ -374,14 +374,14 @@ extension FlowEngine {
     if record.makesAccount(setting: step) {
       grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, request)
     }
-    grant.hasher = await hashing.slot(for: request.client.address.countingKey, salt: salt(for: provider, context))
+    grant.hasher = await hashing.acquirePermit(for: request.client.address.countingKey, salt: salt(for: provider, context))
     guard grant.hasher != nil else { throw request.refusal(.busy) }
     return grant
   }
 
   /// Runs a full provider. An error that it throws is a fault and never a pass.
   func fulfil(
-    _ call: ProviderMetrics.Call, of provider: ProviderName, _ lent: StepCapabilities, _ request: RequestContext,
+    _ call: ProviderMetrics.Call, of provider: ProviderName, _ capabilities: StepCapabilities, _ request: RequestContext,
     _ body: () async throws -> StepAnswer
   ) async throws(FlowError) -> StepAnswer {
     let start = ContinuousClock.now
@@ -396,7 +396,7 @@ extension FlowEngine {
     } catch {
       providerMetrics.record(call, of: provider, .fault, since: start)
       // Attack: a decoder's error quotes what it could not decode, such as the code that was entered.
-      let fault = lent.redaction("\(error)")
+      let fault = capabilities.redaction("\(error)")
       request.notes.note(faultDetail(fault, of: provider, in: call, at: request.now))
       logger.error(
         "a provider failed",

@@ -11,7 +11,7 @@ extension FlowEngine {
   ///   - passed: further steps that count, such as those of the current flow.
   /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403
   ///   `identifier_too_new` with the time to wait if everything that the account could prove was added too recently.
-  func demandHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
+  func requireHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
     throws(FlowError)
   {
     let authority = self.authority(over: session.account, request)

@@ -5,7 +5,7 @@ import MoongateSDK
 
 extension FlowEngine {
   /// The maximum number of items listed per provider.
-  private static var mostHoldings: Int { 64 }
+  private static var maxHoldings: Int { 64 }
 
   /// The items that providers with the role `keepsSeveral` store for the session's account. Records of other providers
   /// are not opened.
@@ -20,7 +20,7 @@ extension FlowEngine {
           let kept = try await kept(by: provider, for: own.account.id, request)
         else { continue }
         do {
-          found[name] = Array(try provider.holdings(in: kept).prefix(Self.mostHoldings))
+          found[name] = Array(try provider.holdings(in: kept).prefix(Self.maxHoldings))
         } catch {
           logUnreadable(name, error, request)
         }

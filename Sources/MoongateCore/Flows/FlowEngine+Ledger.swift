@@ -18,7 +18,7 @@ struct Charged: Sendable {
 
 extension FlowEngine {
   /// How long an attempt waits for others that fill its limit and are still being judged.
-  private static let patience: Duration = .seconds(2)
+  private static let timeLimit: Duration = .seconds(2)
 
   /// Charges one attempt or one send against all limits, before any work is done for it.
   /// - Parameter hidesDisabled: whether to ignore a limit that has disabled a personal credential.
@@ -51,9 +51,9 @@ extension FlowEngine {
         }
         // Record the counters for `policy explain`. If the store cannot provide them, the refusal is still returned.
         if let states = try? await store.counters(limits, at: request.now) { request.notes.uncharged(limits, states) }
-        throw halt(refusal, of: action, request)
+        throw flowError(for: refusal, of: action, request)
       case .filledByPending:
-        guard ContinuousClock.now - started < Self.patience, waiting.enter() else {
+        guard ContinuousClock.now - started < Self.timeLimit, waiting.enter() else {
           throw request.refusal(limits.first?.fullCode(of: action) ?? .rateLimited, until: request.now + .seconds(1))
         }
         try? await Task.sleep(for: pause)
@@ -82,7 +82,7 @@ extension FlowEngine {
   }
 
   /// Maps a refusal of the ledger to a refusal for the client.
-  func halt(_ refusal: ReservationRefusal, of action: LimitAction, _ request: RequestContext) -> FlowError {
+  func flowError(for refusal: ReservationRefusal, of action: LimitAction, _ request: RequestContext) -> FlowError {
     let code = refusal.limit?.fullCode(of: action) ?? .resendTooSoon
     note(refusal, request)
     return switch refusal.reason {

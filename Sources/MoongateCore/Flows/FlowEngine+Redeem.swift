@@ -28,7 +28,7 @@ extension FlowEngine {
     machine.redeemed()
     let (session, token) = newSession(of: account.id, machine.record, request)
     let changes: [Change] = [
-      .demandEpoch(AccountVersion(id: account.id, epoch: epoch)), .putSession(session),
+      .requireEpoch(AccountVersion(id: account.id, epoch: epoch)), .putSession(session),
       .audit(event(.sessionStarted, request, record: machine.record, id: id)), .putFlow(machine.record),
     ]
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {

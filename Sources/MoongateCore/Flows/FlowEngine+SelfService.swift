@@ -66,7 +66,7 @@ extension FlowEngine {
       counts: .all, lock: [], disables: false)
     switch try await count(limit, request) {
     case .reserved: break
-    case .refused(let refusal): throw halt(refusal, of: .begin, request)
+    case .refused(let refusal): throw flowError(for: refusal, of: .begin, request)
     case .filledByPending: throw request.refusal(.rateLimited, until: request.now + .seconds(1))
     }
   }
@@ -133,7 +133,7 @@ extension FlowEngine {
       let kept = own.session.passed.filter { $0.provider != provider }
       let session = own.session.renewed(token.hash, of: account.id, passed: kept, at: request.now)
       let changes =
-        [.demandEpoch(AccountVersion(account))] + gone.map { Change.removeIdentifier(account: account.id, $0) }
+        [.requireEpoch(AccountVersion(account))] + gone.map { Change.removeIdentifier(account: account.id, $0) }
         + [
           .raiseEpoch(account: account.id), .replaceSession(own.session.token, by: session),
           .endSessions(account: account.id, except: session.token),
@@ -179,7 +179,7 @@ extension FlowEngine {
   /// The session's account, if its proof is recent enough.
   func held(_ request: RequestContext) throws(FlowError) -> Account {
     guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
-    try demandHeldProof(of: own, request)
+    try requireHeldProof(of: own, request)
     return own.account
   }
 }

@@ -116,17 +116,17 @@ extension FlowEngine {
     let input = input.declared(by: full.descriptor)
     let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
-    var lent = try await lend(full, ahead, input, machine.record, id: id, request)
+    var capabilities = try await makeCapabilities(full, ahead, input, machine.record, id: id, request)
     // The step has not begun, so its fields are not known yet. The fields that came are checked now; missing ones are
     // refused when the step begins.
-    lent.context.asked = full.descriptor.submitFields.filter { input.fields[$0.name] != nil }
+    capabilities.context.asked = full.descriptor.submitFields.filter { input.fields[$0.name] != nil }
     // Attack: without a session the user is not authenticated yet, and "the password must not contain your name" would
     // reveal the name.
-    if machine.record.startedIn == nil { lent = lent.anonymous }
-    do throws(InputProblem) { try full.check(lent.context, input) } catch { throw request.refusal(error) }
+    if machine.record.startedIn == nil { capabilities = capabilities.anonymous }
+    do throws(InputProblem) { try full.check(capabilities.context, input) } catch { throw request.refusal(error) }
     return FollowUpSecret(
       provider: full, policy: policy,
-      place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, request))
+      place: try await hashingPlace(for: full, capabilities.context, policy, ahead, machine.record, request))
   }
 
   /// Continues with the secret that came with a right code. If the secret is refused, the code's step stays passed and
@@ -151,13 +151,13 @@ extension FlowEngine {
       }
       reached = opened.machine
       let input = try answer(input, to: opened.step, by: descriptor, request)
-      let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, request)
-      do throws(InputProblem) { try following.provider.check(lent.context, input) } catch {
+      let capabilities = try await makeCapabilities(following.provider, opened.step, input, opened.machine.record, id: id, request)
+      do throws(InputProblem) { try following.provider.check(capabilities.context, input) } catch {
         throw request.refusal(error)
       }
       try demandFit(input, to: opened.step, by: descriptor, request)
       let judged = try await judgement(
-        of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine,
+        of: following.provider, input, capabilities, following.place.hasher, opened.step, following.policy, opened.machine,
         isNew: false, asksAgain: false,
         id: id, request)
       switch judged {

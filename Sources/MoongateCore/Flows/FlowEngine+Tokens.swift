@@ -4,7 +4,7 @@ import MoongateSDK
 
 extension FlowEngine {
   /// The maximum number of tokens of one account, including expired ones that were not removed yet.
-  package static let mostPersonalTokens = 50
+  package static let maxPersonalTokens = 50
   /// The allowed lifetime of a token: one day to 366 days.
   package static let tokenLifetimes: ClosedRange<Duration> = Duration.seconds(86_400)...Duration.seconds(366 * 86_400)
 
@@ -33,7 +33,7 @@ extension FlowEngine {
   ///   422 `invalid_input` with the field.
   package func makeToken(
     named text: String, for lifetime: Duration, client: ClientContext
-  ) async -> Result<MadeAccessToken, Refusal> {
+  ) async -> Result<CreatedAccessToken, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let account = try tokenOwner(request)
       guard let name = PersonalTokenName(text) else {
@@ -49,14 +49,14 @@ extension FlowEngine {
         hash: keys.accessTokenHash(secret))
       let event = AuditEvent.about(token, .tokenCreated, at: request.now, random, address: request.client.address)
       let changes: [Change] = [
-        .demandEpoch(AccountVersion(account)), .putAccessToken(token, most: Self.mostPersonalTokens), .audit(event),
+        .requireEpoch(AccountVersion(account)), .putAccessToken(token, most: Self.maxPersonalTokens), .audit(event),
       ]
       switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {
-      case .applied: return MadeAccessToken(token: token, secret: secret)
+      case .applied: return CreatedAccessToken(token: token, secret: secret)
       case .conflict(.tokenNameTaken):
         throw request.refusal(.invalidInput, detail: "You already have a token with this name.", field: "name")
       case .conflict(.tooManyTokens):
-        throw request.refusal(.denied, detail: "You already have \(Self.mostPersonalTokens) tokens. Remove one first.")
+        throw request.refusal(.denied, detail: "You already have \(Self.maxPersonalTokens) tokens. Remove one first.")
       case .conflict(let conflict): throw request.refusal(conflict)
       }
     }

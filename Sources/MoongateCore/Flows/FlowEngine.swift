@@ -84,7 +84,7 @@ package struct FlowEngine: Sendable {
   }
 
   /// The providers that a flow would offer first. Nothing is created. Used by pages that link directly to a step.
-  /// - Parameter forChange: only return providers that can authorise a change to the account (`demandHeldProof`).
+  /// - Parameter forChange: only return providers that can authorise a change to the account (`requireHeldProof`).
   package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<
     [ProviderName], Refusal
   > {

@@ -4,5 +4,5 @@ import MoongateSDK
 package struct UnavailableHashing: HashingPermits {
   package init() {}
 
-  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
+  package func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

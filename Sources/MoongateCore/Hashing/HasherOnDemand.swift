@@ -14,7 +14,7 @@ struct HasherOnDemand: SecretHasher {
   }
 
   private func permitted() async throws(HashingFault) -> any SecretHasher {
-    guard hashing.hasRoom, let hasher = await hashing.slot(for: address, salt: salt) else { throw .busy }
+    guard hashing.hasRoom, let hasher = await hashing.acquirePermit(for: address, salt: salt) else { throw .busy }
     return hasher
   }
 }

@@ -11,22 +11,22 @@ package protocol HashingPermits: Sendable {
   ///   - salt: the salt of its hashes; nil for a random one each.
   /// - Returns: nil if all permits are taken, or the client's share for too long. The caller answers 503 `busy` and
   ///   charges nothing.
-  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)?
+  func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)?
 }
 
 extension HashingPermits {
   package var hasRoom: Bool { true }
-  package func slot(for address: [UInt8]) async -> (any SecretHasher)? { await slot(for: address, salt: nil) }
+  package func acquirePermit(for address: [UInt8]) async -> (any SecretHasher)? { await acquirePermit(for: address, salt: nil) }
 }
 
 /// Hashes in the calling task without permits. For policy cases and the simulator, whose hashing is cheap and must be
 /// deterministic. Must not be used to serve clients.
-package struct HashingInPlace: HashingPermits, SecretHasher {
+package struct InlineHashing: HashingPermits, SecretHasher {
   private let hashing: SecretHashing
 
   package init(_ hashing: SecretHashing) { self.hashing = hashing }
 
-  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
+  package func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
 
   package func hash(_ secret: [UInt8]) async throws -> String { try hashing.hash(secret) }
 

@@ -52,7 +52,7 @@ package final class HashingPool: HashingPermits {
 
   package var hasRoom: Bool { shares.hasRoom }
 
-  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
+  package func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
     var since: ContinuousClock.Instant?
     defer { if since != nil { shares.stopWaiting(address) } }
     while true {

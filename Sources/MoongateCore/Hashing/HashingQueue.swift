@@ -7,7 +7,7 @@ private final class RetainedPermit: Sendable {
 
   init(_ place: HashingPermit) { self.place = Mutex(place) }
 
-  func letGo() { place.withLock { $0 = nil } }
+  func release() { place.withLock { $0 = nil } }
 }
 
 /// The queue for the hashing threads, and the threads. Client addresses take turns; jobs of one address are served in
@@ -49,7 +49,7 @@ final class HashingQueue: Sendable {
       jobs.append(job)
     }
 
-    mutating func takeFirst() -> Job? {
+    mutating func dequeue() -> Job? {
       guard let first = jobs.indices.min(by: { jobs[$0].turn < jobs[$1].turn }) else { return nil }
       let job = jobs.remove(at: first)
       served += 1
@@ -95,11 +95,11 @@ final class HashingQueue: Sendable {
             run: {
               let result = Result { () throws(HashingFault) in try body() }
               // Release the permit before resuming: the caller may ask for another one at once.
-              held.letGo()
+              held.release()
               continuation.resume(with: result)
             },
             give: { error in
-              held.letGo()
+              held.release()
               continuation.resume(throwing: error)
             }))
         // The cancellation handler below finds no job if it ran before `join`.
@@ -127,7 +127,7 @@ final class HashingQueue: Sendable {
       state.threads += 1
       return true
     }
-    if needsThread { Thread.detachNewThread { self.serve() } }
+    if needsThread { Thread.detachNewThread { self.runJobs() } }
     work.signal()
   }
 
@@ -137,14 +137,14 @@ final class HashingQueue: Sendable {
   }
 
   /// The main loop of a hashing thread.
-  private func serve() {
+  private func runJobs() {
     ThreadPriority.hashing.take()
     while true {
       state.withLock { $0.idle += 1 }
       work.wait()
       let (job, isOver) = state.withLock { state -> (Job?, Bool) in
         state.idle -= 1
-        let job = state.takeFirst()
+        let job = state.dequeue()
         return (job, job == nil && state.isClosed)
       }
       if let job {

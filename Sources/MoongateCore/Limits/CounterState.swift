@@ -9,7 +9,7 @@
 ///    └─────────────────────┴──────────────────────────── from zero ◀─────┘
 /// ```
 package struct CounterState: Sendable, Equatable {
-  /// Unsettled reservations in the window that are younger than `CounterState.patience`.
+  /// Unsettled reservations in the window that are younger than `CounterState.settlementTimeout`.
   package var pending: Int
   /// Counted events in the window, including reservations whose process died, at the time of the reservation.
   package var settled: Int
@@ -23,7 +23,7 @@ package struct CounterState: Sendable, Equatable {
   package var isDisabled: Bool
 
   /// A reservation that is unsettled for this long belongs to a process that died. It counts as a failure.
-  package static let patience: Duration = .seconds(10)
+  package static let settlementTimeout: Duration = .seconds(10)
 
   package init(
     pending: Int = 0, settled: Int = 0, oldest: Timestamp? = nil, lockedSince: Timestamp? = nil,

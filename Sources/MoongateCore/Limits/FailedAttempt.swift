@@ -21,7 +21,7 @@ package struct FailedAttempt: Sendable, Equatable {
   /// How many of the newest attempts are stored per counter.
   package static let most = 20
   /// How long attempts are stored without a lock.
-  package static let memory: Duration = .seconds(7 * 86_400)
+  package static let retention: Duration = .seconds(7 * 86_400)
 
   package init(counter: [UInt8], at: Timestamp, account: String?, identifier: String?, sealed: [UInt8]) {
     self.counter = counter

@@ -33,7 +33,7 @@ package final class ActiveGeneration: Sendable {
   }
 
   /// How many generations may be in memory: the active one and those that running requests still use.
-  package static let mostLive = 8
+  package static let maxLive = 8
 
   private struct WeakLease {
     weak var lease: GenerationLease?

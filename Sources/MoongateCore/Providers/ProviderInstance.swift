@@ -21,18 +21,18 @@ extension Provider {
   /// The same provider with another descriptor. An instance of an instance wraps the original provider, so that
   /// identities get only one prefix.
   package func instance(_ descriptor: ProviderDescriptor) -> any Provider {
-    if let instance = self as? any StandInProvider { return instance.represented.instance(descriptor) }
+    if let instance = self as? any ProviderWrapper { return instance.represented.instance(descriptor) }
     return ProviderInstance(of: self, as: descriptor)
   }
 }
 
 /// A provider that wraps another one.
-package protocol StandInProvider: Provider {
+package protocol ProviderWrapper: Provider {
   /// The wrapped provider.
   var represented: any Provider { get }
 }
 
-extension ProviderInstance: StandInProvider {
+extension ProviderInstance: ProviderWrapper {
   package var represented: any Provider { base }
 }
 

@@ -15,7 +15,7 @@ package struct DeviceToken: Sendable, Equatable {
   private static let idLength = 16
   private static let markLength = 12
   /// The maximum number of marks. Older ones are dropped.
-  private static let mostMarks = 24
+  private static let maxMarks = 24
 
   /// Identifies the device: 128 random bits.
   let id: [UInt8]
@@ -55,7 +55,7 @@ package struct DeviceToken: Sendable, Equatable {
   fileprivate func holds(_ mark: [UInt8]) -> Bool { marks.contains { constantTimeEquals($0, mark) } }
 
   fileprivate func adding(_ new: [[UInt8]], at now: Timestamp) -> Self {
-    DeviceToken(id: id, marks: Array((marks.filter { !new.contains($0) } + new).suffix(Self.mostMarks)), issuedAt: now)
+    DeviceToken(id: id, marks: Array((marks.filter { !new.contains($0) } + new).suffix(Self.maxMarks)), issuedAt: now)
   }
 
   fileprivate static func mark(_ keys: KeyRing, _ account: String, _ provider: ProviderName?) -> [UInt8] {

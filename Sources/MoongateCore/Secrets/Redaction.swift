@@ -9,7 +9,7 @@ struct Redaction: Sendable {
   static let mark = "[redacted]"
   /// The maximum length of a text in bytes, before and after redaction.
   private static let longest = 16_384
-  private static let mostKept = 2_000
+  private static let maxBytes = 2_000
 
   private let texts: [String]
 
@@ -55,8 +55,8 @@ struct Redaction: Sendable {
         kept += Self.mark.utf8
       }
     }
-    return kept.count <= Self.mostKept
-      ? String(decoding: kept, as: UTF8.self) : String(decoding: kept.prefix(Self.mostKept), as: UTF8.self) + "…"
+    return kept.count <= Self.maxBytes
+      ? String(decoding: kept, as: UTF8.self) : String(decoding: kept.prefix(Self.maxBytes), as: UTF8.self) + "…"
   }
 
   private static func folded(_ text: String) -> [UInt8] { text.utf8.map(folded) }

@@ -48,9 +48,9 @@ package final class PolicyShadow: Sendable {
   }
 
   /// About 2 KiB each.
-  static let mostActs = 2_048
+  static let maxActs = 2_048
   /// At most `longestTarget` and a few headers each.
-  static let mostRequests = 1_024
+  static let maxRequests = 1_024
   /// The maximum length of path and query, in bytes. Longer ones are dropped.
   package static let longestTarget = 2_048
   private static let pause: Duration = .milliseconds(20)
@@ -127,7 +127,7 @@ package final class PolicyShadow: Sendable {
     let acts = watch.questions.map { WatchedAct(decision: request.decision, at: request.at, question: $0) }
     state.withLock { state in
       guard state.candidate != nil, state.failure == nil else { return }
-      let room = max(0, Self.mostActs - state.acts.count)
+      let room = max(0, Self.maxActs - state.acts.count)
       state.acts += acts.prefix(room)
       for act in acts.dropFirst(room) { state.dropped[act.question.kind, default: 0] += 1 }
     }
@@ -135,7 +135,7 @@ package final class PolicyShadow: Sendable {
 
   /// Whether the queue has room for a request to a service. If not, counts the request as dropped.
   package func hasRoom() -> Bool {
-    guard waiting.load(ordering: .relaxed) < Self.mostRequests else {
+    guard waiting.load(ordering: .relaxed) < Self.maxRequests else {
       droppedRequests.add(1, ordering: .relaxed)
       return false
     }
@@ -149,7 +149,7 @@ package final class PolicyShadow: Sendable {
       return
     }
     let isTaken = state.withLock { state in
-      guard state.candidate != nil, state.failure == nil, state.requests.count < Self.mostRequests else { return false }
+      guard state.candidate != nil, state.failure == nil, state.requests.count < Self.maxRequests else { return false }
       state.requests.append(WatchedAct(decision: decision, at: now, question: .request(request)))
       return true
     }

@@ -21,7 +21,7 @@ struct ShadowAnswer: Sendable, Hashable {
 /// Must be used by one thread at a time.
 final class ShadowSide {
   /// The maximum number of charged attempts before the counters are reset to save memory.
-  static let mostCharges = 10_000
+  static let maxCharges = 10_000
   private static let pruneEvery = 1_000
 
   let generation: any PolicyGeneration
@@ -161,7 +161,7 @@ final class ShadowSide {
 
   /// Keeps the counters small.
   private func bound(at now: Timestamp) async throws {
-    if charges >= Self.mostCharges {
+    if charges >= Self.maxCharges {
       store = try makeStore()
       charges = 0
       restarts += 1

@@ -21,15 +21,15 @@ package struct ShadowTally: Sendable {
   }
 
   /// The maximum number of separate causes. Bounded because functions can produce any reason.
-  static let mostCauses = 200
-  private static let mostDecisions = 5
+  static let maxCauses = 200
+  private static let maxDecisions = 5
   private static let longest = 200
 
   /// The number of compared questions by kind: `step`, `condition`, `flow`, `request`.
   package private(set) var judged: [String: Int] = [:]
   package private(set) var differing: [String: Int] = [:]
   private var causes: [Cause: Difference] = [:]
-  /// The number of differing decisions beyond `mostCauses`.
+  /// The number of differing decisions beyond `maxCauses`.
   package private(set) var others = 0
 
   /// All differences, most frequent first.
@@ -50,14 +50,14 @@ package struct ShadowTally: Sendable {
     let cause = Cause(
       about: String(act.question.about.prefix(Self.longest)), active: String(active.name.prefix(Self.longest)),
       candidate: String(candidate.name.prefix(Self.longest)), rule: rule)
-    guard causes[cause] != nil || causes.count < Self.mostCauses else {
+    guard causes[cause] != nil || causes.count < Self.maxCauses else {
       others += 1
       return
     }
     var difference = causes[cause] ?? Difference(first: act.at, last: act.at)
     difference.count += 1
     difference.last = max(difference.last, act.at)
-    difference.decisions = (difference.decisions + [act.decision]).suffix(Self.mostDecisions)
+    difference.decisions = (difference.decisions + [act.decision]).suffix(Self.maxDecisions)
     causes[cause] = difference
   }
 }

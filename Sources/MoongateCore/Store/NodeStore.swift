@@ -14,9 +14,9 @@ package protocol NodeStore: Sendable {
 /// A serving gateway as the others see it.
 package struct ServingNode: Sendable, Equatable {
   /// How long a gateway counts as serving after its last report.
-  package static let patience: Duration = .seconds(15)
+  package static let livenessTimeout: Duration = .seconds(15)
   /// How long its row is kept after that, so that a clock that was set back does not remove a serving gateway.
-  package static let memory: Duration = .seconds(300)
+  package static let retention: Duration = .seconds(300)
 
   /// The machine and address, and a part that differs for each process.
   package let id: String

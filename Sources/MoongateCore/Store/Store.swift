@@ -168,9 +168,9 @@ package enum Change: Sendable {
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
   /// Requires that the hash of the account's sealed record of the provider is this one; nil: that it has no record.
   /// Otherwise the transaction has no effect.
-  case demandProviderRecord(account: String, ProviderName, TokenHash?)
+  case requireProviderRecord(account: String, ProviderName, TokenHash?)
   /// Requires the account to be in this epoch (`Account.epoch`). Otherwise the transaction has no effect.
-  case demandEpoch(AccountVersion)
+  case requireEpoch(AccountVersion)
   /// Invalidates everything that was proved for the account before: `Account.epoch` increases by one.
   case raiseEpoch(account: String)
   /// Adds the identifier to the account as unverified, so that it cannot be used to sign in by itself. No effect if the
@@ -185,7 +185,7 @@ package enum Change: Sendable {
   /// Sets names that the account does not have yet; nil leaves a name unchanged.
   case nameAccount(account: String, firstName: String?, lastName: String?)
   /// Sets the language of messages to the account, as a BCP 47 tag.
-  case speak(account: String, String)
+  case setLanguage(account: String, String)
   /// Replaces the names of the account; nil removes a name.
   case renameAccount(account: String, firstName: String?, lastName: String?)
   /// Removes an identifier from the account. Conflicts if the account does not have it.
@@ -198,7 +198,7 @@ package enum Change: Sendable {
   /// Ends these counters' locks and deletes their events, because what they count was replaced.
   case clearCounters([ResolvedLimit])
   /// Updates the time of the account's last use.
-  case seen(account: String)
+  case recordUse(account: String)
   /// Locks the account for an operator and ends all its sessions, or unlocks it. Conflicts if it does not exist.
   case setLocked(account: String, Bool)
   /// Adds the account to a group, or removes it. No effect if that is the case already. Announced to every process like

@@ -66,7 +66,7 @@ package struct ServiceTokens: Sendable {
     }
   }
 
-  package func create(_ wanted: Wanted) async throws(Failure) -> MadeAccessToken {
+  package func create(_ wanted: Wanted) async throws(Failure) -> CreatedAccessToken {
     let now = clock.now()
     let made = make(
       wanted.name.text, groups: wanted.groups, networks: wanted.networks, expiresAt: wanted.lifetime.map { now + $0 },
@@ -77,7 +77,7 @@ package struct ServiceTokens: Sendable {
 
   /// Gives the token a new secret with the same lifetime as the old one.
   /// - Parameter overlap: how long the old secret stays valid beside the new one.
-  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> MadeAccessToken
+  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> CreatedAccessToken
   {
     let now = clock.now()
     guard let old = try await current(name) else { throw .unknown }
@@ -116,13 +116,13 @@ package struct ServiceTokens: Sendable {
 
   private func make(
     _ name: String, groups: [GroupName], networks: [AddressBlock], expiresAt: Timestamp?, at now: Timestamp
-  ) -> MadeAccessToken {
+  ) -> CreatedAccessToken {
     let secret = AccessTokenSecret(from: random).text
     let token = AccessToken(
       id: AccessToken.newID(random), name: name, owner: nil, groups: groups, networks: networks, createdAt: now,
       expiresAt: expiresAt,
       hash: keys.accessTokenHash(secret))
-    return MadeAccessToken(token: token, secret: secret)
+    return CreatedAccessToken(token: token, secret: secret)
   }
 
   private func apply(_ changes: [Change], at now: Timestamp) async throws(Failure) {
@@ -137,7 +137,7 @@ package struct ServiceTokens: Sendable {
 }
 
 /// A new token with its secret, which cannot be read again.
-package struct MadeAccessToken: Sendable {
+package struct CreatedAccessToken: Sendable {
   package let token: AccessToken
   package let secret: SecretText
 }

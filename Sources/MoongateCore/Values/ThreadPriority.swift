@@ -9,7 +9,7 @@ package enum ThreadPriority: Int32 {
   /// For the gateway's own responses and the store.
   case answering = 10
   /// For background work.
-  case quiet = 15
+  case lowPriority = 15
 
   /// Sets the priority of the calling thread, with one system call. The priority cannot be raised again.
   package func take() {

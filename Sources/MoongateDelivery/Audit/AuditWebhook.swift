@@ -21,7 +21,7 @@ package struct AuditWebhook: AuditSink {
       (name: "Content-Type", value: "application/x-ndjson"),
       (name: "Moongate-Signature", value: WebhookSignature.header(of: body, at: now, by: settings.secret)),
     ]
-    do throws(CarryFault) {
+    do throws(TransportError) {
       try await web.deliver(WebRequest(method: "POST", url: settings.url, headers: headers, body: body))
     } catch {
       throw AuditSinkFault("\(SiteClient.site(of: settings.url)): \(error.reason)")

@@ -7,7 +7,7 @@ import MoongateCore
 /// Blocks its thread for at most five seconds.
 package struct SyslogServer: AuditSink {
   private let settings: SyslogSettings
-  private static let patience = timeval(tv_sec: 5, tv_usec: 0)
+  private static let timeLimit = timeval(tv_sec: 5, tv_usec: 0)
   /// Severity: notice.
   private static let notice = 5
 
@@ -109,10 +109,10 @@ package struct SyslogServer: AuditSink {
 
   /// Sets the timeouts for connecting, sending and receiving.
   private static func limit(_ descriptor: Int32) {
-    var patience = patience
+    var timeLimit = timeLimit
     let length = socklen_t(MemoryLayout<timeval>.size)
-    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, length)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, length)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeLimit, length)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeLimit, length)
   }
 
   private func fault() -> AuditSinkFault { AuditSinkFault("\(settings.address): \(String(cString: strerror(errno)))") }

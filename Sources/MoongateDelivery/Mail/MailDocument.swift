@@ -7,9 +7,9 @@ struct MailDocument: Sendable, Equatable {
   let bytes: [UInt8]
 
   /// - Throws: an error if the address is not valid in a mail.
-  init(_ message: Message, from sender: MailSender, at now: Timestamp, random: any RandomSource) throws(CarryFault) {
+  init(_ message: Message, from sender: MailSender, at now: Timestamp, random: any RandomSource) throws(TransportError) {
     guard MailSender.isAddress(message.to) else {
-      throw CarryFault("the address is not valid in a mail", isOfMessage: true)
+      throw TransportError("the address is not valid in a mail", isOfMessage: true)
     }
     let subject = message.subject ?? sender.name ?? "A message for you"
     let boundary = "=_\(Base64URL.encode(random.bytes(18)))"

@@ -26,7 +26,7 @@ struct MailTransport: MessageTransport {
     queue = DispatchQueue(label: "smtp", attributes: .concurrent)
   }
 
-  func carry(_ message: Message) async throws(CarryFault) {
+  func send(_ message: Message) async throws(TransportError) {
     let document = try MailDocument(message, from: settings.from, at: clock.now(), random: random)
     let fault = await withCheckedContinuation { answer in
       queue.async { answer.resume(returning: send(document.bytes, to: message.to)) }
@@ -35,8 +35,8 @@ struct MailTransport: MessageTransport {
   }
 
   /// Sends a mail. Blocks its thread.
-  private func send(_ bytes: [UInt8], to address: String) -> CarryFault? {
-    guard let session = sessions.take() else { return CarryFault("out of memory for another connection") }
+  private func send(_ bytes: [UInt8], to address: String) -> TransportError? {
+    guard let session = sessions.take() else { return TransportError("out of memory for another connection") }
     defer { sessions.giveBack(session) }
     let texts = [
       site, "<\(settings.from.address)>", "<\(address)>", settings.user?.reveal(), settings.password?.reveal(),
@@ -61,7 +61,7 @@ struct MailTransport: MessageTransport {
     }
     guard outcome.error != 0 else { return nil }
     // 421: the server closes the connection regardless of the command (RFC 5321 section 3.8).
-    return CarryFault(Self.reason(outcome), isOfMessage: outcome.of_this_mail && outcome.reply != 421)
+    return TransportError(Self.reason(outcome), isOfMessage: outcome.of_this_mail && outcome.reply != 421)
   }
 
   private static func reason(_ outcome: ccurl_outcome) -> String {

@@ -13,7 +13,7 @@ struct TwilioTransport: MessageTransport {
   var site: String { SiteClient.site(of: settings.url) }
   let most = 64
 
-  func carry(_ message: Message) async throws(CarryFault) {
+  func send(_ message: Message) async throws(TransportError) {
     // MG…: a messaging service, which selects one of its numbers.
     let sender = settings.from.hasPrefix("MG") ? "MessagingServiceSid" : "From"
     let form = PercentEncoding.form([("To", message.to), (sender, settings.from), ("Body", message.text)])

@@ -18,11 +18,11 @@ struct WebhookTransport: MessageTransport {
   var site: String { SiteClient.site(of: settings.url) }
   let most = 64
 
-  func carry(_ message: Message) async throws(CarryFault) {
+  func send(_ message: Message) async throws(TransportError) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     guard let body = try? encoder.encode(Body(to: message.to, text: message.text, subject: message.subject)) else {
-      throw CarryFault("the message cannot be written as JSON", isOfMessage: true)
+      throw TransportError("the message cannot be written as JSON", isOfMessage: true)
     }
     let headers =
       [(name: "Content-Type", value: "application/json")]
@@ -35,14 +35,14 @@ extension WebClient {
   /// Sends a request whose response body is ignored.
   /// - Throws: an error if the status is not 2xx. 400 and 422 concern the message; other statuses concern the site or
   ///   its settings.
-  func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(CarryFault)
+  func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(TransportError)
   {
     let answer: WebAnswer
     do throws(WebFault) { answer = try await send(request) } catch {
-      throw CarryFault(SiteClient.withoutSite(error.reason, of: request.url))
+      throw TransportError(SiteClient.withoutSite(error.reason, of: request.url))
     }
     guard (200..<300).contains(answer.status) else {
-      throw CarryFault("answered \(answer.status)\(describe(answer))", isOfMessage: [400, 422].contains(answer.status))
+      throw TransportError("answered \(answer.status)\(describe(answer))", isOfMessage: [400, 422].contains(answer.status))
     }
   }
 }

@@ -30,7 +30,7 @@ package struct SpanCollector: Sendable {
       try await web.deliver(WebRequest(method: "POST", url: settings.url, headers: headers, body: body))
       return nil
     } catch {
-      return "\(SiteClient.site(of: settings.url)): \((error as? CarryFault)?.reason ?? "\(error)")"
+      return "\(SiteClient.site(of: settings.url)): \((error as? TransportError)?.reason ?? "\(error)")"
     }
   }
 }

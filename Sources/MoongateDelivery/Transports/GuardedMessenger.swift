@@ -46,8 +46,8 @@ final class GuardedMessenger: Messenger {
     if case .refused(let until) = state.withLock({ [now = clock.now()] in $0.circuit.admit(at: now) }) {
       throw closed(until)
     }
-    do throws(CarryFault) {
-      try await carrier.carry(message)
+    do throws(TransportError) {
+      try await carrier.send(message)
       settle(isFailure: false)
     } catch {
       settle(isFailure: !error.isOfMessage)

@@ -8,11 +8,11 @@ protocol MessageTransport: Sendable {
   var most: Int { get }
 
   /// Returns when the site has accepted the message. A failure is not retried, because the user can ask again.
-  func carry(_ message: Message) async throws(CarryFault)
+  func send(_ message: Message) async throws(TransportError)
 }
 
 /// Why a message was not accepted.
-struct CarryFault: Error, Sendable, Equatable {
+struct TransportError: Error, Sendable, Equatable {
   /// The reason for the operator's log, without the message, its code or its address.
   let reason: String
   /// Whether the message itself is the cause (for example an address that does not exist), and not the site.

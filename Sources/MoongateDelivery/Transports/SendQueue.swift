@@ -11,14 +11,14 @@ struct SendQueue<Waiter: Sendable>: Sendable {
   /// The maximum number of waiting messages.
   let longest: Int
   /// The maximum waiting time. A user is waiting for the page.
-  let patience: Duration
+  let timeLimit: Duration
   private(set) var atWork = 0
   private var line: [(waiter: Waiter, until: Timestamp)] = []
 
-  init(most: Int, longest: Int = 500, patience: Duration = .seconds(3)) {
+  init(most: Int, longest: Int = 500, timeLimit: Duration = .seconds(3)) {
     self.most = most
     self.longest = longest
-    self.patience = patience
+    self.timeLimit = timeLimit
   }
 
   var waiting: Int { line.count }
@@ -31,7 +31,7 @@ struct SendQueue<Waiter: Sendable>: Sendable {
       return .goes
     }
     guard line.count < longest else { return .full }
-    line.append((waiter, now + patience))
+    line.append((waiter, now + timeLimit))
     return .waits
   }
 

@@ -12,22 +12,22 @@ import NIOPosix
 /// network), and certificates must verify.
 package final class SiteClient: WebClient {
   private let client: HTTPClient
-  private let patience: Duration
+  private let timeLimit: Duration
   private let largest: Int
 
   /// - Parameters:
-  ///   - patience: the time limit for the whole exchange, including the connection.
+  ///   - timeLimit: the time limit for the whole exchange, including the connection.
   ///   - largest: the maximum size of a response body, in bytes.
-  package init(patience: Duration = .seconds(5), largest: Int = 1 << 20) {
+  package init(timeLimit: Duration = .seconds(5), largest: Int = 1 << 20) {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
-    configuration.timeout.connect = .milliseconds(patience.wholeMilliseconds)
+    configuration.timeout.connect = .milliseconds(timeLimit.wholeMilliseconds)
     // Do not retry a failed connection: the user gets an error at once and can try again.
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
     // The library's own spans would contain whole URLs with their secrets.
     configuration.tracing.tracer = nil
     client = HTTPClient(configuration: configuration)
-    self.patience = patience
+    self.timeLimit = timeLimit
     self.largest = largest
   }
 
@@ -41,9 +41,9 @@ package final class SiteClient: WebClient {
     let result = await withTaskGroup(of: Result<WebAnswer, WebFault>?.self) { group in
       group.addTask { await self.exchange(request, with: site) }
       // The library's deadline ends with the response head. Attack: a site that sends one byte per second.
-      group.addTask { [patience] in
-        (try? await Task.sleep(for: patience)) == nil
-          ? nil : .failure(WebFault(reason: "\(site): no answer within \(patience)"))
+      group.addTask { [timeLimit] in
+        (try? await Task.sleep(for: timeLimit)) == nil
+          ? nil : .failure(WebFault(reason: "\(site): no answer within \(timeLimit)"))
       }
       defer { group.cancelAll() }
       for await result in group { if let result { return result } }
@@ -62,7 +62,7 @@ package final class SiteClient: WebClient {
     if !outgoing.headers.contains(name: "User-Agent") { outgoing.headers.add(name: "User-Agent", value: "Moongate") }
     if !request.body.isEmpty { outgoing.body = .bytes(ByteBuffer(bytes: request.body)) }
     do {
-      let answer = try await client.execute(outgoing, deadline: .now() + .milliseconds(patience.wholeMilliseconds))
+      let answer = try await client.execute(outgoing, deadline: .now() + .milliseconds(timeLimit.wholeMilliseconds))
       let body = try await answer.body.collect(upTo: largest)
       return .success(
         WebAnswer(

@@ -12,7 +12,7 @@ struct CrossOrigin: Sendable {
   /// Headers that scripts may read in addition to the default ones.
   private static let exposed = "Retry-After, WWW-Authenticate"
   /// How long browsers may cache a preflight answer, in seconds.
-  private static let memory = "600"
+  private static let maxAge = "600"
 
   /// The origins of gateway.lua in canonical form.
   let origins: [String]
@@ -37,7 +37,7 @@ struct CrossOrigin: Sendable {
     var response = Response.nothing
     response.headers[.accessControlAllowMethods] = methods.joined(separator: ", ")
     response.headers[.accessControlAllowHeaders] = Self.requestHeaders
-    response.headers[.accessControlMaxAge] = Self.memory
+    response.headers[.accessControlMaxAge] = Self.maxAge
     return response
   }
 

@@ -8,7 +8,7 @@ import MoongateSDK
 struct HookCall: Sendable {
   /// The maximum size of all headers in bytes, and their maximum number.
   private static let longestHeaders = 16_384
-  private static let mostHeaders = 100
+  private static let maxHeaders = 100
 
   let driver: FlowDriver
   let clock: any GatewayClock
@@ -56,7 +56,7 @@ struct HookCall: Sendable {
   /// The headers that the provider receives. Cookies and the forwarding headers of proxies are removed.
   private func headers(_ exchange: Exchange) throws(Refusal) -> [(name: String, value: String)] {
     let all = exchange.request.headers.map { (name: $0.name.canonicalName, value: $0.value) }
-    guard all.count <= Self.mostHeaders,
+    guard all.count <= Self.maxHeaders,
       all.reduce(0, { $0 + $1.name.utf8.count + $1.value.utf8.count }) <= Self.longestHeaders
     else {
       throw exchange.refusal(.headersTooLarge)

@@ -14,7 +14,7 @@ struct AccountCalls: Sendable {
   /// The number of accounts per page.
   private static let most = 1_000
 
-  let desk: AccountAdministration
+  let administration: AccountAdministration
   let clock: any GatewayClock
   let entrance: AdminGuard
   let suggestion: AdminQuery.Suggestion
@@ -26,46 +26,46 @@ struct AccountCalls: Sendable {
       Endpoint(.call, .accounts) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["name", "after"], suggestion: suggestion)
         let accounts = try await exchange.asking { () async throws(StoreFault) in
-          if let name = query["name"] { return try await desk.accounts(named: name, region: exchange.gateway.region) }
-          return try await desk.accounts(after: query["after"], limit: Self.most)
+          if let name = query["name"] { return try await administration.accounts(named: name, region: exchange.gateway.region) }
+          return try await administration.accounts(after: query["after"], limit: Self.most)
         }
         return .json(.list(accounts.map { .operated($0) }))
       },
       Endpoint(.call, .account) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let overview = try await exchange.asking { () async throws(StoreFault) in
-          try await desk.overview(of: account, in: exchange.generation)
+          try await administration.overview(of: account, in: exchange.generation)
         }
         return .json(.overview(overview, at: clock.now()))
       },
       Endpoint(.call, .accountSessions) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let sessions = try await exchange.asking { () async throws(StoreFault) in
-          try await desk.sessions(of: account.id)
+          try await administration.sessions(of: account.id)
         }
         return .json(.list(sessions.map { .operated($0) }))
       },
       Endpoint(.call, .exportAccountByOperator) { exchange throws(Refusal) in
         let account = try await account(exchange)
-        let desk = acting(exchange)
+        let administration = acting(exchange)
         guard
-          let export = try await exchange.asking({ () async throws(StoreFault) in try await desk.export(account.id) })
+          let export = try await exchange.asking({ () async throws(StoreFault) in try await administration.export(account.id) })
         else {
           throw unknown(exchange)
         }
         return .json(.export(export))
       },
-      act(.lockAccount) { desk, id throws(StoreFault) in try await desk.lock(id) },
+      act(.lockAccount) { administration, id throws(StoreFault) in try await administration.lock(id) },
       Endpoint(.call, .unlockAccount) { exchange throws(Refusal) in
         let account = try await account(exchange)
-        let desk = acting(exchange)
+        let administration = acting(exchange)
         let ended = try await exchange.asking { () async throws(StoreFault) in
-          try await desk.unlock(account.id, in: exchange.generation)
+          try await administration.unlock(account.id, in: exchange.generation)
         }
         guard let ended else { throw unknown(exchange) }
         return .json(.unlocking(ended, of: account.id, at: clock.now()))
       },
-      act(.disableAccount) { desk, id throws(StoreFault) in try await desk.disable(id) },
+      act(.disableAccount) { administration, id throws(StoreFault) in try await administration.disable(id) },
       Endpoint(.call, .resetFactor) { exchange throws(Refusal) in
         guard let provider = ProviderName(rawValue: exchange.parameters[1]) else { throw none(exchange) }
         let account = try await account(exchange)
@@ -80,10 +80,10 @@ struct AccountCalls: Sendable {
         case .none: throw none(exchange)
         }
       },
-      act(.endAccountSessions) { desk, id throws(StoreFault) in
-        try await desk.endSessions(of: id)
+      act(.endAccountSessions) { administration, id throws(StoreFault) in
+        try await administration.endSessions(of: id)
       },
-      act(.deleteAccountByOperator) { desk, id throws(StoreFault) in try await desk.delete(id)
+      act(.deleteAccountByOperator) { administration, id throws(StoreFault) in try await administration.delete(id)
       },
     ]
   }
@@ -94,8 +94,8 @@ struct AccountCalls: Sendable {
   ) -> Endpoint {
     Endpoint(.call, operation) { exchange throws(Refusal) in
       let account = try await account(exchange)
-      let desk = acting(exchange)
-      let outcome = try await exchange.asking { () async throws(StoreFault) in try await act(desk, account.id) }
+      let administration = acting(exchange)
+      let outcome = try await exchange.asking { () async throws(StoreFault) in try await act(administration, account.id) }
       guard outcome == .done else { throw unknown(exchange) }
       return .nothing
     }
@@ -106,7 +106,7 @@ struct AccountCalls: Sendable {
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
     guard let name = exchange.parameters[0].removingPercentEncoding else { throw unknown(exchange) }
     let found = try await exchange.asking { () async throws(StoreFault) in
-      try await desk.accounts(named: name, region: exchange.gateway.region)
+      try await administration.accounts(named: name, region: exchange.gateway.region)
     }
     guard let account = found.first else { throw unknown(exchange) }
     guard found.count == 1 else {
@@ -118,7 +118,7 @@ struct AccountCalls: Sendable {
   }
 
   /// Account administration that records the caller of this request as the actor.
-  private func acting(_ exchange: Exchange) -> AccountAdministration { desk.acting(as: entrance.identity(exchange)) }
+  private func acting(_ exchange: Exchange) -> AccountAdministration { administration.acting(as: entrance.identity(exchange)) }
 
   private func none(_ exchange: Exchange) -> Refusal {
     exchange.refusal(.notFound, detail: "The account has no factor of this provider.")

@@ -7,7 +7,7 @@ final class AdminTokenFailures: Sendable {
   /// large enough that a monitor with an outdated token does not lock out other programs on its machine.
   static let most = 1_000
   /// The maximum number of addresses with separate counters per minute. Further addresses share one counter.
-  private static let mostAddresses = 10_000
+  private static let maxAddresses = 10_000
   private static let window: Duration = .seconds(60)
 
   private struct State {
@@ -23,7 +23,7 @@ final class AdminTokenFailures: Sendable {
 
     func key(_ address: ClientAddress) -> [UInt8] {
       let key = address.countingKey
-      return counts[key] == nil && counts.count >= mostAddresses ? [] : key
+      return counts[key] == nil && counts.count >= maxAddresses ? [] : key
     }
   }
 

@@ -16,7 +16,7 @@ struct EventCalls: Sendable {
 
   let store: any AuditSearch
   let audit: AuditTrail
-  let desk: AccountAdministration
+  let administration: AccountAdministration
   let clock: any GatewayClock
   let suggestion: AdminQuery.Suggestion
 
@@ -49,11 +49,11 @@ struct EventCalls: Sendable {
       decision: try query.decision("decision"))
     if let name = query["account"] {
       filter.people = try await exchange.asking { () async throws(StoreFault) in
-        try await desk.people(named: name, region: exchange.gateway.region)
+        try await administration.people(named: name, region: exchange.gateway.region)
       }
     }
     if let name = query["identifier"] {
-      let traces = desk.traces(named: name, region: exchange.gateway.region)
+      let traces = administration.traces(named: name, region: exchange.gateway.region)
       // With both parameters: the events of the account that concern this identifier.
       filter.people = AuditFilter.People(traces: filter.people.map { $0.traces.intersection(traces) } ?? traces)
     }

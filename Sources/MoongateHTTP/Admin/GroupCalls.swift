@@ -10,26 +10,26 @@ struct GroupCalls: Sendable {
   /// The number of members per page.
   private static let most = 1_000
 
-  let desk: AccountAdministration
+  let administration: AccountAdministration
   let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .groups) { exchange throws(Refusal) in
         let rules = exchange.generation.accounts
-        let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
+        let groups = try await exchange.asking { () async throws(StoreFault) in try await administration.groups(of: rules) }
         return .json(.list(groups.map { .summary($0) }))
       },
       Endpoint(.call, .groupMembers) { exchange throws(Refusal) in
         let name = try group(exchange)
         let after = try exchange.query()["after"]
         let rules = exchange.generation.accounts
-        let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
+        let groups = try await exchange.asking { () async throws(StoreFault) in try await administration.groups(of: rules) }
         guard let summary = groups.first(where: { $0.name == name }) else {
           throw exchange.refusal(.notFound, detail: "There is no such group.")
         }
         let members = try await exchange.asking { () async throws(StoreFault) in
-          try await desk.members(of: name, after: after, limit: Self.most)
+          try await administration.members(of: name, after: after, limit: Self.most)
         }
         return .json(.members(summary, members))
       },
@@ -45,9 +45,9 @@ struct GroupCalls: Sendable {
         throw exchange.refusal(.invalidInput, detail: problem, field: "group")
       }
       let account = try await account(exchange)
-      let desk = desk.acting(as: entrance.identity(exchange))
+      let administration = administration.acting(as: entrance.identity(exchange))
       let outcome = try await exchange.asking { () async throws(StoreFault) in
-        try await desk.setMembership(of: account.id, in: name, isMember)
+        try await administration.setMembership(of: account.id, in: name, isMember)
       }
       guard outcome != .unknown else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
       return .json(
@@ -70,7 +70,7 @@ struct GroupCalls: Sendable {
       throw exchange.refusal(.notFound, detail: "There is no such account.")
     }
     switch try await exchange.asking({ () async throws(StoreFault) in
-      try await desk.holder(named: text, region: exchange.gateway.region)
+      try await administration.holder(named: text, region: exchange.gateway.region)
     }) {
     case .account(let account): return account
     case .claimedOnly:

@@ -5,7 +5,7 @@ import MoongateSDK
 
 /// `/locks`: lists the current locks with their accounts or identifiers, and lifts them.
 struct LockCalls: Sendable {
-  let desk: AccountAdministration
+  let administration: AccountAdministration
   let clock: any GatewayClock
   let entrance: AdminGuard
 
@@ -13,18 +13,18 @@ struct LockCalls: Sendable {
     [
       Endpoint(.call, .locks) { exchange throws(Refusal) in
         let locks = try await exchange.asking { () async throws(StoreFault) in
-          try await desk.namedLocks(in: exchange.generation)
+          try await administration.namedLocks(in: exchange.generation)
         }
         return .json(.list(locks.map { .lock($0, at: clock.now()) }))
       },
       // The id of a lock, a phone number, an email address, or the id of an account.
       Endpoint(.call, .clearLock) { exchange throws(Refusal) in
         guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
-        let desk = desk.acting(as: entrance.identity(exchange))
+        let administration = administration.acting(as: entrance.identity(exchange))
         let cleared = try await exchange.asking { () async throws(StoreFault) in
           var count = 0
-          for lock in try await desk.locks(named: name, region: exchange.gateway.region, in: exchange.generation) {
-            if try await desk.clear(lock) == .done { count += 1 }
+          for lock in try await administration.locks(named: name, region: exchange.gateway.region, in: exchange.generation) {
+            if try await administration.clear(lock) == .done { count += 1 }
           }
           return count
         }

@@ -27,7 +27,7 @@ struct PolicyCalls: Sendable {
       Endpoint(.call, .reloadPolicy) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
-        note(.reloadRequested, query, isForced ? ["force": "1"] : [:], exchange)
+        record(.reloadRequested, query, isForced ? ["force": "1"] : [:], exchange)
         let problems = await reload(isForced)
         return answer(problems)
       },
@@ -37,14 +37,14 @@ struct PolicyCalls: Sendable {
           throw exchange.refusal(
             .badRequest, detail: "`folder` is missing: the whole path of the candidate's folder.", field: "folder")
         }
-        let name = note(.shadowBegun, query, ["folder": String(folder.prefix(1_000))], exchange)
+        let name = record(.shadowBegun, query, ["folder": String(folder.prefix(1_000))], exchange)
         return answer(await shadow.begin(folder, name))
       },
       Endpoint(.call, .promoteShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
         guard let seen = shadow.status() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
-        note(
+        record(
           .shadowPromoted, query, ["candidate": seen.candidate.id].merging(isForced ? ["force": "1"] : [:]) { $1 },
           exchange)
         return answer(await shadow.promote(isForced))
@@ -54,7 +54,7 @@ struct PolicyCalls: Sendable {
         guard let seen = shadow.status(), shadow.end() else {
           throw exchange.refusal(.notFound, detail: "No candidate looks on.")
         }
-        note(.shadowEnded, query, ["candidate": seen.candidate.id], exchange)
+        record(.shadowEnded, query, ["candidate": seen.candidate.id], exchange)
         return .nothing
       },
     ]
@@ -65,10 +65,10 @@ struct PolicyCalls: Sendable {
   }
 
   @discardableResult
-  private func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange)
+  private func record(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange)
     -> String?
   {
-    OperatorActs(audit: audit, clock: clock, entrance: entrance).note(kind, query, detail, exchange)
+    OperatorAudit(audit: audit, clock: clock, entrance: entrance).record(kind, query, detail, exchange)
   }
 
   private var status: JSONValue {

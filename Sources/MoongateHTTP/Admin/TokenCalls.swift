@@ -69,7 +69,7 @@ struct TokenCalls: Sendable {
     }
   }
 
-  private func made(_ made: MadeAccessToken, _ overlap: Duration? = nil) -> JSONValue {
+  private func made(_ made: CreatedAccessToken, _ overlap: Duration? = nil) -> JSONValue {
     let previous = overlap.flatMap { $0 > .zero ? made.token.createdAt + $0 : nil }
     let members = document(ServiceToken(token: made.token, previousUntil: previous, isExpired: false))
     return .object(members + [JSONMember(name: "token", value: .text(made.secret.reveal()))])

@@ -16,7 +16,7 @@ package struct UpgradeCalls: Sendable {
 
   /// Starts the program, and waits until it serves or has failed.
   let upgrade: @Sendable (_ within: Duration) async -> UpgradeOutcome
-  let acts: OperatorActs
+  let operatorAudit: OperatorAudit
   let suggestion: AdminQuery.Suggestion
 
   var endpoints: [Endpoint] {
@@ -24,7 +24,7 @@ package struct UpgradeCalls: Sendable {
       Endpoint(.call, .upgrade) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["within", "as"], suggestion: suggestion)
         let seconds = try query.count("within", usual: 60, most: Self.most)
-        acts.note(.upgradeRequested, query, [:], exchange)
+        operatorAudit.record(.upgradeRequested, query, [:], exchange)
         switch await upgrade(.seconds(seconds)) {
         case .replaced(let process, let generation):
           return .json(.members(["process": .number(Int(process)), "generation": .text(generation)]))

@@ -61,12 +61,12 @@ struct AccountEndPage: Sendable {
   /// Redirects users without a recent proof to the step-up, which returns here.
   private func proving(after refusal: Refusal, _ path: String, _ exchange: Exchange) throws(Refusal) -> Response {
     if refusal.code == .unauthenticated { return signIn(exchange) }
-    guard let address = ChangeProof.address(after: refusal, backTo: path) else { throw refusal }
-    return exchange.leadOn(to: address)
+    guard let address = StepUpRedirect.address(after: refusal, backTo: path) else { throw refusal }
+    return exchange.redirect(to: address)
   }
 
   private func signIn(_ exchange: Exchange) -> Response {
-    exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+    exchange.redirect(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
   }
 
   private func page(_ exchange: Exchange) -> Response {

@@ -109,14 +109,14 @@ struct AccountPage: Sendable {
     [
       Endpoint(.page, .get, "/auth/account") { exchange throws(Refusal) in
         guard let found = try await driver.session(exchange) else {
-          return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
         return try await show(found, exchange)
       },
       Endpoint(.page, .post, "/auth/account") { exchange throws(Refusal) in
         let form = try await exchange.form()
         guard let own = try await driver.session(exchange)?.session else {
-          return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
         switch form["action"] {
         case "everywhere", "elsewhere":
@@ -125,7 +125,7 @@ struct AccountPage: Sendable {
             try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
           }
           return isEverywhere
-            ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.leadOn(to: "/auth/account?done=ended_elsewhere")
+            ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.redirect(to: "/auth/account?done=ended_elsewhere")
         case "rename": return try await rename(form, exchange)
         case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
@@ -142,7 +142,7 @@ struct AccountPage: Sendable {
           }
         }
         let isOver = form["session"] == own.id
-        guard isOver else { return exchange.leadOn(to: "/auth/account?done=ended") }
+        guard isOver else { return exchange.redirect(to: "/auth/account?done=ended") }
         return LogoutPage.leave(to: "/auth/login", exchange)
       },
     ]
@@ -154,7 +154,7 @@ struct AccountPage: Sendable {
     let (first, last) = (form["first_name"] ?? "", form["last_name"])
     guard case .failure(let refusal) = await driver.engine.renameAccount(first: first, last: last, client: client)
     else {
-      return exchange.leadOn(to: "/auth/account?done=renamed")
+      return exchange.redirect(to: "/auth/account?done=renamed")
     }
     guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else {
       throw refusal
@@ -183,8 +183,8 @@ struct AccountPage: Sendable {
     switch outcome.result {
     case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
-      if let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") {
-        return exchange.leadOn(to: address)
+      if let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") {
+        return exchange.redirect(to: address)
       }
       guard let own = try await driver.session(exchange) else { throw refusal }
       exchange.note(refusal)
@@ -218,13 +218,13 @@ struct AccountPage: Sendable {
     }
     switch await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) {
     case .success(let token):
-      return exchange.leadOn(
+      return exchange.redirect(
         to: "/auth/account?done=disconnected", token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
     case .failure(let refusal):
-      guard let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") else {
+      guard let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") else {
         throw refusal
       }
-      return exchange.leadOn(to: address)
+      return exchange.redirect(to: address)
     }
   }
 

@@ -58,7 +58,7 @@ struct CallbackPage: Sendable {
   }
 
   private func judge(
-    _ called: CalledBack, of provider: ProviderName, _ inputs: [String: InputValue], _ caller: ClientContext,
+    _ called: CallbackFlow, of provider: ProviderName, _ inputs: [String: InputValue], _ caller: ClientContext,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let id = called.id

@@ -41,7 +41,7 @@ struct ChoosePage: Sendable {
             await engine.submit(id, fields: ["account": .text(chosen)], client: client)
           }
           let next = await PageFlow(driver: driver).onward(driven, exchange)
-          return exchange.leadOn(to: exchange.address(of: next.view), next.cookies)
+          return exchange.redirect(to: exchange.address(of: next.view), next.cookies)
         } catch {
           return try await show(id, error, exchange)
         }
@@ -60,7 +60,7 @@ struct ChoosePage: Sendable {
     else {
       if let refusal { throw refusal }
       let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
-      return exchange.leadOn(to: exchange.address(of: view))
+      return exchange.redirect(to: exchange.address(of: view))
     }
     let words = pages.words(exchange)
     let options = (view.step?.accounts ?? []).map { option in

@@ -42,14 +42,14 @@ struct CodePage: Sendable {
       switch action {
       case "resend":
         let resent = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
-        return exchange.leadOn(to: FormFields.address(path, ["id": id.secret.reveal(), "sent": "1"]), resent.cookies)
+        return exchange.redirect(to: FormFields.address(path, ["id": id.secret.reveal(), "sent": "1"]), resent.cookies)
       case "instead":
         // Another provider of the step's `fallback`, for the same phone number or email address.
         let driven = try await driver.drive(exchange) { engine, client in
           await engine.begin(id, provider: form["provider"] ?? "", fields: [:], client: client)
         }
         let sent = exchange.address(of: driven.view)
-        return exchange.leadOn(to: sent + (sent.contains("?") ? "&sent=1" : "?sent=1"), driven.cookies)
+        return exchange.redirect(to: sent + (sent.contains("?") ? "&sent=1" : "?sent=1"), driven.cookies)
       case "skip": driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
       default:
         let code = form["code"] ?? ""
@@ -58,7 +58,7 @@ struct CodePage: Sendable {
         }
       }
       let next = await PageFlow(driver: driver).onward(driven, exchange)
-      return exchange.leadOn(to: exchange.address(of: next.view), next.cookies)
+      return exchange.redirect(to: exchange.address(of: next.view), next.cookies)
     } catch {
       // The flow has ended during a lock, so a new one is begun for the same number.
       if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange)
@@ -81,7 +81,7 @@ struct CodePage: Sendable {
       name, nil, page.name.rawValue, [page.identifierField: .text(to)],
       returnTo: exchange.targets.accept(form["return_to"]), exchange)
     guard case .success(let begun) = outcome.result, begun.view.step?.sentTo != nil else { return nil }
-    return exchange.leadOn(to: exchange.address(of: begun.view) + "&sent=1", outcome.cookies)
+    return exchange.redirect(to: exchange.address(of: begun.view) + "&sent=1", outcome.cookies)
   }
 
   // MARK: the page
@@ -92,7 +92,7 @@ struct CodePage: Sendable {
     if view.status == .complete {
       // The right code was submitted twice, or this is the page of an earlier sign-in. The sign-in succeeded, so it
       // continues.
-      if try await driver.session(exchange) != nil { return exchange.leadOn(to: view.next ?? "/") }
+      if try await driver.session(exchange) != nil { return exchange.redirect(to: view.next ?? "/") }
       let words = pages.words(exchange)
       return pages.page(completed(view, words), title: words["verified_page"], kind: "done", exchange)
     }
@@ -101,7 +101,7 @@ struct CodePage: Sendable {
     else {
       let next = exchange.address(of: view)
       if next.hasPrefix(path + "?") { return try await contact.show(view, refusal, exchange) }
-      return exchange.leadOn(to: next)
+      return exchange.redirect(to: next)
     }
     let isEmail = page.isEmail
     let model = model(view, step, sentTo, isEmail: isEmail, notice, refusal, exchange)

@@ -43,7 +43,7 @@ struct ContactPage: Sendable {
       throw exchange.refusal(.flowNotFound)
     }
     guard let own = try await driver.session(exchange) else {
-      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
     guard
       let definition = query["flow"].map({ exchange.generation.flows[$0] })
@@ -54,7 +54,7 @@ struct ContactPage: Sendable {
     let flow = definition.name
     let returnTo = exchange.targets.accept(query["return_to"])
     if definition.purpose == .verify(kind), own.account.identifier(kind)?.verifiedAt != nil {
-      return exchange.leadOn(to: returnTo ?? "/auth/account")
+      return exchange.redirect(to: returnTo ?? "/auth/account")
     }
     let refusal = try await driver.refusal(ofChange: flow, exchange)
     var response = page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
@@ -75,9 +75,9 @@ struct ContactPage: Sendable {
     let own = try await driver.session(exchange)
     var inputs: [String: InputValue] = [:]
     let typed = sent["phone"] ?? sent["email"]
-    let region = EntranceForm.region(sent["region"])
+    let region = SignInForm.region(sent["region"])
     if try exchange.isSwitch {
-      guard let own else { return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo])) }
+      guard let own else { return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo])) }
       let id = sent["id"].map(FlowID.init(text:))
       return page(flow: flow, id: id, returnTo: returnTo, own.account, typed: typed, region: region, nil, exchange)
     }
@@ -88,16 +88,16 @@ struct ContactPage: Sendable {
     let outcome = await PageFlow(driver: driver).begin(
       flow, sent["id"].map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: returnTo, exchange)
     switch outcome.result {
-    case .success(let begun): return exchange.leadOn(to: exchange.address(of: begun.view), outcome.cookies)
+    case .success(let begun): return exchange.redirect(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal):
       guard refusal.code != .unauthenticated else {
-        return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo]))
+        return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
       }
       if refusal.code == .resendTooSoon, let id = outcome.id,
         case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
         view.step?.sentTo != nil
       {
-        return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
+        return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
       }
       exchange.note(refusal)
       var response = page(
@@ -162,7 +162,7 @@ struct ContactPage: Sendable {
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init),
       waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"],
-      confirms: ChangeProof.address(
+      confirms: StepUpRedirect.address(
         after: refusal, backTo: FormFields.address(path, ["flow": asked, "return_to": returnTo])),
       stressesSupport: false)
     // A flow that this request has begun has its own page only after a code was sent.

@@ -21,7 +21,7 @@ extension Exchange {
   }
 
   /// Continues on another page, by 303 or as JSON for scripts.
-  func leadOn(to address: String, _ cookies: [String] = []) -> Response {
+  func redirect(to address: String, _ cookies: [String] = []) -> Response {
     var response = isScripted ? Response.json(.members(["next": .text(address)])) : .seeOther(address)
     response.setCookies(cookies)
     return response

@@ -15,7 +15,7 @@ extension PageRenderer {
   /// Continues on the page of the flow's next step, or on the other site that verifies it.
   func lead(on view: FlowView, _ cookies: [String], _ exchange: Exchange) -> Response {
     guard let address = view.step?.redirectTo, view.status == .pending else {
-      return exchange.leadOn(to: exchange.address(of: view), cookies)
+      return exchange.redirect(to: exchange.address(of: view), cookies)
     }
     var response = leave(
       to: address, site: view.step.flatMap { exchange.page(of: $0.provider)?.shortName(words(exchange)) } ?? "",

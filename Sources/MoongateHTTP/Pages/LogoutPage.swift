@@ -42,7 +42,7 @@ struct LogoutPage: Sendable {
   /// and the next user of the device must not find it. Only the gateway knows that the user has signed out. "cookies"
   /// is not cleared, because that would remove the cookies of every subdomain and the device token.
   static func leave(to address: String, _ exchange: Exchange) -> Response {
-    var response = exchange.leadOn(to: address, exchange.cookies.signOut())
+    var response = exchange.redirect(to: address, exchange.cookies.signOut())
     response.headers.set("Clear-Site-Data", to: "\"storage\"")
     return response
   }

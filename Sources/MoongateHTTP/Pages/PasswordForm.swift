@@ -62,7 +62,7 @@ struct PasswordForm: Sendable {
   {
     guard let flow = exchange.generation.flows[name], flow.purpose.needsSession else { return nil }
     // The button on the account page connects a site.
-    if flow.purpose.connectsSite { return exchange.leadOn(to: "/auth/account") }
+    if flow.purpose.connectsSite { return exchange.redirect(to: "/auth/account") }
     let ways = ways(flow, account, exchange)
     if ways.password != nil || !ways.sites.isEmpty {
       return page(ways, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange)
@@ -70,7 +70,7 @@ struct PasswordForm: Sendable {
     // The operator's flow begins with a code.
     for page in exchange.offered(first: name) where flow.purpose != .stepUp && page.sendsCodes {
       guard let path = page.ownPath, let kind = page.kind, account.identifier(kind)?.verifiedAt != nil else { continue }
-      return exchange.leadOn(to: FormFields.address(path, ["flow": name, "return_to": returnTo]))
+      return exchange.redirect(to: FormFields.address(path, ["flow": name, "return_to": returnTo]))
     }
     throw exchange.refusal(.denied)
   }
@@ -107,7 +107,7 @@ struct PasswordForm: Sendable {
         sent["flow"] ?? "step_up", nil, provider.name.rawValue, inputs, returnTo: returnTo, exchange)
     }
     switch outcome.result {
-    case .success(let driven): return exchange.leadOn(to: exchange.address(of: driven.view), outcome.cookies)
+    case .success(let driven): return exchange.redirect(to: exchange.address(of: driven.view), outcome.cookies)
     case .failure(let refusal):
       let flow = sent["flow"] ?? exchange.generation.flow(for: .factor(provider.name, .recover))?.name ?? "step_up"
       return try await refused(

@@ -15,14 +15,14 @@ struct ProviderPages: Sendable {
         Endpoint(.page, .get, path) { exchange throws(Refusal) in
           let page = try page(at: path, exchange)
           if page.pad != nil {
-            return try await PadPage(page: page, driver: driver, pages: pages, clock: clock).show(exchange)
+            return try await PINPage(page: page, driver: driver, pages: pages, clock: clock).show(exchange)
           }
           return try await CodePage(page, driver, pages, clock: clock).show(exchange)
         },
         Endpoint(.page, .post, path) { exchange throws(Refusal) in
           let page = try page(at: path, exchange)
           if page.pad != nil {
-            return try await PadPage(page: page, driver: driver, pages: pages, clock: clock).send(exchange)
+            return try await PINPage(page: page, driver: driver, pages: pages, clock: clock).send(exchange)
           }
           return try await CodePage(page, driver, pages, clock: clock).send(exchange)
         },

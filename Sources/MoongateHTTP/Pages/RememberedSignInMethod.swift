@@ -6,11 +6,11 @@ import MoongateCore
 enum RememberedSignInMethod {
   static let cookie = "moongate-way"
   /// A year in seconds.
-  private static let memory = 31_536_000
+  private static let maxAge = 31_536_000
 
   /// The remembered method; nil if it is the default or none is remembered.
-  static func find(in exchange: Exchange) -> EntrancePage.SignInMethod? {
-    [EntrancePage.SignInMethod.email, .code].first { way in
+  static func find(in exchange: Exchange) -> SignInPage.SignInMethod? {
+    [SignInPage.SignInMethod.email, .code].first { way in
       exchange.request.headers[values: .cookie].contains { line in
         line.split(separator: ";").contains { $0.drop { $0 == " " } == "\(cookie)=\(way.rawValue)" }
       }
@@ -18,12 +18,12 @@ enum RememberedSignInMethod {
   }
 
   /// The `Set-Cookie` value that stores or clears the method; nil if nothing changes.
-  static func keep(_ way: EntrancePage.SignInMethod, _ exchange: Exchange) -> String? {
+  static func keep(_ way: SignInPage.SignInMethod, _ exchange: Exchange) -> String? {
     let known = find(in: exchange)
     let kept = way == .email || way == .code ? way : nil
     guard way != .reset, kept != known else { return nil }
     let secure = exchange.gateway.publicURL.isSecure ? "; Secure" : ""
     return
-      "\(cookie)=\(kept?.rawValue ?? ""); Path=/auth; Max-Age=\(kept == nil ? 0 : memory); HttpOnly; SameSite=Lax\(secure)"
+      "\(cookie)=\(kept?.rawValue ?? ""); Path=/auth; Max-Age=\(kept == nil ? 0 : maxAge); HttpOnly; SameSite=Lax\(secure)"
   }
 }

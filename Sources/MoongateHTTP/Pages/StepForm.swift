@@ -253,7 +253,7 @@ extension StepModel {
     state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
     wait = locked.map(Countdown.init)
     let again = ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo)
-    confirms = ChangeProof.address(after: refusal, backTo: form.skip == nil ? again : here)
+    confirms = StepUpRedirect.address(after: refusal, backTo: form.skip == nil ? again : here)
     let pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
     canResend = provider?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
     countdown = locked == nil && provider?.sendsCodes ?? false ? pause.map(Countdown.init) : nil

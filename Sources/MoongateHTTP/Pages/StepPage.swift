@@ -48,15 +48,15 @@ struct StepPage: Sendable {
     let account = try await driver.session(exchange)?.account
     let purpose = flow.purpose
     if !flow.needsSession(by: exchange.providers), account != nil {
-      return exchange.leadOn(to: returnTo ?? flow.next.returning)
+      return exchange.redirect(to: returnTo ?? flow.next.returning)
     }
     if let made = purpose.setProvider, account?.credentials.contains(made) ?? false,
       exchange.isOffer || !(exchange.page(of: made)?.keepsSeveral ?? false)
     {
-      return exchange.leadOn(to: returnTo ?? "/auth/account")
+      return exchange.redirect(to: returnTo ?? "/auth/account")
     }
     let choices: [ProviderName]
-    let isForChange = query["for"] == ChangeProof.purpose
+    let isForChange = query["for"] == StepUpRedirect.purpose
     switch await driver.engine.offers(name, forChange: isForChange, client: try await driver.caller(exchange)) {
     case .success(let offered): choices = offered
     case .failure(let refusal):
@@ -72,10 +72,10 @@ struct StepPage: Sendable {
       let making = exchange.generation.flow(for: .factor(wanted, .set))
     {
       let back = ProviderPage.stepAddress(name, with: wanted, returnTo: returnTo)
-      return exchange.leadOn(to: ProviderPage.stepAddress(making.name, with: nil, returnTo: back))
+      return exchange.redirect(to: ProviderPage.stepAddress(making.name, with: nil, returnTo: back))
     }
     if let page = chosen.flatMap(exchange.page(of:)).flatMap({ ownPage(of: $0, in: flow, exchange) }) {
-      return exchange.leadOn(
+      return exchange.redirect(
         to: exchange.keepingOffer(FormFields.address(page, ["flow": name, "return_to": returnTo])))
     }
     var form = StepForm(
@@ -86,7 +86,7 @@ struct StepPage: Sendable {
     if let item = query[HeldItem.field.name], let chosen, [.change, .disable].contains(purpose.step(of: chosen)) {
       // The item was removed meanwhile, in another tab or elsewhere.
       guard let held = try await held(item, of: chosen, exchange) else {
-        return exchange.leadOn(to: "/auth/account?done=gone")
+        return exchange.redirect(to: "/auth/account?done=gone")
       }
       form.item = held
     }
@@ -122,7 +122,7 @@ struct StepPage: Sendable {
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    guard shows(view, exchange) || chosen != nil else { return exchange.leadOn(to: exchange.address(of: view)) }
+    guard shows(view, exchange) || chosen != nil else { return exchange.redirect(to: exchange.address(of: view)) }
     var form = StepForm(
       flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider,
       choices: view.choices)
@@ -184,7 +184,7 @@ struct StepPage: Sendable {
       switch sent["action"] {
       case "resend":
         let driven = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
-        return exchange.leadOn(
+        return exchange.redirect(
           to: FormFields.address(Self.path, ["id": id.secret.reveal(), "sent": "1"]), driven.cookies)
       case "skip":
         let driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
@@ -255,7 +255,7 @@ struct StepPage: Sendable {
     guard exchange.isOffer, driven.view.status == .pending, driven.view.step?.redirectTo == nil else {
       return pages.lead(on: driven.view, cookies, exchange)
     }
-    return exchange.leadOn(to: exchange.keepingOffer(exchange.address(of: driven.view)), cookies)
+    return exchange.redirect(to: exchange.keepingOffer(exchange.address(of: driven.view)), cookies)
   }
 
   private func refused(
@@ -266,7 +266,7 @@ struct StepPage: Sendable {
       let back =
         state.id == nil
         ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
-      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": back]))
+      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": back]))
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
@@ -328,14 +328,14 @@ struct StepPage: Sendable {
     {
       form.pad = (
         words.text("use_other", ["name": pad.shortName(words)]),
-        PadPage.address(path, byHand: form.flow, returnTo: form.returnTo)
+        PINPage.address(path, byHand: form.flow, returnTo: form.returnTo)
       )
     }
     let told = form.refused.flatMap { provider?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
     let here = exchange.keepingOffer(
       form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
         ?? (form.isForChange
-          ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
+          ? StepUpRedirect.address(of: form.flow, backTo: form.returnTo)
           : ProviderPage.stepAddress(
             form.flow, with: form.provider, returnTo: form.returnTo, refused: told, about: form.item?.id)))
     if let step = form.step, let wait = step.retryAfter, step.lockedUntil == nil, refusal == nil {

@@ -41,7 +41,7 @@ struct TokenPage: Sendable {
       Endpoint(.page, .get, Self.path) { exchange throws(Refusal) in
         let client = try await driver.caller(exchange)
         if case .failure(let refusal) = await driver.engine.mayMakeToken(client: client) {
-          return try leadOn(after: refusal, exchange)
+          return try redirect(after: refusal, exchange)
         }
         return form(exchange, name: nil, days: nil, refusal: nil)
       },
@@ -55,7 +55,7 @@ struct TokenPage: Sendable {
         case .success(let made):
           return page(Model(form: nil, secret: made.secret.reveal(), routes: Self.routes(exchange)), exchange)
         case .failure(let refusal):
-          guard [.invalidInput, .denied].contains(refusal.code) else { return try leadOn(after: refusal, exchange) }
+          guard [.invalidInput, .denied].contains(refusal.code) else { return try redirect(after: refusal, exchange) }
           exchange.note(refusal)
           return form(exchange, name: name, days: days, refusal: refusal)
         }
@@ -64,12 +64,12 @@ struct TokenPage: Sendable {
   }
 
   /// Redirects users who have to sign in, or need a recent proof, and back here.
-  private func leadOn(after refusal: Refusal, _ exchange: Exchange) throws(Refusal) -> Response {
+  private func redirect(after refusal: Refusal, _ exchange: Exchange) throws(Refusal) -> Response {
     if refusal.code == .unauthenticated {
-      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": Self.path]))
+      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": Self.path]))
     }
-    guard let address = ChangeProof.address(after: refusal, backTo: Self.path) else { throw refusal }
-    return exchange.leadOn(to: address)
+    guard let address = StepUpRedirect.address(after: refusal, backTo: Self.path) else { throw refusal }
+    return exchange.redirect(to: address)
   }
 
   private func form(_ exchange: Exchange, name: String?, days: Int?, refusal: Refusal?) -> Response {
@@ -143,11 +143,11 @@ extension AccountPage {
   func revokeToken(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let id = form["token"] else { throw exchange.refusal(.badRequest) }
     switch await driver.engine.revokeToken(id, client: try await driver.caller(exchange)) {
-    case .success: return exchange.leadOn(to: "/auth/account?done=token_revoked")
+    case .success: return exchange.redirect(to: "/auth/account?done=token_revoked")
     case .failure(let refusal):
       // It was already revoked in another tab.
       guard refusal.code == .notFound else { throw refusal }
-      return exchange.leadOn(to: "/auth/account?done=gone")
+      return exchange.redirect(to: "/auth/account?done=gone")
     }
   }
 }

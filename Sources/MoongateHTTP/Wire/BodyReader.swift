@@ -8,11 +8,11 @@ package struct BodyReader: Sendable {
   /// In bytes.
   package let longest: Int
   /// The time from the first byte to the last. Attack: a thousand clients that send one byte per minute.
-  package let patience: Duration
+  package let timeLimit: Duration
 
-  package init(longest: Int = 64 * 1024, patience: Duration = .seconds(10)) {
+  package init(longest: Int = 64 * 1024, timeLimit: Duration = .seconds(10)) {
     self.longest = longest
-    self.patience = patience
+    self.timeLimit = timeLimit
   }
 
   private enum Reading: Sendable { case whole([UInt8]), tooLong, tooSlow, broken }
@@ -25,7 +25,7 @@ package struct BodyReader: Sendable {
     let body = exchange.request.body
     let reading = await withTaskGroup(of: Reading.self) { group in
       group.addTask { await collect(body) }
-      group.addTask { (try? await Task.sleep(for: patience)) == nil ? .broken : .tooSlow }
+      group.addTask { (try? await Task.sleep(for: timeLimit)) == nil ? .broken : .tooSlow }
       let first = await group.next() ?? .broken
       group.cancelAll()
       return first

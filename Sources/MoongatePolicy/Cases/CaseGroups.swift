@@ -21,7 +21,7 @@ extension CaseReader {
     }
     for text in reader.names {
       guard let isMember = reader.flag(text) else { continue }
-      if let name = stored(text, at: reader.said(text)?.location ?? node.location, reader.path(text)) {
+      if let name = stored(text, at: reader.explicitValue(text)?.location ?? node.location, reader.path(text)) {
         found[name] = isMember
       }
     }

@@ -182,7 +182,7 @@ struct CaseReader {
     client.isKnown = reader.flag("known")
     if let known = client.isKnown, client.device != nil {
       problems.add(
-        reader.said("known")?.location ?? node.location, "client.known",
+        reader.explicitValue("known")?.location ?? node.location, "client.known",
         "`known = \(known)` and `device` cannot be combined: a device with a name is known once it has signed in")
     }
     return client

@@ -30,12 +30,12 @@ extension CaseReader {
     }
     if let method, method.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
       problems.add(
-        reader.said("method")?.location ?? node.location, "request.method",
+        reader.explicitValue("method")?.location ?? node.location, "request.method",
         "\"\(method)\" is not a method in upper case, such as \"GET\"")
     }
     if let path, !path.hasPrefix("/") || path.contains("?") {
       problems.add(
-        reader.said("path")?.location ?? node.location, "request.path",
+        reader.explicitValue("path")?.location ?? node.location, "request.path",
         "\"\(path)\" is not a path: it must begin with /, and the query string goes in `query`")
     }
     guard let method, let path, let query else { return nil }

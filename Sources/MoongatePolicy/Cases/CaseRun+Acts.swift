@@ -3,9 +3,9 @@ import MoongateSDK
 
 extension CaseRun {
   /// More attempts than any policy allows without a lock.
-  private static let mostTries = 20_000
+  private static let maxTries = 20_000
   /// More waits than any policy requires for one code.
-  private static let mostWaits = 1_000
+  private static let maxWaits = 1_000
 
   /// Performs an act.
   /// - Returns: the outcome in words.
@@ -197,7 +197,7 @@ extension CaseRun {
   {
     let before = gateway.clock.now()
     let messages = gateway.mailbox.count
-    for _ in 0..<(untilSent ? Self.mostWaits : 1) {
+    for _ in 0..<(untilSent ? Self.maxWaits : 1) {
       try checkTime()
       try await once(&self)
       guard untilSent, case .refusal(let refusal)? = answer else { break }
@@ -272,7 +272,7 @@ extension CaseRun {
     let ceremony = try await ceremonyStep()
     let code = await wrongCode()
     let asked = await dueProvider()?.descriptor
-    let most = if case .times(let times) = tries { times } else { Self.mostTries }
+    let most = if case .times(let times) = tries { times } else { Self.maxTries }
     var made = 0
     while made < most {
       try checkTime()

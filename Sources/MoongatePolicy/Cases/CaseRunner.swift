@@ -18,19 +18,19 @@ package struct CaseRunner: Sendable {
   }
 
   /// - Parameters:
-  /// - patience: the limit on real time for all cases; nil: unlimited.
+  /// - timeLimit: the limit on real time for all cases; nil: unlimited.
   /// - watchesBranches: whether to record branches. Each function is then called twice.
   /// - Throws: if a store cannot be created or fails. This says nothing about the cases.
-  package func run(_ cases: [PolicyCase], patience: Duration? = nil, watchesBranches: Bool = false) async throws
+  package func run(_ cases: [PolicyCase], timeLimit: Duration? = nil, watchesBranches: Bool = false) async throws
     -> CaseReport
   {
-    let end = patience.map { ContinuousClock.now + $0 }
+    let end = timeLimit.map { ContinuousClock.now + $0 }
     let record = CoverageRecord(branches: watchesBranches ? (generation as? Generation).map(BranchIndex.init) : nil)
-    let observed = ObservedGeneration(observed: generation, record: record)
+    let observed = RecordingGeneration(observed: generation, record: record)
     var outcomes: [CaseOutcome] = []
     for one in cases {
       let gateway = try VirtualGateway(
-        observed, providers: providers, store: ObservedStore(observed: try makeStore(), record: record))
+        observed, providers: providers, store: RecordingStore(observed: try makeStore(), record: record))
       var run = CaseRun(one, gateway: gateway, providers: providers, end: end)
       guard let outcome = try await run.play() else {
         return CaseReport(

@@ -132,7 +132,7 @@ struct GuessBound: Sendable {
 
   /// The maximum number of cells of the time grid. Durations that do not fit are rounded down to a cell, which only
   /// overestimates the guesses.
-  fileprivate static let mostCells: Int64 = 200_000
+  fileprivate static let maxCells: Int64 = 200_000
 
   /// The most guesses in any half-open span of this length.
   func most(in span: Duration) -> Int {
@@ -172,7 +172,7 @@ struct GuessBound: Sendable {
     init?(_ bound: GuessBound, total: Int64) {
       self.bound = bound
       let exact = (bound.lock + [bound.window, total]).reduce(0, GuessBound.greatestCommonDivisor)
-      let cell = Swift.max(exact, (total + GuessBound.mostCells - 1) / GuessBound.mostCells)
+      let cell = Swift.max(exact, (total + GuessBound.maxCells - 1) / GuessBound.maxCells)
       if let last = bound.lock.last, last < cell { return nil }
       let length = { (milliseconds: Int64) in Int(Swift.max(1, milliseconds / cell)) }
       cells = Int((total + cell - 1) / cell)

@@ -87,7 +87,7 @@ struct UnknownFacts {
     // The facts of limits are incomplete if the limits could not be read.
     let isWhole = !problems.all.contains { $0.location.file == file }
     let reads = reads.filter { isWhole || $0.path.first != "limits" }
-    let sets = FactSlot.allCases.filter { $0.isSet && $0.isTold(to: audience) }.map {
+    let sets = FactSlot.allCases.filter { $0.isSet && $0.isAvailable(to: audience) }.map {
       $0.path.split(separator: ".").map(String.init)
     }
     let distinct = Set(reads.map(\.path)).sorted { $0.lexicographicallyPrecedes($1) }

@@ -10,7 +10,7 @@ import MoongateSDK
 /// Decisions about requests to services are not replayed.
 package struct GateReplay: Sendable {
   /// The maximum number of decisions to replay. The newest are used.
-  package static let mostEvents = 20_000
+  package static let maxEvents = 20_000
   /// The kinds of events that record steps of users.
   package static let kinds: Set<AuditEvent.Kind> = [.codeSent, .codeVerified, .refused]
 
@@ -43,7 +43,7 @@ package struct GateReplay: Sendable {
   private let events: [AuditEvent]
 
   /// - Parameter events: the recorded events, newest first.
-  package init(events: [AuditEvent]) { self.events = Array(events.prefix(Self.mostEvents)) }
+  package init(events: [AuditEvent]) { self.events = Array(events.prefix(Self.maxEvents)) }
 
   /// Replays the events.
   /// - Throws: `CancellationError`; errors of the store; the reason why the active generation cannot be replayed.

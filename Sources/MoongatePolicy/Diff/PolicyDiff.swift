@@ -121,7 +121,7 @@ package struct PolicyDiff: Sendable, Encodable {
     let target = try Target(generation, provider, of: generation.registry ?? providers, wantsNew: false)
     let gateway = try VirtualGateway(
       generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
-    var people = People(gateway, target, provider)
+    var people = SimulatedAccounts(gateway, target, provider)
     for person in 0..<traffic.people where !traffic.strangers.contains(person) { try await people.makeAccount(person) }
     var flows: [Int: FlowID] = [:]
     var answers: [Answer] = []

@@ -139,7 +139,7 @@ package struct EditorTypes: Sendable {
     for (name, summary, audience) in audiences {
       var lines = ["---\(summary)", "---@class (exact) moongate.\(name)"]
       var seen: Set<String> = []
-      for slot in FactSlot.allCases where slot.isTold(to: audience) {
+      for slot in FactSlot.allCases where slot.isAvailable(to: audience) {
         let group = String(slot.path.prefix { $0 != "." })
         guard slot.path.contains(".") else {
           lines.append("---@field \(slot.path) \(slot.type) \(slot.help)")
@@ -147,7 +147,7 @@ package struct EditorTypes: Sendable {
         }
         if seen.insert(group).inserted { lines.append("---@field \(group) moongate.Facts.\(group)") }
       }
-      for root in declared.filter({ $0.isTold(to: audience) }).map(\.root) where seen.insert(root).inserted {
+      for root in declared.filter({ $0.isAvailable(to: audience) }).map(\.root) where seen.insert(root).inserted {
         lines.append("---@field \(root) moongate.Facts.\(root)")
       }
       if case .policy = audience {

@@ -67,7 +67,7 @@ package struct FactListing: Sendable, Encodable {
   package init(_ facts: Facts, of policy: ProviderPolicy, in generation: any PolicyGeneration, knowsAddress: Bool) {
     provider = policy.provider.rawValue
     account = facts.account.id
-    let box = FactBox(declared: (generation as? Generation)?.declaredFacts ?? [])
+    let box = FactReader(declared: (generation as? Generation)?.declaredFacts ?? [])
     box.limits = policy.limits.map(\.name)
     var lines: [Line] = []
     for slot in FactSlot.allCases where Self.isOfPerson(slot, knowsAddress) {
@@ -122,7 +122,7 @@ package struct FactListing: Sendable, Encodable {
 }
 
 extension FactListing.Value {
-  fileprivate init(_ answer: FactBox.Answer) {
+  fileprivate init(_ answer: FactReader.Answer) {
     self =
       switch answer {
       case .null: .null

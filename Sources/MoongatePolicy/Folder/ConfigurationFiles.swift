@@ -28,7 +28,7 @@ struct ConfigurationFiles: Sendable {
 
   /// The maximum size of a file. Larger files are there by mistake.
   static let largestFile = 1 << 20
-  static let mostFiles = 500
+  static let maxFiles = 500
   /// The Lua files that are read from the folder itself.
   static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua", "guarantees.lua"]
   static let folders = ["policies", "flows", "tests"]
@@ -58,12 +58,12 @@ struct ConfigurationFiles: Sendable {
       return
     }
     let names = Self.names(in: folder) { problems.append($0) }
-    if names.count > Self.mostFiles {
+    if names.count > Self.maxFiles {
       problems.append(
         ConfigurationProblem(
-          location: SourceLocation(file: folder, line: 0), path: "", message: "more than \(Self.mostFiles) Lua files"))
+          location: SourceLocation(file: folder, line: 0), path: "", message: "more than \(Self.maxFiles) Lua files"))
     }
-    for name in names.prefix(Self.mostFiles) {
+    for name in names.prefix(Self.maxFiles) {
       switch Self.read(folder + "/" + name) {
       case .success(let bytes): files.append(File(name: name, bytes: bytes))
       case .failure(let failure):
@@ -71,7 +71,7 @@ struct ConfigurationFiles: Sendable {
           ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
       }
     }
-    for name in Self.pageNames(in: folder).prefix(Self.mostFiles) {
+    for name in Self.pageNames(in: folder).prefix(Self.maxFiles) {
       switch Self.read(folder + "/" + name) {
       case .success(let bytes):
         pages.append(PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes))

@@ -4,7 +4,7 @@ import Foundation
 /// Checks whether users other than the owner can access a file.
 package enum FilePermissions {
   private static let useBits: UInt32 = 0o6
-  private static let mostBytes = 4_096
+  private static let maxBytes = 4_096
 
   /// Whether the group or others may read or write an open file.
   ///
@@ -13,8 +13,8 @@ package enum FilePermissions {
   /// - Parameter status: the status of the open file. A path could be replaced between the check and the read.
   package static func isShared(_ status: stat, _ descriptor: Int32) -> Bool {
     guard status.st_mode & 0o066 != 0 else { return false }
-    var bytes = [UInt8](repeating: 0, count: mostBytes)
-    let length = clinux_access_list(descriptor, &bytes, mostBytes)
+    var bytes = [UInt8](repeating: 0, count: maxBytes)
+    let length = clinux_access_list(descriptor, &bytes, maxBytes)
     guard length > 0 else { return true }
     return isShared(Array(bytes[..<length]))
   }

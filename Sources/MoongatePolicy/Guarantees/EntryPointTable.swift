@@ -24,7 +24,7 @@ package struct EntryPoint: Sendable, Equatable, Encodable {
 /// All entry points of a generation. An account is as well protected as the smallest set in the table.
 package struct EntryPointTable: Sendable {
   /// By flow name. A flow that opens no session for such an account has no entry.
-  package let doors: [EntryPoint]
+  package let entryPoints: [EntryPoint]
   /// Whether the search exceeded its budget. The table is then empty.
   package let isIncomplete: Bool
 
@@ -35,15 +35,15 @@ package struct EntryPointTable: Sendable {
     guard let generation = generation as? Generation,
       let functions = try? FunctionOutcomes(generation, registry, budget)
     else {
-      (doors, isIncomplete) = ([], false)
+      (entryPoints, isIncomplete) = ([], false)
       return
     }
     let search = EntryPointSearch(
       SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
     do throws(ProofBudget.Exhausted) {
-      (doors, isIncomplete) = (try search.doors(), false)
+      (entryPoints, isIncomplete) = (try search.entryPoints(), false)
     } catch {
-      (doors, isIncomplete) = ([], true)
+      (entryPoints, isIncomplete) = ([], true)
     }
   }
 }
@@ -61,17 +61,17 @@ private struct EntryPointSearch {
     }
   }
 
-  func doors() throws(ProofBudget.Exhausted) -> [EntryPoint] {
+  func entryPoints() throws(ProofBudget.Exhausted) -> [EntryPoint] {
     var made: [String: [SessionState]] = [:]
-    for flow in sessions.doors { made[flow.name] = try registrations(flow) }
+    for flow in sessions.entryPoints { made[flow.name] = try registrations(flow) }
     let registered = Set(made.values.flatMap(\.self).map(account))
-    var doors: [EntryPoint] = []
-    for flow in sessions.doors {
-      if let door = door(flow, .everything, try entries(flow, [everything])) { doors.append(door) }
+    var entryPoints: [EntryPoint] = []
+    for flow in sessions.entryPoints {
+      if let door = door(flow, .everything, try entries(flow, [everything])) { entryPoints.append(door) }
       let own = (made[flow.name] ?? []).map(\.passed)
-      if let door = door(flow, .registered, own + (try entries(flow, registered))) { doors.append(door) }
+      if let door = door(flow, .registered, own + (try entries(flow, registered))) { entryPoints.append(door) }
     }
-    return doors
+    return entryPoints
   }
 
   private func door(_ flow: FlowDefinition, _ person: EntryPoint.Person, _ sets: [[ProviderName]]) -> EntryPoint? {
@@ -138,10 +138,10 @@ extension EntryPointTable {
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
     if isIncomplete { return "no entry points: the search exceeded 100,000 situations" }
-    guard !doors.isEmpty else { return "" }
-    let flow = max(4, doors.map(\.flow.count).max() ?? 0)
+    guard !entryPoints.isEmpty else { return "" }
+    let flow = max(4, entryPoints.map(\.flow.count).max() ?? 0)
     var lines = [paint.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]
-    for door in doors {
+    for door in entryPoints {
       let sets = door.alternatives.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
       lines.append("\(Columns.pad(door.flow, to: flow))  \(Columns.pad(door.account.rawValue, to: 10))  \(sets)")
     }

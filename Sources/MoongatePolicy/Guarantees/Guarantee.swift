@@ -50,7 +50,7 @@ extension PolicyGeneration {
   package var guarantees: [Guarantee] {
     switch self {
     case let generation as Generation: generation.guarantees
-    case let observed as ObservedGeneration: observed.observed.guarantees
+    case let observed as RecordingGeneration: observed.observed.guarantees
     case let played as DryRunGeneration: played.base.guarantees
     default: []
     }

@@ -47,7 +47,7 @@ package struct GuaranteeProver {
     switch guarantee.scope {
     case .sessions(let facts):
       var shortest: SessionState?
-      for door in sessions.doors {
+      for door in sessions.entryPoints {
         try sessions.open(door, facts) { session in
           if let found = shortest, (found.acts, found.facts.count) <= (session.acts, session.facts.count) {
             return false

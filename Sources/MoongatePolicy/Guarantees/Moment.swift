@@ -137,14 +137,14 @@ struct Moment {
     }
     if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
     if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }
-    for fact in declared where fact.kind == .flag && isTold(fact) && reads.declared.contains(fact.path) {
+    for fact in declared where fact.kind == .flag && isAvailable(fact) && reads.declared.contains(fact.path) {
       if !free.contains(.flag(fact.longPath)) { free.append(.flag(fact.longPath)) }
     }
     return free
   }
 
   /// Whether the fact can have a value at this point. A fact that a provider reports in the flow may have any value.
-  private func isTold(_ fact: DeclaredFact) -> Bool {
+  private func isAvailable(_ fact: DeclaredFact) -> Bool {
     switch fact.place {
     case .identifier(let kind): kind == identifier
     case .provider, .named: flow != nil
@@ -154,7 +154,7 @@ struct Moment {
   /// Whether the call read a fact with unbounded values: a time, a number or a text.
   func readsUnbounded(_ reads: FactReads, declared: [DeclaredFact]) -> Bool {
     if reads.readsLimits { return true }
-    if declared.contains(where: { isTold($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
+    if declared.contains(where: { isAvailable($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
     return reads.slots.contains { slot in
       switch slot {
       case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery,

@@ -34,7 +34,7 @@ struct RouteSearch {
         """
     }
     var pending: [SessionState] = []
-    for door in sessions.doors {
+    for door in sessions.entryPoints {
       try sessions.open(door, KnownFacts()) { session in
         pending.append(session)
         return true

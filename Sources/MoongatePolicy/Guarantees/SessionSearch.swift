@@ -14,7 +14,7 @@ struct SessionSearch {
   }
 
   /// The flows that open sessions, by name. Pages, API and apps all use them.
-  var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || $0.purpose.joinsAccounts } }
+  var entryPoints: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || $0.purpose.joinsAccounts } }
   /// The flows that need a session of the account, by name.
   var ownFlows: [FlowDefinition] { sorted { $0.needsSession(by: providers) } }
 

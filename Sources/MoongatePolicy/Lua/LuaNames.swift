@@ -60,7 +60,7 @@ struct LuaNames: Sendable {
   var passedOn: Set<Int> = []
 
   /// Attack on the loader: a megabyte of functions that pass their arguments on.
-  private static let mostRounds = 100
+  private static let maxRounds = 100
 
   /// - Parameter source: text that Lua can parse. Any other text gives meaningless names, but does no harm.
   init(_ source: [UInt8]) {
@@ -105,7 +105,7 @@ struct LuaNames: Sendable {
     while grows {
       grows = false
       rounds += 1
-      if rounds > Self.mostRounds { return [:] }
+      if rounds > Self.maxRounds { return [:] }
       for case (let variable, .chain(let from, let path)) in sources {
         for part in (paths[from] ?? []).map({ $0 + path }) where part.count <= 4 {
           if paths[variable, default: []].insert(part).inserted { grows = true }
@@ -115,7 +115,7 @@ struct LuaNames: Sendable {
     repeat {
       grows = false
       rounds += 1
-      if rounds > 2 * Self.mostRounds { return [:] }
+      if rounds > 2 * Self.maxRounds { return [:] }
       for (variable, value) in sources where !unknown.contains(variable) {
         if case .chain(let from, _) = value, paths[from] != nil, !unknown.contains(from) { continue }
         if case .function = value { continue }

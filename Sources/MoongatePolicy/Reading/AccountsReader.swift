@@ -11,7 +11,7 @@ struct AccountsReader {
     let before = problems.all.count
     guard let reader = TableReader(node, .accounts, path: "", problems: problems) else { return nil }
     var locations: [String: SourceLocation] = [:]
-    for name in reader.names { locations[name] = reader.said(name)?.location }
+    for name in reader.names { locations[name] = reader.explicitValue(name)?.location }
     let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
     let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
@@ -33,7 +33,7 @@ struct AccountsReader {
   ) -> Duration? {
     guard let duration = reader.duration(name, atLeast: least) else { return nil }
     guard duration <= most else {
-      problems.add(reader.said(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
+      problems.add(reader.explicitValue(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
       return nil
     }
     return duration
@@ -74,7 +74,7 @@ struct AccountsReader {
     guard let reader = TableReader(node, .signInRequirement, path: path, problems: problems, allowsItems: true) else {
       return nil
     }
-    for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
+    for name in reader.names { locations[reader.path(name)] = reader.explicitValue(name)?.location }
     let when = reader.function("when", example: "function(f) return f.account.factors.totp end").map { function in
       let name = FunctionName("accounts.\(path).when")
       functions.add(name, function, for: .flow)
@@ -88,7 +88,7 @@ struct AccountsReader {
     guard let names = choices.read(reader.items, path, at: node.location) else { return nil }
     if enroll, !names.contains(where: canBeSetUp) {
       problems.add(
-        reader.said("enroll")?.location ?? node.location, reader.path("enroll"),
+        reader.explicitValue("enroll")?.location ?? node.location, reader.path("enroll"),
         "\(Suggestion.list(names.map(\.rawValue))) cannot be set up during a sign-in: only factors that are not identifiers can, such as `pin` and `totp`"
       )
       return nil
@@ -129,7 +129,7 @@ struct AccountsReader {
       guard let reader = TableReader(node, .offer, path: path, problems: problems, allowsItems: true) else {
         return nil
       }
-      for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
+      for name in reader.names { locations[reader.path(name)] = reader.explicitValue(name)?.location }
       guard let first = reader.items.first, reader.items.count == 1 else {
         problems.add(
           node.location, path, "an offer must begin with one provider, as in { \"passkey\", every = \"30d\" }")

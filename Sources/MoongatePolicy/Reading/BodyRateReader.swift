@@ -12,7 +12,7 @@ struct BodyRateReader {
   /// - Parameter standard: the rate if the table does not set one.
   /// - Returns: nil for no limit, and for an invalid value, which is reported.
   func read(_ reader: TableReader, standard: BodyRate?) -> BodyRate? {
-    guard let node = reader.said("body_rate") else { return standard }
+    guard let node = reader.explicitValue("body_rate") else { return standard }
     let path = reader.path("body_rate")
     switch node.value {
     case .flag(false): return nil

@@ -64,7 +64,7 @@ struct DeliveryReader {
     let user = reader.take("user").flatMap { textOrSecret($0, reader.path("user")) }
     let password = reader.take("password").flatMap { secret($0, reader.path("password")) }
     for (said, other) in [("user", "password"), ("password", "user")] {
-      if let node = reader.said(said), reader.said(other) == nil {
+      if let node = reader.explicitValue(said), reader.explicitValue(other) == nil {
         problems.add(node.location, reader.path(said), "requires \(other), which is missing")
       }
     }
@@ -76,7 +76,7 @@ struct DeliveryReader {
       }
       authority = resolved
     }
-    let starttls = reader.said("starttls").flatMap { node in
+    let starttls = reader.explicitValue("starttls").flatMap { node in
       Field.flag(node, reader.path("starttls"), problems).map { (node, $0) }
     }
     if let server, server.isImplicit, let (node, _) = starttls {

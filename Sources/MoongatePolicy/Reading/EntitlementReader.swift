@@ -11,7 +11,7 @@ struct EntitlementReader {
     guard let reader = TableReader(node, nil, path: "groups", problems: problems) else { return [:] }
     var groups: [GroupName: GroupDefinition] = [:]
     for text in reader.names {
-      guard let said = reader.said(text) else { continue }
+      guard let said = reader.explicitValue(text) else { continue }
       let path = Self.path("groups", text)
       locations[path] = said.location
       guard let name = GroupName(rawValue: text) else {
@@ -57,7 +57,7 @@ struct EntitlementReader {
     guard let reader = TableReader(node, nil, path: "claims", problems: problems) else { return [:] }
     var claims: [String: FunctionName] = [:]
     for name in reader.names {
-      guard let said = reader.said(name) else { continue }
+      guard let said = reader.explicitValue(name) else { continue }
       let path = Self.path("claims", name)
       locations[path] = said.location
       guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,31}/) != nil else {

@@ -9,7 +9,7 @@ final class ExecReader {
   private static let largestProgram = 512 << 20
   private static let longestTimeout: Duration = .seconds(30)
   /// The maximum number of flow files, and of word files, that are read next to a program.
-  private static let mostTexts = 64
+  private static let maxTexts = 64
 
   /// The configuration folder.
   let folder: String
@@ -211,7 +211,7 @@ final class ExecReader {
       for (name, ending) in [("flows", ".lua"), ("words", ".words")] {
         lookedFor.append(folder + name)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + name)) ?? []
-        found += names.sorted().filter { $0.hasSuffix(ending) && !$0.hasPrefix(".") }.prefix(Self.mostTexts).map {
+        found += names.sorted().filter { $0.hasSuffix(ending) && !$0.hasPrefix(".") }.prefix(Self.maxTexts).map {
           "\(folder)\(name)/\($0)"
         }
       }

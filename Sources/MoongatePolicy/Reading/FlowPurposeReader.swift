@@ -50,7 +50,7 @@ struct FlowPurposeReader {
   /// The provider that the flow names but gateway.lua does not configure; nil if there is none. Such a flow is left
   /// out.
   func unconfiguredProvider(_ reader: TableReader) -> ProviderName? {
-    guard case .text(let text)? = reader.said("provider")?.value, let name = providers.known(text),
+    guard case .text(let text)? = reader.explicitValue("provider")?.value, let name = providers.known(text),
       !providers.isConfigured(name)
     else { return nil }
     return name
@@ -59,7 +59,7 @@ struct FlowPurposeReader {
   /// Whether the flow manages a factor or an identifier of an account. Without a configured provider for it, the flow
   /// has no purpose.
   func isOfAccount(_ reader: TableReader) -> Bool {
-    guard case .text(let text)? = reader.said("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else {
+    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else {
       return false
     }
     return word != .signIn && word != .register && word != .stepUp
@@ -70,7 +70,7 @@ struct FlowPurposeReader {
   /// - steps: the steps that could be read.
   /// - account: the account rule of the flow; nil if it could not be read.
   func read(_ reader: TableReader, steps: [StepRule], account: AccountRule?) -> FlowPurpose? {
-    guard reader.said("purpose") != nil else { return byName(reader, steps) }
+    guard reader.explicitValue("purpose") != nil else { return byName(reader, steps) }
     guard let word = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(word, reader) else {
       return nil
     }
@@ -81,8 +81,8 @@ struct FlowPurposeReader {
 
   private func purpose(_ word: FlowPurposeKind, _ reader: TableReader) -> FlowPurpose? {
     let before = problems.all.count
-    let hasProvider = reader.said("provider") != nil
-    let hasIdentifier = reader.said("identifier") != nil
+    let hasProvider = reader.explicitValue("provider") != nil
+    let hasIdentifier = reader.explicitValue("identifier") != nil
     switch word.subject {
     case .nothing: refuse(["provider", "identifier"], word, reader)
     case .provider, .optionalProvider: refuse(["identifier"], word, reader)
@@ -112,7 +112,7 @@ struct FlowPurposeReader {
   }
 
   private func refuse(_ names: [String], _ word: FlowPurposeKind, _ reader: TableReader) {
-    for name in names where reader.said(name) != nil {
+    for name in names where reader.explicitValue(name) != nil {
       problems.add(
         location(name, reader), reader.path(name), "does not apply to the purpose \"\(word.rawValue)\": remove it"
       )
@@ -120,7 +120,7 @@ struct FlowPurposeReader {
   }
 
   private func provider(_ word: FlowPurposeKind, _ reader: TableReader) -> ProviderName? {
-    guard reader.said("provider") != nil else {
+    guard reader.explicitValue("provider") != nil else {
       problems.add(
         location("purpose", reader), reader.path("provider"),
         "is missing: purpose \"\(word.rawValue)\" requires a provider, as in provider = \"\(exampleProvider)\""
@@ -138,7 +138,7 @@ struct FlowPurposeReader {
   private var exampleProvider: String { providers.descriptors.first { $0.hashesSecrets }?.name.rawValue ?? "NAME" }
 
   private func identifier(_ word: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
-    guard reader.said("identifier") != nil else {
+    guard reader.explicitValue("identifier") != nil else {
       problems.add(
         location("purpose", reader), reader.path("identifier"),
         "is missing: purpose \"\(word.rawValue)\" requires a kind of identifier, as in identifier = \"phone\"")
@@ -174,7 +174,7 @@ struct FlowPurposeReader {
   }
 
   private func location(_ name: String, _ reader: TableReader) -> SourceLocation {
-    reader.said(name)?.location ?? reader.location
+    reader.explicitValue(name)?.location ?? reader.location
   }
 
   /// Whether a user can recover the provider's factor without a session, by an email address that the account claims,
@@ -228,7 +228,7 @@ struct FlowPurposeReader {
 
   /// The purpose of a flow without the field. In older versions, the flow's name determined it.
   private func byName(_ reader: TableReader, _ steps: [StepRule]) -> FlowPurpose? {
-    for name in ["provider", "identifier"] where reader.said(name) != nil {
+    for name in ["provider", "identifier"] where reader.explicitValue(name) != nil {
       problems.add(
         location(name, reader), reader.path(name),
         "requires `purpose`: add, for instance, purpose = \"\(name == "provider" ? "set" : "change")\"")

@@ -47,7 +47,7 @@ struct FlowReader {
   func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
     let before = problems.all.count
     guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
-    if reader.said("enabled") != nil, reader.flag("enabled") == false { return nil }
+    if reader.explicitValue("enabled") != nil, reader.flag("enabled") == false { return nil }
     let purposes = FlowPurposeReader(flow: name, providers: providers, problems: problems)
     if let absent = purposes.unconfiguredProvider(reader) {
       problems.warn(
@@ -78,7 +78,7 @@ struct FlowReader {
     return FlowDefinition(
       name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next,
       location: node.location,
-      isPurposeImplied: purpose != .signIn && reader.said("purpose") == nil,
+      isPurposeImplied: purpose != .signIn && reader.explicitValue("purpose") == nil,
       stepLocations: stepsNode.map(Self.locations) ?? [])
   }
 
@@ -107,7 +107,7 @@ struct FlowReader {
       path.utf8.allSatisfy({ (33...126).contains($0) })
     else {
       problems.add(
-        reader.said(name)?.location ?? reader.location, reader.path(name),
+        reader.explicitValue(name)?.location ?? reader.location, reader.path(name),
         "must be a path that begins with one /, such as \"/home\"")
       return nil
     }

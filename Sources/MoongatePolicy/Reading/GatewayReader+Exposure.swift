@@ -24,7 +24,7 @@ extension GatewayReader {
     let token = table.take("token").flatMap { readToken($0, table.path("token")) }
     let tokens = readTokens(table, unnamed: token)
     guard problems.all.count == before, let address else { return nil }
-    return judge((address, token, tokens), at: table.said("address") ?? node)
+    return judge((address, token, tokens), at: table.explicitValue("address") ?? node)
   }
 
   /// Reads `tokens = { { name = "grafana", role = "read", token = env "…" } }`.

@@ -33,12 +33,12 @@ struct GatewayReader {
     let audit = reader.take("audit").map {
       AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit")
     }
-    let tracing = reader.said("tracing").flatMap {
+    let tracing = reader.explicitValue("tracing").flatMap {
       TracingReader(folder: folder, secrets: secrets, problems: problems).read($0, "tracing")
     }
     let drain = readDrain(reader)
     let gate = reader.take("gate").flatMap { GateReader(problems: problems).read($0) }
-    if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
+    if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.explicitValue("public_url") {
       problems.warn(
         node.location, "public_url", "codes, PINs and cookies would be sent unencrypted: use https outside this machine"
       )
@@ -202,20 +202,20 @@ struct GatewayReader {
       name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"),
       support: table.text("support"),
       terms: table.text("terms"), privacy: table.text("privacy"))
-    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.said("primary") {
+    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.explicitValue("primary") {
       problems.add(node.location, "brand.primary", "\"\(primary)\" is not a colour, such as \"#0D7377\"")
     }
-    if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.said("logo") {
+    if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.explicitValue("logo") {
       brand.logoFile = readLogo(logo, node)
     }
     // Pages show it as a link: javascript: would run there.
     if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix),
-      let node = table.said("support")
+      let node = table.explicitValue("support")
     {
       problems.add(node.location, "brand.support", "\"\(support)\" must begin with mailto:, https:// or tel:")
     }
     for (name, link) in [("terms", brand.terms), ("privacy", brand.privacy)] {
-      guard let link, !link.hasPrefix("https://"), let node = table.said(name) else { continue }
+      guard let link, !link.hasPrefix("https://"), let node = table.explicitValue(name) else { continue }
       problems.add(node.location, "brand.\(name)", "\"\(link)\" must begin with https://")
     }
     return brand

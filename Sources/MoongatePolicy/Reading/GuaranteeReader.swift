@@ -47,7 +47,7 @@ struct GuaranteeReader {
     }
     let before = problems.all.count
     guard let reader = TableReader(arguments[1], .guarantee, path: "", problems: problems) else { return nil }
-    let body = reader.said("route") == nil ? ofSessions(reader) : ofRoute(reader)
+    let body = reader.explicitValue("route") == nil ? ofSessions(reader) : ofRoute(reader)
     guard problems.all.count == before, let (scope, demand) = body else { return nil }
     return Guarantee(statement: statement, scope: scope, demand: demand, location: node.location)
   }
@@ -56,13 +56,13 @@ struct GuaranteeReader {
 
   private func ofSessions(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["passed", "factors", "within", "host", "group"] {
-      guard let node = reader.said(name) else { continue }
+      guard let node = reader.explicitValue(name) else { continue }
       let instead =
         ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
       problems.add(node.location, name, "applies only to a guarantee with `route`\(instead)")
     }
-    guard let node = reader.said("session") else {
-      if reader.said("account") != nil || reader.said("client") != nil || reader.names.isEmpty {
+    guard let node = reader.explicitValue("session") else {
+      if reader.explicitValue("account") != nil || reader.explicitValue("client") != nil || reader.names.isEmpty {
         problems.add(
           reader.location, "",
           "guarantees nothing: state what sessions must have passed, as in session = { passed = \"pin\" }, or name a route"
@@ -79,12 +79,12 @@ struct GuaranteeReader {
 
   private func readFacts(_ reader: TableReader) -> KnownFacts? {
     var facts: [BooleanFact: Bool] = [:]
-    if let node = reader.said("account"),
+    if let node = reader.explicitValue("account"),
       let account = TableReader(node, .guaranteeAccount, path: "account", problems: problems)
     {
       facts = readAccount(account)
     }
-    if let node = reader.said("client"),
+    if let node = reader.explicitValue("client"),
       let client = TableReader(node, .guaranteeClient, path: "client", problems: problems)
     {
       facts[.newDevice] = client.flag("new_device")
@@ -92,7 +92,7 @@ struct GuaranteeReader {
     }
     guard let known = KnownFacts(facts) else {
       problems.add(
-        (reader.said("account") ?? reader.said("client"))?.location ?? reader.location, "account",
+        (reader.explicitValue("account") ?? reader.explicitValue("client"))?.location ?? reader.location, "account",
         "these facts contradict each other: a true fact requires an existing account, and a verified address requires an address"
       )
       return nil
@@ -108,7 +108,7 @@ struct GuaranteeReader {
     facts[.verified(.phone)] = account.flag("phone_verified")
     if let hasPIN = account.flag("has_pin") {
       let pads = catalog.pads.filter(catalog.isConfigured).sorted()
-      let location = account.said("has_pin")?.location ?? account.location
+      let location = account.explicitValue("has_pin")?.location ?? account.location
       if pads.count == 1 {
         facts[.keeps(pads[0])] = hasPIN
       } else {
@@ -120,18 +120,18 @@ struct GuaranteeReader {
         )
       }
     }
-    guard let node = account.said("factors"),
+    guard let node = account.explicitValue("factors"),
       let factors = TableReader(node, nil, path: account.path("factors"), problems: problems)
     else {
       return facts
     }
     for name in factors.names {
       guard let value = factors.flag(name) else { continue }
-      guard let provider = provider(name, factors.path(name), at: factors.said(name)?.location ?? node.location) else {
+      guard let provider = provider(name, factors.path(name), at: factors.explicitValue(name)?.location ?? node.location) else {
         continue
       }
       if let said = facts[.keeps(provider)], said != value {
-        problems.add(factors.said(name)?.location ?? node.location, factors.path(name), "contradicts `has_pin`")
+        problems.add(factors.explicitValue(name)?.location ?? node.location, factors.path(name), "contradicts `has_pin`")
       }
       facts[.keeps(provider)] = value
     }
@@ -142,7 +142,7 @@ struct GuaranteeReader {
 
   private func ofRoute(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["account", "client", "session"] {
-      guard let node = reader.said(name) else { continue }
+      guard let node = reader.explicitValue(name) else { continue }
       let instead = name == "session" ? "; write `passed` or `factors` beside `route`" : ""
       problems.add(
         node.location, name,
@@ -151,7 +151,7 @@ struct GuaranteeReader {
     let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems)
     let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
     let host = routes.readHost(reader)
-    let group = reader.said("group").flatMap {
+    let group = reader.explicitValue("group").flatMap {
       EntitlementReader(problems: problems).readRequirement($0, reader.path("group"), defined: groups)
     }
     guard var demand = readDemand(reader, isOfRoute: true), let pattern else { return nil }
@@ -162,15 +162,15 @@ struct GuaranteeReader {
   // MARK: session requirements
 
   private func readDemand(_ reader: TableReader, isOfRoute: Bool = false) -> SessionDemand? {
-    let passed = reader.said("passed").flatMap { readProviders($0, reader.path("passed")) }
+    let passed = reader.explicitValue("passed").flatMap { readProviders($0, reader.path("passed")) }
     let factors = reader.whole("factors", in: 1...9)
     let within = reader.duration("within", atLeast: .seconds(1))
-    if let node = reader.said("within"), reader.said("passed") == nil {
+    if let node = reader.explicitValue("within"), reader.explicitValue("passed") == nil {
       problems.add(
         node.location, reader.path("within"),
         "requires `passed`: it is measured from the time when that provider was passed")
     }
-    guard reader.said("passed") != nil || reader.said("factors") != nil || isOfRoute && reader.said("group") != nil
+    guard reader.explicitValue("passed") != nil || reader.explicitValue("factors") != nil || isOfRoute && reader.explicitValue("group") != nil
     else {
       let group = isOfRoute ? ", or group = \"ops\"" : ""
       problems.add(reader.location, reader.path, "guarantees nothing: write passed = \"pin\" or factors = 2\(group)")

@@ -46,7 +46,7 @@ struct PolicyReader {
     let sendsCodes = if case .table(let shipped) = defaults.value { shipped.fields["code"] != nil } else { true }
     if !sendsCodes {
       for name in ["code", "timers", "message", "send"] {
-        if let node = reader.said(name) {
+        if let node = reader.explicitValue(name) {
           problems.add(node.location, name, "`\(descriptor.name)` sends no codes: remove it")
         }
       }
@@ -185,12 +185,12 @@ struct PolicyReader {
   private func demandPlain(
     _ action: LimitAction, _ counts: LimitCounts, _ disables: Bool, _ reader: TableReader, _ path: String
   ) {
-    if counts != .all, let node = reader.said("counts") {
+    if counts != .all, let node = reader.explicitValue("counts") {
       problems.add(
         node.location, "\(path).counts",
         "every \(action.rawValue) counts, and none of them is a failure: remove it, or write counts = \"all\"")
     }
-    if disables, let node = reader.said("disable") {
+    if disables, let node = reader.explicitValue("disable") {
       problems.add(
         node.location, "\(path).disable",
         "a limit on \(action.rawValue) cannot disable a credential: remove it or use `lock`")

@@ -24,7 +24,7 @@ struct ProviderSettingsReader {
         settings.title = title
       } else {
         problems.add(
-          reader.said("title")?.location ?? reader.location, reader.path("title"),
+          reader.explicitValue("title")?.location ?? reader.location, reader.path("title"),
           "must be one line of plain text of 1 to \(Self.longestTitle) bytes, such as \"SMS (USA)\"")
       }
     }

@@ -54,7 +54,7 @@ struct RouteReader {
       reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
     if isOpen {
       for name in ["flow", "require", "decide", "tokens"] {
-        if let node = reader.said(name) {
+        if let node = reader.explicitValue(name) {
           problems.add(
             node.location, reader.path(name),
             "a route with allow = true is open to all requests: remove one of the two")
@@ -63,7 +63,7 @@ struct RouteReader {
     }
     if let tokens { warnOfUnmetRequirement(tokens, requirement, reader) }
     if let host, !isOpen, tokens == nil, let gateway, !Self.canHaveSession(host, gateway),
-      let node = reader.said("host")
+      let node = reader.explicitValue("host")
     {
       problems.add(
         node.location, reader.path("host"),
@@ -81,7 +81,7 @@ struct RouteReader {
 
   /// Tokens never pass a step, and a service token has no email address.
   private func warnOfUnmetRequirement(_ tokens: RouteTokens, _ requirement: Requirement?, _ reader: TableReader) {
-    guard let node = reader.said("tokens") else { return }
+    guard let node = reader.explicitValue("tokens") else { return }
     switch requirement {
     case .passed(let provider, _):
       problems.warn(
@@ -194,7 +194,7 @@ struct RouteReader {
   private func readFlow(_ reader: TableReader) -> String? {
     guard let node = reader.take("flow"), let text = Field.text(node, reader.path("flow"), problems) else { return nil }
     // Only an explicit name is checked here. A missing default flow is reported once for all routes.
-    if let flows, !flows.contains(text), reader.said("flow") != nil {
+    if let flows, !flows.contains(text), reader.explicitValue("flow") != nil {
       problems.add(
         node.location, reader.path("flow"), "there is no flows/\(text).lua\(Suggestion.phrase(for: text, among: flows))"
       )
@@ -210,7 +210,7 @@ struct RouteReader {
       EntitlementReader(problems: problems).readRequirement($0, table.path("group"), defined: groups)
     }
     let step = readStep(table)
-    if step == nil, group == nil, table.said("group") == nil, table.said("passed") == nil {
+    if step == nil, group == nil, table.explicitValue("group") == nil, table.explicitValue("passed") == nil {
       problems.add(
         node.location, table.path,
         "has no requirement; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"
@@ -223,7 +223,7 @@ struct RouteReader {
     let passed = table.text("passed")
     let within = table.duration("within")
     let verified = table.flag("email_verified")
-    if let passed, let node = table.said("passed") {
+    if let passed, let node = table.explicitValue("passed") {
       guard verified == nil else {
         problems.add(node.location, table.path, "sets both `passed` and `email_verified`: choose one of them")
         return nil
@@ -242,7 +242,7 @@ struct RouteReader {
       return .passed(name, within: within)
     }
     // A `passed` that cannot be read is already reported.
-    if let node = table.said("within"), within != nil, table.said("passed") == nil {
+    if let node = table.explicitValue("within"), within != nil, table.explicitValue("passed") == nil {
       problems.add(
         node.location, table.path("within"),
         "requires `passed`: it is measured from the time when that provider was passed")

@@ -8,7 +8,7 @@ struct RouteTokensReader {
 
   /// - Returns: nil if the route accepts no tokens or the value is invalid.
   func read(_ reader: TableReader) -> RouteTokens? {
-    guard let node = reader.said("tokens") else { return nil }
+    guard let node = reader.explicitValue("tokens") else { return nil }
     let path = reader.path("tokens")
     switch node.value {
     case .flag(true): return .services

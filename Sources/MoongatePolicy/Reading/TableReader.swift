@@ -41,7 +41,7 @@ final class TableReader {
   func path(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 
   /// The explicit value of a field; nil if it is not set.
-  func said(_ name: String) -> LuaNode? {
+  func explicitValue(_ name: String) -> LuaNode? {
     guard let node = table.fields[name] else { return nil }
     if case .null = node.value { return nil }
     return node
@@ -49,7 +49,7 @@ final class TableReader {
 
   /// The value of a field, or its default. Reports a required field that is missing.
   func take(_ name: String) -> LuaNode? {
-    if let node = said(name) { return node }
+    if let node = explicitValue(name) { return node }
     guard let entry = shape?.entry(name) else { return nil }
     if entry.isRequired { return require(name) }
     return entry.standard.map { LuaNode(value: $0, location: location) }
@@ -57,7 +57,7 @@ final class TableReader {
 
   /// A field that is required in this case.
   func require(_ name: String) -> LuaNode? {
-    if let node = said(name) { return node }
+    if let node = explicitValue(name) { return node }
     // A misspelled field is reported only once, at its own line.
     if !names.contains(where: { shape?.entry($0) == nil && Suggestion.nearest(to: $0, among: [name]) != nil }) {
       problems.add(location, path(name), "is missing: \(shape?.entry(name)?.help ?? "a value")")

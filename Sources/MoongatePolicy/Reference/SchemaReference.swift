@@ -73,12 +73,12 @@ package struct SchemaReference: Sendable {
     return FactSlot.allCases.map { slot in
       Global(
         name: slot.path, signature: slot.type, help: slot.help,
-        audience: audiences.filter { slot.isTold(to: $0.1) }.map(\.0))
+        audience: audiences.filter { slot.isAvailable(to: $0.1) }.map(\.0))
     }
       + DeclaredFact.all(of: providers).map { fact in
         Global(
           name: fact.path, signature: fact.type, help: fact.help,
-          audience: audiences.filter { fact.isTold(to: $0.1) }.map(\.0))
+          audience: audiences.filter { fact.isAvailable(to: $0.1) }.map(\.0))
       }
       + EditorTypes.limitFacts.map {
         Global(name: "limits.NAME.\($0.name)", signature: $0.type, help: $0.help, audience: ["policies"])

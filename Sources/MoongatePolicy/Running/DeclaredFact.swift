@@ -48,7 +48,7 @@ struct DeclaredFact: Sendable, Hashable {
   var path: String { "\(group).\(name)" }
 
   /// Whether functions of the audience receive the fact. Facts that providers report last only as long as the flow.
-  func isTold(to audience: FunctionTable.Audience) -> Bool {
+  func isAvailable(to audience: FunctionTable.Audience) -> Bool {
     switch (audience, place) {
     case (.route, _), (.entitlement, .provider), (.entitlement, .named): false
     default: true

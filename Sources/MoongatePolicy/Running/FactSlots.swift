@@ -137,7 +137,7 @@ enum FactSlot: Int32, CaseIterable {
 
   /// Whether functions of the audience receive the fact. A fact that the audience can never have is reported as unknown
   /// instead of being nil.
-  func isTold(to audience: FunctionTable.Audience) -> Bool {
+  func isAvailable(to audience: FunctionTable.Audience) -> Bool {
     switch audience {
     case .route: isOfRequest || isOfSession || isOfClient || self == .now || self == .clockSuspect
     // Only facts that change together with the account or its session. Groups and claims are evaluated again only after
@@ -160,7 +160,7 @@ enum FactSlot: Int32, CaseIterable {
 }
 
 /// The facts of the current call, read by C one at a time. Belongs to one evaluator.
-final class FactBox {
+final class FactReader {
   /// The value of a fact.
   enum Answer {
     case null

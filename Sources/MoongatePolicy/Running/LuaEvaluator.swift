@@ -96,10 +96,10 @@ final class LuaEvaluator: PolicyEvaluator {
   {
     let facts = clua_facts_new(state.pointer)
     var status = facts >= 0 ? CLUA_OK : CLUA_NO_MEMORY
-    for slot in FactSlot.allCases where status == CLUA_OK && slot.isTold(to: audience) {
+    for slot in FactSlot.allCases where status == CLUA_OK && slot.isAvailable(to: audience) {
       status = clua_facts_add(state.pointer, facts, slot.path, slot.rawValue, slot.isSet)
     }
-    for (index, fact) in declared.enumerated() where status == CLUA_OK && fact.isTold(to: audience) {
+    for (index, fact) in declared.enumerated() where status == CLUA_OK && fact.isAvailable(to: audience) {
       status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), false)
     }
     if case .policy(let limits) = audience {
@@ -341,10 +341,10 @@ final class LuaEvaluator: PolicyEvaluator {
 
 /// The callbacks of CLua for a running function. Must live as long as the evaluator, whose state holds a pointer to it.
 final class Answers {
-  let box: FactBox
+  let box: FactReader
   private let zones = TimeZoneHours()
 
-  init(declared: [DeclaredFact]) { box = FactBox(declared: declared) }
+  init(declared: [DeclaredFact]) { box = FactReader(declared: declared) }
 
   /// The callbacks never throw or raise. They return a status, and C raises the error after they have returned.
   var callbacks: clua_callbacks {

@@ -7,37 +7,37 @@ struct FloodAttack {
   /// time of day.
   private static let pause: Duration = .seconds(3600)
 
-  func run(_ stage: Stage) async throws -> Stage {
-    try await stage.makePeople(1)
+  func run(_ environment: AttackEnvironment) async throws -> AttackEnvironment {
+    try await environment.makeAccounts(1)
     var person = 1
     // The refusals of a round. A round in which nothing was sent ends with their shortest waiting time.
     var refusals: [Refusal] = []
     var hasSent = false
-    while !stage.isOver {
-      if let refusal = await send(to: person, stage) { refusals.append(refusal) } else { hasSent = true }
+    while !environment.isOver {
+      if let refusal = await send(to: person, environment) { refusals.append(refusal) } else { hasSent = true }
       person += 1
-      guard stage.isLastAddress else { continue }
-      if refusals.count >= stage.round {
+      guard environment.isLastAddress else { continue }
+      if refusals.count >= environment.round {
         let waits = refusals.compactMap(\.retryAfter)
         // A policy that always denies ends the attack.
         if waits.isEmpty, !hasSent {
-          try await stage.finish(refusals.first)
+          try await environment.finish(refusals.first)
         } else {
-          try await stage.wait(waits.min() ?? Self.pause)
+          try await environment.wait(waits.min() ?? Self.pause)
         }
       }
       refusals = []
     }
-    return stage
+    return environment
   }
 
   /// - Returns: the refusal; nil if a code was sent.
-  private func send(to person: Int, _ stage: Stage) async -> Refusal? {
-    let client = stage.nextAddress()
+  private func send(to person: Int, _ environment: AttackEnvironment) async -> Refusal? {
+    let client = environment.nextAddress()
     do throws(Refusal) {
-      let flow = try await stage.gateway.create(stage.target.flow, by: client).get()
-      _ = try await stage.gateway.begin(
-        flow.id, providers: stage.target.senders(in: stage.target.flow), fields: stage.target.fields(person), by: client
+      let flow = try await environment.gateway.create(environment.target.flow, by: client).get()
+      _ = try await environment.gateway.begin(
+        flow.id, providers: environment.target.senders(in: environment.target.flow), fields: environment.target.fields(person), by: client
       ).get()
       return nil
     } catch {

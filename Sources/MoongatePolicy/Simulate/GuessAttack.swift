@@ -8,32 +8,32 @@ struct GuessAttack {
   let policy: ProviderPolicy
   let span: Duration
 
-  func run(_ makeStage: () throws -> Stage) async throws -> Stage {
+  func run(_ makeEnvironment: () throws -> AttackEnvironment) async throws -> AttackEnvironment {
     // Each limit has its own best plan. The obvious plan is to guess whenever possible.
     let plans = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.plan(for: span) }
-    var best: Stage?
+    var best: AttackEnvironment?
     for plan in plans + [[]] {
-      let stage = try makeStage()
-      try await stage.makePeople(1)
-      try await play(plan, stage)
-      if stage.guesses > best?.guesses ?? -1 { best = stage }
+      let environment = try makeEnvironment()
+      try await environment.makeAccounts(1)
+      try await play(plan, environment)
+      if environment.guesses > best?.guesses ?? -1 { best = environment }
     }
-    return try best ?? makeStage()
+    return try best ?? makeEnvironment()
   }
 
-  private func play(_ plan: [(guesses: Int, wait: Duration)], _ stage: Stage) async throws {
+  private func play(_ plan: [(guesses: Int, wait: Duration)], _ environment: AttackEnvironment) async throws {
     var flow: FlowID?
-    for burst in plan where !stage.isOver {
-      let began = stage.now
+    for burst in plan where !environment.isOver {
+      let began = environment.now
       var made = 0
-      while made < burst.guesses, !stage.isOver {
-        let before = stage.guesses
-        if let over = try await step(&flow, stage) { return try await stage.finish(over.refusal) }
-        made += stage.guesses - before
+      while made < burst.guesses, !environment.isOver {
+        let before = environment.guesses
+        if let over = try await step(&flow, environment) { return try await environment.finish(over.refusal) }
+        made += environment.guesses - before
       }
-      try await stage.wait(burst.wait - (stage.now - began))
+      try await environment.wait(burst.wait - (environment.now - began))
     }
-    while !stage.isOver { if let over = try await step(&flow, stage) { return try await stage.finish(over.refusal) } }
+    while !environment.isOver { if let over = try await step(&flow, environment) { return try await environment.finish(over.refusal) } }
   }
 
   /// No further guesses are possible.
@@ -42,19 +42,19 @@ struct GuessAttack {
   }
 
   /// Makes one guess, or waits until one is possible.
-  private func step(_ flow: inout FlowID?, _ stage: Stage) async throws -> Over? {
+  private func step(_ flow: inout FlowID?, _ environment: AttackEnvironment) async throws -> Over? {
     if flow == nil {
-      switch try await stage.openFlow(for: Stage.owner) {
+      switch try await environment.openFlow(for: AttackEnvironment.owner) {
       case .success(let opened): flow = opened
       case .failure(let refusal): return Over(refusal: refusal)
       case nil: return Over(refusal: nil)
       }
     }
     guard let id = flow else { return nil }
-    switch try await stage.guess(id, for: Stage.owner, from: stage.nextAddress()) {
+    switch try await environment.guess(id, for: AttackEnvironment.owner, from: environment.nextAddress()) {
     case .wrong: return nil
     case .refused(_, let wait):
-      try await stage.wait(wait)
+      try await environment.wait(wait)
       return nil
     case .dead(let refusal):
       flow = nil

@@ -93,22 +93,22 @@ struct NewRegistrations: Sendable {
 struct RegisterAttack {
   let registration: Registration
 
-  func run(_ stage: Stage) async throws -> Stage {
-    try await stage.makePeople(1)
-    stage.newcomers = NewRegistrations(registration)
+  func run(_ environment: AttackEnvironment) async throws -> AttackEnvironment {
+    try await environment.makeAccounts(1)
+    environment.newcomers = NewRegistrations(registration)
     var person = 0
     // The waiting time of each address in a round. A round without a success ends with the shortest of them.
     var waits: [Duration] = []
-    while !stage.isOver {
+    while !environment.isOver {
       person += 1
-      let before = stage.gateway.hashes
-      let refusal = await registration.register(person, on: stage.gateway, by: stage.nextAddress())
-      stage.hashes += stage.gateway.hashes - before
-      if let refusal { waits.append(refusal.retryAfter ?? .seconds(1)) } else { stage.registrations += 1 }
-      guard stage.isLastAddress else { continue }
-      if waits.count >= stage.round { try await stage.wait(waits.min() ?? .seconds(1)) }
+      let before = environment.gateway.hashes
+      let refusal = await registration.register(person, on: environment.gateway, by: environment.nextAddress())
+      environment.hashes += environment.gateway.hashes - before
+      if let refusal { waits.append(refusal.retryAfter ?? .seconds(1)) } else { environment.registrations += 1 }
+      guard environment.isLastAddress else { continue }
+      if waits.count >= environment.round { try await environment.wait(waits.min() ?? .seconds(1)) }
       waits = []
     }
-    return stage
+    return environment
   }
 }

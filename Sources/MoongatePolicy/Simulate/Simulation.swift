@@ -27,14 +27,14 @@ package struct Simulation: Sendable {
   /// The number of accounts for `spray`.
   package let accounts: Int
   /// The limit on real time. The report states how much virtual time was simulated.
-  package let patience: Duration
+  package let timeLimit: Duration
   package let seed: UInt64
   /// The price of one message; nil if it is not given.
   package let price: Double?
 
   package init(
     attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, networks: Int = 1, accounts: Int = 100,
-    patience: Duration = .seconds(9),
+    timeLimit: Duration = .seconds(9),
     seed: UInt64 = 1, price: Double? = nil
   ) {
     self.attacker = attacker
@@ -43,7 +43,7 @@ package struct Simulation: Sendable {
     self.addresses = max(1, addresses)
     self.networks = min(max(1, networks), max(1, addresses))
     self.accounts = max(1, accounts)
-    self.patience = patience
+    self.timeLimit = timeLimit
     self.seed = seed
     self.price = price
   }
@@ -64,11 +64,11 @@ package struct Simulation: Sendable {
       throw SimulationProblem.noMessages(provider)
     }
     let accepted = generation.gateway.riskBudget
-    let stage = { (target: Target) throws -> Stage in
-      try Stage(
+    let environment = { (target: Target) throws -> AttackEnvironment in
+      try AttackEnvironment(
         VirtualGateway(generation, providers: providers, store: try makeStore(), seed: seed), target: target,
         policy: policy, span: span,
-        addresses: addresses, networks: networks, patience: patience, seed: seed)
+        addresses: addresses, networks: networks, timeLimit: timeLimit, seed: seed)
     }
     // Registrations also need a target: users with an account sign in with the same provider meanwhile.
     let makeTarget = { () throws -> Target in try Target(generation, provider, of: known, wantsNew: attacker == .flood)
@@ -76,18 +76,18 @@ package struct Simulation: Sendable {
     switch attacker {
     case .guess:
       let target = try makeTarget()
-      return try await GuessAttack(policy: policy, span: span).run({ try stage(target) }).report(
+      return try await GuessAttack(policy: policy, span: span).run({ try environment(target) }).report(
         self, policy, accepted: accepted)
     case .flood:
       let target = try makeTarget()
       if target.secret != nil { throw SimulationProblem.noCodes(provider) }
-      return try await FloodAttack().run(try stage(target)).report(self, policy, accepted: accepted)
+      return try await FloodAttack().run(try environment(target)).report(self, policy, accepted: accepted)
     case .spray:
-      return try await SprayAttack(accounts: accounts).run(try stage(try makeTarget())).report(
+      return try await SprayAttack(accounts: accounts).run(try environment(try makeTarget())).report(
         self, policy, accepted: accepted)
     case .register:
       let registration = try Registration(generation, provider, of: known)
-      return try await RegisterAttack(registration: registration).run(try stage(try makeTarget())).report(
+      return try await RegisterAttack(registration: registration).run(try environment(try makeTarget())).report(
         self, policy, accepted: accepted)
     }
   }

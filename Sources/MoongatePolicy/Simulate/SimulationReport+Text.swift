@@ -41,7 +41,7 @@ extension SimulationReport {
         ("registrations", registrationsAtThisPace ?? 0), ("guesses", atThisPace?.guesses ?? 0),
         ("messages", atThisPace?.messages ?? 0),
       ].filter { $0.1 > 0 }.map { "\($1) \($0)" }
-      let took = patience.map { " (\($0.asWritten))" } ?? ""
+      let took = timeLimit.map { " (\($0.asWritten))" } ?? ""
       let played =
         "Time limit\(took) reached: \(Self.length(seconds)) of \(Self.length(askedSeconds)) simulated."
       lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " Extrapolated:"))]

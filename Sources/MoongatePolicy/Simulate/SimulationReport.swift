@@ -46,7 +46,7 @@ package struct SimulationReport: Sendable, Encodable {
   /// The course of events.
   package var timeline: SimulationTimeline? = nil
   /// The limit on real time, if it was reached.
-  package var patience: Duration? = nil
+  package var timeLimit: Duration? = nil
   /// The price of one message; nil if it is not given.
   package var price: Double? = nil
   /// The cost of the messages, in the currency of the price.
@@ -112,7 +112,7 @@ package struct SimulationReport: Sendable, Encodable {
   package var isTooLikely: Bool { probability.flatMap { probability in accepted.map { probability > $0 } } ?? false }
 }
 
-extension Stage {
+extension AttackEnvironment {
   func report(_ simulation: Simulation, _ policy: ProviderPolicy, accepted: Double?) -> SimulationReport {
     let space = target.space(policy.code)
     let bounds = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.most(in: simulation.span) }
@@ -130,7 +130,7 @@ extension Stage {
     report.ended = ended
     report.timeline = timeline
     report.price = simulation.price
-    report.patience = ranOutOfTime ? simulation.patience : nil
+    report.timeLimit = ranOutOfTime ? simulation.timeLimit : nil
     report.otherRefusedOnNewDevices = others.filter { !$0.keepsDevice }.map(\.refused).reduce(0, +)
     guard let newcomers else { return report }
     report.registrations = registrations

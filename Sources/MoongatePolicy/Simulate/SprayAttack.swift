@@ -5,47 +5,47 @@ import MoongateSDK
 struct SprayAttack {
   let accounts: Int
 
-  func run(_ stage: Stage) async throws -> Stage {
-    try await stage.makePeople(accounts)
+  func run(_ environment: AttackEnvironment) async throws -> AttackEnvironment {
+    try await environment.makeAccounts(accounts)
     // The earliest time of the next guess at each account that does not cause a lock.
-    var ready = [Timestamp](repeating: stage.now, count: accounts)
+    var ready = [Timestamp](repeating: environment.now, count: accounts)
     let window =
-      stage.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max()
+      environment.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max()
       ?? .zero
     // The last refusal of an account that cannot be attacked any more.
     var last: Refusal?
-    while !stage.isOver {
-      if ready.allSatisfy({ $0 >= stage.end }), let last { return try await left(stage, last) }
+    while !environment.isOver {
+      if ready.allSatisfy({ $0 >= environment.end }), let last { return try await left(environment, last) }
       var tried = false
-      for person in 0..<accounts where !stage.isOver && ready[person] <= stage.now {
+      for person in 0..<accounts where !environment.isOver && ready[person] <= environment.now {
         tried = true
-        switch try await stage.openFlow(for: person) {
-        case .success(let id): try await spray(id, at: person, stage)
+        switch try await environment.openFlow(for: person) {
+        case .success(let id): try await spray(id, at: person, environment)
         case .failure(let refusal):
-          ready[person] = stage.end
+          ready[person] = environment.end
           last = refusal
           continue
         case nil: continue
         }
-        ready[person] = stage.now + window
+        ready[person] = environment.now + window
       }
-      if !tried { try await stage.wait((ready.min() ?? stage.end) - stage.now) }
+      if !tried { try await environment.wait((ready.min() ?? environment.end) - environment.now) }
     }
-    return stage
+    return environment
   }
 
   /// No account can be attacked any more.
-  private func left(_ stage: Stage, _ refusal: Refusal) async throws -> Stage {
-    try await stage.finish(refusal)
-    return stage
+  private func left(_ environment: AttackEnvironment, _ refusal: Refusal) async throws -> AttackEnvironment {
+    try await environment.finish(refusal)
+    return environment
   }
 
   /// Makes guesses until one attempt remains.
-  private func spray(_ flow: FlowID, at person: Int, _ stage: Stage) async throws {
-    let client = stage.nextAddress()
-    var left = try await stage.attemptsLeft(flow, for: person, from: client) ?? 2
-    while left > 1, !stage.isOver {
-      guard case .wrong = try await stage.guess(flow, for: person, from: client) else { return }
+  private func spray(_ flow: FlowID, at person: Int, _ environment: AttackEnvironment) async throws {
+    let client = environment.nextAddress()
+    var left = try await environment.attemptsLeft(flow, for: person, from: client) ?? 2
+    while left > 1, !environment.isOver {
+      guard case .wrong = try await environment.guess(flow, for: person, from: client) else { return }
       left -= 1
     }
   }

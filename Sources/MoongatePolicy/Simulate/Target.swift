@@ -129,7 +129,7 @@ extension FlowDefinition {
 }
 
 /// The accounts of users in a virtual gateway, and the sessions that flows need.
-struct People {
+struct SimulatedAccounts {
   private let gateway: VirtualGateway
   private let target: Target
   private let provider: ProviderName

@@ -24,7 +24,7 @@ struct DryRunGeneration: PolicyGeneration {
 
 extension ProviderRegistry {
   /// The same providers, except that those with their own transport deliver to the mailbox.
-  func rehearsed(sending mailbox: Mailbox) throws -> ProviderRegistry {
+  func dryRun(sending mailbox: Mailbox) throws -> ProviderRegistry {
     try ProviderRegistry(
       all.map { provider in
         let played = (provider as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? provider

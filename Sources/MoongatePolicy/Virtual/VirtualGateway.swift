@@ -31,7 +31,7 @@ package struct VirtualGateway: Sendable {
     self.store = store
     random = SeededRandom(seed: seed)
     mailbox = Mailbox()
-    let played = try (generation.registry ?? providers).rehearsed(sending: mailbox)
+    let played = try (generation.registry ?? providers).dryRun(sending: mailbox)
     self.providers = played
     generations = ActiveGeneration(
       generation.registry == nil ? generation : DryRunGeneration(base: generation, registry: played), at: start)
@@ -39,7 +39,7 @@ package struct VirtualGateway: Sendable {
     audit = AuditTrail(store: store, logger: logger, foldsFloods: false)
     keys = try KeyRing(master: random.bytes(32))
     hashing = SecretHashing(keys: keys, random: random, cost: .cheap)
-    places = CountedHashing(HashingInPlace(hashing))
+    places = CountedHashing(InlineHashing(hashing))
     engine = FlowEngine(
       store: store, generations: generations, providers: played, delivery: mailbox, hashing: places, clock: clock,
       random: random, keys: keys, audit: audit, logger: logger)

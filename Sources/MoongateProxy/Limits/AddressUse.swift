@@ -93,18 +93,18 @@ final class AddressTable: Sendable {
   /// - Returns: the counter for its requests and `disconnect`, and whether the connection is within the limit.
   func connect(_ address: ClientAddress, limit: Int?, at now: NIODeadline) -> (use: AddressUse, isWithin: Bool) {
     // Hold the shard's lock, so that the entry cannot be removed in between.
-    withUse(of: address, at: now) { ($0, $0.connect(limit: limit)) }
+    withCounters(of: address, at: now) { ($0, $0.connect(limit: limit)) }
   }
 
   /// Counts a request that came through a proxy.
   func ask(_ address: ClientAddress, limit: Int, at now: NIODeadline) -> Bool {
-    withUse(of: address, at: now) { $0.ask(limit: limit, at: now) }
+    withCounters(of: address, at: now) { $0.ask(limit: limit, at: now) }
   }
 
   /// The number of addresses in the table.
   var count: Int { shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.uses.count } } }
 
-  private func withUse<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result) -> Result
+  private func withCounters<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result) -> Result
   {
     let key = Key(address)
     return shards[key.hashValue & 15].state.withLock { state in

@@ -8,11 +8,11 @@ import Synchronization
 /// redirect. Targets that sign-in did not redirect to are never recorded, so other clients with the same address are
 /// not affected.
 final class RedirectLoopDetector: Sendable {
-  private static let mostBounces = 3
+  private static let maxBounces = 3
   /// The maximum time between sign-in and the related arrival, in milliseconds.
   private static let arrival: Int64 = 60_000
-  private static let memory: Int64 = 600_000
-  private static let mostKept = 4096
+  private static let retention: Int64 = 600_000
+  private static let maxEntries = 4096
 
   private struct Key: Hashable {
     let address: [UInt8]
@@ -42,9 +42,9 @@ final class RedirectLoopDetector: Sendable {
     change { entries in
       // Attack: endless sign-ins with new targets. All entries are then discarded, and a client in a loop is detected a
       // little later.
-      if entries.count >= Self.mostKept { entries = [:] }
+      if entries.count >= Self.maxEntries { entries = [:] }
       var entry = entries[Key(address, place)] ?? Entry(at: now)
-      if now.milliseconds - entry.at.milliseconds >= Self.memory { entry.bounces = 0 }
+      if now.milliseconds - entry.at.milliseconds >= Self.retention { entry.bounces = 0 }
       entry.isExpected = true
       entry.at = now
       entries[Key(address, place)] = entry
@@ -66,8 +66,8 @@ final class RedirectLoopDetector: Sendable {
       }
       entry.isExpected = false
       entry.bounces += 1
-      entries[Key(address, place)] = entry.bounces >= Self.mostBounces ? nil : entry
-      return entry.bounces >= Self.mostBounces
+      entries[Key(address, place)] = entry.bounces >= Self.maxBounces ? nil : entry
+      return entry.bounces >= Self.maxBounces
     }
   }
 

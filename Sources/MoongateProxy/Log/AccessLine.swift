@@ -10,7 +10,7 @@ struct LoggedHead {
   /// Whether a head was copied.
   var isThere = false
 
-  private static let mostPath = 1024
+  private static let maxPathLength = 1024
 
   /// Copies the head without the query, which may contain secrets.
   mutating func take(_ head: borrowing RequestHead, _ source: Span<UInt8>) {
@@ -21,7 +21,7 @@ struct LoggedHead {
     for index in head.host.prefix(255) { bytes.append(source[index]) }
     hostEnd = bytes.count
     if head.path.isEmpty { bytes.append(UInt8(ascii: "/")) }
-    for index in head.path.prefix(Self.mostPath) { bytes.append(source[index]) }
+    for index in head.path.prefix(Self.maxPathLength) { bytes.append(source[index]) }
   }
 }
 

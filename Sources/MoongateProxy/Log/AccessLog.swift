@@ -38,7 +38,7 @@ package final class AccessLog: Sendable {
   }
 
   /// The maximum number of waiting bytes, about 30,000 lines.
-  private static let mostWaiting = 8 * 1024 * 1024
+  private static let maxWaiting = 8 * 1024 * 1024
 
   private let target: Target
   private let state = Mutex(State())
@@ -65,7 +65,7 @@ package final class AccessLog: Sendable {
   /// Accepts complete lines. Never blocks.
   func take(_ bytes: [UInt8], lines: Int) {
     let isTaken = state.withLock { state in
-      guard !state.ended, state.bytes + bytes.count <= Self.mostWaiting else {
+      guard !state.ended, state.bytes + bytes.count <= Self.maxWaiting else {
         state.dropped += lines
         return false
       }

@@ -125,7 +125,7 @@ struct EventLoopMetrics: Sendable {
   static let unrouted = 0
   static let own = 1
   /// The maximum number of route labels, including those of previous configurations.
-  private static let mostRoutes = 1000
+  private static let maxRoutes = 1000
 
   private(set) var routes = [Route("(none)"), Route("(own)")]
   private var places: [String: Int] = [:]
@@ -140,7 +140,7 @@ struct EventLoopMetrics: Sendable {
   /// The index of the route with this label.
   mutating func place(of label: String) -> Int {
     if let known = places[label] { return known }
-    guard routes.count < Self.mostRoutes else { return Self.unrouted }
+    guard routes.count < Self.maxRoutes else { return Self.unrouted }
     routes.append(Route(label))
     places[label] = routes.count - 1
     return routes.count - 1

@@ -8,7 +8,7 @@ import Synchronization
 /// The data path uses `EventLoopMetrics` instead.
 package final class MetricRegistry: MetricsFactory {
   /// The limit on series. Attack (or mistake): labels chosen by a client would create an unbounded number of series.
-  private static let mostSeries = 5000
+  private static let maxSeries = 5000
 
   private struct Key: Hashable {
     let label: String
@@ -79,7 +79,7 @@ package final class MetricRegistry: MetricsFactory {
     return series.withLock { series in
       if case .timer(let known)? = series[key] { return known }
       let made = Times()
-      if series.count < Self.mostSeries { series[key] = .timer(made) }
+      if series.count < Self.maxSeries { series[key] = .timer(made) }
       return made
     }
   }
@@ -99,7 +99,7 @@ package final class MetricRegistry: MetricsFactory {
       case .timer?: return beyond
       case nil: break
       }
-      guard series.count < Self.mostSeries else { return beyond }
+      guard series.count < Self.maxSeries else { return beyond }
       let made = Number()
       series[key] = make(made)
       return made

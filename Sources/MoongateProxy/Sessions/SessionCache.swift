@@ -30,9 +30,9 @@ final class SessionCache {
   typealias Lookup = @Sendable () async throws -> Finding
 
   private static let most = 16_384
-  private static let mostDead = 1024
-  private static let mostAsking = 64
-  private static let mostWaiting = 1024
+  private static let maxEnded = 1024
+  private static let maxLookups = 64
+  private static let maxWaiting = 1024
 
   private let eventLoop: any EventLoop
   private let trust: CacheTrust
@@ -102,7 +102,7 @@ final class SessionCache {
   /// Reads the store. The callback runs later on the event loop.
   /// - Parameter lookup: the read. If several callers ask for one key at once, the first lookup is used.
   func ask(_ key: SessionKey, by lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
-    guard waiting < Self.mostWaiting else {
+    guard waiting < Self.maxWaiting else {
       counted.unavailable += 1
       return callback(.unavailable)
     }
@@ -116,7 +116,7 @@ final class SessionCache {
     }
     let question = Question(key, lookup, callback)
     asking[key] = question
-    guard working < Self.mostAsking else {
+    guard working < Self.maxLookups else {
       queue.append(question)
       return
     }
@@ -143,7 +143,7 @@ final class SessionCache {
         answer = .live(session)
       case .success(.absent):
         if self.remembersDead {
-          if self.dead.count >= Self.mostDead { self.dead.removeAll(keepingCapacity: true) }
+          if self.dead.count >= Self.maxEnded { self.dead.removeAll(keepingCapacity: true) }
           if asked == self.changes { self.dead.insert(key) }
         }
         answer = .none

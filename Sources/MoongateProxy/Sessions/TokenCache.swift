@@ -10,7 +10,7 @@ final class TokenCache {
   /// The interval at which uses are stored, unless the address changes.
   private static let interval: Duration = .seconds(30)
   /// The maximum number of uses waiting to be stored.
-  private static let mostUses = 10_000
+  private static let maxUses = 10_000
 
   let cache: SessionCache
   private let directory: AccessTokenDirectory?
@@ -56,7 +56,7 @@ final class TokenCache {
   func used(_ session: CachedSession, _ token: AccessToken, from address: ClientAddress, now: Timestamp) {
     guard now >= session.activityKnownUntil || address != session.lastAddress else { return }
     // Attack: one token from alternating addresses causes a write for every request.
-    guard uses.count < Self.mostUses else { return }
+    guard uses.count < Self.maxUses else { return }
     session.activityKnownUntil = now + Self.interval
     session.lastAddress = address
     let isKnown = uses.contains { $0.token.id == token.id && $0.address.networkKey == address.networkKey }

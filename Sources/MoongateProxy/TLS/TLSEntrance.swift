@@ -7,7 +7,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
   /// The time limit of a handshake. Attack: connections that start a handshake and never complete it.
-  private static let patience: TimeAmount = .seconds(10)
+  private static let timeLimit: TimeAmount = .seconds(10)
 
   private let loop: ProxyLoop
   private let inner: @Sendable (any Channel) throws -> Void
@@ -22,7 +22,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
 
   func handlerAdded(context: ChannelHandlerContext) {
     let channel = context.channel
-    late = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+    late = context.eventLoop.scheduleTask(in: Self.timeLimit) { channel.close(promise: nil) }
     if channel.isActive { admit(context) }
   }
 

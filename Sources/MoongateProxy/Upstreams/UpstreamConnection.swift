@@ -20,7 +20,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  private static let mostInterim = 16
+  private static let maxInterim = 16
 
   let target: UpstreamTarget
   private let loop: ProxyLoop
@@ -190,7 +190,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   /// - Returns: whether to continue reading responses.
   private func interim(_ head: ResponseHead, _ owner: ClientConnection) throws(MessageFault) -> Bool {
     interims += 1
-    guard interims <= Self.mostInterim else { throw .malformed("too many interim answers") }
+    guard interims <= Self.maxInterim else { throw .malformed("too many interim answers") }
     guard head.status == 101 else {
       owner.answerInterim(head.status)
       return true

@@ -5,7 +5,7 @@ import NIOSSL
 
 /// One upstream in one event loop: its idle connections and its failure state.
 final class UpstreamTarget {
-  private static let mostIdle = 256
+  private static let maxIdle = 256
   /// A failed upstream is tried again after this time (at most 5 s).
   private static let downTime: TimeAmount = .seconds(3)
   /// Many services close idle connections after 5 s. A request that cannot be repeated uses only a recently used
@@ -53,7 +53,7 @@ final class UpstreamTarget {
   }
 
   func putIdle(_ connection: UpstreamConnection) {
-    guard idle.count < Self.mostIdle, !isRetired else { return connection.close() }
+    guard idle.count < Self.maxIdle, !isRetired else { return connection.close() }
     connection.idleSince = loop.now
     idle.append(connection)
   }

@@ -76,7 +76,7 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
 struct BackupFile {
   static let mark = "moongate backup 1\n"
   /// The maximum length of a header, in bytes.
-  private static let mostHeader = 4096
+  private static let maxHeaderLength = 4096
   private static let chunk = 1 << 20
 
   let path: String
@@ -177,7 +177,7 @@ struct BackupFile {
   }
 
   private func header(of input: FileHandle) throws -> (BackupHeader, head: Data) {
-    let start = try input.read(upToCount: Self.mostHeader) ?? Data()
+    let start = try input.read(upToCount: Self.maxHeaderLength) ?? Data()
     let mark = Data(Self.mark.utf8)
     guard start.starts(with: mark), let end = start[mark.count...].firstIndex(of: UInt8(ascii: "\n")),
       let header = try? JSONDecoder().decode(BackupHeader.self, from: start[mark.count..<end])

@@ -29,7 +29,7 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     case .served(let name, let gateways):
       """
       \(name) is served by \(gateways.joined(separator: ", ")); nothing was changed. Stop every gateway that serves from it, and try again. One that \
-      was killed counts for \(ServingNode.patience.asWritten) more.
+      was killed counts for \(ServingNode.livenessTimeout.asWritten) more.
       """
     case .notEmpty(let name, let table):
       "\(name) is not empty: its table \(table) has rows. Name a database that no gateway has used."

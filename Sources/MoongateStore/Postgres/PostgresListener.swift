@@ -11,7 +11,7 @@ final class PostgresListener: Sendable {
   /// How often the clock is synchronised and the connection is checked.
   private static let interval: Duration = .seconds(10)
   /// The timeout of one wait for notifications, after which it checks whether it should end.
-  private static let patience: Duration = .seconds(1)
+  private static let timeLimit: Duration = .seconds(1)
   private static let longestPause: Duration = .seconds(2)
 
   private let address: PostgresAddress
@@ -65,7 +65,7 @@ final class PostgresListener: Sendable {
         clock.set(try connection.clockReadings())
         next = now + Self.interval
       }
-      if try connection.notified(until: now + Self.patience) {
+      if try connection.notified(until: now + Self.timeLimit) {
         numbers.wasNotified()
         call()
       }

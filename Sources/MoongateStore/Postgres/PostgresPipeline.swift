@@ -31,7 +31,7 @@ struct PostgresAnswers {
 /// numbers as eight bytes, big-endian; texts and bytes unchanged.
 extension PostgresConnection {
   /// The maximum number of prepared statements. A store has about a hundred.
-  private static let mostPrepared = 500
+  private static let maxPrepared = 500
 
   /// Queues a statement, which `exchange` or `dispatch` sends. Errors of the connection are reported there.
   /// - Parameter sql: its arguments are `?1`, `?2`, ….
@@ -40,7 +40,7 @@ extension PostgresConnection {
     var sent: Int32 = 0
     if let name = prepared[sql] {
       sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
-    } else if prepared.count < Self.mostPrepared {
+    } else if prepared.count < Self.maxPrepared {
       nameCount += 1
       let name = "s\(nameCount)"
       prepared[sql] = name

@@ -27,9 +27,9 @@ final class PostgresPool: Sendable {
     /// Why no work can be done while there is no connection.
     var outage: StoreFault?
     /// The worker that tries to connect during an outage.
-    var scout: PostgresWorker?
-    /// Increases with each outage. Connections of an earlier era are not used any more.
-    var era = 0
+    var reconnectingWorker: PostgresWorker?
+    /// Increases with each outage. Connections of an earlier generation are not used any more.
+    var connectionGeneration = 0
     /// No further connection is opened before this time, because the last attempt failed while others were connected.
     var mayGrowAt = ContinuousClock.now
     var isOpen = true
@@ -150,13 +150,13 @@ final class PostgresPool: Sendable {
 
   /// Refuses new work. Connections close once the waiting work is done.
   func close() {
-    let (idle, scout) = state.withLock { state in
+    let (idle, reconnectingWorker) = state.withLock { state in
       state.isOpen = false
       defer { state.idle = [] }
-      return (state.idle, state.scout)
+      return (state.idle, state.reconnectingWorker)
     }
     for worker in idle { worker.wake() }
-    scout?.wake()
+    reconnectingWorker?.wake()
   }
 
   // MARK: Called by workers
@@ -164,15 +164,15 @@ final class PostgresPool: Sendable {
   var isOpen: Bool { state.withLock { $0.isOpen } }
 
   /// - Parameters:
-  ///   - era: the result of `connected`.
+  ///   - connectionGeneration: the result of `connected`.
   ///   - ended: the work that the worker has finished.
-  func next(for worker: PostgresWorker, era: Int, after ended: (any PostgresWork)?) -> Next {
+  func next(for worker: PostgresWorker, connectionGeneration: Int, after ended: (any PostgresWork)?) -> Next {
     let now = ContinuousClock.now
     var late: [any PostgresWork] = []
     defer { for work in late { turnAway(work) } }
     return state.withLock { state in
       if let ended { state.ended(ended) }
-      guard era == state.era else {
+      guard connectionGeneration == state.connectionGeneration else {
         guard state.outage == nil, state.waiting > 0 else { return leave(&state) }
         state.connected -= 1
         return .renew
@@ -208,15 +208,15 @@ final class PostgresPool: Sendable {
   }
 
   /// Called when a worker has connected.
-  /// - Returns: the era of the connection.
+  /// - Returns: the generation of the connection.
   func connected(_ worker: PostgresWorker) -> Int {
     state.withLock { state in
-      if state.scout === worker || state.outage != nil {
+      if state.reconnectingWorker === worker || state.outage != nil {
         state.outage = nil
-        state.scout = nil
+        state.reconnectingWorker = nil
       }
       state.connected += 1
-      return state.era
+      return state.connectionGeneration
     }
   }
 
@@ -231,7 +231,7 @@ final class PostgresPool: Sendable {
         state.workers -= 1
         return (false, [])
       }
-      return begin(outage: error.fault, scout: worker, &state)
+      return begin(outage: error.fault, reconnectingWorker: worker, &state)
     }
     for work in unserved { work.fail(error.fault) }
     return goesOn
@@ -239,25 +239,25 @@ final class PostgresPool: Sendable {
 
   /// Called when a worker's connection broke.
   /// - Parameters:
-  ///   - era: the result of `connected`. A timeout of an earlier era is ignored: after a failover, the old connections
+  ///   - connectionGeneration: the result of `connected`. A timeout of an earlier generation is ignored: after a failover, the old connections
   ///     time out one by one while the new ones work.
   ///   - silent: whether the server did not reply. It will then not reply to the others either.
   ///   - ended: the work that the worker was doing, or was about to do.
   /// - Returns: whether it reconnects.
-  func lost(_ worker: PostgresWorker, era: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool {
+  func lost(_ worker: PostgresWorker, connectionGeneration: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool {
     let fault = PostgresError.silent.fault
     defer { hand() }
     let (goesOn, unserved, resting) = state.withLock { state -> (Bool, [any PostgresWork], [PostgresWorker]) in
       if let ended { state.ended(ended) }
       state.connected -= 1
-      guard silent, era == state.era else {
-        if state.scout == nil { return (true, [], []) }
+      guard silent, connectionGeneration == state.connectionGeneration else {
+        if state.reconnectingWorker == nil { return (true, [], []) }
         state.workers -= 1
         return (false, [], [])
       }
-      state.era += 1
+      state.connectionGeneration += 1
       defer { state.idle = [] }
-      let (goesOn, unserved) = begin(outage: fault, scout: worker, &state)
+      let (goesOn, unserved) = begin(outage: fault, reconnectingWorker: worker, &state)
       return (goesOn, unserved, state.idle)
     }
     for work in unserved { work.fail(fault) }
@@ -265,16 +265,16 @@ final class PostgresPool: Sendable {
     return goesOn
   }
 
-  private func begin(outage: StoreFault, scout worker: PostgresWorker, _ state: inout State) -> (
+  private func begin(outage: StoreFault, reconnectingWorker worker: PostgresWorker, _ state: inout State) -> (
     Bool, [any PostgresWork]
   ) {
     state.outage = outage
     let unserved = state.popAll()
-    guard state.isOpen, state.scout == nil || state.scout === worker else {
+    guard state.isOpen, state.reconnectingWorker == nil || state.reconnectingWorker === worker else {
       state.workers -= 1
       return (false, unserved)
     }
-    state.scout = worker
+    state.reconnectingWorker = worker
     return (true, unserved)
   }
 

@@ -30,7 +30,7 @@ package final class PostgresStore: SQLStore {
       if !makes, try !snapshot.isOwned(connection) { throw StoreRefusal.nothingThere(path: snapshot.name) }
       _ = try snapshot.migrate(connection)
       let isOwn = try snapshot.transaction(.writing, on: connection) { rows in
-        try MetaRows.claim(fingerprint: keyFingerprint, rows).isOwn
+        try MetaRows.assignOwner(fingerprint: keyFingerprint, rows).isOwn
       }
       guard isOwn else { throw StoreRefusal.otherKey(path: snapshot.name) }
       guard let clock = ServerClock(try connection.clockReadings()) else {

@@ -5,7 +5,7 @@ import MoongateCore
 package final class PostgresTransaction: SQLTransaction {
   enum Kind {
     /// One read: the statements that are sent together form a transaction, which is read-only by the session's
-    /// defaults. A second read is refused (`RepeatedRead`).
+    /// defaults. A second read is refused (`SingleReadViolation`).
     case looking
     /// Reads with a consistent snapshot. COMMIT is not waited for.
     case reading
@@ -22,7 +22,7 @@ package final class PostgresTransaction: SQLTransaction {
 
   /// A `looking` transaction that reads a second time would see another state of the database. It must be restarted as
   /// `reading`.
-  struct RepeatedRead: Error {}
+  struct SingleReadViolation: Error {}
 
   /// The channel for notifications of session changes.
   static let channel = "moongate_sessions"
@@ -104,7 +104,7 @@ package final class PostgresTransaction: SQLTransaction {
     if let failure { throw failure }
     guard let first = kind.begin else {
       if hasLooked {
-        let again = RepeatedRead()
+        let again = SingleReadViolation()
         failure = again
         throw again
       }

@@ -32,7 +32,7 @@ struct PostgresRestart {
 /// A store operation to be run in a transaction.
 final class PostgresTask<Value: Sendable>: PostgresWork {
   /// The maximum number of connections on which it is tried.
-  private static var mostConnections: Int { 3 }
+  private static var maxConnections: Int { 3 }
 
   let deadline: ContinuousClock.Instant
   var writes: Bool { kind == .writing }
@@ -78,7 +78,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
         return { self.continuation.resume(returning: value) }
       } catch {
         transaction.rollBack()
-        if transaction.failure is PostgresTransaction.RepeatedRead {
+        if transaction.failure is PostgresTransaction.SingleReadViolation {
           kind = .reading
           continue
         }
@@ -90,7 +90,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           PostgresRestart.pause(round, jitter: jitter)
           continue
         }
-        if connection.isBroken, !connection.wasSilent, attempt < Self.mostConnections,
+        if connection.isBroken, !connection.wasSilent, attempt < Self.maxConnections,
           error as? PostgresError != .outcomeUnknown,
           ContinuousClock.now < deadline
         {

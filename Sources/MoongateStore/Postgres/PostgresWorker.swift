@@ -22,8 +22,8 @@ final class PostgresWorker: Sendable {
   func start() {
     Thread.detachNewThread {
       ThreadPriority.answering.take()
-      while let (connection, era) = self.connect() {
-        guard self.serve(connection, era: era) else { return }
+      while let (connection, connectionGeneration) = self.connect() {
+        guard self.serve(connection, connectionGeneration: connectionGeneration) else { return }
       }
     }
   }
@@ -37,7 +37,7 @@ final class PostgresWorker: Sendable {
   func wake() { signal.signal() }
 
   /// - Returns: nil if the worker is no longer needed.
-  private func connect() -> (PostgresConnection, era: Int)? {
+  private func connect() -> (PostgresConnection, connectionGeneration: Int)? {
     var pause = Self.firstPause
     var isFirst = true
     while true {
@@ -62,13 +62,13 @@ final class PostgresWorker: Sendable {
   }
 
   /// - Returns: whether to open a new connection in place of this one.
-  private func serve(_ connection: PostgresConnection, era: Int) -> Bool {
+  private func serve(_ connection: PostgresConnection, connectionGeneration: Int) -> Bool {
     // The caller is resumed once this worker is free again. Otherwise the caller's next work would go to another
     // connection.
     var tell: (() -> Void)?
     var ended: (any PostgresWork)?
     while true {
-      let next = pool.next(for: self, era: era, after: ended)
+      let next = pool.next(for: self, connectionGeneration: connectionGeneration, after: ended)
       ended = nil
       tell?()
       tell = nil
@@ -85,7 +85,7 @@ final class PostgresWorker: Sendable {
         }
       }
       guard connection.isAlive() else {
-        let goesOn = pool.lost(self, era: era, silent: false, after: work)
+        let goesOn = pool.lost(self, connectionGeneration: connectionGeneration, silent: false, after: work)
         pool.giveBack(work)
         return goesOn
       }
@@ -94,7 +94,7 @@ final class PostgresWorker: Sendable {
         ended = work
         continue
       }
-      let goesOn = pool.lost(self, era: era, silent: connection.wasSilent, after: work)
+      let goesOn = pool.lost(self, connectionGeneration: connectionGeneration, silent: connection.wasSilent, after: work)
       if let tell { tell() } else { pool.giveBack(work) }
       return goesOn
     }

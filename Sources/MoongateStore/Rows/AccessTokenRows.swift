@@ -11,9 +11,9 @@ enum AccessTokenRows {
   private static let ownerByID = AccountReads("(SELECT account FROM access_token WHERE id = ?1)")
 
   /// How long a token is listed after its expiry.
-  static let memory: Duration = .seconds(30 * 86_400)
+  static let retention: Duration = .seconds(30 * 86_400)
   /// The maximum number of networks stored per token.
-  private static let mostNetworks = 32
+  private static let maxNetworks = 32
 
   static func find(hashed hashes: [[UInt8]], _ rows: some SQLTransaction) throws -> FoundAccessToken? {
     let found = try rows.rows(
@@ -48,7 +48,7 @@ enum AccessTokenRows {
   /// Stores a new token.
   static func put(_ token: AccessToken, most: Int?, _ rows: some SQLTransaction) throws {
     if let owner = token.owner {
-      try AccountRows.demandAvailable(owner.id, rows)
+      try AccountRows.requireAvailable(owner.id, rows)
       if let most,
         try rows.row(
           "SELECT created_at FROM access_token WHERE account = ?1 LIMIT 1 OFFSET ?2",
@@ -116,7 +116,7 @@ enum AccessTokenRows {
     }
     let known = try JSON.decode([String].self, try row.text(0).utf8)
     let isNew = !known.contains(use.network)
-    let networks = isNew ? Array((known + [use.network]).suffix(mostNetworks)) : known
+    let networks = isNew ? Array((known + [use.network]).suffix(maxNetworks)) : known
     try rows.run(
       """
       UPDATE access_token SET last_used_at = ?1, last_used_from = ?2, used_from = ?3
@@ -148,7 +148,7 @@ enum AccessTokenRows {
       DELETE FROM access_token WHERE id IN (
         SELECT id FROM access_token WHERE expires_at <= ?1 AND (is_superseded = 1 OR expires_at <= ?2) ORDER BY expires_at LIMIT \(limit)
           \(rows.dialect.words(sqlite: "", postgres: "FOR UPDATE SKIP LOCKED")))
-      """, [SQLValue(now), SQLValue(now - memory)])
+      """, [SQLValue(now), SQLValue(now - retention)])
   }
 
   private static func announce(_ id: String, _ news: ChangeNotifications) {

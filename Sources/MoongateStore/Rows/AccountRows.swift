@@ -107,7 +107,7 @@ enum AccountRows {
   }
 
   /// Sets the language.
-  static func speak(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func setLanguage(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction)
     throws
   {
     try rows.run("UPDATE account SET language = ?1 WHERE id = ?2", [.text(language), .text(account)])
@@ -141,13 +141,13 @@ enum AccountRows {
   }
 
   /// Conflicts if the account does not exist or an operator has locked it.
-  static func demandAvailable(_ account: String, _ rows: some SQLTransaction) throws {
+  static func requireAvailable(_ account: String, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "SELECT 1 FROM account WHERE id = ?1 AND is_locked = 0", [.text(account)], orElse: .accountUnavailable)
   }
 
   /// Conflicts if the account has changed since, or does not exist.
-  static func demand(_ version: AccountVersion, _ rows: some SQLTransaction) throws {
+  static func requireEpoch(_ version: AccountVersion, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)],
       orElse: .epochChanged)
@@ -164,7 +164,7 @@ enum AccountRows {
     try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1 AND is_unproved IS NOT NULL", [.text(account)])
   }
 
-  static func seen(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
+  static func recordUse(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
     try rows.run(
       "UPDATE account SET last_seen_at = ?1 WHERE id = ?2 AND last_seen_at < ?1", [SQLValue(now), .text(account)])
   }

@@ -16,7 +16,7 @@ struct CounterRow {
   /// The first row in `tally` that is within the window.
   private var oldest: Timestamp?
   private var live = 0
-  /// Unsettled for longer than `patience`: they count as failures.
+  /// Unsettled for longer than `CounterState.settlementTimeout`: they count as failures.
   private var dead = 0
   private var oldestPending: Timestamp?
   private var lockedSince: Timestamp?
@@ -44,7 +44,7 @@ struct CounterRow {
   static func readPending(_ limit: ResolvedLimit, at now: Timestamp) -> SQLRead {
     SQLRead(
       "SELECT count(*), count(*) FILTER (WHERE at > ?1), min(at) FROM pending WHERE counter = ?2 AND at > ?3",
-      [SQLValue(now - CounterState.patience), .bytes(limit.counter), SQLValue(limit.cutoff(at: now))])
+      [SQLValue(now - CounterState.settlementTimeout), .bytes(limit.counter), SQLValue(limit.cutoff(at: now))])
   }
 
   /// - Parameters:
@@ -109,11 +109,11 @@ struct CounterRow {
       expired = 0
     }
     if dead > 0 {
-      let patience = SQLValue(now - CounterState.patience)
+      let unsettledBefore = SQLValue(now - CounterState.settlementTimeout)
       try rows.run(
         "INSERT INTO tally (counter, at, reservation) SELECT counter, at, reservation FROM pending WHERE counter = ?1 AND at <= ?2 AND at > ?3",
-        [key, patience, SQLValue(limit.cutoff(at: now))])
-      try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, patience])
+        [key, unsettledBefore, SQLValue(limit.cutoff(at: now))])
+      try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, unsettledBefore])
       counted += dead
       dead = 0
       let first = try rows.row(
@@ -175,7 +175,7 @@ struct CounterRow {
     let isOver = lockedUntil.map { $0 <= now } ?? false
     guard counted > 0 || dead > 0 || isOver else { return }
     try rows.run("DELETE FROM tally WHERE counter = ?1", [key])
-    try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.patience)])
+    try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.settlementTimeout)])
     try FailedAttemptRows.forget(limit.counter, rows)
     counted = 0
     expired = 0

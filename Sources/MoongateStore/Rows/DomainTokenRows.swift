@@ -13,7 +13,7 @@ enum DomainTokenRows {
   /// Stores a token in place of the session's previous one for the domain.
   static func put(_ new: NewDomainToken, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     let session = new.session
-    try AccountRows.demandAvailable(session.account, rows)
+    try AccountRows.requireAvailable(session.account, rows)
     let replaced = try rows.rows(
       "DELETE FROM session_domain WHERE account = ?1 AND session = ?2 AND domain = ?3 RETURNING token",
       [.text(session.account), .text(session.id), .text(new.domain)])

@@ -3,7 +3,7 @@ import MoongateCore
 /// The audit trail.
 enum EventRows {
   /// How long events are kept. Their number is bounded by the quotas and the sinks' cursors.
-  static let memory: Duration = .seconds(7 * 86_400)
+  static let retention: Duration = .seconds(7 * 86_400)
 
   static func append(_ event: AuditEvent, encoded: [UInt8], _ rows: some SQLTransaction) throws {
     // A flood is stored when it begins, and again with its count. It then moves to the end of the trail, so that sinks
@@ -40,7 +40,7 @@ enum EventRows {
       DELETE FROM event WHERE number IN (
         SELECT number FROM event WHERE quota >= ?1 AND quota <= ?1 AND number <= ?2 AND \(AuditCursorRows.isSent(rows.dialect, before: "?4"))
         ORDER BY quota, number LIMIT ?3)
-      """, [SQLValue(quota.rawValue), .integer(number), SQLValue(limit), SQLValue(now - memory)])
+      """, [SQLValue(quota.rawValue), .integer(number), SQLValue(limit), SQLValue(now - retention)])
   }
 
   /// The latest events, newest first.

@@ -64,6 +64,6 @@ enum FailedAttemptRows {
         SELECT counter, at, reservation FROM failed_attempt WHERE at <= ?1 AND NOT EXISTS (
           SELECT 1 FROM counter WHERE key = failed_attempt.counter AND (disabled_since IS NOT NULL OR locked_until > ?2))
         ORDER BY at LIMIT ?3)
-      """, [SQLValue(now - FailedAttempt.memory), SQLValue(now), SQLValue(limit)])
+      """, [SQLValue(now - FailedAttempt.retention), SQLValue(now), SQLValue(limit)])
   }
 }

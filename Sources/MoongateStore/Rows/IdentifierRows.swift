@@ -124,8 +124,8 @@ enum IdentifierRows {
   static func absorb(
     _ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
-    try AccountRows.demandAvailable(account, rows)
-    try AccountRows.demandAvailable(heir, rows)
+    try AccountRows.requireAvailable(account, rows)
+    try AccountRows.requireAvailable(heir, rows)
     let moved = try rows.rows(
       """
       SELECT position, kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL AND (kind = ?3 OR NOT EXISTS (

@@ -19,7 +19,7 @@ enum SessionRows {
   private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 
   /// How long changes are kept. A node that has not polled for this long must not trust its cache.
-  static let memory: Duration = .seconds(3600)
+  static let retention: Duration = .seconds(3600)
   /// The maximum number of changes returned by one poll. Beyond that, clearing the cache is cheaper.
   private static let most: Int64 = 10_000
 
@@ -54,7 +54,7 @@ enum SessionRows {
 
   /// Stores the session. An older token of the same session becomes invalid.
   static func put(_ session: Session, passed: [UInt8], _ rows: some SQLTransaction) throws {
-    try AccountRows.demandAvailable(session.account, rows)
+    try AccountRows.requireAvailable(session.account, rows)
     try rows.run("DELETE FROM \(same)", same(session))
     try rows.run(
       insert,

@@ -31,7 +31,7 @@ enum UnprovedAccounts {
         try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1", [.text(id)])
       } else if let used = try state[1].first?.optionalMoment(0), used > moment {
         // A signed-in user uses the account without signing in again.
-        try AccountRows.seen(id, at: used, rows)
+        try AccountRows.recordUse(id, at: used, rows)
       } else {
         try rows.run("DELETE FROM account WHERE id = ?1", [.text(id)])
         news.add(account: id)

@@ -27,7 +27,7 @@ package enum FingerprintReplacement: Sendable, Equatable {
 
 /// State that a store keeps between transactions. It only affects performance, never results.
 package struct SQLStoreMemory: Sendable {
-  let pruning = Pruning()
+  let pruner = Pruner()
   let decoded = DecodedFlows()
   let origins = FlowOrigins()
   let timing = StoreTiming()
@@ -98,7 +98,7 @@ extension SQLStore {
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
       // If the account no longer exists, there is nothing to do. The transaction reports that.
-      guard let names = try await database.read({ rows in try Deleting.names(of: trail.account, rows) }) else {
+      guard let names = try await database.read({ rows in try AccountDeletionRows.names(of: trail.account, rows) }) else {
         continue
       }
       changes[index].traces = try FlowTraces(account: trail.account, names: names)
@@ -130,7 +130,7 @@ extension SQLStore {
   }
 
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {
-    try await write(at: now) { [pruning = memory.pruning] rows in try pruning.step(at: now, rows) }
+    try await write(at: now) { [pruner = memory.pruner] rows in try pruner.step(at: now, rows) }
   }
 
   func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value)

@@ -36,7 +36,7 @@ package final class SQLiteDatabase: SQLDatabase {
         try Schema.migrate(db, path: path)
         let rows = SQLiteTransaction(db)
         if !makes, try MetaRows.owner(rows) == nil { throw StoreRefusal.nothingThere(path: path) }
-        let meta = try MetaRows.claim(fingerprint: keyFingerprint, rows)
+        let meta = try MetaRows.assignOwner(fingerprint: keyFingerprint, rows)
         guard meta.isOwn else { throw StoreRefusal.otherKey(path: path) }
         return meta.moment
       }

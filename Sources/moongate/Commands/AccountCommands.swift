@@ -35,9 +35,9 @@ struct ListAccounts: AsyncParsableCommand {
     try await OperatorStore.with(configuration) { opened in
       let accounts =
         if let name {
-          try await opened.desk.accounts(named: name, region: opened.gateway.region)
+          try await opened.administration.accounts(named: name, region: opened.gateway.region)
         } else {
-          try await opened.desk.accounts(after: after, limit: limit)
+          try await opened.administration.accounts(after: after, limit: limit)
         }
       if json {
         print(try ToolJSON.text(accounts.map(AccountDocument.init)))
@@ -63,7 +63,7 @@ struct ShowAccount: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let overview = try await opened.desk.overview(of: try await opened.account(named: name), in: opened.generation)
+      let overview = try await opened.administration.overview(of: try await opened.account(named: name), in: opened.generation)
       print(
         json
           ? try ToolJSON.text(OperatorDocument.overview(overview, at: opened.now))
@@ -86,9 +86,9 @@ struct AccountSessions: AsyncParsableCommand {
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
-      let sessions = try await opened.desk.sessions(of: account.id).map(SessionLine.init)
+      let sessions = try await opened.administration.sessions(of: account.id).map(SessionLine.init)
       if end {
-        _ = try await opened.desk.acting(as: try identity.identity("moongate account sessions")).endSessions(
+        _ = try await opened.administration.acting(as: try identity.identity("moongate account sessions")).endSessions(
           of: account.id)
       }
       if json {
@@ -107,11 +107,11 @@ struct LockAccount: AsyncParsableCommand {
     commandName: "lock", abstract: "Lock an account: end its sessions and refuse sign-ins until it is unlocked.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: AccountOperation
+  @OptionGroup var operation: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "lock", done: "locked") { desk, id throws(StoreFault) in
-      try await desk.lock(id)
+    try await operation.carryOut(configuration, "lock", done: "locked") { administration, id throws(StoreFault) in
+      try await administration.lock(id)
     }
   }
 }
@@ -123,11 +123,11 @@ struct DisableAccount: AsyncParsableCommand {
     discussion: "After `unlock`, the user can sign in only with a code sent to an identifier of the account.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: AccountOperation
+  @OptionGroup var operation: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "disable", done: "disabled") { desk, id throws(StoreFault) in
-      try await desk.disable(id)
+    try await operation.carryOut(configuration, "disable", done: "disabled") { administration, id throws(StoreFault) in
+      try await administration.disable(id)
     }
   }
 }
@@ -141,11 +141,11 @@ struct DeleteAccount: AsyncParsableCommand {
   )
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: AccountOperation
+  @OptionGroup var operation: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "delete", done: "deleted") { desk, id throws(StoreFault) in
-      try await desk.delete(id)
+    try await operation.carryOut(configuration, "delete", done: "deleted") { administration, id throws(StoreFault) in
+      try await administration.delete(id)
     }
   }
 }
@@ -171,7 +171,7 @@ struct AccountOperation: ParsableArguments {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
       guard
-        try await act(opened.desk.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done
+        try await act(opened.administration.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done
       else {
         throw StartProblem("There is no account \(name).")
       }

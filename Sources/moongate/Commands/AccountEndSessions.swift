@@ -9,11 +9,11 @@ struct EndAccountSessions: AsyncParsableCommand {
     commandName: "end-sessions", abstract: "End all sessions of an account. The user can sign in again.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: AccountOperation
+  @OptionGroup var operation: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "end-sessions", done: "sessions ended") { desk, id throws(StoreFault) in
-      try await desk.endSessions(of: id)
+    try await operation.carryOut(configuration, "end-sessions", done: "sessions ended") { administration, id throws(StoreFault) in
+      try await administration.endSessions(of: id)
     }
   }
 }

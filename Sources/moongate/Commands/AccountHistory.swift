@@ -26,7 +26,7 @@ struct AccountHistory: AsyncParsableCommand {
     let kinds = try kinds()
     try await OperatorStore.with(configuration) { opened in
       var filter = AuditFilter(
-        people: try await opened.desk.people(named: name, region: opened.gateway.region), kinds: kinds)
+        people: try await opened.administration.people(named: name, region: opened.gateway.region), kinds: kinds)
       if let since {
         do throws(SinceProblem) {
           filter.since = try Timestamp.since(since, before: opened.now)
@@ -34,11 +34,11 @@ struct AccountHistory: AsyncParsableCommand {
           throw StartProblem("--since \(error.sentence)", status: .couldNotRun)
         }
       }
-      let events = try await opened.desk.events(matching: filter, limit: limit)
+      let events = try await opened.administration.events(matching: filter, limit: limit)
       if json { return print(try ToolJSON.text(OperatorDocument.events(events))) }
       for event in events { print(EventText(event: event).line) }
       if events.isEmpty {
-        if try await opened.desk.accounts(named: name, region: opened.gateway.region).isEmpty {
+        if try await opened.administration.accounts(named: name, region: opened.gateway.region).isEmpty {
           throw StartProblem("There is no account \(name), and the audit trail has no events for it.")
         }
         print("nothing happened")

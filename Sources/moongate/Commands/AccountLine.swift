@@ -22,7 +22,7 @@ struct AccountLine {
     "records_key",
   ]
 
-  let desk: AccountAdministration
+  let administration: AccountAdministration
   /// The region (ISO 3166-1 alpha-2) of phone numbers without `+`.
   let region: String
   /// Opens the provider records of a line.
@@ -31,17 +31,17 @@ struct AccountLine {
   private let importers: [any SecretImporting]
   private let fieldNames: [String]
 
-  init(desk: AccountAdministration, region: String, records: AccountRecords) {
-    self.desk = desk
+  init(administration: AccountAdministration, region: String, records: AccountRecords) {
+    self.administration = administration
     self.region = region
     self.records = records
-    importers = Self.importers(of: desk)
+    importers = Self.importers(of: administration)
     fieldNames = Self.ownFields + importers.map(\.descriptor.name.rawValue)
   }
 
   /// The providers whose hashes a line may contain. A provider with the same name as a field of the line is excluded.
-  static func importers(of desk: AccountAdministration) -> [any SecretImporting] {
-    desk.importers.filter { !ownFields.contains($0.descriptor.name.rawValue) }
+  static func importers(of administration: AccountAdministration) -> [any SecretImporting] {
+    administration.importers.filter { !ownFields.contains($0.descriptor.name.rawValue) }
   }
 
   /// - Throws: every problem of the line.
@@ -160,7 +160,7 @@ struct AccountLine {
         problems.append("`verified` must be true or false")
         continue
       }
-      let found = desk.identifiers(named: text, region: region).first { $0.kind == kind }
+      let found = administration.identifiers(named: text, region: region).first { $0.kind == kind }
       let parts = text.split(separator: " ", omittingEmptySubsequences: false)
       // The identity of a provider instance begins with the instance's name.
       let isPair =

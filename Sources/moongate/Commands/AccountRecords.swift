@@ -44,7 +44,7 @@ struct AccountRecords {
     let owner = ExportedRecords.Owner(
       id: account.id, identifiers: account.identifiers.map { ($0.identifier, $0.verifiedAt != nil) },
       isLocked: account.isLocked)
-    return (try await opened.desk.records(of: account).sealed(for: owner, by: keys), keys.currentName)
+    return (try await opened.administration.records(of: account).sealed(for: owner, by: keys), keys.currentName)
   }
 
   /// Opens the records of a line.

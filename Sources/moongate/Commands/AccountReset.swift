@@ -46,22 +46,22 @@ struct ResetAccount: AsyncParsableCommand {
         throw StartProblem("There is no provider \(self.provider). \(account.id) has these factors: \(has).")
       }
       guard account.credentials.contains(provider) else {
-        return try tell(
+        return try printReport(
           .none, account, "\(account.id) has no \(provider): nothing to reset. It has these factors: \(has).")
       }
       if dryRun {
-        return try tell(.wouldReset, account, "\(account.id): \(provider) would be removed, and its sessions would end")
+        return try printReport(.wouldReset, account, "\(account.id): \(provider) would be removed, and its sessions would end")
       }
       switch try await opened.resetFactor(provider, of: account.id, by: try identity.identity("moongate account reset"))
       {
-      case .done: try tell(.reset, account, "\(account.id): \(provider) removed, all sessions ended")
-      case .none: try tell(.none, account, "\(account.id) has no \(provider) any more: nothing to reset.")
+      case .done: try printReport(.reset, account, "\(account.id): \(provider) removed, all sessions ended")
+      case .none: try printReport(.none, account, "\(account.id) has no \(provider) any more: nothing to reset.")
       case .unknown: throw StartProblem("There is no account \(name).")
       }
     }
   }
 
-  private func tell(_ done: Done, _ account: Account, _ sentence: String) throws {
+  private func printReport(_ done: Done, _ account: Account, _ sentence: String) throws {
     print(json ? try ToolJSON.text(Report(account: account.id, provider: provider, done: done)) : sentence)
   }
 }

@@ -19,9 +19,9 @@ struct UnlockAccount: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let desk = opened.desk.acting(as: try identity.identity("moongate account unlock"))
+      let administration = opened.administration.acting(as: try identity.identity("moongate account unlock"))
       let account = try await opened.account(named: name)
-      guard let ended = try await desk.unlock(account.id, in: opened.generation) else {
+      guard let ended = try await administration.unlock(account.id, in: opened.generation) else {
         throw StartProblem("There is no account \(name).")
       }
       if json {

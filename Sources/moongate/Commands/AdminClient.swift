@@ -12,7 +12,7 @@ struct AdminClient {
   }
 
   /// The time limit for an answer.
-  private static let patience: Duration = .seconds(5)
+  private static let timeLimit: Duration = .seconds(5)
   private static let most = 1 << 20
 
   private let address: ListenAddress
@@ -34,25 +34,25 @@ struct AdminClient {
   /// - Returns: nil if no process listens at the address.
   /// - Throws: an error if the listener does not answer.
   func get(_ path: String) async throws(StartProblem) -> Answer? {
-    try await ask("GET", path, by: tokens.first, within: Self.patience)
+    try await ask("GET", path, by: tokens.first, within: Self.timeLimit)
   }
 
   /// Sends a request that changes something, with a token of the role `act`.
   /// - Parameters:
   ///   - method: `POST` or `DELETE`.
   ///   - fields: the fields of the body; nil for a request without a body.
-  ///   - patience: the time limit for an answer.
+  ///   - timeLimit: the time limit for an answer.
   /// - Throws: an error if no process listens at the address, if the listener does not answer, or if no configured
   ///   token has the role `act`.
   func act(
     _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil,
-    within patience: Duration
+    within timeLimit: Duration
   ) async throws(StartProblem) -> Answer {
     let pairs = PercentEncoding.form(query.map { ($0.name, $0.value) })
     let body = fields.flatMap { try? JSONEncoder().encode($0) }
     let token = tokens.first { $0.role == .act } ?? tokens.first
     guard
-      let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: patience)
+      let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: timeLimit)
     else {
       throw StartProblem(
         "No gateway listens at \(address). Start it, or name its configuration folder with --config FOLDER.",
@@ -68,7 +68,7 @@ struct AdminClient {
 
   /// Sends one HTTP/1.1 request on a new connection.
   private func ask(
-    _ method: String, _ path: String, _ body: Data? = nil, by token: AdminToken?, within patience: Duration
+    _ method: String, _ path: String, _ body: Data? = nil, by token: AdminToken?, within timeLimit: Duration
   ) async throws(StartProblem) -> Answer? {
     let channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>
     do {
@@ -84,7 +84,7 @@ struct AdminClient {
     let type = body == nil ? "" : "Content-Type: application/json\r\n"
     let head =
       "\(method) \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\n\(authorization)\(type)\(length)Connection: close\r\n\r\n"
-    guard let received = try? await Self.exchange(Data(head.utf8) + (body ?? Data()), on: channel, within: patience),
+    guard let received = try? await Self.exchange(Data(head.utf8) + (body ?? Data()), on: channel, within: timeLimit),
       let end = received.range(of: Data("\r\n\r\n".utf8)),
       let head = String(data: received[..<end.lowerBound], encoding: .utf8),
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
@@ -98,7 +98,7 @@ struct AdminClient {
 
   /// Sends the request and reads until the server closes the connection.
   private static func exchange(
-    _ request: Data, on channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>, within patience: Duration
+    _ request: Data, on channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>, within timeLimit: Duration
   ) async throws -> Data {
     try await withThrowingTaskGroup(of: Data?.self) { group in
       group.addTask {
@@ -113,7 +113,7 @@ struct AdminClient {
         }
       }
       group.addTask {
-        try await Task.sleep(for: patience)
+        try await Task.sleep(for: timeLimit)
         return nil
       }
       defer { group.cancelAll() }

@@ -12,12 +12,12 @@ struct AnswerProgram: Sendable {
   let folder: String
 
   /// The time limit for an answer.
-  var patience: Duration = .seconds(5)
+  var timeLimit: Duration = .seconds(5)
 
   /// The maximum length of standard output, in bytes.
   private static let longest = 65_536
   /// The maximum length of standard error in messages, in bytes.
-  private static let mostTold = 4_096
+  private static let maxReported = 4_096
 
   private var path: String {
     guard let name = command.first else { return "" }
@@ -128,12 +128,12 @@ struct AnswerProgram: Sendable {
       process.waitUntilExit()
     }
     try? input.close()
-    let end = ContinuousClock.now + patience
+    let end = ContinuousClock.now + timeLimit
     var (said, told): ([UInt8], [UInt8]) = ([], [])
     var open = [output.fileHandleForReading.fileDescriptor, errors.fileHandleForReading.fileDescriptor]
     while !open.isEmpty {
       let left = (end - .now) / .milliseconds(1)
-      guard left > 0 else { throw ScriptProblem("\(name) did not answer within \(patience)") }
+      guard left > 0 else { throw ScriptProblem("\(name) did not answer within \(timeLimit)") }
       var polled = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       guard poll(&polled, nfds_t(polled.count), Int32(left) + 1) > 0 else { continue }
       for one in polled where one.revents != 0 {
@@ -144,14 +144,14 @@ struct AnswerProgram: Sendable {
         } else if one.fd == output.fileHandleForReading.fileDescriptor {
           said += buffer.prefix(count)
         } else {
-          told = (told + buffer.prefix(count)).suffix(Self.mostTold)
+          told = (told + buffer.prefix(count)).suffix(Self.maxReported)
         }
       }
       guard said.count <= Self.longest else { throw ScriptProblem("\(name) wrote more than \(Self.longest) bytes") }
     }
     // Both pipes are closed, but the process may take a moment to exit.
     while process.isRunning, ContinuousClock.now < end { DedicatedThread.block(for: .milliseconds(2)) }
-    guard !process.isRunning else { throw ScriptProblem("\(name) did not end within \(patience)") }
+    guard !process.isRunning else { throw ScriptProblem("\(name) did not end within \(timeLimit)") }
     guard process.terminationStatus == 0 else {
       let last =
         String(decoding: told, as: UTF8.self).split(whereSeparator: \.isNewline).last.map { ": \($0.prefix(200))" }

@@ -27,21 +27,21 @@ struct Check: AsyncParsableCommand {
     // Compute the budgets even for a configuration that is refused because of them.
     let generation = (try? judged.get()) ?? folder.generation()
     let budgets = generation.map(folder.budgets) ?? []
-    let doors = generation.map(folder.doors)
+    let entryPoints = generation.map(folder.entryPoints)
     await programs.end()
     let table = GuessBudget.table(
-      budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [],
+      budgets, accepted: generation?.gateway.riskBudget, alone: generation?.singleFactorProviders ?? [],
       colour: Terminal.showsColour)
     let costs = generation.map(folder.costs) ?? []
     var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(
       separator: "\n\n")
     if !json, let generation, !budget, await !isWorthTelling(budgets, of: generation, judged) { tables = "" }
-    let told = FolderBudget(budgets: budgets, costs: costs, table: tables, doors: doors, started: programs.started)
+    let told = FolderBudget(budgets: budgets, costs: costs, table: tables, entryPoints: entryPoints, started: programs.started)
     switch judged {
     case .success(let generation):
-      try tell(problems: [], warnings: generation.warnings, told, of: generation.id)
+      try printReport(problems: [], warnings: generation.warnings, told, of: generation.id)
     case .failure(let refused):
-      try tell(
+      try printReport(
         problems: refused.problems, warnings: refused.warnings.isEmpty ? generation?.warnings ?? [] : refused.warnings,
         told, of: refused.id)
     }
@@ -67,12 +67,12 @@ struct Check: AsyncParsableCommand {
     /// The budgets and costs as a table for the terminal.
     let table: String
     /// nil if the folder itself has problems.
-    let doors: EntryPointTable?
+    let entryPoints: EntryPointTable?
     /// The programs that were started for their handshake.
     let started: [String]
   }
 
-  private func tell(
+  private func printReport(
     problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget, of generation: String?
   ) throws {
     if json {
@@ -81,7 +81,7 @@ struct Check: AsyncParsableCommand {
       let list = ProblemList(problems: problems, warnings: warnings).text
       if !list.isEmpty { print(list + "\n") }
       if !told.table.isEmpty { print(told.table + "\n") }
-      if let doors = told.doors?.text(colour: Terminal.showsColour), !doors.isEmpty { print(doors + "\n") }
+      if let entryPoints = told.entryPoints?.text(colour: Terminal.showsColour), !entryPoints.isEmpty { print(entryPoints + "\n") }
       if !told.started.isEmpty {
         print("started for the handshake and stopped again: \(told.started.joined(separator: ", "))")
       }
@@ -160,7 +160,7 @@ struct Check: AsyncParsableCommand {
 
     init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget) {
       costs = told.costs
-      doors = told.doors?.doors ?? []
+      doors = told.entryPoints?.entryPoints ?? []
       programs = told.started
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)

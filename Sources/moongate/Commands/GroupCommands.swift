@@ -56,13 +56,13 @@ struct MembershipChange: ParsableArguments {
   func carryOut(_ configuration: ConfigurationOption, isMember: Bool) async throws {
     try await OperatorStore.with(configuration) { opened in
       let name = try opened.group(named: group, toAdd: isMember)
-      let desk = opened.desk.acting(as: try identity.identity("moongate group \(isMember ? "add" : "remove")"))
+      let administration = opened.administration.acting(as: try identity.identity("moongate group \(isMember ? "add" : "remove")"))
       var accounts: [Account] = []
       // Look up all accounts first, so that either all of them change or none.
       for text in names { accounts.append(try await opened.holder(named: text)) }
       var done: [Done] = []
       for account in accounts {
-        let outcome = try await desk.setMembership(of: account.id, in: name, isMember)
+        let outcome = try await administration.setMembership(of: account.id, in: name, isMember)
         guard outcome != .unknown else { throw StartProblem("There is no account \(account.id).") }
         done.append(Done(group: name.rawValue, account: account.id, member: isMember, changed: outcome == .changed))
       }
@@ -124,13 +124,13 @@ struct ListGroups: AsyncParsableCommand {
   func run() async throws {
     guard limit > 0 else { throw StartProblem("--limit must be 1 or more.", status: .couldNotRun) }
     try await OperatorStore.with(configuration) { opened in
-      let groups = try await opened.desk.groups(of: opened.generation.accounts)
+      let groups = try await opened.administration.groups(of: opened.generation.accounts)
       guard let name else { return try show(groups) }
       guard let group = groups.first(where: { $0.name.rawValue == name }) else {
         throw StartProblem(
           "There is no group \"\(name)\"\(Suggestion.phrase(for: name, among: groups.map(\.name.rawValue))).")
       }
-      let members = try await opened.desk.members(of: group.name, after: after, limit: limit).map { member, account in
+      let members = try await opened.administration.members(of: group.name, after: after, limit: limit).map { member, account in
         Member(
           account: account.id, identifiers: account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier.value),
           addedAt: member.addedAt.text)
@@ -175,7 +175,7 @@ extension OperatorStore {
   /// Returns the account that has verified the identifier, because group membership grants rights.
   /// - Throws: an error with exit status 1.
   fileprivate func holder(named text: String) async throws -> Account {
-    switch try await desk.holder(named: text, region: gateway.region) {
+    switch try await administration.holder(named: text, region: gateway.region) {
     case .account(let account): return account
     case .claimedOnly(let accounts):
       throw StartProblem(

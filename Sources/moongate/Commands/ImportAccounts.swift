@@ -75,23 +75,23 @@ struct ImportAccounts: AsyncParsableCommand {
     }
     try await OperatorStore.with(configuration) { opened in
       let records = AccountRecords(try records.keys(opened), opened)
-      let lines = Lines(data, by: AccountLine(desk: opened.desk, region: opened.gateway.region, records: records))
+      let lines = Lines(data, by: AccountLine(administration: opened.administration, region: opened.gateway.region, records: records))
       guard lines.problems.isEmpty, !dryRun else {
-        return try tell(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
+        return try printReport(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
       }
-      let rejected = try await opened.desk.add(lines.accounts)
+      let rejected = try await opened.administration.add(lines.accounts)
       let problems = rejected.map {
         Report.Line(
           line: lines.numbers[$0],
           problem: "an account with its id or with one of its verified identifiers already exists")
       }
-      try tell(
+      try printReport(
         Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []),
         of: lines.accounts.count)
     }
   }
 
-  private func tell(_ report: Report, of count: Int) throws {
+  private func printReport(_ report: Report, of count: Int) throws {
     if json {
       print(try ToolJSON.text(report))
     } else {
@@ -135,16 +135,16 @@ struct ExportAccounts: AsyncParsableCommand {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     try await OperatorStore.with(configuration) { opened in
-      let importers = AccountLine.importers(of: opened.desk)
+      let importers = AccountLine.importers(of: opened.administration)
       let records = AccountRecords(try records.keys(opened), opened)
       var last: String?
       while true {
-        let page = try await opened.desk.accounts(after: last, limit: 500)
+        let page = try await opened.administration.accounts(after: last, limit: 500)
         for account in page {
           var kept: [ProviderName: String] = [:]
           if hashes {
             for importer in importers where account.credentials.contains(importer.descriptor.name) {
-              kept[importer.descriptor.name] = try await opened.desk.hash(of: account.id, for: importer)
+              kept[importer.descriptor.name] = try await opened.administration.hash(of: account.id, for: importer)
             }
           }
           let line = ExportedLine(account: account, hashes: kept, records: try await records.seal(of: account))
@@ -163,8 +163,8 @@ struct ExportAccounts: AsyncParsableCommand {
     }
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
-      let desk = opened.desk.acting(as: try identity.identity("moongate account export"))
-      guard let export = try await desk.export(account.id) else { throw StartProblem("There is no account \(name).") }
+      let administration = opened.administration.acting(as: try identity.identity("moongate account export"))
+      guard let export = try await administration.export(account.id) else { throw StartProblem("There is no account \(name).") }
       print(try ToolJSON.text(OperatorDocument.export(export)))
     }
   }

@@ -107,17 +107,17 @@ struct KeySource {
     case .file(let path):
       let before = try read().oldest.name
       let changed = try await KeyFile.change(path, body)
-      tell(
+      printNotice(
         "Back up \(path) again, apart from the store. Older backups of the store need the older copy.")
-      if changed.oldest.name == before { tell("A running gateway reloads it within a second.") }
+      if changed.oldest.name == before { printNotice("A running gateway reloads it within a second.") }
     case .value:
       let changed = try await body(try read())
-      tell("The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
+      printNotice("The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
       print(changed.text, terminator: "")
     case .credential(let path):
       let changed = try await body(try read())
       let name = (path as NSString).lastPathComponent
-      tell(
+      printNotice(
         "The key comes from systemd. Write all of these lines to the file of LoadCredential=\(name), and restart the gateway:"
       )
       print(changed.text, terminator: "")
@@ -125,5 +125,5 @@ struct KeySource {
   }
 
   /// Writes to standard error, because standard output may contain the keys.
-  func tell(_ sentence: String) { LineLog.standardError(sentence + "\n") }
+  func printNotice(_ sentence: String) { LineLog.standardError(sentence + "\n") }
 }

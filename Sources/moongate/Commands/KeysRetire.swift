@@ -34,7 +34,7 @@ struct RetireKey: AsyncParsableCommand {
       }
       return try await OperatorStore.with(configuration, finishesRetirement: true) { opened in
         // An interrupted complete retirement has already started to remove the key.
-        guard !completely, opened.heir == nil else {
+        guard !completely, opened.interruptedRetirementKey == nil else {
           try await release(opened, masters, without, source, isComplete: true)
           return without
         }
@@ -69,7 +69,7 @@ struct RetireKey: AsyncParsableCommand {
       """
       \(name) is the oldest key, which identifies attempt counters and locks, and \(are) from this store: \(nodes.map(\.name).joined(separator: ", ")). \
       Two gateways that count by different keys would double an attacker's guesses. Stop every gateway (a killed one counts as running for \
-      \(ServingNode.patience.asWritten) more), run this command again, copy the new key file to each gateway, and start them.
+      \(ServingNode.livenessTimeout.asWritten) more), run this command again, copy the new key file to each gateway, and start them.
       """)
   }
 
@@ -87,7 +87,7 @@ struct RetireKey: AsyncParsableCommand {
         unused ones (`moongate token list`). To retire the key now, use --force: these tokens become invalid.
         """)
     }
-    source.tell("Invalid from now on: \(tokens). Rotate them to get new ones.")
+    source.printNotice("Invalid from now on: \(tokens). Rotate them to get new ones.")
   }
 
   private func release(
@@ -97,12 +97,12 @@ struct RetireKey: AsyncParsableCommand {
     // Whether counters start again because the oldest key is removed.
     let isOldest = isComplete && masters.oldest.name == name
     let now = opened.now
-    if let heir = opened.heir {
+    if let interruptedRetirementKey = opened.interruptedRetirementKey {
       // The store does not record which key it has already replaced.
       guard isOldest else {
-        throw StartProblem("The store belongs to \(heir). Run `moongate keys retire \(masters.oldest.name)` first.")
+        throw StartProblem("The store belongs to \(interruptedRetirementKey). Run `moongate keys retire \(masters.oldest.name)` first.")
       }
-      source.tell("Retiring \(name) was interrupted: the store already belongs to \(heir). Continuing.")
+      source.printNotice("Retiring \(name) was interrupted: the store already belongs to \(interruptedRetirementKey). Continuing.")
     } else {
       try demandUnused(by: try await opened.store.nodes(at: now), isOldest: isOldest)
     }
@@ -110,7 +110,7 @@ struct RetireKey: AsyncParsableCommand {
     let census = try await KeyCensus.move(from: name, in: opened.store, by: ring, dropping: force, at: now)
     let records = { (count: Int) in "\(count) record\(count == 1 ? "" : "s")" }
     let moved = (before.sealed[name] ?? 0) - (census.sealed[name] ?? 0)
-    if moved > 0, !force { source.tell("\(records(moved)) moved to \(ring.currentName).") }
+    if moved > 0, !force { source.printNotice("\(records(moved)) moved to \(ring.currentName).") }
     if let hashes = census.hashWords(for: name) {
       throw StartProblem(
         """
@@ -124,11 +124,11 @@ struct RetireKey: AsyncParsableCommand {
         "\(name) was not retired: \(records(left)) were sealed with it in the meantime. Copy the key file to the gateways that still use it, then try again."
       )
     }
-    if let lost = before.hashWords(for: name) { source.tell("Removed hashes: \(lost).") }
+    if let lost = before.hashWords(for: name) { source.printNotice("Removed hashes: \(lost).") }
     // Check again: moving a million accounts takes minutes, and a gateway may have started with an old key file since.
-    if opened.heir == nil { try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest) }
-    if isOldest, opened.heir == nil {
-      let locks = try await opened.desk.locks().count
+    if opened.interruptedRetirementKey == nil { try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest) }
+    if isOldest, opened.interruptedRetirementKey == nil {
+      let locks = try await opened.administration.locks().count
       switch try await opened.store.replaceFingerprint(
         ring.fingerprint, with: KeyRing(left).fingerprint, at: opened.now)
       {
@@ -137,7 +137,7 @@ struct RetireKey: AsyncParsableCommand {
       case .notTheirs:
         throw StartProblem("The store belongs to neither \(name) nor the key after it. Nothing was changed.")
       }
-      source.tell(
+      source.printNotice(
         """
         \(name) was the oldest key, which identifies counters: locks and counters start again at the next start (\(locks) lock\(locks == 1 ? "" : "s") \
         end\(locks == 1 ? "s" : "")), known devices become new devices, and logs identify users by other hashes. Copy the new key file to every gateway \
@@ -145,7 +145,7 @@ struct RetireKey: AsyncParsableCommand {
         """)
     }
     try await KeyCensus.moveValues(from: ring, to: KeyRing(left), in: opened.store, at: opened.now)
-    source.tell("\(name) is retired. Pending codes made with it are refused, \(after(isComplete))")
+    source.printNotice("\(name) is retired. Pending codes made with it are refused, \(after(isComplete))")
   }
 
   private func after(_ isComplete: Bool) -> String {

@@ -20,7 +20,7 @@ struct AddKey: AsyncParsableCommand {
         throw StartProblem("\(coming.name) is already the next key. `moongate keys rotate` makes it the current key.")
       }
       let added = try masters.adding()
-      source.tell("\(added.members[added.members.count - 1].name) is coming.")
+      source.printNotice("\(added.members[added.members.count - 1].name) is coming.")
       return added
     }
   }
@@ -49,7 +49,7 @@ struct RotateKeys: AsyncParsableCommand {
         if !force { try await demandAlone() }
         rotated = try masters.adding().rotated() ?? masters
       }
-      source.tell(
+      source.printNotice(
         "\(rotated.current.name) is the current key; \(masters.current.name) is a former key, and everything made with it stays valid."
       )
       return rotated

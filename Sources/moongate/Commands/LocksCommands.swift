@@ -24,7 +24,7 @@ struct ListLocks: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let locks = try await opened.desk.namedLocks(in: opened.generation)
+      let locks = try await opened.administration.namedLocks(in: opened.generation)
       if json { return print(try ToolJSON.text(OperatorDocument.locks(locks, at: opened.now))) }
       for lock in locks { print(LockText(named: lock, now: opened.now).line) }
       if locks.isEmpty { print("no locks") }
@@ -52,18 +52,18 @@ struct ClearLocks: AsyncParsableCommand {
   func run() async throws {
     guard all != !names.isEmpty else { throw StartProblem("Name locks or use --all.", status: .couldNotRun) }
     try await OperatorStore.with(configuration) { opened in
-      let desk = opened.desk.acting(as: try identity.identity("moongate locks clear"))
+      let administration = opened.administration.acting(as: try identity.identity("moongate locks clear"))
       var cleared: [NamedLock] = []
       var unknown: [String] = []
       for name in all ? [nil] : names.map(Optional.some) {
         let found =
           if let name {
-            try await desk.locks(named: name, region: opened.gateway.region, in: opened.generation)
+            try await administration.locks(named: name, region: opened.gateway.region, in: opened.generation)
           } else {
-            try await desk.namedLocks(in: opened.generation)
+            try await administration.namedLocks(in: opened.generation)
           }
         var count = 0
-        for lock in found where try await desk.clear(lock) == .done {
+        for lock in found where try await administration.clear(lock) == .done {
           cleared.append(lock)
           count += 1
         }

@@ -8,7 +8,7 @@ import MoongateStore
 /// The store of a configuration, opened by a command. A gateway that runs on the same store sees changes within a
 /// second.
 struct OperatorStore {
-  let desk: AccountAdministration
+  let administration: AccountAdministration
   let generation: any PolicyGeneration
   /// The providers of this program and of the configuration.
   let registry: ProviderRegistry
@@ -17,7 +17,7 @@ struct OperatorStore {
 
   /// The key that the store belongs to if it is not the oldest key of the ring, because retiring the oldest was
   /// interrupted; otherwise nil.
-  let heir: String?
+  let interruptedRetirementKey: String?
 
   let clock: any GatewayClock
   var gateway: GatewaySettings { generation.gateway }
@@ -30,7 +30,7 @@ struct OperatorStore {
     registry = try generation.registry ?? Providers.registry()
     let opened: OpenedStore
     do {
-      (opened, keys, heir) = try await Self.open(generation.gateway, finishesRetirement)
+      (opened, keys, interruptedRetirementKey) = try await Self.open(generation.gateway, finishesRetirement)
     } catch let problem as StartProblem {
       throw problem
     } catch {
@@ -41,12 +41,12 @@ struct OperatorStore {
     let log = SecurityLog(logger: Logger(label: "security") { LineLog(label: $0, level: .notice) })
     store.memory.recorded.subscribe { log.note($0) }
     clock = opened.clock
-    desk = AccountAdministration(
+    administration = AccountAdministration(
       store: store, providers: registry, keys: keys, clock: opened.clock, random: SystemRandom())
   }
 
   private static func open(_ gateway: GatewaySettings, _ finishesRetirement: Bool) async throws -> (
-    OpenedStore, KeyRing, heir: String?
+    OpenedStore, KeyRing, interruptedRetirementKey: String?
   ) {
     if case .sqlite(let path) = gateway.store, !FileManager.default.fileExists(atPath: path) {
       throw StoreRefusal.nothingThere(path: path)
@@ -54,8 +54,8 @@ struct OperatorStore {
     let keys = KeyRing(try KeySource(gateway.key).read())
     do {
       return (try await OpenedStore(gateway.store, keys), keys, nil)
-    } catch StoreRefusal.retirementInterrupted(_, _, let heir) where finishesRetirement {
-      return (try await OpenedStore(gateway.store, keys, heir: heir), keys, heir)
+    } catch StoreRefusal.retirementInterrupted(_, _, let interruptedRetirementKey) where finishesRetirement {
+      return (try await OpenedStore(gateway.store, keys, interruptedRetirementKey: interruptedRetirementKey), keys, interruptedRetirementKey)
     }
   }
 
@@ -81,7 +81,7 @@ struct OperatorStore {
   /// The account with this id, phone number or email address.
   /// - Throws: an error with exit status 1 if no account or several accounts match.
   func account(named name: String) async throws -> Account {
-    let found = try await desk.accounts(named: name, region: gateway.region)
+    let found = try await administration.accounts(named: name, region: gateway.region)
     guard let account = found.first else { throw StartProblem("There is no account \(name).") }
     guard found.count == 1 else {
       throw StartProblem(

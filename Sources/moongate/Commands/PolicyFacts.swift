@@ -36,14 +36,14 @@ struct PolicyFacts: AsyncParsableCommand {
         at: SystemClock(floor: Timestamp(milliseconds: 0)).now()
       )
       .facts(of: identifier, nil, from: address)
-      return try tell(FactListing(facts, of: policy, in: generation, knowsAddress: address != nil))
+      return try printReport(FactListing(facts, of: policy, in: generation, knowsAddress: address != nil))
     }
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.store.accounts(naming: identifier).first
       do {
         let facts = try await PersonFacts(policy, in: opened.generation, keys: opened.keys, at: opened.now)
           .facts(of: identifier, account, from: address, in: opened.store)
-        try tell(FactListing(facts, of: policy, in: opened.generation, knowsAddress: address != nil))
+        try printReport(FactListing(facts, of: policy, in: opened.generation, knowsAddress: address != nil))
       } catch let fault as PolicyFault {
         throw StartProblem("\(fault)")
       }
@@ -93,7 +93,7 @@ struct PolicyFacts: AsyncParsableCommand {
     return true
   }
 
-  private func tell(_ listing: FactListing) throws {
+  private func printReport(_ listing: FactListing) throws {
     print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour))
   }
 }

@@ -33,9 +33,9 @@ struct ShadowStart: AsyncParsableCommand {
     let gateway = try RunningGateway(configuration)
     let path = URL(fileURLWithPath: candidate).standardizedFileURL.path
     let query = [("folder", path)] + (try gateway.asked(by: identity, "moongate policy shadow"))
-    let answer = try await gateway.client.act("POST", "/policy/shadow", query: query, within: Reload.patience)
+    let answer = try await gateway.client.act("POST", "/policy/shadow", query: query, within: Reload.timeLimit)
     try gateway.demand(answer, json: json)
-    try ShadowText.tell(answer.body, json: json) {
+    try ShadowText.printReport(answer.body, json: json) {
       "generation \($0.id.prefix(8)) is the candidate. `moongate policy shadow status` shows what it would change."
     }
   }
@@ -54,7 +54,7 @@ struct ShadowStatus: AsyncParsableCommand {
     guard let answer = try await RunningGateway(configuration).client.get("/policy") else {
       throw StartProblem("No gateway listens at the admin address.", status: .couldNotRun)
     }
-    let seen = try ShadowText.tell(answer.body, json: json) { $0.text }
+    let seen = try ShadowText.printReport(answer.body, json: json) { $0.text }
     if !seen.differences.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
   }
 }
@@ -76,9 +76,9 @@ struct ShadowPromote: AsyncParsableCommand {
   func run() async throws {
     let gateway = try RunningGateway(configuration)
     let query = (force ? [("force", "1")] : []) + (try gateway.asked(by: identity, "moongate policy shadow promote"))
-    let answer = try await gateway.client.act("POST", "/policy/shadow/promote", query: query, within: Reload.patience)
+    let answer = try await gateway.client.act("POST", "/policy/shadow/promote", query: query, within: Reload.timeLimit)
     try gateway.demand(answer, json: json)
-    try Reload.tell(answer, json: json)
+    try Reload.printReport(answer, json: json)
   }
 }
 
@@ -100,7 +100,7 @@ struct ShadowStop: AsyncParsableCommand {
 }
 
 /// The state of the candidate, from the admin listener.
-struct SeenShadow: Decodable {
+struct ShadowStatusReport: Decodable {
   struct Difference: Decodable {
     let about: String
     let active: String
@@ -154,11 +154,11 @@ struct SeenShadow: Decodable {
 }
 
 enum ShadowText {
-  private struct Status: Decodable { let shadow: SeenShadow? }
+  private struct Status: Decodable { let shadow: ShadowStatusReport? }
 
   /// - Throws: an error if there is no candidate.
   @discardableResult
-  static func tell(_ body: Data, json: Bool, _ text: (SeenShadow) -> String) throws -> SeenShadow {
+  static func printReport(_ body: Data, json: Bool, _ text: (ShadowStatusReport) -> String) throws -> ShadowStatusReport {
     guard let seen = try JSONDecoder().decode(Status.self, from: body).shadow else {
       throw StartProblem("There is no candidate. Load one with `moongate policy shadow FOLDER`.", status: .couldNotRun)
     }

@@ -12,7 +12,7 @@ final class ProgramTestSite: Sendable {
   private static let longestHead = 65_536
   private static let longestBody = 1 << 20
   /// The time limit for an idle client, in milliseconds.
-  private static let patience: Int32 = 10_000
+  private static let timeLimit: Int32 = 10_000
 
   private struct State {
     var manner = SiteManner.works
@@ -131,7 +131,7 @@ final class ProgramTestSite: Sendable {
 
   private func chunk(_ client: Int32) -> [UInt8]? {
     var polled = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
-    guard poll(&polled, 1, Self.patience) > 0 else { return nil }
+    guard poll(&polled, 1, Self.timeLimit) > 0 else { return nil }
     var buffer = [UInt8](repeating: 0, count: 16_384)
     let count = recv(client, &buffer, buffer.count, 0)
     return count > 0 ? Array(buffer.prefix(count)) : nil

@@ -40,7 +40,7 @@ struct ProviderTest: AsyncParsableCommand {
     let provider = if let tried { tried.provider } else { try find() }
     var subject = ConformanceSubject(of: provider.descriptor)
     file?.change(&subject)
-    try await Self.tell(
+    try await Self.printReport(
       provider, subject, rules: rules, trace: trace ? (showSecrets ? .complete : .withoutSecrets) : .off, json: json)
   }
 
@@ -72,7 +72,7 @@ struct ProviderTest: AsyncParsableCommand {
 
   /// Runs the suite against a provider and prints the report.
   /// - Throws: exit status 1 if a rule is broken.
-  static func tell(
+  static func printReport(
     _ provider: any Provider, _ subject: ConformanceSubject, rules: Set<ConformanceRule>? = nil,
     trace: ConformanceTrace = .off, json: Bool
   ) async throws {

@@ -17,18 +17,18 @@ struct Reload: AsyncParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   /// The time limit: test cases of the folder, gate, and a margin.
-  static let patience = ConfigurationFolder.patience + ReloadGate.patience + .seconds(30)
+  static let timeLimit = ConfigurationFolder.timeLimit + ReloadGate.timeLimit + .seconds(30)
 
   func run() async throws {
     let gateway = try RunningGateway(configuration)
     let query = (force ? [("force", "1")] : []) + (try gateway.asked(by: identity, "moongate reload"))
-    let answer = try await gateway.client.act("POST", "/policy/reload", query: query, within: Self.patience)
+    let answer = try await gateway.client.act("POST", "/policy/reload", query: query, within: Self.timeLimit)
     try gateway.demand(answer, json: json)
-    try Self.tell(answer, json: json)
+    try Self.printReport(answer, json: json)
   }
 
   /// Prints the active generation.
-  static func tell(_ answer: AdminClient.Answer, json: Bool) throws {
+  static func printReport(_ answer: AdminClient.Answer, json: Bool) throws {
     if json { return print(try ToolJSON.text(Array(answer.body))) }
     struct Status: Decodable {
       let active: String

@@ -50,12 +50,12 @@ struct Serve: AsyncParsableCommand {
     MetricsSystem.bootstrap(metrics)
     let spans = SpanQueue()
     InstrumentationSystem.bootstrap(RecordingTracer(spans))
-    let places = Gateway.Places(
+    let listenAddresses = Gateway.ListenAddresses(
       listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
     let notifier = ServiceNotifier()
     do {
       try await Gateway(
-        folder: folder, places: places, metrics: metrics, notifier: notifier, predecessor: predecessor, spans: spans,
+        folder: folder, listenAddresses: listenAddresses, metrics: metrics, notifier: notifier, predecessor: predecessor, spans: spans,
         logger: Logger(label: "serve")
       ).run()
     } catch let problem as StartProblem {

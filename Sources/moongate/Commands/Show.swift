@@ -21,7 +21,7 @@ struct Show: AsyncParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    if candidate { return try tell(listing(of: try configuration.generation()), "the folder \(configuration.folder)") }
+    if candidate { return try printReport(listing(of: try configuration.generation()), "the folder \(configuration.folder)") }
     let folder = ConfigurationFolder(
       path: try configuration.checked(), providers: try Providers.registry(),
       programs: ProviderProcessManager.forTools().loading())
@@ -34,12 +34,12 @@ struct Show: AsyncParsableCommand {
         let state = generation == nil ? "has problems" : "has other values, which are not active"
         note("The folder \(configuration.folder) \(state). See `moongate check` and --candidate.")
       }
-      return try tell(found.listing, "active: generation \(active.generation.prefix(8))")
+      return try printReport(found.listing, "active: generation \(active.generation.prefix(8))")
     }
     if generation != nil {
       note("No gateway runs with this configuration, so these are the values of the folder \(configuration.folder).")
     }
-    try tell(listing(of: try generation ?? configuration.generation()), nil)
+    try printReport(listing(of: try generation ?? configuration.generation()), nil)
   }
 
   private func listing(of generation: any PolicyGeneration) throws -> PolicyListing {
@@ -61,7 +61,7 @@ struct Show: AsyncParsableCommand {
   /// Prints to standard error, because programs read standard output.
   private func note(_ sentence: String) { LineLog.standardError(sentence + "\n") }
 
-  private func tell(_ listing: PolicyListing, _ origin: String?) throws {
+  private func printReport(_ listing: PolicyListing, _ origin: String?) throws {
     print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour, origin: origin))
   }
 }

@@ -59,7 +59,7 @@ struct Simulate: AsyncParsableCommand {
     }
     let simulation = Simulation(
       attacker: attacker, provider: name, span: span.duration, addresses: ips, networks: networks, accounts: accounts,
-      patience: patience.duration, price: price)
+      timeLimit: patience.duration, price: price)
     do {
       let report = try await simulation.run(generation, providers: registry, makeStore: PassingStore.make)
       print(json ? try ToolJSON.text(report) : report.text(colour: Terminal.showsColour))

@@ -98,7 +98,7 @@ private func acting<Answer>(
 }
 
 /// Prints a new secret alone on standard output, so that scripts can read it.
-private func tell(_ made: MadeAccessToken, _ found: ServiceToken, json: Bool) throws {
+private func printReport(_ made: CreatedAccessToken, _ found: ServiceToken, json: Bool) throws {
   if json { return print(try ToolJSON.text(TokenDocument(found, secret: made.secret))) }
   print(made.secret.reveal())
   let end = found.token.expiresAt.map { " It expires at \($0.text)." } ?? " It does not expire."
@@ -133,7 +133,7 @@ struct CreateToken: AsyncParsableCommand {
       let tokens = opened.tokens.acting(as: try identity.identity("moongate token create"))
       let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.create(wanted)
       }
-      try tell(made, ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
+      try printReport(made, ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
     }
   }
 }
@@ -193,7 +193,7 @@ struct RotateToken: AsyncParsableCommand {
         try await tokens.rotate(name, overlap: overlap)
       }
       let found = try await opened.tokens.list().first { $0.token.id == made.token.id }
-      try tell(made, found ?? ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
+      try printReport(made, found ?? ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
     }
   }
 }

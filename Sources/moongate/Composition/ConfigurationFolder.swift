@@ -18,10 +18,10 @@ struct ConfigurationFolder: Sendable {
   /// - Parameters:
   ///   - base: the base of relative paths in its files; nil for the folder itself.
   ///   - programs: starts the programs that gateway.lua names.
-  ///   - places: the addresses that replace those of gateway.lua.
+  ///   - listenAddresses: the addresses that replace those of gateway.lua.
   init(
     path: String, base: String? = nil, providers: ProviderRegistry, programs: ProgramLoading? = nil,
-    places: Gateway.Places = Gateway.Places()
+    listenAddresses: Gateway.ListenAddresses = Gateway.ListenAddresses()
   ) {
     self.path = path
     self.base = base
@@ -29,17 +29,17 @@ struct ConfigurationFolder: Sendable {
     loader = ConfigurationLoader(
       providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) },
       languages: PageRenderer.shippedLanguages,
-      gateway: { places.problems(of: $0) }, programs: programs)
+      gateway: { listenAddresses.problems(of: $0) }, programs: programs)
     anywhere = ConfigurationLoader(
       providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) },
       languages: PageRenderer.shippedLanguages, programs: programs)
   }
 
   /// The time limit for all test cases of a candidate during a reload.
-  static let patience: Duration = .seconds(30)
+  static let timeLimit: Duration = .seconds(30)
   /// The time limit in `moongate check`. It is longer because no gateway waits for the result and a busy machine gives
   /// little time to low-priority work.
-  private static let patienceOfCheck: Duration = .seconds(300)
+  private static let checkTimeLimit: Duration = .seconds(300)
 
   /// Loads the folder and runs its test cases on a dedicated thread; with low priority if a gateway is running.
   /// - Parameters:
@@ -49,7 +49,7 @@ struct ConfigurationFolder: Sendable {
   func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<
     any PolicyGeneration, RefusedConfiguration
   > {
-    await DedicatedThread.run(at: providersToo ? nil : .quiet) { await judge(unless: active, providersToo) }
+    await DedicatedThread.run(at: providersToo ? nil : .lowPriority) { await judge(unless: active, providersToo) }
   }
 
   /// The generation of the folder, without checking budgets and test cases; nil if its files have problems.
@@ -68,11 +68,11 @@ struct ConfigurationFolder: Sendable {
         + (GuaranteeProver(generation, providers: providers)?.problems() ?? [])
       let played = await play(
         loaded.cases + (providersToo ? loaded.providerCases : []), of: generation,
-        within: providersToo ? Self.patienceOfCheck : Self.patience)
+        within: providersToo ? Self.checkTimeLimit : Self.timeLimit)
       problems += played.problems
       // A running gateway skips the sweep, so that a change is not refused for functions that fail for some inputs
       // only.
-      let swept = providersToo ? FunctionSweep(generation, providers: providers)?.run() : nil
+      let swept = providersToo ? FunctionFuzzer(generation, providers: providers)?.run() : nil
       // Do not repeat a fault that a test case has already reported.
       problems += (swept?.faults ?? []).filter { fault in
         !problems.contains { $0.location == fault.location && $0.message.hasPrefix(fault.fault) }
@@ -88,12 +88,12 @@ struct ConfigurationFolder: Sendable {
 
   /// Runs the test cases. A failing case is a problem.
   private func play(
-    _ cases: [PolicyCase], of generation: any PolicyGeneration, within patience: Duration
+    _ cases: [PolicyCase], of generation: any PolicyGeneration, within timeLimit: Duration
   ) async -> (problems: [ConfigurationProblem], warnings: [ConfigurationProblem]) {
     let runner = CaseRunner(generation, providers: providers, makeStore: PassingStore.make)
     do {
-      let report = try await runner.run(cases, patience: patience)
-      return (report.problems(after: patience), report.warnings)
+      let report = try await runner.run(cases, timeLimit: timeLimit)
+      return (report.problems(after: timeLimit), report.warnings)
     } catch {
       let problem = ConfigurationProblem(
         location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be run: \(error)")
@@ -117,7 +117,7 @@ struct ConfigurationFolder: Sendable {
   }
 
   /// The weakest combination of steps that opens a session, for each flow.
-  func doors(of generation: any PolicyGeneration) -> EntryPointTable {
+  func entryPoints(of generation: any PolicyGeneration) -> EntryPointTable {
     EntryPointTable(generation, providers: providers)
   }
 
@@ -125,7 +125,7 @@ struct ConfigurationFolder: Sendable {
     guard let most = generation.gateway.riskBudget else { return nil }
     let budgets = budgets(of: generation)
     // An attacker can try every provider that opens an account alone, so their probabilities add up.
-    let alone = generation.providersThatOpenAlone
+    let alone = generation.singleFactorProviders
     let probability = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
     guard probability > most else { return nil }
     return ConfigurationProblem(

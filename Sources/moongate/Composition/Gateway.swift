@@ -26,7 +26,7 @@ struct Gateway {
   private let logger: Logger
 
   /// The addresses of this gateway if several share a folder; nil to use those of gateway.lua.
-  struct Places {
+  struct ListenAddresses {
     var listen: ListenAddress?
     var admin: ListenAddress?
     /// The sockets that systemd opened. They listen at `listen` and `admin`.
@@ -70,7 +70,7 @@ struct Gateway {
   /// Loads the configuration and opens the store. Does not listen yet.
   /// - Throws: an error for the operator.
   init(
-    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none,
+    folder path: String, listenAddresses: ListenAddresses, metrics: MetricRegistry, notifier: ServiceNotifier = .none,
     predecessor: Predecessor? = nil,
     spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
@@ -79,14 +79,14 @@ struct Gateway {
     let registry = try Providers.registry()
     let programs = ProviderProcessManager(logger: logger)
     self.programs = programs
-    let folder = ConfigurationFolder(path: path, providers: registry, programs: programs.loading(), places: places)
+    let folder = ConfigurationFolder(path: path, providers: registry, programs: programs.loading(), listenAddresses: listenAddresses)
     let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
     if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
     let generation = try await Self.load(folder)
     let settings = generation.gateway
-    let listen = places.listen ?? settings.listen
-    let admin = places.admin ?? settings.admin
-    for warning in generation.warnings.map(\.description) + places.differences(from: settings) {
+    let listen = listenAddresses.listen ?? settings.listen
+    let admin = listenAddresses.admin ?? settings.admin
+    for warning in generation.warnings.map(\.description) + listenAddresses.differences(from: settings) {
       logger.warning("\(warning)")
     }
 
@@ -123,7 +123,7 @@ struct Gateway {
     let reload = ConfigurationReload(
       folder: folder, generations: generations, tls: tls, programs: programs,
       gate: ReloadGate(store: store, audit: audit, providers: registry, clock: clock),
-      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, places: places), clock: clock,
+      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, listenAddresses: listenAddresses), clock: clock,
       random: random, audit: audit,
       notifier: notifier, logger: logger)
     let accessLog = try Self.accessLog()
@@ -233,13 +233,13 @@ struct Gateway {
       [Watchdog(eventLoops: eventLoops, notifier: notifier, logger: logger)].compactMap(\.self) as [any Service]
     services += [
       Listener(
-        name: "admin", address: admin, inherited: places.sockets.admin, application: adminApplication,
+        name: "admin", address: admin, inherited: listenAddresses.sockets.admin, application: adminApplication,
         handle: listeners.admin, turn: turn
       ) {
         readiness.isListening(.admin)
       },
       Listener(
-        name: "listen", address: listen, inherited: places.sockets.listen, application: publicApplication,
+        name: "listen", address: listen, inherited: listenAddresses.sockets.listen, application: publicApplication,
         handle: listeners.listen, turn: turn
       ) {
         readiness.isListening(.gateway)

@@ -16,7 +16,7 @@ struct MasterKey {
 
   private static let length = 32
   /// The maximum size of a key file. A longer file is not a key file.
-  private static let mostBytes = 131_072
+  private static let maxBytes = 131_072
 
   /// - Throws: an error that says what is wrong with the key and what to do. It contains no key material.
   init(_ location: KeyLocation) throws(StartProblem) {
@@ -88,12 +88,12 @@ struct MasterKey {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw StartProblem("The key file \(path) belongs to another user (uid \(status.st_uid)).")
     }
-    guard status.st_size <= mostBytes else { throw StartProblem("The file \(path) is too long for a key file.") }
-    var bytes = [UInt8](repeating: 0, count: mostBytes)
+    guard status.st_size <= maxBytes else { throw StartProblem("The file \(path) is too long for a key file.") }
+    var bytes = [UInt8](repeating: 0, count: maxBytes)
     var count = 0
-    while count < mostBytes {
+    while count < maxBytes {
       let got = bytes.withUnsafeMutableBytes {
-        Foundation.read(file, $0.baseAddress?.advanced(by: count), mostBytes - count)
+        Foundation.read(file, $0.baseAddress?.advanced(by: count), maxBytes - count)
       }
       if got < 0, errno == EINTR { continue }
       guard got >= 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }

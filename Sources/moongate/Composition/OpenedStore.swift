@@ -14,14 +14,14 @@ struct OpenedStore: Sendable {
   let listen: @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
 
   /// The time that a start waits for a database server that is also starting or has no free connection.
-  private static let patience: Duration = .seconds(10)
+  private static let timeLimit: Duration = .seconds(10)
   /// The minimum duration of a failed start, so that a restart loop does not flood the server with wrong passwords.
   private static let shortestFailure: Duration = .seconds(1)
 
   /// Opens the store for a gateway. Retries while the server is not available yet.
   /// - Throws: an error for the operator.
   static func forServing(_ location: StoreLocation, _ keys: KeyRing, logger: Logger) async throws -> OpenedStore {
-    let end = ContinuousClock.now + patience
+    let end = ContinuousClock.now + timeLimit
     var pause: Duration = .milliseconds(250)
     var isTold = false
     while true {
@@ -31,7 +31,7 @@ struct OpenedStore: Sendable {
         let goesOn = refusal.mayPass && ContinuousClock.now + pause < end
         if goesOn, !isTold {
           logger.warning(
-            "the store is not available yet; retrying for \(Self.patience.asWritten)", metadata: ["why": "\(refusal)"])
+            "the store is not available yet; retrying for \(Self.timeLimit.asWritten)", metadata: ["why": "\(refusal)"])
         }
         isTold = true
         if case .postgres = location {
@@ -46,18 +46,18 @@ struct OpenedStore: Sendable {
   /// Opens the store.
   /// - Parameters:
   ///   - purpose: a gateway's start creates a missing store, a command does not.
-  ///   - heir: the key of the ring that the store belongs to, if it is not the oldest key.
+  ///   - interruptedRetirementKey: the key of the ring that the store belongs to, if it is not the oldest key.
   /// - Throws: `StoreRefusal`, or `StoreFault` if the store cannot be read.
-  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, heir: String? = nil)
+  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, interruptedRetirementKey: String? = nil)
     async throws
   {
     do {
-      self = try await Self.open(location, heir.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
+      self = try await Self.open(location, interruptedRetirementKey.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
     } catch StoreRefusal.otherKey(let path) {
-      guard let found = try? StoreCopier(location).fingerprint(), let heir = keys.holder(of: found) else {
+      guard let found = try? StoreCopier(location).fingerprint(), let interruptedRetirementKey = keys.holder(of: found) else {
         throw StoreRefusal.otherKey(path: path)
       }
-      throw StoreRefusal.retirementInterrupted(path: path, retired: keys.oldestName, heir: heir)
+      throw StoreRefusal.retirementInterrupted(path: path, retired: keys.oldestName, interruptedRetirementKey: interruptedRetirementKey)
     }
   }
 

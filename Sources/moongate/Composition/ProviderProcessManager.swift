@@ -66,7 +66,7 @@ final class ProviderProcessManager: ProgramStarter {
 
   /// The providers of the generation, unwrapped if an entry has its own title.
   private static func own(_ generation: any PolicyGeneration) -> [any Provider] {
-    (generation.registry?.all ?? []).map { ($0 as? any StandInProvider)?.represented ?? $0 }
+    (generation.registry?.all ?? []).map { ($0 as? any ProviderWrapper)?.represented ?? $0 }
   }
 
   /// Stops all programs and waits for them, at most a few seconds.

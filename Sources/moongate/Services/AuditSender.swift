@@ -76,7 +76,7 @@ final class AuditSender: Sendable {
   func step() async -> Duration {
     do {
       guard let lease = try await held() else { return Self.standbyPause }
-      try await look()
+      try await measureBacklog()
       let position = state.withLock { $0.position }
       let events = try await store.events(after: position, limit: Self.batch)
       guard let last = events.last else { return Self.idlePause }
@@ -117,7 +117,7 @@ final class AuditSender: Sendable {
   }
 
   /// Measures the backlog and marks the sink as in use, at `lookInterval`.
-  private func look() async throws(StoreFault) {
+  private func measureBacklog() async throws(StoreFault) {
     let now = clock.now()
     guard state.withLock({ state in state.lookedAt.map { now - $0 >= Self.lookInterval } ?? true }) else { return }
     // Use the position of the store: SQLite restarts the numbering when the trail is empty.
@@ -146,7 +146,7 @@ final class AuditSender: Sendable {
       logger.error("the audit trail cannot be sent; its events are kept for 7 days and sent later", metadata: metadata)
     }
     // Measure the backlog, which grows while the sink is down.
-    try? await look()
+    try? await measureBacklog()
     await giveUp()
     return backoff
   }

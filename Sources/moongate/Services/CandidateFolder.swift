@@ -19,7 +19,7 @@ enum CandidateFolder {
   }
 
   private static let folders = ["policies", "flows", "tests", "pages"]
-  private static let mostEntries = 2_000
+  private static let maxEntries = 2_000
 
   /// The real path of a folder that the gateway may trust.
   /// - Parameter served: the active folder.
@@ -67,8 +67,8 @@ enum CandidateFolder {
 
   private static func demandEntries(_ folder: String, _ writers: Set<uid_t>) throws(Problem) {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    guard names.count <= mostEntries else {
-      throw Problem(place: folder, sentence: "contains more than \(mostEntries) files")
+    guard names.count <= maxEntries else {
+      throw Problem(place: folder, sentence: "contains more than \(maxEntries) files")
     }
     for name in names.sorted() where !name.hasPrefix(".") {
       let path = "\(folder)/\(name)"

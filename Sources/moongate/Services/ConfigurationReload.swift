@@ -73,7 +73,7 @@ actor ConfigurationReload {
       let problem = ConfigurationProblem(
         location: SourceLocation(file: folder.path, line: 0), path: "",
         message:
-          "not loaded: open requests still use \(ActiveGeneration.mostLive) generations; reload again when they have ended"
+          "not loaded: open requests still use \(ActiveGeneration.maxLive) generations; reload again when they have ended"
       )
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
     }
@@ -200,10 +200,10 @@ actor ConfigurationReload {
   /// Waits until another generation fits into memory.
   /// Attack: slow requests that start under different generations would keep all of them in memory.
   private func hasRoom() async -> Bool {
-    for _ in 0..<Self.looksForRoom where generations.live >= ActiveGeneration.mostLive {
+    for _ in 0..<Self.looksForRoom where generations.live >= ActiveGeneration.maxLive {
       do { try await Task.sleep(for: .milliseconds(100)) } catch { return false }
     }
-    return generations.live < ActiveGeneration.mostLive
+    return generations.live < ActiveGeneration.maxLive
   }
 }
 

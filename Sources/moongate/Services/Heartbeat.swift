@@ -71,7 +71,7 @@ final class Heartbeat: Service {
 
   /// The running gateways including this one; nil if the store has not answered for too long.
   var nodes: [ServingNode]? {
-    let oldest = clock.now() - ServingNode.patience
+    let oldest = clock.now() - ServingNode.livenessTimeout
     return latest.withLock { latest in latest.flatMap { $0.at > oldest ? $0.nodes : nil } }
   }
 

@@ -15,16 +15,16 @@ struct ReloadGate: Sendable {
   }
 
   /// The time limit for replaying the decisions on a low-priority thread.
-  static let patience: Duration = .seconds(60)
+  static let timeLimit: Duration = .seconds(60)
 
   let store: any AuditSearch
   let audit: AuditTrail
   let providers: ProviderRegistry
   let clock: any GatewayClock
-  var patience = Self.patience
+  var timeLimit = Self.timeLimit
   var makeStore: @Sendable () throws -> any Store = PassingStore.make
 
-  /// Replays the recorded decisions with both generations, for at most `patience`.
+  /// Replays the recorded decisions with both generations, for at most `timeLimit`.
   /// - Parameter isForced: whether to accept the candidate regardless of changes.
   func answer(to candidate: any PolicyGeneration, in active: any PolicyGeneration, isForced: Bool) async -> Answer {
     guard let gate = active.gateway.gate else { return .open(note: nil) }
@@ -36,14 +36,14 @@ struct ReloadGate: Sendable {
     let span = gate.replay.asWritten
     do {
       let filter = AuditFilter(kinds: GateReplay.kinds, since: since)
-      let events = try await audit.events(matching: filter, limit: GateReplay.mostEvents, in: store)
+      let events = try await audit.events(matching: filter, limit: GateReplay.maxEvents, in: store)
       guard let outcome = try await play(GateReplay(events: events), active, candidate) else {
         return shut(
           active,
-          "the decisions of the last \(span) could not be replayed within \(patience.asWritten): shorten `replay`"
+          "the decisions of the last \(span) could not be replayed within \(timeLimit.asWritten): shorten `replay`"
         )
       }
-      let isCut = events.count >= GateReplay.mostEvents
+      let isCut = events.count >= GateReplay.maxEvents
       let what =
         isCut
         ? "the newest \(outcome.decisions) decisions" : "\(outcome.decisions) decisions recorded in the last \(span)"
@@ -78,7 +78,7 @@ struct ReloadGate: Sendable {
   ) async throws -> GateReplay.Outcome? {
     try await withThrowingTaskGroup(of: GateReplay.Outcome?.self) { group in
       group.addTask {
-        let played = await DedicatedThread.run(at: .quiet) { () -> Result<GateReplay.Outcome, any Error> in
+        let played = await DedicatedThread.run(at: .lowPriority) { () -> Result<GateReplay.Outcome, any Error> in
           do {
             return .success(
               try await replay.run(old: active, new: candidate, providers: providers, makeStore: makeStore))
@@ -90,7 +90,7 @@ struct ReloadGate: Sendable {
       }
       // Run the timer outside the dedicated thread, which is busy.
       group.addTask {
-        try await Task.sleep(for: patience)
+        try await Task.sleep(for: timeLimit)
         return nil
       }
       defer { group.cancelAll() }

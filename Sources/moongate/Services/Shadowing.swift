@@ -7,13 +7,13 @@ struct Shadowing: Sendable {
   let shadow: PolicyShadow
   let providers: ProviderRegistry
   let programs: ProviderProcessManager
-  let places: Gateway.Places
+  let listenAddresses: Gateway.ListenAddresses
 
   /// The candidate folder. Relative paths in its files are relative to the active folder, so that the same files give
   /// the same generation, key and store after a promotion.
   func folder(_ path: String, beside served: ConfigurationFolder) -> ConfigurationFolder {
     ConfigurationFolder(
-      path: path, base: served.path, providers: providers, programs: programs.lookingOn(), places: places)
+      path: path, base: served.path, providers: providers, programs: programs.lookingOn(), listenAddresses: listenAddresses)
   }
 }
 
@@ -44,7 +44,7 @@ extension ConfigurationReload {
     }
     watching?.cancel()
     shadowing.shadow.begin(generation, folder: real, by: name, at: clock.now())
-    watching = Task { [shadow = shadowing.shadow] in await DedicatedThread.run(at: .quiet) { await shadow.work() } }
+    watching = Task { [shadow = shadowing.shadow] in await DedicatedThread.run(at: .lowPriority) { await shadow.work() } }
     logger.notice("generation \(generation.id.prefix(8)) is the candidate", metadata: ["folder": "\(real)"])
     return nil
   }

@@ -13,7 +13,7 @@ struct Replacement: Service {
 /// Starts an upgrade on SIGUSR2.
 struct SignalUpgrade: Service {
   /// The time limit for the new process to become ready.
-  static let patience: Duration = .seconds(60)
+  static let timeLimit: Duration = .seconds(60)
 
   let upgrading: Upgrading
   let audit: AuditTrail
@@ -25,7 +25,7 @@ struct SignalUpgrade: Service {
       for await _ in await UnixSignalsSequence(trapping: .sigusr2) {
         audit.record(
           AuditEvent(id: DecisionID(from: random), at: clock.now(), kind: .upgradeRequested, detail: ["by": "SIGUSR2"]))
-        _ = await upgrading.upgrade(within: Self.patience)
+        _ = await upgrading.upgrade(within: Self.timeLimit)
       }
     }
   }

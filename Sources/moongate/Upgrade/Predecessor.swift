@@ -31,7 +31,7 @@ final class Predecessor: Sendable {
     // Attack: a stale variable in the environment refers to descriptors that belong to something else in this process.
     // The kernel reports which process created the socket pair; it must be the parent process, with the same user.
     guard parts.count == 4, let starter = pid_t(parts[0]), let earlier = Int(parts[1]),
-      (0...Upgrading.mostPredecessors).contains(earlier),
+      (0...Upgrading.maxPredecessors).contains(earlier),
       let listen = ListenAddress(parts[2]), let admin = ListenAddress(parts[3]),
       clinux_peer(Self.first, &maker, &user) == 0, maker == starter,
       starter != process, user == geteuid(),

@@ -101,10 +101,10 @@ final class Successor {
   /// Kills the process if it still runs.
   func kill() { kill(after: .zero) }
 
-  private func kill(after patience: Duration) {
+  private func kill(after timeLimit: Duration) {
     guard !isReaped else { return }
     var status: CInt = 0
-    reap(&status, within: patience)
+    reap(&status, within: timeLimit)
   }
 
   private func describeEnd() -> String {
@@ -117,8 +117,8 @@ final class Successor {
     return "The new process (\(program.path)) \(how) before it was ready. \(why)"
   }
 
-  private func reap(_ status: inout CInt, within patience: Duration) {
-    let end = ContinuousClock.now + patience
+  private func reap(_ status: inout CInt, within timeLimit: Duration) {
+    let end = ContinuousClock.now + timeLimit
     while waitpid(process, &status, WNOHANG) == 0 {
       if ContinuousClock.now >= end {
         Foundation.kill(process, SIGKILL)

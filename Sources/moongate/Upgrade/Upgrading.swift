@@ -37,7 +37,7 @@ actor Upgrading {
   }
 
   /// The maximum number of earlier processes that still finish connections. Each uses the memory of a gateway.
-  static let mostPredecessors = 8
+  static let maxPredecessors = 8
   /// The time limit for the new process to serve after `go`.
   private static let turn: Duration = .seconds(10)
   /// Idle HTTP/1.1 connections are closed after this time once another process serves.
@@ -110,7 +110,7 @@ actor Upgrading {
       )
     }
     let earlier = predecessor?.living ?? []
-    guard earlier.count < Self.mostPredecessors else {
+    guard earlier.count < Self.maxPredecessors else {
       return .kept(
         "\(earlier.count) earlier processes still finish their connections. Wait for them, or shorten `drain` in gateway.lua."
       )

@@ -17,7 +17,7 @@ import Synchronization
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     let pool = HashingPool(keys: keys, random: SystemRandom())
     let pin = Array("739154".utf8)
-    guard let hash = try await pool.slot(for: [])?.hash(pin) else { return print("no place") }
+    guard let hash = try await pool.acquirePermit(for: [])?.hash(pin) else { return print("no place") }
     var (bare, ours) = (0.0, 0.0)
     for _ in 0..<rounds {
       bare = max(bare, Self.bare(threads: threads))
@@ -65,7 +65,7 @@ import Synchronization
         group.addTask {
           var count = 0
           while ContinuousClock.now - started < .seconds(Self.seconds) {
-            guard let slot = await pool.slot(for: [UInt8(truncatingIfNeeded: client)]) else { continue }
+            guard let slot = await pool.acquirePermit(for: [UInt8(truncatingIfNeeded: client)]) else { continue }
             if case .right = try await slot.verify(pin, against: hash) { count += 1 }
           }
           return count

@@ -7,18 +7,18 @@ import Testing
 
 /// What an operator sees of a lock, and what somebody sees who has only the database.
 @Suite struct NamedLockTests {
-  private func locked(_ desk: TestDesk) async throws -> (operators: AccountAdministration, account: String) {
+  private func locked(_ desk: EngineTestBench) async throws -> (operators: AccountAdministration, account: String) {
     let account = try await desk.registered().id
     let id = try await desk.begun()
     for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
     let operators = AccountAdministration(
-      store: desk.store, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]), keys: desk.keys,
+      store: desk.store, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]), keys: desk.keys,
       clock: desk.clock, random: SystemRandom())
     return (operators, account)
   }
 
   @Test func aLockNamesThePersonTheAddressAndThePolicy() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let (operators, account) = try await locked(desk)
     let generation = desk.generations.current
     let lock = try #require(try await operators.namedLocks(in: generation).first)
@@ -34,10 +34,10 @@ import Testing
   }
 
   @Test func aLockOfANumberThatNobodyHasIsFoundByTheNumber() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let (operators, _) = try await locked(desk)
     let limit = ResolvedLimit(
-      provider: TestDesk.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1, window: .seconds(60),
+      provider: EngineTestBench.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1, window: .seconds(60),
       counts: .failures,
       lock: [.seconds(900)], disables: false)
     let guessed = Identifier(kind: .phone, value: "+913333333333", display: "+91 33333 33333", attributes: [:])
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test func unlockingEndsEveryLockAndSaysWhich() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let (desks, account) = try await locked(desk)
     let operators = desks.acting(as: OperatorIdentity(name: "ravi", tool: "test"))
     let generation = desk.generations.current
@@ -68,7 +68,7 @@ import Testing
 
   /// A lock that an older gateway in the same cluster sets has no failed attempts stored with it.
   @Test func aLockWithoutANameIsTheirsByItsCounter() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let (operators, account) = try await locked(desk)
     let traces = [desk.keys.accountTrace(account), desk.keys.logHash("+919999999999")]
     for lock in try await desk.store.locks(at: desk.clock.now()) {
@@ -76,8 +76,8 @@ import Testing
     }
     desk.clock.advance(by: .seconds(1))
     let person = try #require(try await desk.store.account(account))
-    let limits = PersonalLimits(keys: desk.keys, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]))
-      .limits([.verify], of: person, at: TestDesk.phone, in: desk.generations.current)
+    let limits = PersonalLimits(keys: desk.keys, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]))
+      .limits([.verify], of: person, at: EngineTestBench.phone, in: desk.generations.current)
     let limit = try #require(limits.first)
     let same = ResolvedLimit(
       provider: limit.provider, name: limit.name, key: limit.key, counter: limit.counter, max: 1, window: .seconds(60),
@@ -91,7 +91,7 @@ import Testing
 
   /// Attack: a copy of the database. It reveals neither whose lock it is nor where the attempts came from.
   @Test func theDatabaseAloneTellsNobody() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let (_, account) = try await locked(desk)
     let lock = try #require(try await desk.store.locks(at: desk.clock.now()).first)
     let attempts = try await desk.store.failedAttempts(at: [lock.counter])
@@ -133,7 +133,7 @@ import Testing
     #expect(after.accountTrace("ac_1") == attempt.account, "and is found")
   }
 
-  private func fail(_ limit: ResolvedLimit, _ origin: AttemptOrigin?, _ desk: TestDesk) async throws {
+  private func fail(_ limit: ResolvedLimit, _ origin: AttemptOrigin?, _ desk: EngineTestBench) async throws {
     let id = ReservationID(from: SystemRandom())
     let now = desk.clock.now()
     _ = try await desk.store.reserve(ReservationRequest(id: id, now: now, limits: [limit], timer: nil))

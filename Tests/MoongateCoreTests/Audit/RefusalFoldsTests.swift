@@ -69,7 +69,7 @@ import Testing
     flood { refusal("b\($0)", code: "bad_request") }
     flood { refusal("c\($0)", address: "192.0.2.2") }
     flood { refusal("d\($0)", rule: "limits.send") }
-    flood { refusal("e\($0)", provider: TestDesk.phone) }
+    flood { refusal("e\($0)", provider: EngineTestBench.phone) }
     clock.advance(by: .seconds(60))
     flood { refusal("f\($0)") }
     let folds = try await trail.events(limit: 1_000).filter { $0.count != nil }
@@ -94,8 +94,8 @@ import Testing
     }
     try await trail.flush()
     let events = try await store.events(limit: 100_000)
-    #expect(events.count(where: { $0.count == nil }) == RefusalFolds.mostSingles)
-    #expect(events.count <= RefusalFolds.mostKeys + 1)
+    #expect(events.count(where: { $0.count == nil }) == RefusalFolds.maxSingles)
+    #expect(events.count <= RefusalFolds.maxKeys + 1)
   }
 
   /// Attack: junk requests come faster than the store writes, until queued events are dropped and a sign-in with them.

@@ -11,7 +11,7 @@ import Testing
   private let log = CapturedLog()
 
   /// Logs every event that the store of the desk writes.
-  private func watched(_ desk: TestDesk) -> TestDesk {
+  private func watched(_ desk: EngineTestBench) -> EngineTestBench {
     let security = SecurityLog(logger: log.logger)
     desk.store.memory.recorded.subscribe { security.note($0) }
     return desk
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func aSignInIsALineWithItsDecision() async throws {
-    let desk = watched(try await TestDesk())
+    let desk = watched(try await EngineTestBench())
     let account = try await desk.registered()
     _ = try await desk.submit(try await desk.begun(), desk.code).get()
     #expect(lines(.accountCreated).count == 1 && lines(.sessionStarted).count == 2)
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test func aLockAndItsEndAreLines() async throws {
-    let desk = watched(try await TestDesk())
+    let desk = watched(try await EngineTestBench())
     try await desk.registered()
     let id = try await desk.begun()
     for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func whatAnOperatorDoesIsALine() async throws {
-    let desk = watched(try await TestDesk())
+    let desk = watched(try await EngineTestBench())
     let account = try await desk.registered().id
     let operators = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom()
@@ -79,15 +79,15 @@ import Testing
   }
 
   @Test func changesOfIdentifiersAndFactorsAreLines() async throws {
-    let desk = watched(try await TestDesk.full())
-    let first = try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())
+    let desk = watched(try await EngineTestBench.full())
+    let first = try await desk.pass("register", EngineTestBench.phone, "919999999999", by: desk.client())
     let own = try #require(try await desk.session(first))
     let set = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()
     #expect(lines(.factorSet).map { value("provider", $0) } == ["pin"])
     let setter = try #require(try await desk.session(set))
     let stepped = try await desk.secret("step_up", ["secret": "1"], by: desk.client(session: setter)).get()
     let owner = try #require(try await desk.session(stepped))
-    _ = try await desk.pass("change_phone", TestDesk.phone, "918888888888", by: desk.client(session: owner))
+    _ = try await desk.pass("change_phone", EngineTestBench.phone, "918888888888", by: desk.client(session: owner))
     let line = try #require(lines(.identifierChanged).first)
     #expect(
       lines(.identifierChanged).count == 1 && lines(.identifierAdded).isEmpty && lines(.identifierRemoved).isEmpty)
@@ -103,9 +103,9 @@ import Testing
 
   /// Attack: a passcode is changed, or one of several passkeys removed, and nothing is logged.
   @Test func aFactorThatWasReplacedIsALine() async throws {
-    let desk = watched(try await TestDesk.full())
+    let desk = watched(try await EngineTestBench.full())
     var own = try #require(
-      try await desk.session(try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())))
+      try await desk.session(try await desk.pass("register", EngineTestBench.phone, "919999999999", by: desk.client())))
     own = try #require(
       try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
     )
@@ -119,7 +119,7 @@ import Testing
 
   /// Refusals go to the audit trail; the log of a gateway under attack must stay readable.
   @Test func refusalsAreNoLines() async throws {
-    let desk = watched(try await TestDesk())
+    let desk = watched(try await EngineTestBench())
     let id = try await desk.begun("register")
     for _ in 0..<3 { _ = await desk.submit(id, desk.wrong) }
     try await desk.audit.flush()

@@ -10,9 +10,9 @@ import Testing
 @Suite struct AccountChoiceTests {
   /// A desk with two accounts that claim the address, and a password reset in which the right code has been entered.
   private func proved(_ claims: [String] = ["ashas", "mallorys"]) async throws -> (
-    desk: TestDesk, accounts: [FlowView], flow: FlowID, view: FlowView
+    desk: EngineTestBench, accounts: [FlowView], flow: FlowID, view: FlowView
   ) {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     var accounts: [FlowView] = []
     for secret in claims {
       accounts.append(try await desk.claim("911111", secret))
@@ -22,18 +22,18 @@ import Testing
     return (desk, accounts, id, try await desk.submit(id, desk.code).get())
   }
 
-  private func reset(_ desk: TestDesk) async throws -> FlowID {
+  private func reset(_ desk: EngineTestBench) async throws -> FlowID {
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     return id
   }
 
-  private func submit(_ desk: TestDesk, _ id: FlowID, _ fields: [String: String]) async -> Result<FlowView, Refusal> {
+  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ fields: [String: String]) async -> Result<FlowView, Refusal> {
     await desk.engine.submit(id, fields: fields.mapValues { .text($0) }, client: desk.client())
   }
 
-  private func finish(_ desk: TestDesk, _ id: FlowID, _ secret: String = "new") async -> Result<FlowView, Refusal> {
+  private func finish(_ desk: EngineTestBench, _ id: FlowID, _ secret: String = "new") async -> Result<FlowView, Refusal> {
     await desk.engine.begin(id, provider: "password", fields: ["new_secret": .text(secret)], client: desk.client())
   }
 
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test func aPasswordThatComesWithTheCodeWaitsForTheChoice() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     desk.clock.advance(by: .seconds(1))
     _ = try await desk.claim("911111", "mallorys")
@@ -95,7 +95,7 @@ import Testing
   /// Attack: somebody registers an account with the victim's address beforehand, with a PIN, a second address and a
   /// session of their own.
   @Test func nothingThatSomebodyElseMayHaveSetStays() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let mallory = try await desk.claim("911111", "mallorys")
     let session = try #require(try await desk.session(mallory))
     let withPIN = try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: session)).get()

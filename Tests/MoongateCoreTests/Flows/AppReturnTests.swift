@@ -15,7 +15,7 @@ import Testing
       challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back?x=1")
   }
 
-  private func completed(_ desk: TestDesk, browser: TokenHash? = nil) async throws -> (FlowView, code: String) {
+  private func completed(_ desk: EngineTestBench, browser: TokenHash? = nil) async throws -> (FlowView, code: String) {
     let app = try #require(app)
     let client = desk.client(browser: browser)
     let id = try await desk.engine.create("enter", returnTo: nil, browser: browser, app: app, client: client).get().id
@@ -27,7 +27,7 @@ import Testing
   }
 
   private func redeem(
-    _ desk: TestDesk, _ id: FlowID, _ code: String, _ verifier: String, browser: TokenHash? = nil
+    _ desk: EngineTestBench, _ id: FlowID, _ code: String, _ verifier: String, browser: TokenHash? = nil
   ) async -> Result<FlowView, Refusal> {
     await desk.engine.submit(
       id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client(browser: browser))
@@ -37,14 +37,14 @@ import Testing
   @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func whoseFlowItIsIsToldWithTheSession(browser: TokenHash?)
     async throws
   {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let (view, code) = try await completed(desk, browser: browser)
     let redeemed = try await redeem(desk, view.id, code, verifier, browser: browser).get()
     #expect(redeemed.session != nil && redeemed.isOfBrowser == (browser != nil))
   }
 
   @Test func theCodeIsRedeemedOnceByWhoMadeTheChallenge() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let (view, code) = try await completed(desk)
     #expect(view.session == nil, "the browser gets no session of its own")
     let account = try #require(view.account).id
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func ofFiftyAtOnceOneIsRedeemed() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let (view, code) = try await completed(desk)
     let wins = try await withThrowingTaskGroup(of: Bool.self) { group in
       for _ in 0..<50 { group.addTask { await redeem(desk, view.id, code, verifier).refusal == nil } }
@@ -73,16 +73,16 @@ import Testing
 
   /// Attack: the owner sets up a second factor while an app code that was issued without it is still unused.
   @Test func aFactorThatIsSetUpMeanwhileMakesItWorthless() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let (view, code) = try await completed(desk)
     let owner = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
     #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .flowExpired)
   }
 
   @Test func itLivesAMinute() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let (view, code) = try await completed(desk)
     desk.clock.advance(by: .seconds(60))
     #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .codeExpired)
@@ -94,9 +94,9 @@ import Testing
   }
 
   @Test func anAccountsOwnFlowIsNotHandedOver() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try #require(
-      try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())))
     let refusal = await desk.engine.create(
       "step_up", returnTo: nil, browser: nil, app: app, client: desk.client(session: own)
     ).refusal

@@ -12,8 +12,8 @@ import Testing
   private struct Broken: Error {}
 
   /// A desk, and a client at an open step of the provider.
-  private func opened(_ provider: Scripted) async throws -> (desk: TestDesk, client: ClientContext, id: FlowID) {
-    let desk = try await TestDesk(others: [provider]) { generation in
+  private func opened(_ provider: Scripted) async throws -> (desk: EngineTestBench, client: ClientContext, id: FlowID) {
+    let desk = try await EngineTestBench(others: [provider]) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
     let view = try await desk.engine.submit(
@@ -26,7 +26,7 @@ import Testing
     return (desk, client, try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id)
   }
 
-  private func attemptsLeft(_ at: (desk: TestDesk, client: ClientContext, id: FlowID)) async throws -> Int? {
+  private func attemptsLeft(_ at: (desk: EngineTestBench, client: ClientContext, id: FlowID)) async throws -> Int? {
     try await at.desk.engine.view(at.id, client: at.client).get().step?.attemptsLeft
   }
 
@@ -89,7 +89,7 @@ import Testing
   /// Attack: a delivery failure, or the time that delivery takes, reveals who is registered. With `conceal` the message
   /// is therefore sent after the answer.
   @Test func underConcealADeliveryThatFailsIsNotTold() async throws {
-    let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, unknownAccount: .conceal) }
+    let desk = try await EngineTestBench { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal) }
     try await desk.registered("911111")
     desk.delivery.fails = true
     let known = try await desk.begin(try await desk.flow(), phone: "911111").get().step

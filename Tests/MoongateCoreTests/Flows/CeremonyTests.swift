@@ -32,8 +32,8 @@ import Testing
   }
 
   /// A desk, and a client whose session has just proved a number.
-  private func desk(_ provider: Toy) async throws -> (TestDesk, ClientContext) {
-    let desk = try await TestDesk(others: [provider]) {
+  private func desk(_ provider: Toy) async throws -> (EngineTestBench, ClientContext) {
+    let desk = try await EngineTestBench(others: [provider]) {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
     let view = try await desk.engine.submit(
@@ -45,7 +45,7 @@ import Testing
     return (desk, desk.client(session: session))
   }
 
-  private func begin(_ desk: TestDesk, _ client: ClientContext) async throws -> (FlowID, Result<FlowView, Refusal>) {
+  private func begin(_ desk: EngineTestBench, _ client: ClientContext) async throws -> (FlowID, Result<FlowView, Refusal>) {
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     return (id, await desk.engine.begin(id, provider: "toy", fields: [:], client: client))
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-extension TestDesk {
+extension EngineTestBench {
   /// Registers an address by a password, without proving it.
   func claim(_ email: String, _ secret: String, by client: ClientContext? = nil) async throws -> FlowView {
     let client = client ?? self.client()
@@ -25,7 +25,7 @@ extension TestDesk {
 @Suite struct ClaimedAddressTests {
   /// Attack: a stranger registers the same unverified address so that the first user's password stops working.
   @Test func everyClaimantsPasswordKeepsWorking() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try #require(try await desk.claim("911111", "ashas").account)
     desk.clock.advance(by: .seconds(1))
     let second = try #require(try await desk.claim("911111", "mallorys").account)
@@ -37,7 +37,7 @@ extension TestDesk {
 
   /// Attack: each further claim brings three more guesses at the first user's password.
   @Test func allClaimantsHaveOneCounter() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     for number in 0..<3 {
       desk.clock.advance(by: .seconds(1))
@@ -50,7 +50,7 @@ extension TestDesk {
   /// Attack: the attacker's device has passed the password of their own claim on the victim's address and now hopes for
   /// a separate counter.
   @Test func aDeviceOfOneClaimantHasNoTriesOfItsOwnAtTheOthers() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     desk.clock.advance(by: .seconds(1))
     for number in 0..<3 {
@@ -67,7 +67,7 @@ extension TestDesk {
 
   /// Attack: right passwords for the attacker's own claim between wrong ones, so that failures are never consecutive.
   @Test func whatIsRightForOneClaimantForgetsNoTriesAtTheOthers() async throws {
-    let desk = try await TestDesk.full { generation in
+    let desk = try await EngineTestBench.full { generation in
       generation.policies["password"] = .test(
         "password",
         limits: [
@@ -88,7 +88,7 @@ extension TestDesk {
 
   /// Attack: strangers try passwords at the address until it is locked.
   @Test func strangersDoNotLockOutTheDeviceThatRegistered() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try #require(try await desk.claim("911111", "ashas").deviceToken)
     desk.clock.advance(by: .seconds(1))
     _ = try await desk.claim("911111", "mallorys")
@@ -98,7 +98,7 @@ extension TestDesk {
   }
 
   @Test func aDeviceThatKnowsOneClaimantSignsInToAnotherToo() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     desk.clock.advance(by: .seconds(1))
     let other = try #require(try await desk.claim("911111", "raos").deviceToken)
@@ -107,7 +107,7 @@ extension TestDesk {
 
   /// Attack: claims without end push the first user out of those whose password is compared.
   @Test func aFloodOfClaimsPushesNobodyOutWhoCameFirst() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try #require(try await desk.claim("911111", "ashas").account)
     for number in 0..<20 {
       desk.clock.advance(by: .seconds(1))
@@ -127,8 +127,8 @@ extension TestDesk {
 
   /// Attack: claims without end, all of which each attempt at the address has to look through.
   @Test func anAddressThatWasRegisteredTooOftenHasToBeVerified() async throws {
-    let desk = try await TestDesk.full()
-    for number in 0..<FlowEngine.mostClaims {
+    let desk = try await EngineTestBench.full()
+    for number in 0..<FlowEngine.maxClaims {
       let account = Account(
         id: "ac_\(number)", createdAt: desk.clock.now(), lastSeenAt: desk.clock.now(),
         identifiers: [
@@ -170,7 +170,7 @@ extension TestDesk {
   }
 
   @Test func passwordsOfOneAddressShareASaltThatNoOtherAddressHas() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     func salt(_ email: String, _ provider: ProviderName = "password") -> [UInt8]? {
       let context = StepContext(
         flow: "register_email", purpose: .set, account: nil,
@@ -181,11 +181,11 @@ extension TestDesk {
     #expect(salt("+1")?.count == 16)
     #expect(salt("+1") == salt("+1"))
     #expect(salt("+1") != salt("+2"))
-    #expect(salt("+1", TestDesk.pin) == nil, "a PIN goes with no address")
+    #expect(salt("+1", EngineTestBench.pin) == nil, "a PIN goes with no address")
   }
 }
 
-extension TestDesk {
+extension EngineTestBench {
   /// A minimal request context.
   fileprivate var request: RequestContext {
     RequestContext(client: client(), now: clock.now(), generation: generations.current)

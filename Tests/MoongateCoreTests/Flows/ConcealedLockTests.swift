@@ -24,7 +24,7 @@ import Testing
   }
 
   /// Begins, resends, and enters wrong codes until the address is locked.
-  private func attack(_ desk: TestDesk, _ address: String, from last: UInt8) async throws -> [String] {
+  private func attack(_ desk: EngineTestBench, _ address: String, from last: UInt8) async throws -> [String] {
     let client = desk.client([192, 0, 2, last])
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
     var all = [
@@ -45,9 +45,9 @@ import Testing
     return all
   }
 
-  private func locked() async throws -> (TestDesk, account: String) {
-    let desk = try await TestDesk.full()
-    let account = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+  private func locked() async throws -> (EngineTestBench, account: String) {
+    let desk = try await EngineTestBench.full()
+    let account = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     return (desk, account.id)
   }
 
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test func theOwnerOfALockedAccountIsToldAfterThePassword() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let account = try #require(try await desk.claim("911111", "ashas").account)
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
     #expect(await desk.logIn("911111", "wrong").refusal?.code == .invalidPIN)
@@ -80,10 +80,10 @@ import Testing
   }
 
   @Test func aLockedAccountIsOfferedNoFurtherStep() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.flows["two"] = .test("two", account: .existing, steps: [.test(TestDesk.mail), .test(TestDesk.phone)])
+    let desk = try await EngineTestBench.full { generation in
+      generation.flows["two"] = .test("two", account: .existing, steps: [.test(EngineTestBench.mail), .test(EngineTestBench.phone)])
     }
-    let account = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    let account = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
     let id = try await desk.engine.create("two", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
@@ -92,8 +92,8 @@ import Testing
   }
 
   @Test func whereAPolicyRevealsALockIsToldAtOnce() async throws {
-    let desk = try await TestDesk.full()
-    let account = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let account = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     #expect(
@@ -102,8 +102,8 @@ import Testing
   }
 
   /// A limit that disables the password after six wrong ones, beside one that locks after three.
-  private func turningOff() async throws -> TestDesk {
-    try await TestDesk.full { generation in
+  private func turningOff() async throws -> EngineTestBench {
+    try await EngineTestBench.full { generation in
       generation.policies["password"] = .test(
         "password",
         limits: [
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  private func proved(_ desk: TestDesk) async throws {
+  private func proved(_ desk: EngineTestBench) async throws {
     let begun = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()
     ).get()
@@ -147,8 +147,8 @@ import Testing
   }
 
   @Test func whoHasProvedWhoTheyAreIsToldThatItIsTurnedOff() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.mail), .test("password")])
+    let desk = try await EngineTestBench.full { generation in
+      generation.flows["both"] = .test("both", account: .existing, steps: [.test(EngineTestBench.mail), .test("password")])
       generation.policies["password"] = .test(
         "password",
         limits: [.test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true)],
@@ -166,15 +166,15 @@ import Testing
 
   /// Attack: codes are disabled for one address; whether a message is sent must not reveal that.
   @Test func codesThatALimitTurnedOffLookLikeNobodys() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.policies[TestDesk.mail] = .test(
-        TestDesk.mail, resendAfter: [],
+    let desk = try await EngineTestBench.full { generation in
+      generation.policies[EngineTestBench.mail] = .test(
+        EngineTestBench.mail, resendAfter: [],
         limits: [
           .test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true),
           .test("soft", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
         ], unknownAccount: .conceal)
     }
-    _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    _ = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
     func flow(_ address: String) async throws -> (FlowID, String) {
       let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
       let begun = await desk.engine.begin(

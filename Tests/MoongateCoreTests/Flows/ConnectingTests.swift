@@ -28,31 +28,31 @@ private struct ToySite: FullProvider {
 
 /// Connecting an account with a federated identity (purpose `join`).
 @Suite struct ConnectingTests {
-  private static func desk() async throws -> TestDesk {
-    try await TestDesk(others: [ToySecret(name: TestDesk.pin), ToyGoogle(), ToySite()]) { generation in
+  private static func desk() async throws -> EngineTestBench {
+    try await EngineTestBench(others: [ToySecret(name: EngineTestBench.pin), ToyGoogle(), ToySite()]) { generation in
       generation.flows["connect"] = .test(
-        "connect", purpose: .join(.federated), account: .existing, steps: [.test(TestDesk.google)])
+        "connect", purpose: .join(.federated), account: .existing, steps: [.test(EngineTestBench.google)])
       generation.flows["connect_other"] = .test(
         "connect_other", purpose: .join(.federated), account: .existing, steps: [.test("other_site")])
-      generation.flows["pin_set"] = .test("pin_set", account: .existing, steps: [.test(TestDesk.pin)])
-      generation.flows["change_phone"] = .test("change_phone", account: .existing, steps: [.test(TestDesk.phone)])
-      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.phone, TestDesk.pin)])
+      generation.flows["pin_set"] = .test("pin_set", account: .existing, steps: [.test(EngineTestBench.pin)])
+      generation.flows["change_phone"] = .test("change_phone", account: .existing, steps: [.test(EngineTestBench.phone)])
+      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.phone, EngineTestBench.pin)])
       for name in ["register", "login", "enter"] {
         generation.flows[name] = .test(
           name, account: name == "login" ? .existing : name == "enter" ? .any : .new,
-          steps: [.test(TestDesk.phone, TestDesk.google)])
+          steps: [.test(EngineTestBench.phone, EngineTestBench.google)])
       }
-      generation.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [])
+      generation.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [])
     }
   }
 
   /// A session that has just registered by a number.
-  private static func owner(_ desk: TestDesk, _ phone: String = "911111") async throws -> SessionSnapshot {
-    try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, phone, by: desk.client())))
+  private static func owner(_ desk: EngineTestBench, _ phone: String = "911111") async throws -> SessionSnapshot {
+    try #require(try await desk.session(try await desk.pass("register", EngineTestBench.phone, phone, by: desk.client())))
   }
 
   /// Begins a flow that waits for the return from the site.
-  private static func begun(_ desk: TestDesk, _ flow: String = "connect", by client: ClientContext) async throws
+  private static func begun(_ desk: EngineTestBench, _ flow: String = "connect", by client: ClientContext) async throws
     -> FlowID
   {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
@@ -62,7 +62,7 @@ private struct ToySite: FullProvider {
     return id
   }
 
-  private static func identities(of account: String, _ desk: TestDesk) async throws -> [String] {
+  private static func identities(of account: String, _ desk: EngineTestBench) async throws -> [String] {
     try #require(try await desk.store.account(account)).identifiers.filter { $0.identifier.kind == .federated }.map(
       \.identifier.value)
   }
@@ -91,7 +91,7 @@ private struct ToySite: FullProvider {
     let after = try #require(try await desk.session(done))
     #expect(after.session.id == own.session.id && after.session.token != own.session.token)
     #expect(
-      after.session.passed.map(\.provider) == [TestDesk.phone],
+      after.session.passed.map(\.provider) == [EngineTestBench.phone],
       "an identity that is new to the account proves nothing of it")
     #expect(after.account.epoch == own.account.epoch, "what is added ends no other session")
   }
@@ -106,7 +106,7 @@ private struct ToySite: FullProvider {
     let events = try await desk.store.events(about: own.account.id, traces: [], limit: 50).filter {
       $0.kind == .identifierAdded
     }
-    #expect(events.map(\.provider) == [TestDesk.google] && events.map { $0.detail["identifier_kind"] } == ["federated"])
+    #expect(events.map(\.provider) == [EngineTestBench.google] && events.map { $0.detail["identifier_kind"] } == ["federated"])
   }
 
   /// Attack: the thief connects an identity that belongs to another account, to take over that identity or that
@@ -149,12 +149,12 @@ private struct ToySite: FullProvider {
     let own = try await Self.owner(desk)
     let id = try await Self.begun(desk, by: desk.client(session: own))
     let other = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: other)).get()
     let now = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(own.session.token))
     let refusal = await desk.engine.submit(id, fields: ["sub": .text("mallory")], client: desk.client(session: now))
       .refusal
-    #expect(refusal?.code == .stepUpRequired && refusal?.provider == TestDesk.pin)
+    #expect(refusal?.code == .stepUpRequired && refusal?.provider == EngineTestBench.pin)
     #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
   }
 
@@ -164,7 +164,7 @@ private struct ToySite: FullProvider {
     let own = try await Self.owner(desk)
     let stranger = try await Self.owner(desk, "922222")
     let again = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
     let id = try await Self.begun(desk, by: desk.client(session: own))
     for client in [desk.client(), desk.client(session: stranger), desk.client(session: again)] {
       #expect(
@@ -183,7 +183,7 @@ private struct ToySite: FullProvider {
     let id = try await Self.begun(desk, by: desk.client(session: own))
     let changed = try #require(
       try await desk.session(
-        try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: own))))
+        try await desk.pass("change_phone", EngineTestBench.phone, "933333", by: desk.client(session: own))))
     let refusal = await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: changed))
       .refusal
     #expect(refusal?.code == .flowExpired)

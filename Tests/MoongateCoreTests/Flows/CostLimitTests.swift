@@ -10,16 +10,16 @@ import Testing
   private static let hour: Duration = .seconds(3600)
 
   /// A desk that hashes passwords and limits registrations.
-  private func registering(places: Int = 3, max: Int = 3) async throws -> TestDesk {
-    try await TestDesk.full(hashing: CountedPlaces(places), hashes: true) { generation in
+  private func registering(places: Int = 3, max: Int = 3) async throws -> EngineTestBench {
+    try await EngineTestBench.full(hashing: CountedPermits(places), hashes: true) { generation in
       generation.policies["password"] = .test(
         "password",
-        limits: TestDesk.perAccount + [.test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)],
+        limits: EngineTestBench.perAccount + [.test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)],
         unknownAccount: .conceal)
     }
   }
 
-  private func register(_ desk: TestDesk, _ number: Int, from address: [UInt8] = [192, 0, 2, 1]) async -> Result<
+  private func register(_ desk: EngineTestBench, _ number: Int, from address: [UInt8] = [192, 0, 2, 1]) async -> Result<
     FlowView, Refusal
   > {
     await desk.secret(
@@ -69,19 +69,19 @@ import Testing
 
   /// A registration is counted when the account is created, whatever proved it; the code remains valid.
   @Test func anAccountMadeByACodeCountsWhenItIsMade() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.policies[TestDesk.phone] = .test(
-        TestDesk.phone, resendAfter: [],
+    let desk = try await EngineTestBench.full { generation in
+      generation.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [],
         limits: [.test("register_ip", on: .register, per: .ip, max: 1, window: .seconds(300))])
     }
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     let client = desk.client()
     let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: client).get()
     let refused = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal
     #expect(refused?.code == .rateLimited && refused?.retryAfter == .seconds(300))
     // Signing in to an existing account does not count as a registration.
-    _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
     desk.clock.advance(by: .seconds(300))
     let codes = desk.delivery.messages.filter { $0.to == "+922222" }.compactMap(\.code)
     #expect(
@@ -92,12 +92,12 @@ import Testing
   // MARK: begins
 
   @Test func everyBeginCountsWhateverBecomesOfIt() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.policies[TestDesk.google] = .test(
-        TestDesk.google, limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)],
+    let desk = try await EngineTestBench.full { generation in
+      generation.policies[EngineTestBench.google] = .test(
+        EngineTestBench.google, limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)],
         unknownAccount: .reveal)
-      generation.policies[TestDesk.phone] = .test(
-        TestDesk.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)])
+      generation.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)])
     }
     func begin(_ provider: ProviderName, _ fields: [String: InputValue] = [:], from address: [UInt8] = [192, 0, 2, 1])
       async throws -> Refusal?
@@ -106,18 +106,18 @@ import Testing
       let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
       return await desk.engine.begin(id, provider: provider.rawValue, fields: fields, client: client).refusal
     }
-    for _ in 0..<3 { #expect(try await begin(TestDesk.google) == nil) }
-    let refused = try #require(try await begin(TestDesk.google))
+    for _ in 0..<3 { #expect(try await begin(EngineTestBench.google) == nil) }
+    let refused = try #require(try await begin(EngineTestBench.google))
     #expect(refused.code == .rateLimited && refused.retryAfter == Self.hour)
-    #expect(try await begin(TestDesk.google, from: [192, 0, 2, 2]) == nil)
-    for _ in 0..<3 { #expect(try await begin(TestDesk.phone, ["phone": .text("955555")])?.code == .accountNotFound) }
-    #expect(try await begin(TestDesk.phone, ["phone": .text("955555")])?.code == .rateLimited)
+    #expect(try await begin(EngineTestBench.google, from: [192, 0, 2, 2]) == nil)
+    for _ in 0..<3 { #expect(try await begin(EngineTestBench.phone, ["phone": .text("955555")])?.code == .accountNotFound) }
+    #expect(try await begin(EngineTestBench.phone, ["phone": .text("955555")])?.code == .rateLimited)
   }
 
   @Test func anotherCodeInTheSameStepIsNoBegin() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.policies[TestDesk.phone] = .test(
-        TestDesk.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 1, window: Self.hour)])
+    let desk = try await EngineTestBench.full { generation in
+      generation.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 1, window: Self.hour)])
     }
     let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
@@ -132,9 +132,9 @@ import Testing
   // MARK: trusted devices
 
   /// Ceilings of two, so that two strangers reach them.
-  private func ceilings() async throws -> TestDesk {
-    try await TestDesk.full { generation in
-      for name in TestDesk.codes {
+  private func ceilings() async throws -> EngineTestBench {
+    try await EngineTestBench.full { generation in
+      for name in EngineTestBench.codes {
         generation.policies[name] = .test(
           name, resendAfter: [],
           limits: [LimitKey.network, .country, .prefix, .provider, .global].flatMap { key in
@@ -148,7 +148,7 @@ import Testing
   }
 
   private func sendCode(
-    _ desk: TestDesk, _ flow: String = "enter", to number: String, by provider: ProviderName = TestDesk.phone,
+    _ desk: EngineTestBench, _ flow: String = "enter", to number: String, by provider: ProviderName = EngineTestBench.phone,
     device: SecretText? = nil,
     session: SessionSnapshot? = nil
   ) async throws -> RefusalCode? {
@@ -161,7 +161,7 @@ import Testing
   /// Attack: a flood reaches the ceilings, and nobody can sign in any more.
   @Test func aFloodStopsNewDevicesAndNotTrustedOnes() async throws {
     let desk = try await ceilings()
-    let device = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
+    let device = try #require(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
     for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil, "they do not count") }
     for number in 1...2 { #expect(try await sendCode(desk, to: "92222\(number)") == nil) }
     #expect(try await sendCode(desk, to: "922223") == .rateLimited)
@@ -183,7 +183,7 @@ import Testing
     var codes: [RefusalCode?] = []
     for _ in 0..<4 {
       codes.append(
-        try await sendCode(desk, "verify_email", to: "944444", by: TestDesk.mail, device: device, session: session))
+        try await sendCode(desk, "verify_email", to: "944444", by: EngineTestBench.mail, device: device, session: session))
     }
     #expect(codes == [nil, nil, nil, .rateLimited])
   }
@@ -191,12 +191,12 @@ import Testing
   /// Attack: messages to a number of the attacker's own. Every code that arrives creates another trusted device with a
   /// counter of its own.
   @Test func trustedDevicesOfAnAccountShareTheirMessages() async throws {
-    let desk = try await TestDesk.full { generation in
-      generation.policies[TestDesk.phone] = .test(
-        TestDesk.phone, resendAfter: [], limits: [.test("send", on: .send, per: .phone, max: 3, window: Self.hour)])
+    let desk = try await EngineTestBench.full { generation in
+      generation.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], limits: [.test("send", on: .send, per: .phone, max: 3, window: Self.hour)])
     }
-    let first = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
-    let second = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
+    let first = try #require(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
+    let second = try #require(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
     var codes: [RefusalCode?] = []
     for device in [first, second, first, second] {
       codes.append(try await sendCode(desk, to: "911111", device: device))

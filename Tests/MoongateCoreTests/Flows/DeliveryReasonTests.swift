@@ -7,8 +7,8 @@ import Testing
 
 /// Reasons that a code provider gives when it cannot reach an identifier.
 @Suite struct DeliveryReasonTests {
-  private func desk(_ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal) async throws -> TestDesk {
-    try await TestDesk(others: [messenger]) { generation in
+  private func desk(_ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal) async throws -> EngineTestBench {
+    try await EngineTestBench(others: [messenger]) { generation in
       generation.policies[ToyMessenger.name] = .test(ToyMessenger.name, unknownAccount: unknownAccount)
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(ToyMessenger.name)])
     }

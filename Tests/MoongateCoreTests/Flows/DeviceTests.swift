@@ -9,14 +9,14 @@ import Testing
 /// Trusted devices: strangers cannot lock an owner out of one, and it gives no advantage to anybody else.
 @Suite struct DeviceTests {
   /// Signs in and returns the device token.
-  private func device(_ desk: TestDesk, _ provider: ProviderName = TestDesk.phone, _ typed: String = "911111")
+  private func device(_ desk: EngineTestBench, _ provider: ProviderName = EngineTestBench.phone, _ typed: String = "911111")
     async throws -> SecretText
   {
     try #require(try await desk.pass("enter", provider, typed, by: desk.client()).deviceToken)
   }
 
   /// Enters wrong codes until the number is locked.
-  private func lock(_ desk: TestDesk, _ number: String = "911111", device: SecretText? = nil) async throws {
+  private func lock(_ desk: EngineTestBench, _ number: String = "911111", device: SecretText? = nil) async throws {
     let client = desk.client(device: device)
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text(number)], client: client).get()
@@ -25,7 +25,7 @@ import Testing
     #expect(await begin(desk, number, device: device).refusal?.code == .tooManyAttempts)
   }
 
-  private func begin(_ desk: TestDesk, _ number: String = "911111", device: SecretText?) async -> Result<
+  private func begin(_ desk: EngineTestBench, _ number: String = "911111", device: SecretText?) async -> Result<
     FlowView, Refusal
   > {
     let client = desk.client(device: device)
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test func aStrangersTriesDoNotLockTheOwnerOut() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await device(desk)
     try await lock(desk)
     let client = desk.client(device: own)
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test func itsOwnTriesLockItToo() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await device(desk)
     try await lock(desk, device: own)
     #expect(await begin(desk, device: own).refusal?.code == .tooManyAttempts)
@@ -59,12 +59,12 @@ import Testing
   }
 
   @Test func aForgedOrForeignTokenGivesNothing() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await device(desk)
-    let other = try await device(desk, TestDesk.phone, "922222")
+    let other = try await device(desk, EngineTestBench.phone, "922222")
     let account = try #require(try await desk.store.account(holding: phone("911111")))
     let elsewhere = try KeyRing(master: [UInt8](repeating: 8, count: 32)).remember(
-      DeviceToken(from: SystemRandom(), at: desk.clock.now()), account.id, [TestDesk.phone], at: desk.clock.now())
+      DeviceToken(from: SystemRandom(), at: desk.clock.now()), account.id, [EngineTestBench.phone], at: desk.clock.now())
     try await lock(desk)
     let text = own.reveal()
     let forged = [
@@ -83,13 +83,13 @@ import Testing
 
   /// Attack: whoever can pass one step signs in again and again to get fresh counters for another step.
   @Test func passingTheCodeGivesNoFreshBudgetOfPINs() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try #require(
-      try await desk.session(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get()
     var refusals: [RefusalCode?] = []
     for _ in 0..<6 {
-      let view = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+      let view = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
       let token = try #require(view.deviceToken)
       let client = desk.client(session: try await desk.session(view), device: token)
       refusals.append(await desk.secret("pin_unlock", ["secret": "2"], by: client).refusal?.code)
@@ -100,18 +100,18 @@ import Testing
 
   /// Attack: the number has a new owner, and the former owner's device hopes for a separate counter at their codes.
   @Test func aDeviceIsKnownToAnAccountAndNotToANumber() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let old = try await device(desk)
     let own = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
-    _ = try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: own))
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
+    _ = try await desk.pass("change_phone", EngineTestBench.phone, "933333", by: desk.client(session: own))
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     try await lock(desk)
     #expect(await begin(desk, device: old).refusal?.code == .tooManyAttempts)
   }
 
   @Test func theResendTimerIsItsOwn() async throws {
-    let desk = try await TestDesk.full { $0.policies[TestDesk.phone] = .test(TestDesk.phone) }
+    let desk = try await EngineTestBench.full { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone) }
     let own = try await device(desk)
     _ = try await begin(desk, device: nil).get()
     #expect(await begin(desk, device: nil).refusal?.code == .resendTooSoon)
@@ -122,9 +122,9 @@ import Testing
   @Test func policiesSeeWhetherItIsNewAndPeopleAreTold() async throws {
     let seen = Mutex<[Bool]>([])
     let verify = FunctionName("policies.phone_otp.verify")
-    let desk = try await TestDesk.full { generation in
-      let phone = ProviderPolicy.test(TestDesk.phone, resendAfter: [], limits: [])
-      generation.policies[TestDesk.phone] = ProviderPolicy(
+    let desk = try await EngineTestBench.full { generation in
+      let phone = ProviderPolicy.test(EngineTestBench.phone, resendAfter: [], limits: [])
+      generation.policies[EngineTestBench.phone] = ProviderPolicy(
         provider: phone.provider, code: phone.code, resendAfter: [], limits: [], unknownAccount: .reveal,
         message: phone.message, send: nil,
         verify: verify, locations: [:])
@@ -136,10 +136,10 @@ import Testing
     let own = try await device(desk)
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.notices.isEmpty, "who has just registered knows")
-    let again = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client(device: own))
+    let again = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client(device: own))
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.notices.isEmpty)
-    _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.notices.map(\.to) == ["+911111"])
     #expect(desk.delivery.notices.first?.text.contains("new device") == true)
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test func aNoticeNeverFailsASignIn() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await device(desk)
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(

@@ -7,15 +7,15 @@ import Testing
 
 /// An operator removes a factor that a user has lost.
 @Suite struct FactorResetTests {
-  private func owner(_ desk: TestDesk, number: String = "911111") async throws -> SessionSnapshot {
+  private func owner(_ desk: EngineTestBench, number: String = "911111") async throws -> SessionSnapshot {
     let first = try #require(
-      try await desk.session(try await desk.pass("register", TestDesk.phone, number, by: desk.client())))
+      try await desk.session(try await desk.pass("register", EngineTestBench.phone, number, by: desk.client())))
     return try #require(
       try await desk.session(
         try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get()))
   }
 
-  private func reset(_ desk: TestDesk, _ account: String, _ provider: ProviderName = "pin") async throws -> FactorReset
+  private func reset(_ desk: EngineTestBench, _ account: String, _ provider: ProviderName = "pin") async throws -> FactorReset
   {
     let outcome = try await desk.engine.resetFactor(
       provider, of: account, by: OperatorIdentity(name: "ravi", tool: "test"), client: desk.client())
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test func theRecordTheLocksAndTheSessionsGo() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let other = try await owner(desk, number: "912222")
     for _ in 0..<3 { _ = await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)) }
@@ -51,7 +51,7 @@ import Testing
     // The user sets a new one, which is not locked.
     desk.clock.advance(by: .seconds(1000))
     let again = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
     let set = try #require(
       try await desk.session(
         try await desk.secret("pin_set", ["new_secret": "5"], by: desk.client(session: again)).get()))
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func nothingIsDoneTwice() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     #expect(try await reset(desk, own.account.id) == .done)
     let (events, notices) = (try await desk.store.events(limit: 100).count, desk.delivery.notices.count)
@@ -73,7 +73,7 @@ import Testing
 
   /// Attack: a thief has begun to change the PIN and finishes after the operator has removed it.
   @Test func aFlowFromBeforeTheResetDoesNotComplete() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let client = desk.client(session: own)
     let id = try await desk.engine.create("pin_change", returnTo: nil, browser: nil, client: client).get().id

@@ -14,11 +14,11 @@ import Testing
 
   @Test func firstProviderSendsWhileItCan() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     let created = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get()
     #expect(created.choices == [ToyMessenger.name])
     let view = try await desk.begin(created.id).get()
-    #expect(view.step?.provider == ToyMessenger.name && view.step?.fallbacks == [TestDesk.phone])
+    #expect(view.step?.provider == ToyMessenger.name && view.step?.fallbacks == [EngineTestBench.phone])
     #expect(desk.delivery.messages.isEmpty)
     let done = try await desk.submit(created.id, try #require(messenger.codes.last)).get()
     #expect(done.passed.map(\.provider) == [ToyMessenger.name])
@@ -26,25 +26,25 @@ import Testing
 
   @Test(arguments: [notThere, down]) func nextProviderSendsWhereTheFirstCannot(_ fault: DeliveryFault) async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     messenger.fault = fault
     let id = try await desk.flow("enter")
     let view = try await desk.begin(id).get()
-    #expect(view.step?.provider == TestDesk.phone && view.step?.sentTo == "+919999999999")
+    #expect(view.step?.provider == EngineTestBench.phone && view.step?.sentTo == "+919999999999")
     #expect(
       view.step?.fallbacks == (fault == Self.down ? [ToyMessenger.name] : []),
       "what can never reach the number is not offered")
     // A code that was not delivered is not accepted.
     #expect(await desk.submit(id, try #require(messenger.codes.last)).refusal?.code == .invalidCode)
     let done = try await desk.submit(id, desk.code).get()
-    #expect(done.passed.map(\.provider) == [TestDesk.phone], "only the provider that delivered it is passed")
+    #expect(done.passed.map(\.provider) == [EngineTestBench.phone], "only the provider that delivered it is passed")
   }
 
   @Test func policyOfTheSenderWordsTheMessage() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger) { generation in
-      generation.policies[TestDesk.phone] = .test(
-        TestDesk.phone, code: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(60)), message: "SMS {code}")
+    let desk = try await EngineTestBench.withFallback(messenger) { generation in
+      generation.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, code: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(60)), message: "SMS {code}")
     }
     messenger.fault = Self.down
     let view = try await desk.begin(try await desk.flow("enter")).get()
@@ -54,7 +54,7 @@ import Testing
 
   @Test func whereNoneDeliversTheReasonIsTold() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     (messenger.fault, desk.delivery.fails) = (Self.notThere, true)
     let refusal = try #require(await desk.begin(try await desk.flow("enter")).refusal)
     #expect(refusal.code == .deliveryFailed && refusal.deliveryReason?.reason == ToyMessenger.notThere)
@@ -62,14 +62,14 @@ import Testing
 
   @Test func eitherCodeIsTakenAfterASwitchByHand() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     for usesFirst in [true, false] {
       let id = try await desk.begun("enter", phone: usesFirst ? "911111111111" : "922222222222")
       let first = try #require(messenger.codes.last)
       let view = try await desk.switched(id).get()
-      #expect(view.step?.provider == TestDesk.phone && view.step?.fallbacks == [ToyMessenger.name])
+      #expect(view.step?.provider == EngineTestBench.phone && view.step?.fallbacks == [ToyMessenger.name])
       let done = try await desk.submit(id, usesFirst ? first : desk.code).get()
-      #expect(done.passed.map(\.provider) == [usesFirst ? ToyMessenger.name : TestDesk.phone])
+      #expect(done.passed.map(\.provider) == [usesFirst ? ToyMessenger.name : EngineTestBench.phone])
     }
   }
 
@@ -77,7 +77,7 @@ import Testing
   /// created since.
   @Test func codeOfBeforeTheNumberChangedHandsIsDead() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     let id = try await desk.begun("enter")
     let before = try #require(messenger.codes.last)
     desk.clock.advance(by: .seconds(120))
@@ -93,7 +93,7 @@ import Testing
   /// at both.
   @Test func strangersDoNotLockOutTheOwnersDevice() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     let registering = try await desk.begun("register")
     let made = try await desk.submit(registering, try #require(messenger.codes.last)).get()
     let device = try #require(made.deviceToken)
@@ -115,7 +115,7 @@ import Testing
   /// Attack: the expensive message is requested without the cheap one before it, or for another number than the step's.
   @Test func switchGoesToTheOpenStepsIdentifierOnly() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     let id = try await desk.flow("enter")
     #expect(await desk.switched(id).refusal?.code == .stepNotOpen)
     _ = try await desk.begin(id).get()
@@ -131,7 +131,7 @@ import Testing
   /// first.
   @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     _ = try await desk.registered(by: messenger)
     if forces { messenger.fault = Self.down }
     let id = try await desk.begun()
@@ -163,7 +163,7 @@ import Testing
   /// Attack: 200 attempts at once, half of them after the switch.
   @Test func parallelAttemptsAreOneBudget() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     _ = try await desk.registered(by: messenger)
     let id = try await desk.begun()
     _ = try await desk.switched(id).get()
@@ -182,8 +182,8 @@ import Testing
     let messenger = ToyMessenger()
     let hard = Limit.test(
       "hard", on: .verify, per: .identifier, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])
-    let desk = try await TestDesk.withFallback(messenger) { generation in
-      for name in [ToyMessenger.name, TestDesk.phone] {
+    let desk = try await EngineTestBench.withFallback(messenger) { generation in
+      for name in [ToyMessenger.name, EngineTestBench.phone] {
         generation.policies[name] = .test(name, resendAfter: [], limits: [hard])
       }
     }
@@ -203,7 +203,7 @@ import Testing
   /// Attack: what the step shows, limits and timers, or a later flow reveals who is on the messenger or has an account.
   @Test func concealedFallbackLooksTheSameForEverybody() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger, unknownAccount: .conceal)
+    let desk = try await EngineTestBench.withFallback(messenger, unknownAccount: .conceal)
     for phone in ["911111111111", "922222222222"] { _ = try await desk.registered(by: messenger, phone) }
     func seen(_ phone: String, _ fault: DeliveryFault?) async throws -> [String] {
       messenger.fault = fault
@@ -244,13 +244,13 @@ import Testing
 
   @Test func concealedFallbackReachesThePersonAllTheSame() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger, unknownAccount: .conceal)
+    let desk = try await EngineTestBench.withFallback(messenger, unknownAccount: .conceal)
     messenger.fault = Self.notThere
     let id = try await desk.begun("enter")
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.messages.count == 1)
     let done = try await desk.submit(id, desk.code).get()
-    #expect(done.passed.map(\.provider) == [TestDesk.phone])
+    #expect(done.passed.map(\.provider) == [EngineTestBench.phone])
     // Nothing is sent to an unknown number.
     let stranger = try await desk.begun("login", phone: "955555555555")
     await desk.engine.deliveriesEnd()
@@ -261,8 +261,8 @@ import Testing
   /// Attack: messages without end by way of the fallback. Each provider's own limits count its messages.
   @Test func sendsAreBoundedByEachProvidersLimits() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger) { generation in
-      for name in [ToyMessenger.name, TestDesk.phone] {
+    let desk = try await EngineTestBench.withFallback(messenger) { generation in
+      for name in [ToyMessenger.name, EngineTestBench.phone] {
         generation.policies[name] = .test(
           name, resendAfter: [], limits: [.test("send", on: .send, per: .identifier, max: 2, window: .seconds(900))])
       }
@@ -275,14 +275,14 @@ import Testing
   }
 
   @Test func recordOfAnOlderGatewayIsReadable() throws {
-    let rule = StepRule(choices: [TestDesk.phone], isSkippable: false, when: nil)
+    let rule = StepRule(choices: [EngineTestBench.phone], isSkippable: false, when: nil)
     let text = String(decoding: try JSONEncoder().encode(rule), as: UTF8.self)
     #expect(!text.contains("allback"), "an older gateway's own form")
     #expect(try JSONDecoder().decode(StepRule.self, from: Data(text.utf8)) == rule)
     let fallback = StepRule(
-      choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
+      choices: [ToyMessenger.name, EngineTestBench.phone], isSkippable: false, when: nil, isFallback: true)
     #expect(try JSONDecoder().decode(StepRule.self, from: try JSONEncoder().encode(fallback)) == fallback)
-    let step = StepRecord(provider: TestDesk.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
+    let step = StepRecord(provider: EngineTestBench.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
     let stored = String(decoding: try JSONEncoder().encode(step), as: UTF8.self)
     #expect(!stored.contains("alternatives") && !stored.contains("unreachable"))
     #expect(try JSONDecoder().decode(StepRecord.self, from: Data(stored.utf8)) == step)
@@ -290,18 +290,18 @@ import Testing
 
   @Test func providerThatIsNoLongerConfiguredIsPassedOver() async throws {
     let messenger = ToyMessenger()
-    let desk = try await TestDesk.withFallback(messenger)
+    let desk = try await EngineTestBench.withFallback(messenger)
     let id = try await desk.flow("enter")
     var generation = try #require(desk.generations.current as? TestGeneration)
     generation.policies[ToyMessenger.name] = nil
     desk.generations.activate(generation, at: desk.clock.now())
-    #expect(try await desk.engine.view(id, client: desk.client()).get().choices == [TestDesk.phone])
+    #expect(try await desk.engine.view(id, client: desk.client()).get().choices == [EngineTestBench.phone])
     let view = try await desk.begin(id).get()
-    #expect(view.step?.provider == TestDesk.phone && view.step?.fallbacks == [])
+    #expect(view.step?.provider == EngineTestBench.phone && view.step?.fallbacks == [])
   }
 }
 
-extension TestDesk {
+extension EngineTestBench {
   /// Creates an account for the number by the messenger, then advances the clock past all timers.
   @discardableResult
   fileprivate func registered(by messenger: ToyMessenger, _ phone: String = "919999999999") async throws -> AccountView

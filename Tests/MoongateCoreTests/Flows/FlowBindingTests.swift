@@ -19,7 +19,7 @@ import Testing
 
   /// Attack: a flow is created by the API, the victim opens its link and types the code.
   @Test(arguments: [false, true]) func pagesKnowNoFlowOfTheAPI(isBegun: Bool) async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     if isBegun {
       _ = try await desk.engine.begin(
@@ -44,7 +44,7 @@ import Testing
   /// Attack: the attacker enters something in an app's flow through the API, such as a password of their own for the
   /// victim's address, before the victim opens its link and types the genuine code.
   @Test func aBrowserGetsNoAppsFlowInWhichSomethingWasTyped() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let registering = try await desk.engine.create(
       "register_email", returnTo: nil, browser: nil, app: app, client: desk.client()
     ).get().id
@@ -67,8 +67,8 @@ import Testing
   /// Attack: the attacker signs in at the federated site with an account of their own that names the victim's address,
   /// and sends the return link to the victim, who is then asked for a code.
   @Test func whoAnAppSentAwayIsAskedForNobodysProof() async throws {
-    let desk = try await TestDesk.full()
-    _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    _ = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
       .id
     _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test func theFirstBrowserThatOpensAnAppsFlowHasIt() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
       .id
     let page = desk.client(browser: mine, at: .page)
@@ -115,7 +115,7 @@ import Testing
 
   @Test func ofManyBrowsersAtOnceOneHasIt() async throws {
     for isShared in [false, true] {
-      let desk = try await TestDesk(sharesFlows: isShared)
+      let desk = try await EngineTestBench(sharesFlows: isShared)
       let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
         .id
       let opened = await withTaskGroup(of: Bool.self) { group in
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test func itsCreatorMayEndIt() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
       .id
     _ = try await desk.engine.view(id, client: desk.client(browser: mine, at: .page)).get()

@@ -13,7 +13,7 @@ import Testing
   private static let toy: ProviderName = "toy"
 
   private struct Site {
-    let desk: TestDesk
+    let desk: EngineTestBench
     let browser: ClientContext
     let id: FlowID
     let state: String
@@ -34,7 +34,7 @@ import Testing
         return .redirect(to: "https://site.example/", state: [])
       })
     change(&provider)
-    let desk = try await TestDesk(others: [provider], sharesFlows: true) { generation in
+    let desk = try await EngineTestBench(others: [provider], sharesFlows: true) { generation in
       generation.flows["site"] = .test("site", purpose: .signIn, account: .any, steps: [.test(Self.toy)])
     }
     let browser = desk.client(browser: TokenHash(of: "mine".utf8), at: .page)
@@ -53,7 +53,7 @@ import Testing
   }
 
   private func come(_ site: Site, with handle: String, as client: ClientContext? = nil) async -> Result<
-    CalledBack, Refusal
+    CallbackFlow, Refusal
   > {
     await site.desk.engine.flow(
       ofCallback: site.state, provider: Self.toy, returned: handle, client: client ?? site.browser)
@@ -96,7 +96,7 @@ import Testing
       #expect(await post(site, state: forged).refusal?.code == .flowNotFound)
     }
     let other = await site.desk.engine.hold(
-      ["code": .text("x")], ofCallback: site.state, provider: TestDesk.phone, client: site.desk.client())
+      ["code": .text("x")], ofCallback: site.state, provider: EngineTestBench.phone, client: site.desk.client())
     #expect(other.refusal?.code == .flowNotFound)
     site.desk.clock.advance(by: .seconds(900))
     #expect(await post(site).refusal?.code == .stepNotOpen)

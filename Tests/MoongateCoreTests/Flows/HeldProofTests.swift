@@ -10,11 +10,11 @@ import Testing
   private let day: Duration = .seconds(86_400)
 
   /// Creates a flow; returns its refusal, or nil if there is none.
-  private func refusal(_ desk: TestDesk, _ flow: String, _ own: SessionSnapshot) async -> Refusal? {
+  private func refusal(_ desk: EngineTestBench, _ flow: String, _ own: SessionSnapshot) async -> Refusal? {
     await desk.engine.create(flow, returnTo: nil, browser: nil, client: desk.client(session: own)).refusal
   }
 
-  private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot {
+  private func signedIn(_ desk: EngineTestBench, _ view: FlowView) async throws -> SessionSnapshot {
     try #require(try await desk.session(view))
   }
 
@@ -22,29 +22,29 @@ import Testing
   @Test(arguments: ["change_phone", "change_email", "join_phone", "pin_set"]) func aChangeNeedsARecentProof(
     flow: String
   ) async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     #expect(await refusal(desk, flow, own) == nil, "a recent sign-in counts")
     desk.clock.advance(by: .milliseconds(599_999))
     #expect(await refusal(desk, flow, own) == nil)
     desk.clock.advance(by: .milliseconds(1))
     let late = await refusal(desk, flow, own)
-    #expect(late?.code == .stepUpRequired && late?.provider == TestDesk.phone && late?.flow == "step_up")
+    #expect(late?.code == .stepUpRequired && late?.provider == EngineTestBench.phone && late?.flow == "step_up")
     let again = try await signedIn(
-      desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own)))
+      desk, try await desk.pass("step_up", EngineTestBench.phone, nil, by: desk.client(session: own)))
     #expect(await refusal(desk, flow, again) == nil)
   }
 
   @Test func theWindowIsThatOfTheGeneration() async throws {
-    let desk = try await TestDesk.full { $0.accounts.changeWithin = .seconds(60) }
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full { $0.accounts.changeWithin = .seconds(60) }
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     desk.clock.advance(by: .seconds(60))
     #expect(await refusal(desk, "change_phone", own)?.code == .stepUpRequired)
   }
 
   @Test func aFlowThatWasCreatedInTimeBeginsNoStepLater() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let client = desk.client(session: own)
     let id = try await desk.engine.create("change_phone", returnTo: nil, browser: nil, client: client).get().id
     desk.clock.advance(by: .seconds(600))
@@ -53,24 +53,24 @@ import Testing
   }
 
   @Test func anAccountWithAPasscodeIsAskedForThePasscode() async throws {
-    let desk = try await TestDesk.full()
-    let first = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let first = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let own = try await signedIn(
       desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get())
     let refused = await refusal(desk, "change_phone", own)
-    #expect(refused?.code == .stepUpRequired && refused?.provider == TestDesk.pin && refused?.flow == "step_up")
+    #expect(refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.pin && refused?.flow == "step_up")
     // Attack: a code to the number, from a stolen SIM, is not enough.
     let code = try await signedIn(
-      desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own)))
-    #expect(await refusal(desk, "change_phone", code)?.provider == TestDesk.pin)
+      desk, try await desk.pass("step_up", EngineTestBench.phone, nil, by: desk.client(session: own)))
+    #expect(await refusal(desk, "change_phone", code)?.provider == EngineTestBench.pin)
     let unlocked = try await signedIn(
       desk, try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: code)).get())
     #expect(await refusal(desk, "change_phone", unlocked) == nil)
   }
 
   @Test func whoRegisteredByPasswordProvesThePassword() async throws {
-    let desk = try await TestDesk.full {
-      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail, "password")])
+    let desk = try await EngineTestBench.full {
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.mail, "password")])
     }
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: desk.client()
@@ -88,10 +88,10 @@ import Testing
   }
 
   @Test func whoHasOnlyGoogleProvesThat() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await signedIn(desk, try await desk.google(sub: "asha", by: desk.client()).get())
     desk.clock.advance(by: .seconds(600))
-    #expect(await refusal(desk, "join_phone", own)?.provider == TestDesk.google)
+    #expect(await refusal(desk, "join_phone", own)?.provider == EngineTestBench.google)
     let again = try await signedIn(
       desk, try await desk.google("step_up", sub: "asha", by: desk.client(session: own)).get())
     #expect(await refusal(desk, "join_phone", again) == nil)
@@ -100,38 +100,38 @@ import Testing
   /// Attack: the thief proves a number of their own, and it counts for a route that requires a fresh code, for the ten
   /// minutes and for `aal`.
   @Test func aNewIdentifierIsNoFactor() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()))
     desk.clock.advance(by: .seconds(300))
-    let added = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own))
-    #expect(added.session?.aal == 1 && added.session?.passed.map(\.provider) == [TestDesk.mail] && added.passed.isEmpty)
+    let added = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: own))
+    #expect(added.session?.aal == 1 && added.session?.passed.map(\.provider) == [EngineTestBench.mail] && added.passed.isEmpty)
     let after = try await signedIn(desk, added)
     #expect(after.session.passed == own.session.passed)
     desk.clock.advance(by: .seconds(300))
-    #expect(await refusal(desk, "change_phone", after)?.provider == TestDesk.mail)
+    #expect(await refusal(desk, "change_phone", after)?.provider == EngineTestBench.mail)
   }
 
   @Test func aProofOfWhatTheAccountHasNoMoreAuthorisesNothing() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let after = try await signedIn(
-      desk, try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own)))
+      desk, try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: own)))
     let refused = await refusal(desk, "change_email", after)
-    #expect(refused?.code == .stepUpRequired && refused?.provider == TestDesk.phone)
+    #expect(refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.phone)
   }
 
   /// Attack: an address that was added with a stolen session replaces PIN and password an hour later.
   @Test func anIdentifierThatIsTooNewSignsInAndChangesNothing() async throws {
-    let desk = try await TestDesk.full()
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
-    let own = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
-    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
+    let own = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
+    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
     desk.clock.advance(by: .seconds(3600))
-    let byMail = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
+    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let refused = await refusal(desk, "pin_set", byMail)
     #expect(
-      refused?.code == .stepUpRequired && refused?.provider == TestDesk.phone,
+      refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.phone,
       "something else that is held can be named")
 
     #expect(
@@ -149,30 +149,30 @@ import Testing
         == .stepNotOpen)
 
     desk.clock.advance(by: .seconds(82_800))
-    let later = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
+    let later = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     #expect(await refusal(desk, "pin_set", later) == nil)
   }
 
   /// Attack: an address that was added with a stolen session replaces the PIN an hour later.
   @Test func aPINIsNotResetByWhatIsTooNew() async throws {
-    let desk = try await TestDesk.full()
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
-    var own = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
+    var own = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
     own = try await signedIn(
-      desk, try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own)))
+      desk, try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own)))
     own = try await signedIn(
       desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
     desk.clock.advance(by: .seconds(3600))
-    let byMail = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
+    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let client = desk.client(session: byMail)
     let reset = try await desk.engine.create("pin_reset", returnTo: nil, browser: nil, client: client).get()
-    #expect(reset.choices == [TestDesk.phone])
+    #expect(reset.choices == [EngineTestBench.phone])
     let tooNew = await desk.engine.begin(reset.id, provider: "email_code", fields: [:], client: client).refusal
     #expect(tooNew?.code == .identifierTooNew && tooNew?.retryAfter == .seconds(82_800))
 
     desk.clock.advance(by: .seconds(82_800))
-    let later = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
+    let later = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let old = desk.client(session: later)
     let again = try await desk.engine.create("pin_reset", returnTo: nil, browser: nil, client: old).get()
     #expect(try await desk.engine.begin(again.id, provider: "email_code", fields: [:], client: old).get().step != nil)
@@ -180,8 +180,8 @@ import Testing
 
   /// Attack: a code to a mailbox sets a first password on an account that a PIN protects.
   @Test func aResetMakesNoFirstPasswordPastAFactor() async throws {
-    let desk = try await TestDesk.full()
-    let first = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    let first = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
     let own = try await signedIn(desk, first)
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()
     let reset = await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client())
@@ -194,51 +194,51 @@ import Testing
         id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
     }
     #expect(answer.refusal?.code == .denied)
-    #expect(try await desk.store.account(own.account.id)?.credentials == [TestDesk.pin])
+    #expect(try await desk.store.account(own.account.id)?.credentials == [EngineTestBench.pin])
   }
 
   /// A user who has nothing old enough to prove is told how long to wait.
   @Test func whoeverHasOnlyWhatIsTooNewIsToldToWait() async throws {
-    let desk = try await TestDesk.full {
-      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)])
+    let desk = try await EngineTestBench.full {
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.mail)])
     }
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
-    let own = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
-    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
-    let byMail = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
+    let own = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
+    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
+    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let refused = await refusal(desk, "pin_set", byMail)
     #expect(refused?.code == .identifierTooNew && refused?.retryAfter == day)
   }
 
   @Test func whatAnAccountWasMadeWithIsNotTooNew() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await signedIn(desk, try await desk.google(sub: "asha", email: "911111", by: desk.client()).get())
     #expect(await refusal(desk, "pin_set", own) == nil)
     desk.clock.advance(by: .seconds(1))
     let added = try await signedIn(
-      desk, try await desk.pass("join_phone", TestDesk.phone, "922222", by: desk.client(session: own)))
+      desk, try await desk.pass("join_phone", EngineTestBench.phone, "922222", by: desk.client(session: own)))
     let reset = try await desk.engine.create(
       "pin_reset", returnTo: nil, browser: nil, client: desk.client(session: added)
     ).get()
-    #expect(reset.choices == [TestDesk.mail])
+    #expect(reset.choices == [EngineTestBench.mail])
   }
 
   /// A lost number is replaced by proving the address, and vice versa.
   @Test func whoLostTheNumberProvesTheAddress() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
     desk.clock.advance(by: day)
-    let byMail = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
-    let changed = try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: byMail))
+    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let changed = try await desk.pass("change_phone", EngineTestBench.phone, "933333", by: desk.client(session: byMail))
     #expect(changed.account?.phone == "+933333")
   }
 
   /// Attack: an account that somebody else created for a stranger has a claimed address, and a code to it resets the
   /// PIN.
   @Test func aResetTakesVerifiedIdentifiersOnly() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: desk.client()
     ).get()
@@ -247,22 +247,22 @@ import Testing
   }
 
   @Test func aSessionOfAnOlderProgramStepsUpOnce() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     var older = own.session
-    older.passed = [PassedStep(provider: TestDesk.phone, at: desk.clock.now())]
+    older.passed = [PassedStep(provider: EngineTestBench.phone, at: desk.clock.now())]
     _ = try await desk.store.apply([.putSession(older)], at: desk.clock.now())
     let found = try #require(try await desk.store.session(older.token))
     #expect(await refusal(desk, "change_phone", found)?.code == .stepUpRequired)
     let again = try await signedIn(
-      desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: found)))
+      desk, try await desk.pass("step_up", EngineTestBench.phone, nil, by: desk.client(session: found)))
     #expect(await refusal(desk, "change_phone", again) == nil)
   }
 
   /// Attack: the thief begins a change of the number; the owner sets a PIN and believes that the account is safe.
   @Test func aChangeThatWaitsNeedsWhatTheAccountHasAtItsEnd() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let client = desk.client(session: own)
     let parked = try await desk.engine.create("change_phone", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(parked, provider: nil, fields: ["phone": .text("922222")], client: client).get()
@@ -270,18 +270,18 @@ import Testing
     let after = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: client).get())
     let late = await desk.engine.submit(parked, fields: ["code": .text(code)], client: desk.client(session: after))
       .refusal
-    #expect(late?.code == .stepUpRequired && late?.provider == TestDesk.pin)
+    #expect(late?.code == .stepUpRequired && late?.provider == EngineTestBench.pin)
     #expect(try await desk.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+911111"])
   }
 
   /// Attack: two flows set a PIN at the same moment, and the second would replace the first.
   @Test func ofTwoThatMakeASecretAtOnceOneDoes() async throws {
-    let desk = try await TestDesk.full()
-    let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
     let made = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<8 {
-        let other = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
+        let other = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
         group.addTask {
           await desk.secret("pin_set", ["new_secret": "\(number)"], by: desk.client(session: other)).refusal == nil
         }
@@ -289,6 +289,6 @@ import Testing
       return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
     }
     #expect(made == 1)
-    #expect(try await desk.store.account(own.account.id)?.credentials == [TestDesk.pin])
+    #expect(try await desk.store.account(own.account.id)?.credentials == [EngineTestBench.pin])
   }
 }

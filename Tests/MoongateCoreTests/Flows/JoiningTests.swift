@@ -8,8 +8,8 @@ import Testing
 /// Which account a federated identity belongs to, and pre-hijacking attacks on it.
 @Suite struct JoiningTests {
   @Test(arguments: ["login", "register", "enter"]) func aVerifiedAddressLeadsToItsAccount(flow: String) async throws {
-    let desk = try await TestDesk.full()
-    let known = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let known = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     let joined = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
     #expect(joined.account?.id == known.id)
     #expect(joined.account?.isNewUser == false)
@@ -23,7 +23,7 @@ import Testing
   @Test(arguments: ["login", "register", "enter"]) func anUnknownOneIsANewAccountWhateverTheFlowSays(flow: String)
     async throws
   {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let new = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
     #expect(new.account?.isNewUser == true)
     #expect(new.account?.isEmailVerified == true)
@@ -34,8 +34,8 @@ import Testing
 
   /// Attack: an account at the other site with the victim's address, which nobody verified there.
   @Test func anUnverifiedAddressNeverJoins() async throws {
-    let desk = try await TestDesk.full()
-    let asha = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let asha = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     let mallory = try await desk.google(sub: "mallory", email: "911111", verified: false, by: desk.client()).get()
     #expect(mallory.account?.id != asha.id)
     #expect(mallory.account?.isEmailVerified == false)
@@ -53,11 +53,11 @@ import Testing
   /// Attack: a former employee has a Google account with a company address that now belongs to somebody else.
   @Test(arguments: ["login", "register", "enter"])
   func anAddressThatGoogleDoesNotVouchForJoinsOnlyAfterTheAccountsOwnProof(flow: String) async throws {
-    let desk = try await TestDesk.full()
-    let asha = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let asha = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     let waiting = try await desk.google(flow, sub: "mallory", email: "911111", attested: true, by: desk.client()).get()
     #expect(
-      waiting.status == .pending && waiting.choices == [TestDesk.mail] && waiting.session == nil
+      waiting.status == .pending && waiting.choices == [EngineTestBench.mail] && waiting.session == nil
         && waiting.passed.isEmpty)
     #expect(await desk.engine.skip(waiting.id, client: desk.client()).refusal?.code == .stepNotOpen)
     #expect(try await desk.store.account(asha.id)?.identifiers.count == 1, "nothing is joined yet")
@@ -69,14 +69,14 @@ import Testing
     await desk.engine.deliveriesEnd()
     let joined = try await desk.engine.submit(waiting.id, fields: ["code": .text(desk.code)], client: desk.client())
       .get()
-    #expect(joined.account?.id == asha.id && joined.session?.passed.map(\.provider) == [TestDesk.mail])
+    #expect(joined.account?.id == asha.id && joined.session?.passed.map(\.provider) == [EngineTestBench.mail])
     #expect(
       try await desk.google(sub: "mallory", by: desk.client()).get().account?.id == asha.id,
       "from then on the identity is the account's")
   }
 
   @Test func anAddressThatGoogleDoesNotVouchForMakesAnAccountWhereNobodyHasIt() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let new = try await desk.google("enter", sub: "asha", email: "911111", attested: true, by: desk.client()).get()
     // Attack: an account at the other site was created with the victim's address before the victim comes here.
     #expect(new.account?.isNewUser == true && new.account?.isEmailVerified == false)
@@ -87,9 +87,9 @@ import Testing
 
   /// Attack: one code to a number and the thief's own Google identity open an account that a PIN protects.
   @Test func anAccountWithFactorsOfItsOwnIsNotJoined() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let phone = try #require(
-      try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: phone)).get()
     let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
     let client = desk.client(session: thief)
@@ -104,11 +104,11 @@ import Testing
   /// Attack: one code to a number and an identity of the thief's own open an account without the second factor that
   /// every sign-in requires.
   @Test func anAccountIsJoinedOnlyByWhatItsSignInRequires() async throws {
-    let desk = try await TestDesk.full()
-    let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let phone = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
     guard var generation = desk.generations.current as? TestGeneration else { return }
-    for (choices, isJoined) in [([TestDesk.mail], false), ([TestDesk.phone, TestDesk.mail], true)] {
+    for (choices, isJoined) in [([EngineTestBench.mail], false), ([EngineTestBench.phone, EngineTestBench.mail], true)] {
       generation.id += "+"
       generation.accounts.signIn = [
         SignInRequirement(
@@ -126,13 +126,13 @@ import Testing
 
   /// Attack: the thief's own address is added with the identity, and codes to it open the account from then on.
   @Test func anAddressBesideTheAccountsOwnDoesNotComeAlong() async throws {
-    let desk = try await TestDesk.full()
-    let first = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    let first = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     let owner = try #require(try await desk.session(first))
-    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: owner))
+    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: owner))
     let thief = try #require(
       try await desk.session(try await desk.google(sub: "mallory", email: "933333", by: desk.client()).get()))
-    _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: thief))
+    _ = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: thief))
     let joined = try #require(try await desk.store.account(owner.account.id))
     #expect(joined.identifiers.filter { $0.identifier.kind == .email }.map(\.identifier.value) == ["+922222"])
     #expect(joined.identifiers.contains { $0.identifier.kind == .federated })
@@ -145,9 +145,9 @@ import Testing
   @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool)
     async throws
   {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let owner = try #require(
-      try await desk.session(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
     var done = try await desk.google(sub: "mallory", email: "911111", attested: isAttested, by: desk.client()).get()
     if isAttested {
@@ -163,14 +163,14 @@ import Testing
   /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both; the number would
   /// be added to the victim's account.
   @Test func whatWasProvedBeforeTheAccountWasKnownIsNotItsOwn() async throws {
-    let desk = try await TestDesk.full {
-      $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test("password")])
+    let desk = try await EngineTestBench.full {
+      $0.flows["both"] = .test("both", account: .any, steps: [.test(EngineTestBench.phone), .test("password")])
     }
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "horse"], provider: "password", by: desk.client()
     ).get()
     let victim = try #require(try await desk.engine.skip(view.id, client: desk.client()).get().account)
-    let id = try await desk.pass("both", TestDesk.phone, "933333", by: desk.client()).id
+    let id = try await desk.pass("both", EngineTestBench.phone, "933333", by: desk.client()).id
     let fields: [String: InputValue] = ["email": .text("911111"), "secret": .text("horse")]
     _ = try await desk.engine.begin(id, provider: "password", fields: fields, client: desk.client()).get()
     #expect(try await desk.store.account(victim.id)?.identifiers.map(\.identifier.kind) == [.email])
@@ -179,24 +179,24 @@ import Testing
   /// Attack: an identity that the thief prepared long ago is joined to the account and would be old enough there to
   /// reset its secrets.
   @Test func whatJoinsIsNewToTheAccount() async throws {
-    let desk = try await TestDesk.full()
-    let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let phone = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
     let own = try #require(try await desk.session(google))
     desk.clock.advance(by: .seconds(500))
-    _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
+    _ = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
     let joined = try #require(try await desk.store.account(phone.id))
     #expect(joined.identifiers.filter { $0.identifier.kind != .phone }.allSatisfy { $0.verifiedAt == desk.clock.now() })
   }
 
   /// Attack: somebody registers a stranger's address with a password of their own, and waits.
   @Test func whoProvesAnAddressTakesItFromAllWhoClaimedIt() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
     ).get()
     let mallory = try await desk.engine.skip(view.id, client: desk.client()).get()
-    let asha = try await desk.pass("enter", TestDesk.mail, "911111", by: desk.client())
+    let asha = try await desk.pass("enter", EngineTestBench.mail, "911111", by: desk.client())
     #expect(asha.account?.id != mallory.account?.id)
     #expect(try await desk.session(mallory) == nil)
     let account = try #require(mallory.account)
@@ -210,12 +210,12 @@ import Testing
 
   /// Attack: the stranger "recovers the password" of an account that the attacker can open by other means as well.
   @Test func anAddressThatIsOnlyClaimedDoesNotRecoverAnAccountThatIsSomeoneElses() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
     ).get()
     let mallory = try #require(try await desk.session(try await desk.engine.skip(view.id, client: desk.client()).get()))
-    _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: mallory))
+    _ = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: mallory))
     let sent = desk.delivery.messages.count
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
@@ -224,7 +224,7 @@ import Testing
   }
 
   @Test func aClaimedAddressAloneIsRecovered() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "old"], provider: "password", by: desk.client()
     ).get()
@@ -243,10 +243,10 @@ import Testing
   /// Attack: whoever reads the mail of the old address, such as a former employer, gets in again after its owner has
   /// signed in by Google.
   @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try #require(
       try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
-    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
+    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
     let again = try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()
     #expect(again.account?.id == own.account.id && again.account?.email == "+922222")
     let held = try #require(try await desk.store.account(own.account.id)).identifiers.filter {
@@ -265,11 +265,11 @@ import Testing
   }
 
   @Test func aNumberThatIsProvedAfterGoogleJoinsTheAccountThatHasIt() async throws {
-    let desk = try await TestDesk.full()
-    let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    let desk = try await EngineTestBench.full()
+    let phone = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
     let own = try #require(try await desk.session(google))
-    let joined = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
+    let joined = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
     #expect(joined.account?.id == phone.id)
     #expect(joined.account?.email == "+922222")
     #expect(try await desk.session(google) == nil)
@@ -277,18 +277,18 @@ import Testing
     #expect(after.account.id == phone.id)
     #expect(after.session.id == own.session.id && after.session.expiresAt == own.session.expiresAt)
     #expect(
-      after.session.passed.map(\.provider) == [TestDesk.phone],
+      after.session.passed.map(\.provider) == [EngineTestBench.phone],
       "an identity that was not the account's is no factor of it")
     #expect(try await desk.store.account(own.account.id) == nil, "the empty account is gone")
     #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == phone.id)
-    #expect(try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()).account?.id == phone.id)
+    #expect(try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()).account?.id == phone.id)
   }
 
   @Test func aNumberThatIsNobodysIsAdded() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try #require(
       try await desk.session(try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()))
-    let added = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
+    let added = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
     #expect(added.account?.id == own.account.id && added.account?.isPhoneVerified == true)
     await desk.engine.deliveriesEnd()
     #expect(
@@ -299,8 +299,8 @@ import Testing
 
   /// Attack: an account that holds something of its own is merged into another by one code.
   @Test func onlyAnEmptyAccountIsJoined() async throws {
-    let desk = try await TestDesk.full()
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let desk = try await EngineTestBench.full()
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     let google = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
     let set = try #require(
       try await desk.session(
@@ -317,7 +317,7 @@ import Testing
   }
 
   @Test func aStateFindsItsFlowInItsBrowserAlone() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let browser = TokenHash(of: "browser".utf8)
     func begun(_ browser: TokenHash?) async throws -> (FlowID, String) {
       let client = desk.client(browser: browser)
@@ -331,20 +331,20 @@ import Testing
     let found = { (state: String, provider: ProviderName, browser: TokenHash?) in
       await desk.engine.flow(ofCallback: state, provider: provider, client: desk.client(browser: browser))
     }
-    #expect(try await found(state, TestDesk.google, browser).get().id == id)
-    #expect(await found(state, TestDesk.google, nil).refusal?.code == .flowNotFound)
-    #expect(await found(state, TestDesk.google, TokenHash(of: "other".utf8)).refusal?.code == .flowNotFound)
-    #expect(await found(state, TestDesk.pin, browser).refusal?.code == .flowNotFound)
+    #expect(try await found(state, EngineTestBench.google, browser).get().id == id)
+    #expect(await found(state, EngineTestBench.google, nil).refusal?.code == .flowNotFound)
+    #expect(await found(state, EngineTestBench.google, TokenHash(of: "other".utf8)).refusal?.code == .flowNotFound)
+    #expect(await found(state, EngineTestBench.pin, browser).refusal?.code == .flowNotFound)
     for forged in ["", "x", String(state.dropLast()), String(repeating: "A", count: 100_000), id.secret.reveal()] {
-      #expect(await found(forged, TestDesk.google, browser).refusal?.code == .flowNotFound)
+      #expect(await found(forged, EngineTestBench.google, browser).refusal?.code == .flowNotFound)
     }
     // Attack: login CSRF. The attacker's flow, created without a browser, must not sign a victim's browser in as the
     // attacker.
-    #expect(await found(try await begun(nil).1, TestDesk.google, nil).refusal?.code == .flowNotFound)
+    #expect(await found(try await begun(nil).1, EngineTestBench.google, nil).refusal?.code == .flowNotFound)
   }
 
   @Test func cancellingIsGivenBack() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
     #expect(await desk.engine.submit(id, fields: [:], client: desk.client()).refusal?.code == .oauthCancelled)

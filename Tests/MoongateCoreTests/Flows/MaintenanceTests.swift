@@ -53,11 +53,11 @@ private final class Shared<Value: Sendable>: Sendable {
 /// Maintenance runs periodically, on one gateway at a time, and is stopped at its time limit.
 @Suite struct MaintenanceTests {
   private func node(
-    _ desk: TestDesk, _ holder: String = "one",
+    _ desk: EngineTestBench, _ holder: String = "one",
     sleep: @escaping @Sendable (Duration) async -> Void = { _ in await forever() }
   ) -> Maintenance { Maintenance(desk.engine, holder: holder, jitter: { 0.5 }, sleep: sleep) }
 
-  private static func samples(_ desk: TestDesk) -> [String] {
+  private static func samples(_ desk: EngineTestBench) -> [String] {
     desk.engine.providerMetrics.families[0].samples.map {
       $0.labels.map(\.value).joined(separator: " ") + " \(Int($0.value))"
     }
@@ -65,7 +65,7 @@ private final class Shared<Value: Sendable>: Sendable {
 
   @Test func itRunsAtOnceAndThenEveryInterval() async throws {
     let runs = Runs()
-    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() }), ToyPIN()])
+    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() }), ToyPIN()])
     let node = node(desk)
     await node.step()
     await node.step()
@@ -81,7 +81,7 @@ private final class Shared<Value: Sendable>: Sendable {
 
   @Test func jitterMovesTheNextRunByATenth() async throws {
     let runs = Runs()
-    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })])
+    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })])
     let node = Maintenance(desk.engine, holder: "one", jitter: { 0 }, sleep: { _ in await forever() })
     await node.step()
     desk.clock.advance(by: .seconds(539))
@@ -95,7 +95,7 @@ private final class Shared<Value: Sendable>: Sendable {
   /// Attack on ourselves: two gateways clean up at a vendor at the same moment.
   @Test func twoNodesNeverRunItAtOnce() async throws {
     let runs = Runs()
-    let desk = try await TestDesk(others: [
+    let desk = try await EngineTestBench(others: [
       Maintained(body: { _ in
         runs.begin()
         for _ in 0..<50 { await Task.yield() }
@@ -112,7 +112,7 @@ private final class Shared<Value: Sendable>: Sendable {
 
   @Test func oneThatHangsIsCancelledAndReported() async throws {
     let ended = Shared(false)
-    let desk = try await TestDesk(others: [
+    let desk = try await EngineTestBench(others: [
       Maintained(body: { _ in
         while !Task.isCancelled { await Task.yield() }
         ended.set(true)
@@ -128,7 +128,7 @@ private final class Shared<Value: Sendable>: Sendable {
   /// Attack on ourselves: a run that ignores its cancellation continues beside the run of another gateway.
   @Test func oneThatIgnoresItsEndStoresNothingBesideAnother() async throws {
     let (goOn, faults, runs) = (Shared(false), Shared<[KeyValueFault]>([]), Runs())
-    let desk = try await TestDesk(others: [
+    let desk = try await EngineTestBench(others: [
       Maintained(body: { tools in
         runs.begin()
         guard runs.begun == 1 else { return try await tools.store.set([2], for: "a", expiresIn: .seconds(60)) }
@@ -161,7 +161,7 @@ private final class Shared<Value: Sendable>: Sendable {
 
   @Test func aNodeThatDiesIsReplacedWhenItsLeaseEnds() async throws {
     let runs = Runs()
-    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })])
+    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })])
     guard
       case .held = try await desk.store.acquireLease(
         "maintain toy", by: "dead", for: .seconds(90), at: desk.clock.now())
@@ -181,7 +181,7 @@ private final class Shared<Value: Sendable>: Sendable {
 
   @Test func oneThatFailsIsReportedAndRunsAgain() async throws {
     let runs = Runs()
-    let desk = try await TestDesk(others: [
+    let desk = try await EngineTestBench(others: [
       Maintained(body: { _ in
         runs.begin()
         throw Maintained.Broken()
@@ -197,14 +197,14 @@ private final class Shared<Value: Sendable>: Sendable {
 
   @Test func whatIsNotConfiguredIsNotMaintained() async throws {
     let runs = Runs()
-    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })]) { $0.policies["toy"] = nil }
+    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })]) { $0.policies["toy"] = nil }
     await node(desk).step()
     #expect(runs.begun == 0)
   }
 
   @Test func aStopEndsTheRun() async throws {
     let isRunning = Shared(false)
-    let desk = try await TestDesk(others: [
+    let desk = try await EngineTestBench(others: [
       Maintained(body: { _ in
         isRunning.set(true)
         while !Task.isCancelled { await Task.yield() }

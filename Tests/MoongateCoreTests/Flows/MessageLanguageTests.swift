@@ -25,19 +25,19 @@ import Testing
     }
   }
 
-  private func client(_ desk: TestDesk, _ languages: [String], device: SecretText? = nil) -> ClientContext {
+  private func client(_ desk: EngineTestBench, _ languages: [String], device: SecretText? = nil) -> ClientContext {
     var client = desk.client(device: device)
     client.languages = languages
     return client
   }
 
-  private func language(of account: String?, _ desk: TestDesk) async throws -> String? {
+  private func language(of account: String?, _ desk: EngineTestBench) async throws -> String? {
     try await desk.store.account(try #require(account))?.language
   }
 
   @Test func codesAreInTheLanguageOfTheRequestUntilTheAccountHasOne() async throws {
-    let desk = try await TestDesk.full(languages: Marked())
-    let made = try await desk.pass("register", TestDesk.phone, "911111", by: client(desk, ["xx", "hi"]))
+    let desk = try await EngineTestBench.full(languages: Marked())
+    let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["xx", "hi"]))
     #expect(desk.delivery.messages.last?.text.hasPrefix("[hi] ") == true)
     #expect(desk.delivery.messages.last?.style?.language == "hi")
     #expect(try await language(of: made.account?.id, desk) == "hi", "the account speaks it from now on")
@@ -45,9 +45,9 @@ import Testing
 
   /// Attack: somebody who holds the password or the number signs in with a language that the owner cannot read.
   @Test func aStrangersLanguageChangesNothing() async throws {
-    let desk = try await TestDesk.full(languages: Marked())
-    let made = try await desk.pass("register", TestDesk.phone, "911111", by: client(desk, ["hi"]))
-    _ = try await desk.pass("login", TestDesk.phone, "911111", by: client(desk, ["ar"]))
+    let desk = try await EngineTestBench.full(languages: Marked())
+    let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["hi"]))
+    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, ["ar"]))
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.messages.last?.style?.language == "hi", "the code goes to the owner")
     let notice = try #require(desk.delivery.notices.last)
@@ -57,13 +57,13 @@ import Testing
   }
 
   @Test func aKnownDeviceChangesTheLanguage() async throws {
-    let desk = try await TestDesk.full(languages: Marked())
-    let made = try await desk.pass("register", TestDesk.phone, "911111", by: client(desk, ["hi"]))
+    let desk = try await EngineTestBench.full(languages: Marked())
+    let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["hi"]))
     let device = try #require(made.deviceToken)
-    _ = try await desk.pass("login", TestDesk.phone, "911111", by: client(desk, ["ar"], device: device))
+    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, ["ar"], device: device))
     #expect(desk.delivery.messages.last?.style?.language == "ar")
     #expect(try await language(of: made.account?.id, desk) == "ar")
-    _ = try await desk.pass("login", TestDesk.phone, "911111", by: client(desk, [], device: device))
+    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, [], device: device))
     #expect(try await language(of: made.account?.id, desk) == "ar", "a request that wants no language changes none")
   }
 

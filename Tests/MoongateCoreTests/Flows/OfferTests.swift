@@ -12,32 +12,32 @@ import Testing
 
   private static func offer(when: FunctionName? = nil) -> FactorOffer {
     FactorOffer(
-      provider: TestDesk.pin, every: every, when: when, location: SourceLocation(file: "accounts.lua", line: 2))
+      provider: EngineTestBench.pin, every: every, when: when, location: SourceLocation(file: "accounts.lua", line: 2))
   }
 
   /// A desk with an account for 911111 to which the PIN is offered.
   private func desk(when: FunctionName? = nil, _ change: (inout TestGeneration) -> Void = { _ in }) async throws
-    -> TestDesk
+    -> EngineTestBench
   {
-    let desk = try await TestDesk.full { generation in
+    let desk = try await EngineTestBench.full { generation in
       generation.accounts.offers = [Self.offer(when: when)]
       change(&generation)
     }
-    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     return desk
   }
 
-  private func signIn(_ desk: TestDesk) async throws -> FlowView {
-    try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+  private func signIn(_ desk: EngineTestBench) async throws -> FlowView {
+    try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
   }
 
-  private func offered(_ desk: TestDesk, _ view: FlowView, canShow: Bool = true) async -> OfferedFactor? {
+  private func offered(_ desk: EngineTestBench, _ view: FlowView, canShow: Bool = true) async -> OfferedFactor? {
     await desk.engine.offer(after: view, client: desk.client()) { _ in canShow }
   }
 
   @Test func isMadeAfterASignInAndNotMoreOftenThanItSays() async throws {
     let desk = try await desk()
-    let pin = OfferedFactor(provider: TestDesk.pin, flow: "pin_set")
+    let pin = OfferedFactor(provider: EngineTestBench.pin, flow: "pin_set")
     #expect(await offered(desk, try await signIn(desk)) == pin)
     #expect(await offered(desk, try await signIn(desk)) == nil)
     desk.clock.advance(by: Self.every - .seconds(1))
@@ -59,7 +59,7 @@ import Testing
 
   @Test func aNewAccountAndOneThatHasTheFactorAreNotOfferedIt() async throws {
     let desk = try await desk()
-    let new = try await desk.pass("register", TestDesk.phone, "922222", by: desk.client())
+    let new = try await desk.pass("register", EngineTestBench.phone, "922222", by: desk.client())
     #expect(await offered(desk, new) == nil)
     let own = try #require(try await desk.session(try await signIn(desk)))
     _ = try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: own)).get()
@@ -72,7 +72,7 @@ import Testing
     let desk = try await desk()
     var view = try await signIn(desk)
     let own = try #require(try await desk.session(view))
-    let raised = try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own))
+    let raised = try await desk.pass("step_up", EngineTestBench.phone, nil, by: desk.client(session: own))
     #expect(await offered(desk, raised) == nil, "a session that was there before")
     let looked = try await desk.engine.view(view.id, client: desk.client()).get()
     #expect(await offered(desk, looked) == nil, "a flow that completed before")
@@ -89,7 +89,7 @@ import Testing
     #expect(await offered(desk, try await signIn(desk)) != nil)
   }
 
-  @Test(arguments: [(TestDesk.phone, true), (TestDesk.mail, false)])
+  @Test(arguments: [(EngineTestBench.phone, true), (EngineTestBench.mail, false)])
   func theConditionReadsTheFactsOfTheSignIn(_ passed: ProviderName, _ isOffered: Bool) async throws {
     let desk = try await desk(when: Self.when) { generation in
       generation.conditions[Self.when] = { $0.flow?.passed == [passed] && $0.account.exists }
@@ -133,14 +133,14 @@ import Testing
   /// is it counted.
   @Test func whatTheAccountCannotAuthoriseYetIsNotOffered() async throws {
     let desk = try await desk {
-      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)])
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.mail)])
     }
     desk.clock.advance(by: .seconds(2 * 86_400))
     let own = try #require(try await desk.session(try await signIn(desk)))
-    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
-    #expect(await offered(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client())) == nil)
+    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
+    #expect(await offered(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client())) == nil)
     desk.clock.advance(by: .seconds(86_400))
-    #expect(await offered(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client())) != nil)
+    #expect(await offered(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client())) != nil)
   }
 
   // MARK: what is forgotten with a factor
@@ -155,12 +155,12 @@ import Testing
     own = try #require(
       try await desk.session(
         try await desk.secret("pin_unlock", ["secret": "1357"], by: desk.client(session: own)).get()))
-    #expect(own.session.passed.map(\.provider) == [TestDesk.phone, TestDesk.pin] && own.session.assuranceLevel == 2)
+    #expect(own.session.passed.map(\.provider) == [EngineTestBench.phone, EngineTestBench.pin] && own.session.assuranceLevel == 2)
     let token = own.session.token
     own = try #require(
       try await desk.session(
         try await desk.secret("pin_disable", ["secret": "1357"], by: desk.client(session: own)).get()))
-    #expect(own.session.passed.map(\.provider) == [TestDesk.phone] && own.session.assuranceLevel == 1)
+    #expect(own.session.passed.map(\.provider) == [EngineTestBench.phone] && own.session.assuranceLevel == 1)
     #expect(own.session.token != token)
   }
 }

@@ -11,9 +11,9 @@ import Testing
   private static let send = FunctionName("send")
   private static let verify = FunctionName("verify")
 
-  private func desk(_ verdicts: [FunctionName: @Sendable (Facts) -> Verdict]) async throws -> TestDesk {
-    try await TestDesk {
-      $0.policies[TestDesk.phone] = .test(TestDesk.phone, send: Self.send, verify: Self.verify)
+  private func desk(_ verdicts: [FunctionName: @Sendable (Facts) -> Verdict]) async throws -> EngineTestBench {
+    try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, send: Self.send, verify: Self.verify)
       $0.verdicts = verdicts
     }
   }
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test func whatVerifyAlsoRequiresComesNext() async throws {
-    let desk = try await desk([Self.verify: { _ in .requireAlso(TestDesk.pin) }])
+    let desk = try await desk([Self.verify: { _ in .requireAlso(EngineTestBench.pin) }])
     // An account without such a factor is denied.
     let id = try await desk.begun("register")
     #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
@@ -83,14 +83,14 @@ import Testing
 
   @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
     let name = FunctionName("policies/phone_otp.verify")
-    let desk = try await TestDesk.full {
-      $0.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], unknownAccount: .reveal, verify: name)
-      $0.verdicts[name] = { $0.flow?.name == "login" ? .requireAlso(TestDesk.google) : .allow }
+    let desk = try await EngineTestBench.full {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, verify: name)
+      $0.verdicts[name] = { $0.flow?.name == "login" ? .requireAlso(EngineTestBench.google) : .allow }
     }
     let own = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
-    _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
-    let half = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
-    #expect(half.status == .pending && half.choices == [TestDesk.google] && half.session == nil)
+    _ = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
+    let half = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
+    #expect(half.status == .pending && half.choices == [EngineTestBench.google] && half.session == nil)
     // Attack: somebody who holds the phone returns with another identity of the site.
     for (sub, isOwn) in [("mallory", false), ("asha", true)] {
       _ = try await desk.engine.begin(half.id, provider: "google_oauth", fields: [:], client: desk.client()).get()
@@ -98,7 +98,7 @@ import Testing
       if isOwn { #expect(try answer.get().status == .complete) } else { #expect(answer.refusal?.code == .denied) }
     }
     // An account without one is denied, like anybody who lacks the factor.
-    _ = try await desk.pass("register", TestDesk.phone, "922222", by: desk.client())
+    _ = try await desk.pass("register", EngineTestBench.phone, "922222", by: desk.client())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
       id, provider: "phone_otp", fields: ["phone": .text("922222")], client: desk.client()
@@ -107,17 +107,17 @@ import Testing
   }
 
   @Test func aFullProvidersTriesAreCharged() async throws {
-    let desk = try await TestDesk {
-      $0.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin)])
-      $0.policies[TestDesk.pin] = .test(
-        TestDesk.pin,
+    let desk = try await EngineTestBench {
+      $0.flows["both"] = .test("both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
+      $0.policies[EngineTestBench.pin] = .test(
+        EngineTestBench.pin,
         limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])])
     }
     try await desk.registered()
     let id = try await desk.begun("both")
     let half = try await desk.submit(id, desk.code).get()
     #expect(half.status == .pending)
-    #expect(half.choices == [TestDesk.pin])
+    #expect(half.choices == [EngineTestBench.pin])
     #expect(half.session == nil)
     func send(_ pin: String) async -> Result<FlowView, Refusal> {
       await desk.engine.submit(id, fields: ["pin": .text(pin)], client: desk.client())
@@ -130,14 +130,14 @@ import Testing
     #expect(await send("1111").refusal?.attemptsLeft == 1, "malformed input and faults were given back")
     let done = try await send("1357").get()
     #expect(done.status == .complete)
-    #expect(done.passed.map(\.provider) == [TestDesk.phone, TestDesk.pin])
+    #expect(done.passed.map(\.provider) == [EngineTestBench.phone, EngineTestBench.pin])
     #expect(done.session?.aal == 2)
-    #expect(try await desk.store.account(try #require(done.account).id)?.credentials == [TestDesk.pin])
+    #expect(try await desk.store.account(try #require(done.account).id)?.credentials == [EngineTestBench.pin])
   }
 
   @Test func numbersThatVaryAreAsked() async throws {
     let most = FunctionName("max")
-    let desk = try await TestDesk {
+    let desk = try await EngineTestBench {
       var limit = Limit.test(
         "verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
       limit = Limit(
@@ -145,7 +145,7 @@ import Testing
         window: limit.window,
         counts: limit.counts,
         lock: limit.lock, disables: false, location: limit.location)
-      $0.policies[TestDesk.phone] = .test(TestDesk.phone, limits: [limit])
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, limits: [limit])
       $0.values[most] = { facts in facts.client.networkChanged ? 2 : 5 }
     }
     try await desk.registered()
@@ -155,19 +155,19 @@ import Testing
   }
 
   @Test func limitsAreTheActiveGenerationsAndTextsTheFlowsOwn() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     try await desk.registered()
     let id = try await desk.flow()
     var next = TestGeneration(
       id: "next", gateway: desk.generations.current.gateway,
-      flows: [.test("login", account: .existing, steps: [.test(TestDesk.mail)])],
+      flows: [.test("login", account: .existing, steps: [.test(EngineTestBench.mail)])],
       policies: [
         .test(
-          TestDesk.phone, code: CodeRule(length: 8, alphabet: .digits, lifetime: .seconds(60)),
+          EngineTestBench.phone, code: CodeRule(length: 8, alphabet: .digits, lifetime: .seconds(60)),
           limits: [
             .test("verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400), lock: [.seconds(900)])
           ], message: "new {code}"),
-        .test(TestDesk.mail),
+        .test(EngineTestBench.mail),
       ])
     next.warnings = []
     desk.generations.activate(next, at: desk.clock.now())
@@ -179,7 +179,7 @@ import Testing
   }
 
   @Test func aStoreThatIsDownIsNoRefusal() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let id = try await desk.begun("register")
     try desk.store.close()
     let refusal = await desk.submit(id, desk.code).refusal

@@ -32,14 +32,14 @@ private struct ToyWord: FullProvider {
 
 /// Facts that providers report about their steps, readable by policies for the rest of the flow.
 @Suite struct ProvidedFactTests {
-  private func desk(_ word: ToyWord = ToyWord()) async throws -> TestDesk {
-    try await TestDesk(others: [word, ToyPIN()]) { generation in
+  private func desk(_ word: ToyWord = ToyWord()) async throws -> EngineTestBench {
+    try await EngineTestBench(others: [word, ToyPIN()]) { generation in
       generation.flows["enter"] = .test(
-        "enter", account: .any, steps: [.test(TestDesk.phone), .test(ToyWord.name), .test(TestDesk.pin)])
+        "enter", account: .any, steps: [.test(EngineTestBench.phone), .test(ToyWord.name), .test(EngineTestBench.pin)])
     }
   }
 
-  private func submit(_ desk: TestDesk, _ id: FlowID, _ word: String) async -> Result<FlowView, Refusal> {
+  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ word: String) async -> Result<FlowView, Refusal> {
     await desk.engine.begin(id, provider: "magic_word", fields: ["word": .text(word)], client: desk.client())
   }
 

@@ -41,14 +41,14 @@ struct Scripted: FullProvider {
 
   /// A desk, and a client whose session has just proved a number.
   private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (
-    TestDesk, ClientContext
+    EngineTestBench, ClientContext
   ) {
-    let desk = try await TestDesk(others: [provider]) { generation in
+    let desk = try await EngineTestBench(others: [provider]) { generation in
       for name in ["toy_set", "toy_reset", "toy_disable", "toy_change", "step_up"] {
         generation.flows[name] = .test(name, account: .existing, steps: [.test(Self.toy)])
       }
       generation.flows["toy_reset"] = .test(
-        "toy_reset", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy)])
+        "toy_reset", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
       change(&generation)
     }
     let view = try await desk.engine.submit(
@@ -60,13 +60,13 @@ struct Scripted: FullProvider {
     return (desk, desk.client(session: session))
   }
 
-  private func open(_ desk: TestDesk, _ client: ClientContext, _ flow: String = "step_up") async throws -> FlowID {
+  private func open(_ desk: EngineTestBench, _ client: ClientContext, _ flow: String = "step_up") async throws -> FlowID {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
     return id
   }
 
-  private func submit(_ desk: TestDesk, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async -> Result<
+  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async -> Result<
     FlowView, Refusal
   > {
     await desk.engine.submit(id, fields: ["x": .text(text)], client: client)
@@ -415,7 +415,7 @@ struct Scripted: FullProvider {
   /// Attack: whoever created an app's flow and sent its link to a victim reads what the victim's step shows.
   @Test func aFlowThatAnAppTakesOverShowsNothing() async throws {
     let (desk, _) = try await desk(Self.showing()) { generation in
-      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(TestDesk.phone), .test(Self.toy)])
+      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
     let app = try #require(
       AppReturn(challenge: String(repeating: "A", count: 43), address: "https://app.example.com/back"))
@@ -441,7 +441,7 @@ struct Scripted: FullProvider {
         return .proved(Proof(record: step.purpose == .set || !isOnce ? .replace(next) : .replaceOnce(next)))
       })
     ) { generation in
-      generation.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy)])
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
     _ = try await submit(desk, try await open(desk, client, "toy_set"), client).get()
     desk.clock.advance(by: .seconds(2000))
@@ -470,7 +470,7 @@ struct Scripted: FullProvider {
     let (desk, _) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
       generation in
       generation.flows["login"] = .test(
-        "login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
+        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
     }
     desk.clock.advance(by: .seconds(2000))
     var flows: [FlowID] = []
@@ -498,7 +498,7 @@ struct Scripted: FullProvider {
       Scripted(submits: { step, _ in .proved(Proof(record: step.purpose == .set ? .replaceOnce([7]) : .replace([9]))) })
     ) { generation in
       generation.flows["login"] = .test(
-        "login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
+        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
     }
     func waiting() async throws -> FlowID {
       desk.clock.advance(by: .seconds(130))

@@ -29,7 +29,7 @@ import Testing
   private static func answer(_ prover: Prover, beside others: [any FullProvider] = []) async throws -> Result<
     FlowView, Refusal
   > {
-    let desk = try await TestDesk(others: [prover] + others) { generation in
+    let desk = try await EngineTestBench(others: [prover] + others) { generation in
       generation.flows["by_prover"] = .test("by_prover", account: .any, steps: [.test(prover.name)])
     }
     let id = try await desk.engine.create("by_prover", returnTo: nil, browser: nil, client: desk.client()).get().id
@@ -67,7 +67,7 @@ import Testing
   /// Attack: whoever registers somebody's address first stores a secret with it under an instance's name, and signs in
   /// by it when the owner has proved the address.
   @Test func theSecretThatGoesWithAnAddressGoesWithTheClaim() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let thief = try #require(try await desk.claim("911111", "mallorys").account)
     #expect(try await desk.store.account(thief.id)?.credentials == ["password"])
     _ = try await desk.google(sub: "1", email: "911111", by: desk.client()).get()

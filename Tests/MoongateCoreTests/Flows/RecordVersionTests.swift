@@ -57,13 +57,13 @@ private struct Versioned: FullProvider {
 
 /// Provider records have versions: older ones are upgraded, newer ones are refused.
 @Suite struct RecordVersionTests {
-  private func desk(_ provider: Versioned) async throws -> (TestDesk, ClientContext, account: String) {
-    let desk = try await TestDesk(others: [provider]) { generation in
+  private func desk(_ provider: Versioned) async throws -> (EngineTestBench, ClientContext, account: String) {
+    let desk = try await EngineTestBench(others: [provider]) { generation in
       for name in ["toy_set", "step_up"] {
         generation.flows[name] = .test(name, account: .existing, steps: [.test("toy")])
       }
       generation.flows["twice"] = .test(
-        "twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(TestDesk.phone)])
+        "twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(EngineTestBench.phone)])
     }
     let view = try await desk.engine.submit(
       try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
@@ -74,7 +74,7 @@ private struct Versioned: FullProvider {
     return (desk, desk.client(session: session), session.account.id)
   }
 
-  private func keep(_ text: String, version: Int, _ desk: TestDesk, _ account: String) async throws {
+  private func keep(_ text: String, version: Int, _ desk: EngineTestBench, _ account: String) async throws {
     let sealed = try ProviderRecord(bytes: Array(text.utf8), version: version).sealed(
       for: "toy \(account)", by: desk.keys)
     #expect(
@@ -82,13 +82,13 @@ private struct Versioned: FullProvider {
         == .applied(locks: []))
   }
 
-  private func kept(_ desk: TestDesk, _ account: String) async throws -> ProviderRecord? {
+  private func kept(_ desk: EngineTestBench, _ account: String) async throws -> ProviderRecord? {
     try await desk.store.providerRecord(of: account, for: "toy").map {
       try ProviderRecord(opening: $0, for: "toy \(account)", by: desk.keys)
     }
   }
 
-  private func prove(_ desk: TestDesk, _ client: ClientContext, _ text: String, in flow: String = "step_up")
+  private func prove(_ desk: EngineTestBench, _ client: ClientContext, _ text: String, in flow: String = "step_up")
     async throws -> Refusal?
   {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id

@@ -7,16 +7,16 @@ import Testing
 
 /// Setting, changing, resetting and forgetting secrets, and the attempts that this costs.
 @Suite struct SecretStepTests {
-  private func owner(_ desk: TestDesk, pin: String = "1") async throws -> SessionSnapshot {
+  private func owner(_ desk: EngineTestBench, pin: String = "1") async throws -> SessionSnapshot {
     let first = try #require(
-      try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())))
     return try #require(
       try await desk.session(
         try await desk.secret("pin_set", ["new_secret": pin], by: desk.client(session: first)).get()))
   }
 
   @Test func wrongOnesLockWhateverTheFlow() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.attemptsLeft == 2)
     #expect(
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test func aStepThatWasBegunWithAWrongSecretStaysOpen() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let client = desk.client(session: own)
     let id = try await desk.engine.create("pin_unlock", returnTo: nil, browser: nil, client: client).get().id
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test func twoHundredParallelWrongOnesAreThreeTries() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let refusals = try await withThrowingTaskGroup(of: Refusal?.self) { group in
       for _ in 0..<200 {
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func whatSaysNothingOfASecretIsGivenBack() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     for _ in 0..<9 {
       #expect(
@@ -84,22 +84,22 @@ import Testing
 
   /// All hashing places are taken: the answer is 503, and nothing is charged.
   @Test func busyCostsNobodyATry() async throws {
-    let desk = try await TestDesk.full(hashing: CountedPlaces(2), hashes: true)
+    let desk = try await EngineTestBench.full(hashing: CountedPermits(2), hashes: true)
     let own = try await owner(desk)
     #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.attemptsLeft == 2)
     for _ in 0..<9 {
       #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.code == .busy)
     }
-    let limit = try #require(desk.generations.current.policies[TestDesk.pin]?.limits.first)
+    let limit = try #require(desk.generations.current.policies[EngineTestBench.pin]?.limits.first)
     #expect(limit.max == .fixed(3))
     #expect(try await desk.store.locks(at: desk.clock.now()).isEmpty)
   }
 
   @Test(arguments: [true, false]) func aForgottenPINIsResetByACode(inOneCall: Bool) async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let other = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
     for _ in 0..<3 { _ = await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)) }
     #expect(try await desk.store.locks(at: desk.clock.now()).count == 1)
     let client = desk.client(session: own)
@@ -123,12 +123,12 @@ import Testing
         .get()
     } else {
       let half = try await desk.engine.submit(id, fields: ["code": .text(code)], client: client).get()
-      #expect(half.status == .pending && half.choices == [TestDesk.pin])
-      #expect(try await desk.store.account(own.account.id)?.credentials == [TestDesk.pin])
+      #expect(half.status == .pending && half.choices == [EngineTestBench.pin])
+      #expect(try await desk.store.account(own.account.id)?.credentials == [EngineTestBench.pin])
       done = try await desk.engine.begin(id, provider: "pin", fields: ["new_secret": .text("3")], client: client).get()
     }
     #expect(done.status == .complete)
-    #expect(done.session?.passed.map(\.provider) == [TestDesk.phone], "setting a PIN is not passing it")
+    #expect(done.session?.passed.map(\.provider) == [EngineTestBench.phone], "setting a PIN is not passing it")
     #expect(try await desk.store.locks(at: desk.clock.now()).isEmpty, "its lock is cleared")
     let after = try #require(try await desk.session(done))
     #expect(try await desk.store.sessions(of: own.account.id).map(\.id) == [after.session.id], "the others ended")
@@ -138,7 +138,7 @@ import Testing
   }
 
   @Test func aForgottenPasswordIsReplacedAndEverySessionEnds() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try await desk.secret(
       "register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()
     ).get()
@@ -171,8 +171,8 @@ import Testing
   /// Attack: a registration flow takes `any` account. Whoever reads one code to an address replaces the password of its
   /// account, whichever of the two is asked for first.
   @Test(arguments: [true, false]) func aRegistrationReplacesNoSecret(isCodeFirst: Bool) async throws {
-    let desk = try await TestDesk.full { generation in
-      let steps: [StepRule] = [.test(TestDesk.mail), .test("password")]
+    let desk = try await EngineTestBench.full { generation in
+      let steps: [StepRule] = [.test(EngineTestBench.mail), .test("password")]
       generation.flows["sign_up"] = .test(
         "sign_up", purpose: .register(setting: "password"), account: .any, steps: isCodeFirst ? steps : steps.reversed()
       )
@@ -209,7 +209,7 @@ import Testing
   /// A refusal that can only be made after the code was proved leaves the next step open: the same call works again
   /// with another secret.
   @Test func aSecretThatIsRefusedAfterItsCodeMayBeSentAgain() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try await desk.secret(
       "register_email", ["email": "955555", "new_secret": "old", "first_name": "Asha"], provider: "password",
       by: desk.client()
@@ -231,9 +231,9 @@ import Testing
   /// A limit with `disable` holds until an operator lifts it or the secret is replaced.
   @Test func whatTakesItsPlaceTurnsOnAgainWhatALimitTurnedOff() async throws {
     let off = Limit.test("hard", on: .verify, per: .account, max: 2, counts: .consecutiveFailures, disables: true)
-    let desk = try await TestDesk.full {
+    let desk = try await EngineTestBench.full {
       $0.policies["password"] = .test("password", limits: [off], unknownAccount: .conceal)
-      $0.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], limits: [off], unknownAccount: .reveal)
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [], limits: [off], unknownAccount: .reveal)
     }
     func signIn(_ secret: String) async -> Result<FlowView, Refusal> {
       await desk.secret(
@@ -258,29 +258,29 @@ import Testing
     #expect(now.account.id == own.account.id && reset.status == .complete)
     let added = try #require(
       try await desk.session(
-        try await desk.pass("change_phone", TestDesk.phone, "911111", by: desk.client(session: now))))
+        try await desk.pass("change_phone", EngineTestBench.phone, "911111", by: desk.client(session: now))))
     let login = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
       login, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()
     ).get()
     for _ in 0..<2 { _ = await desk.submit(login, desk.wrong) }
     #expect(await desk.submit(login, desk.code).refusal?.code == .disabled)
-    _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: added))
-    #expect(try await desk.pass("login", TestDesk.phone, "922222", by: desk.client()).account?.id == own.account.id)
+    _ = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: added))
+    #expect(try await desk.pass("login", EngineTestBench.phone, "922222", by: desk.client()).account?.id == own.account.id)
   }
 
   /// Attack: an operator wrote the steps of a flow in the wrong order, and it sets a password for anybody.
   @Test func nothingIsSetBeforeSomethingIsProved() async throws {
-    let desk = try await TestDesk.full {
+    let desk = try await EngineTestBench.full {
       $0.flows["password_reset"] = .test(
-        "password_reset", account: .existing, steps: [.test("password"), .test(TestDesk.mail)])
+        "password_reset", account: .existing, steps: [.test("password"), .test(EngineTestBench.mail)])
     }
     let refusal = await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).refusal
     #expect(refusal?.code == .denied)
   }
 
   @Test func unknownAndKnownAddressesAnswerAlike() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await desk.secret(
       "register_email", ["email": "955555", "new_secret": "s"], provider: "password", by: desk.client()
     ).get()
@@ -300,7 +300,7 @@ import Testing
   }
 
   @Test func nothingOfASecretLiesInTheClear() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try await desk.secret(
       "register_email", ["email": "955555", "new_secret": "tOpSeCrEt"], provider: "password", by: desk.client()
     ).get()

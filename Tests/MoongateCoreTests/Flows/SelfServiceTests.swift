@@ -7,9 +7,9 @@ import Testing
 
 /// Export and deletion of an account by its owner.
 @Suite struct SelfServiceTests {
-  private func own() async throws -> (TestDesk, SessionSnapshot) {
-    let desk = try await TestDesk.full()
-    let view = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+  private func own() async throws -> (EngineTestBench, SessionSnapshot) {
+    let desk = try await EngineTestBench.full()
+    let view = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
     return (desk, try #require(try await desk.session(view)))
   }
 
@@ -25,7 +25,7 @@ import Testing
     let export = try await desk.engine.exportAccount(client: desk.client(session: session)).get()
     #expect(export.account == session.account)
     #expect(
-      export.factors == [StoredFactor(provider: TestDesk.pin, addedAt: desk.clock.now(), changedAt: desk.clock.now())])
+      export.factors == [StoredFactor(provider: EngineTestBench.pin, addedAt: desk.clock.now(), changedAt: desk.clock.now())])
     #expect(export.sessions.map(\.id) == [session.session.id])
     #expect(
       export.events.contains { $0.kind == .accountCreated } && export.events.contains { $0.kind == .sessionStarted })
@@ -42,7 +42,7 @@ import Testing
     let events = try await desk.store.events(limit: 1000)
     #expect(events.contains { $0.kind == .accountDeleted })
     #expect(!events.contains { $0.account == session.account.id })
-    let again = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    let again = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
     #expect(again.account?.id != session.account.id)
     #expect(await desk.engine.deleteAccount(client: desk.client(session: session)).refusal?.code == .unauthenticated)
   }
@@ -61,7 +61,7 @@ import Testing
 
   /// Attack: somebody guesses at an address, claims it, and deletes the claim to erase every trace of the guessing.
   @Test func whoeverDeletesAClaimLeavesTheTracesOfOthers() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     #expect(await desk.logIn("911111", "guess").refusal != nil)
     desk.clock.advance(by: .seconds(1))
@@ -111,7 +111,7 @@ import Testing
     #expect(try await desk.store.account(session.account.id)?.firstName == "Asha 19")
     #expect(try await rename("Asha 19") == nil, "what changes nothing is not counted")
     desk.clock.advance(by: .seconds(3600))
-    let again = try await desk.session(try await desk.pass("login", TestDesk.mail, "911111", by: desk.client()))
+    let again = try await desk.session(try await desk.pass("login", EngineTestBench.mail, "911111", by: desk.client()))
     token = try #require(again).session.token
     #expect(try await rename("Asha") == nil)
   }
@@ -121,20 +121,20 @@ import Testing
   /// Attack: a session that has passed a site, or a copy of its token, still enters routes that require it after the
   /// account was disconnected from the site.
   @Test func aDisconnectedSiteIsForgottenAndTheTokenIsNew() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let first = try #require(
       try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
     let other = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
     let own = try #require(
-      try await desk.session(try await desk.pass("step_up", TestDesk.mail, nil, by: desk.client(session: other))))
-    #expect(own.session.passed.map(\.provider) == ["google_oauth", TestDesk.mail] && own.session.assuranceLevel == 2)
+      try await desk.session(try await desk.pass("step_up", EngineTestBench.mail, nil, by: desk.client(session: other))))
+    #expect(own.session.passed.map(\.provider) == ["google_oauth", EngineTestBench.mail] && own.session.assuranceLevel == 2)
     let client = desk.client(session: own)
     let token = try #require(try await desk.engine.disconnect("google_oauth", client: client).get())
     #expect(try await desk.store.session(own.session.token) == nil)
     #expect(try await desk.store.session(first.session.token) == nil)
     let left = try #require(try await desk.store.session(TokenHash(of: token.reveal().utf8)))
     #expect(left.session.id == own.session.id && left.session.expiresAt == own.session.expiresAt)
-    #expect(left.session.passed.map(\.provider) == [TestDesk.mail] && left.session.assuranceLevel == 1)
+    #expect(left.session.passed.map(\.provider) == [EngineTestBench.mail] && left.session.assuranceLevel == 1)
     #expect(left.account.identifiers.map(\.identifier.kind) == [.email])
     // The second time there is nothing to remove, and the token stays.
     #expect(try await desk.engine.disconnect("google_oauth", client: desk.client(session: left)).get() == nil)
@@ -146,7 +146,7 @@ import Testing
 
   /// Attack: a stolen session removes the sign-in method that the owner uses, and the owner is not notified.
   @Test func theOwnerIsToldOfADisconnectedSite() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try #require(
       try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
     await desk.engine.deliveriesEnd()
@@ -160,7 +160,7 @@ import Testing
 
   /// Attack, or mistake: the only sign-in method is removed. Attack: a session that was left open removes one.
   @Test func aSiteIsDisconnectedOnlyAfterAProofAndBesideAnotherWay() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let only = try #require(
       try await desk.session(
         try await desk.google(sub: "asha", email: "911111", verified: false, by: desk.client()).get()))
@@ -181,7 +181,7 @@ import Testing
   @Test func signingOutEverywhereElseKeepsThisSession() async throws {
     let (desk, session) = try await own()
     let other = try #require(
-      try await desk.session(try await desk.pass("login", TestDesk.mail, "911111", by: desk.client())))
+      try await desk.session(try await desk.pass("login", EngineTestBench.mail, "911111", by: desk.client())))
     let ending = SessionEnding(store: desk.store, clock: desk.clock, random: SystemRandom())
     try await ending.endAll(of: session.account.id, except: session.session, by: .unspecified)
     #expect(try await desk.store.session(session.session.token) != nil)

@@ -9,10 +9,10 @@ import Testing
 /// Flows of gateways that share a store.
 @Suite struct SharedFlowsTests {
   @Test func whatOneCreatesAnotherBegins() async throws {
-    let one = try await TestDesk(sharesFlows: true)
+    let one = try await EngineTestBench(sharesFlows: true)
     try await one.registered()
     let two = FlowEngine(
-      store: one.store, generations: one.generations, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]),
+      store: one.store, generations: one.generations, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]),
       delivery: one.delivery,
       clock: one.clock, random: SystemRandom(), keys: one.keys, audit: one.audit, logger: Logger(label: "test"),
       sharesFlows: true)
@@ -27,7 +27,7 @@ import Testing
 
   /// Attack: flows are created without end, each a row of the store.
   @Test func whoCreatesWithoutEndDropsTheirOwn() async throws {
-    let desk = try await TestDesk(sharesFlows: true)
+    let desk = try await EngineTestBench(sharesFlows: true)
     try await desk.registered()
     let begun = try await desk.begun()
     let first = try await desk.flow()

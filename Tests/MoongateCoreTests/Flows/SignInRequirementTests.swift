@@ -21,13 +21,13 @@ import Testing
 
   /// The shipped rule with the toy PIN in place of the authenticator app: an account that has one is asked for it.
   private static let asShipped: @Sendable (inout TestGeneration) -> Void = { generation in
-    generation.accounts.signIn = [requirement(TestDesk.pin, when: hasPIN)]
+    generation.accounts.signIn = [requirement(EngineTestBench.pin, when: hasPIN)]
     generation.conditions[hasPIN] = { $0.account.factors.contains("pin") }
   }
 
   /// Activates other rules.
   private func require(
-    _ desk: TestDesk, _ requirements: SignInRequirement..., change: (inout TestGeneration) -> Void = { _ in }
+    _ desk: EngineTestBench, _ requirements: SignInRequirement..., change: (inout TestGeneration) -> Void = { _ in }
   ) {
     guard var generation = desk.generations.current as? TestGeneration else { return }
     generation.id += "+"
@@ -36,13 +36,13 @@ import Testing
     desk.generations.activate(generation, at: desk.clock.now())
   }
 
-  private func session(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot {
+  private func session(_ desk: EngineTestBench, _ view: FlowView) async throws -> SessionSnapshot {
     try #require(try await desk.session(view))
   }
 
   /// A user with a number, a verified address, a password, a Google identity and the PIN 1, who can use every sign-in
   /// method.
-  private func owner(_ desk: TestDesk, pin: Bool = true) async throws -> SessionSnapshot {
+  private func owner(_ desk: EngineTestBench, pin: Bool = true) async throws -> SessionSnapshot {
     let registered = try await desk.secret(
       "register_email", ["email": Self.ownerEmail, "new_secret": "horse"], provider: "password", by: desk.client()
     ).get()
@@ -54,7 +54,7 @@ import Testing
     view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
     var own = try await session(desk, view)
     own = try await session(
-      desk, try await desk.pass("change_phone", TestDesk.phone, Self.ownerPhone, by: desk.client(session: own)))
+      desk, try await desk.pass("change_phone", EngineTestBench.phone, Self.ownerPhone, by: desk.client(session: own)))
     let google = try await desk.google(sub: "asha", email: Self.ownerEmail, by: desk.client()).get()
     #expect(google.account?.id == own.account.id)
     if pin {
@@ -64,7 +64,7 @@ import Testing
     return own
   }
 
-  private func prove(_ desk: TestDesk, _ id: FlowID, pin: String = "1", client: ClientContext? = nil) async -> Result<
+  private func prove(_ desk: EngineTestBench, _ id: FlowID, pin: String = "1", client: ClientContext? = nil) async -> Result<
     FlowView, Refusal
   > {
     await desk.engine.begin(id, provider: "pin", fields: ["secret": .text(pin)], client: client ?? desk.client())
@@ -72,21 +72,21 @@ import Testing
 
   /// The record of a provider that was removed from gateway.lua is no factor: nobody could be asked for it.
   @Test func factorOfAProviderThatWasTakenOutIsNone() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
-    let emailForPIN = Self.requirement(TestDesk.mail, when: Self.hasPIN)
+    let emailForPIN = Self.requirement(EngineTestBench.mail, when: Self.hasPIN)
     let isKept = FunctionName("accounts.sign_in[2].when")
     let rules: (inout TestGeneration) -> Void = { generation in
       generation.conditions[Self.hasPIN] = { $0.account.factors.contains("pin") || $0.account.hasPIN }
       generation.conditions[isKept] = { $0.account.factors.contains("password") }
     }
     require(desk, emailForPIN, change: rules)
-    #expect(try await Door.loginByPhone.open(desk).choices == [TestDesk.mail])
-    require(desk, emailForPIN, Self.requirement(TestDesk.mail, when: isKept)) { generation in
+    #expect(try await Door.loginByPhone.open(desk).choices == [EngineTestBench.mail])
+    require(desk, emailForPIN, Self.requirement(EngineTestBench.mail, when: isKept)) { generation in
       rules(&generation)
       generation.policies["pin"] = nil
     }
-    #expect(try await Door.loginByPhone.open(desk).choices == [TestDesk.mail], "what is configured still counts")
+    #expect(try await Door.loginByPhone.open(desk).choices == [EngineTestBench.mail], "what is configured still counts")
     require(desk, emailForPIN) { generation in
       rules(&generation)
       generation.policies["pin"] = nil
@@ -100,13 +100,13 @@ import Testing
     case loginByPhone, loginByEmail, loginByGoogle, enterByPhone, enterByGoogle, registerByGoogle, password,
       passwordReset
 
-    func open(_ desk: TestDesk) async throws -> FlowView {
+    func open(_ desk: EngineTestBench) async throws -> FlowView {
       let client = desk.client()
       switch self {
-      case .loginByPhone: return try await desk.pass("login", TestDesk.phone, ownerPhone, by: client)
-      case .loginByEmail: return try await desk.pass("login", TestDesk.mail, ownerEmail, by: client)
+      case .loginByPhone: return try await desk.pass("login", EngineTestBench.phone, ownerPhone, by: client)
+      case .loginByEmail: return try await desk.pass("login", EngineTestBench.mail, ownerEmail, by: client)
       case .loginByGoogle: return try await desk.google(sub: "asha", by: client).get()
-      case .enterByPhone: return try await desk.pass("enter", TestDesk.phone, ownerPhone, by: client)
+      case .enterByPhone: return try await desk.pass("enter", EngineTestBench.phone, ownerPhone, by: client)
       case .enterByGoogle: return try await desk.google("enter", sub: "asha", by: client).get()
       case .registerByGoogle: return try await desk.google("register", sub: "asha", by: client).get()
       case .password:
@@ -114,7 +114,7 @@ import Testing
           "login_password", ["email": ownerEmail, "secret": "horse"], provider: "password", by: client
         ).get()
       case .passwordReset:
-        let view = try await desk.pass("password_reset", TestDesk.mail, ownerEmail, by: client)
+        let view = try await desk.pass("password_reset", EngineTestBench.mail, ownerEmail, by: client)
         return try await desk.engine.begin(
           view.id, provider: "password", fields: ["new_secret": .text("mule")], client: client
         ).get()
@@ -125,36 +125,36 @@ import Testing
   /// Attack: the second factor is required in one flow, and a client begins another flow that opens the same account
   /// with one factor.
   @Test(arguments: Door.allCases) func requiredFactorIsAskedForAtEveryDoor(_ door: Door) async throws {
-    let desk = try await TestDesk.full(Self.asShipped)
+    let desk = try await EngineTestBench.full(Self.asShipped)
     let own = try await owner(desk)
     let before = try await desk.store.sessions(of: own.account.id).count
     let view = try await door.open(desk)
     #expect(view.status == .pending && view.session == nil && view.account == nil && view.deviceToken == nil)
-    #expect(view.choices == [TestDesk.pin] && !view.isEnrolling)
+    #expect(view.choices == [EngineTestBench.pin] && !view.isEnrolling)
     #expect(await desk.engine.skip(view.id, client: desk.client()).refusal?.code == .stepNotOpen)
     #expect(await prove(desk, view.id, pin: "2").refusal?.attemptsLeft == 2)
     #expect(try await desk.store.sessions(of: own.account.id).count == before)
     let done = try await desk.engine.submit(view.id, fields: ["secret": .text("1")], client: desk.client()).get()
     #expect(done.status == .complete && done.account?.id == own.account.id)
     let made = try await session(desk, done)
-    #expect(made.session.passed.map(\.provider).contains(TestDesk.pin) && made.session.passed.count == 2)
+    #expect(made.session.passed.map(\.provider).contains(EngineTestBench.pin) && made.session.passed.count == 2)
     #expect(made.session.assuranceLevel == 2)
   }
 
   /// A password reset takes effect only when the required factor has passed too.
   @Test func aResetWithoutTheRequiredFactorChangesNothing() async throws {
-    let desk = try await TestDesk.full(Self.asShipped)
+    let desk = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(desk)
     _ = try await Door.passwordReset.open(desk)
     #expect(
       await desk.secret(
         "login_password", ["email": Self.ownerEmail, "secret": "mule"], provider: "password", by: desk.client()
       ).refusal != nil)
-    #expect(try await Door.password.open(desk).choices == [TestDesk.pin])
+    #expect(try await Door.password.open(desk).choices == [EngineTestBench.pin])
   }
 
   @Test func appReceivesItsCodeOnlyAfterTheRequiredFactor() async throws {
-    let desk = try await TestDesk.full(Self.asShipped)
+    let desk = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(desk)
     let verifier = String(repeating: "v", count: 43)
     let app = try #require(
@@ -166,7 +166,7 @@ import Testing
       id, provider: "phone_otp", fields: ["phone": .text(Self.ownerPhone)], client: client
     ).get()
     let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).get()
-    #expect(view.status == .pending && view.next == nil && view.choices == [TestDesk.pin])
+    #expect(view.status == .pending && view.next == nil && view.choices == [EngineTestBench.pin])
     let early = await desk.engine.submit(
       id, fields: ["code": .text("x"), "code_verifier": .text(verifier)], client: client)
     #expect(early.refusal?.code == .stepNotOpen)
@@ -174,9 +174,9 @@ import Testing
   }
 
   @Test func ownAccountFlowsKeepTheirSession() async throws {
-    let desk = try await TestDesk.full(Self.asShipped)
+    let desk = try await EngineTestBench.full(Self.asShipped)
     let own = try await owner(desk)
-    let stepUp = try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own))
+    let stepUp = try await desk.pass("step_up", EngineTestBench.phone, nil, by: desk.client(session: own))
     #expect(stepUp.status == .complete)
     #expect(try await session(desk, stepUp).session.id == own.session.id)
   }
@@ -184,20 +184,20 @@ import Testing
   // MARK: what counts
 
   @Test func aStepThatHasPassedIsNotAskedForAgain() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
-    require(desk, Self.requirement(TestDesk.pin, TestDesk.phone))
+    require(desk, Self.requirement(EngineTestBench.pin, EngineTestBench.phone))
     #expect(try await Door.loginByPhone.open(desk).status == .complete)
     // Those choices that the account has.
-    #expect(try await Door.loginByEmail.open(desk).choices == [TestDesk.pin, TestDesk.phone])
+    #expect(try await Door.loginByEmail.open(desk).choices == [EngineTestBench.pin, EngineTestBench.phone])
   }
 
   @Test func severalRequirementsAreAskedForInTurn() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
-    require(desk, Self.requirement(TestDesk.pin), Self.requirement(TestDesk.mail), Self.requirement(TestDesk.phone))
+    require(desk, Self.requirement(EngineTestBench.pin), Self.requirement(EngineTestBench.mail), Self.requirement(EngineTestBench.phone))
     let id = try await Door.enterByPhone.open(desk).id
-    #expect(try await prove(desk, id).get().choices == [TestDesk.mail])
+    #expect(try await prove(desk, id).get().choices == [EngineTestBench.mail])
     _ = try await desk.engine.begin(id, provider: nil, fields: [:], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     #expect(
@@ -206,29 +206,29 @@ import Testing
   }
 
   @Test func aSkippedStepExcusesNobody() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
     require(desk) {
       Self.asShipped(&$0)
       $0.flows["login"] = .test(
-        "login", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin, isSkippable: true)])
+        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin, isSkippable: true)])
     }
     let id = try await Door.loginByPhone.open(desk).id
     let view = try await desk.engine.skip(id, client: desk.client()).get()
-    #expect(view.status == .pending && view.choices == [TestDesk.pin])
+    #expect(view.status == .pending && view.choices == [EngineTestBench.pin])
     #expect(await desk.engine.skip(id, client: desk.client()).refusal?.code == .stepNotOpen)
     #expect(try await prove(desk, id).get().status == .complete)
   }
 
   /// Attack: an address that the account only claims, as the factor that every session requires.
   @Test func aClaimedAddressIsNoFactor() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let view = try await desk.secret(
       "register_email", ["email": "3333", "new_secret": "horse"], provider: "password", by: desk.client()
     ).get()
     #expect(try await desk.engine.skip(view.id, client: desk.client()).get().status == .complete)
-    require(desk, Self.requirement(TestDesk.mail))
+    require(desk, Self.requirement(EngineTestBench.mail))
     let refused = await desk.secret(
       "login_password", ["email": "3333", "secret": "horse"], provider: "password", by: desk.client())
     #expect(refused.refusal?.code == .denied)
@@ -236,7 +236,7 @@ import Testing
     let claimed = Identifier(kind: .email, value: "+4444", display: "+4444")
     _ = try await desk.store.apply([.claimIdentifier(account: own.account.id, claimed)], at: desk.clock.now())
     let login = try await Door.loginByPhone.open(desk)
-    #expect(login.choices == [TestDesk.mail])
+    #expect(login.choices == [EngineTestBench.mail])
     let wrong = await desk.engine.begin(
       login.id, provider: nil, fields: ["phone": .text("4444")], client: desk.client())
     #expect(wrong.refusal != nil)
@@ -247,17 +247,17 @@ import Testing
 
   /// Attack: a code to a number of the attacker's own, proved before the flow knows which account it is for.
   @Test func aPassOfNobodysNumberIsNoFactorOfTheAccount() async throws {
-    let desk = try await TestDesk.full {
-      $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test(TestDesk.mail)])
+    let desk = try await EngineTestBench.full {
+      $0.flows["both"] = .test("both", account: .any, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
     }
     _ = try await owner(desk)
-    require(desk, Self.requirement(TestDesk.phone))
-    let id = try await desk.pass("both", TestDesk.phone, "966666", by: desk.client()).id
+    require(desk, Self.requirement(EngineTestBench.phone))
+    let id = try await desk.pass("both", EngineTestBench.phone, "966666", by: desk.client()).id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text(Self.ownerEmail)], client: desk.client())
       .get()
     await desk.engine.deliveriesEnd()
     let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
-    #expect(view.status == .pending && view.choices == [TestDesk.phone] && view.session == nil)
+    #expect(view.status == .pending && view.choices == [EngineTestBench.phone] && view.session == nil)
     let own = await desk.engine.begin(id, provider: nil, fields: ["phone": .text("966666")], client: desk.client())
     #expect(own.refusal?.code == .denied)
   }
@@ -265,25 +265,25 @@ import Testing
   /// Attack: whoever reads the mail of an account resets its password, and uses that as the password which every
   /// session requires.
   @Test func aSecretThatTheFlowMakesAnewIsNotProved() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await owner(desk, pin: false)
     require(desk, Self.requirement("password"))
-    let view = try await desk.pass("password_reset", TestDesk.mail, Self.ownerEmail, by: desk.client())
+    let view = try await desk.pass("password_reset", EngineTestBench.mail, Self.ownerEmail, by: desk.client())
     let refused = await desk.engine.begin(
       view.id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
     #expect(refused.refusal?.code == .denied)
     #expect(try await Door.password.open(desk).status == .complete, "the old one is still the account's")
     // Nor may they set up another of the choices in place of the one that the account has.
-    require(desk, Self.requirement("password", TestDesk.pin, enroll: true))
-    let again = try await desk.pass("password_reset", TestDesk.mail, Self.ownerEmail, by: desk.client())
+    require(desk, Self.requirement("password", EngineTestBench.pin, enroll: true))
+    let again = try await desk.pass("password_reset", EngineTestBench.mail, Self.ownerEmail, by: desk.client())
     let other = await desk.engine.begin(
       again.id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
     #expect(other.refusal?.code == .denied)
   }
 
   /// A user who has a number and nothing else.
-  private func owner(desk: TestDesk, phone: String) async throws -> SessionSnapshot {
-    try await session(desk, try await desk.pass("register", TestDesk.phone, phone, by: desk.client()))
+  private func owner(desk: EngineTestBench, phone: String) async throws -> SessionSnapshot {
+    try await session(desk, try await desk.pass("register", EngineTestBench.phone, phone, by: desk.client()))
   }
 
   /// Attack: whoever knows a password reads the number to which accounts.lua has a code sent.
@@ -308,9 +308,9 @@ import Testing
   // MARK: who lacks it
 
   @Test func anAccountWithoutTheFactorIsRefused() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk: desk, phone: "955555")
-    require(desk, Self.requirement(TestDesk.pin))
+    require(desk, Self.requirement(EngineTestBench.pin))
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
       id, provider: "phone_otp", fields: ["phone": .text("955555")], client: desk.client()
@@ -325,11 +325,11 @@ import Testing
   }
 
   @Test func anAccountWithoutTheFactorSetsItUpWhereItMay() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk: desk, phone: "955555")
-    require(desk, Self.requirement(TestDesk.pin, TestDesk.mail, enroll: true))
-    let view = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client())
-    #expect(view.choices == [TestDesk.pin] && view.isEnrolling)
+    require(desk, Self.requirement(EngineTestBench.pin, EngineTestBench.mail, enroll: true))
+    let view = try await desk.pass("login", EngineTestBench.phone, "955555", by: desk.client())
+    #expect(view.choices == [EngineTestBench.pin] && view.isEnrolling)
     let open = try await desk.engine.begin(view.id, provider: nil, fields: [:], client: desk.client()).get()
     #expect(open.step?.fields.map(\.name) == ["new_secret"])
     #expect(try await desk.store.account(own.account.id)?.credentials == [])
@@ -337,11 +337,11 @@ import Testing
     #expect(done.status == .complete)
     let made = try await session(desk, done)
     // The PIN was set, which does not count as passing it.
-    #expect(made.session.passed.map(\.provider) == [TestDesk.phone] && made.session.assuranceLevel == 1)
-    #expect(made.account.credentials == [TestDesk.pin])
+    #expect(made.session.passed.map(\.provider) == [EngineTestBench.phone] && made.session.assuranceLevel == 1)
+    #expect(made.account.credentials == [EngineTestBench.pin])
     await desk.engine.deliveriesEnd()
-    let next = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client())
-    #expect(next.choices == [TestDesk.pin] && !next.isEnrolling)
+    let next = try await desk.pass("login", EngineTestBench.phone, "955555", by: desk.client())
+    #expect(next.choices == [EngineTestBench.pin] && !next.isEnrolling)
     #expect(await prove(desk, next.id, pin: "8").refusal?.attemptsLeft == 2)
     #expect(
       try await desk.engine.submit(next.id, fields: ["secret": .text("7")], client: desk.client()).get().status
@@ -351,50 +351,50 @@ import Testing
   /// Attack: whoever has one factor opens the step that sets up the other, and finishes it after the owner has set one
   /// up.
   @Test func aFactorIsNotSetUpOverOneThatIsThereByThen() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk: desk, phone: "955555")
-    require(desk, Self.requirement(TestDesk.pin, enroll: true), Self.requirement(TestDesk.phone))
-    let attacker = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client()).id
+    require(desk, Self.requirement(EngineTestBench.pin, enroll: true), Self.requirement(EngineTestBench.phone))
+    let attacker = try await desk.pass("login", EngineTestBench.phone, "955555", by: desk.client()).id
     _ = try await desk.engine.begin(attacker, provider: nil, fields: [:], client: desk.client()).get()
     let mine = try await session(
       desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
-    #expect(mine.account.credentials == [TestDesk.pin])
+    #expect(mine.account.credentials == [EngineTestBench.pin])
     #expect(
       await desk.engine.submit(attacker, fields: ["new_secret": .text("2")], client: desk.client()).refusal != nil)
-    let login = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client())
+    let login = try await desk.pass("login", EngineTestBench.phone, "955555", by: desk.client())
     #expect(try await prove(desk, login.id, pin: "1").get().status == .complete)
   }
 
   @Test func anAccountThatIsMadeHereIsNotSubject() async throws {
-    let desk = try await TestDesk.full { $0.accounts.signIn = [Self.requirement(TestDesk.pin)] }
-    let view = try await desk.pass("enter", TestDesk.phone, "955555", by: desk.client())
+    let desk = try await EngineTestBench.full { $0.accounts.signIn = [Self.requirement(EngineTestBench.pin)] }
+    let view = try await desk.pass("enter", EngineTestBench.phone, "955555", by: desk.client())
     #expect(view.status == .complete && view.account?.isNewUser == true)
   }
 
   // MARK: policies that change or break
 
   @Test func theActiveGenerationDecidesAtTheEnd() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
       id, provider: "phone_otp", fields: ["phone": .text(Self.ownerPhone)], client: desk.client()
     ).get()
-    require(desk, Self.requirement(TestDesk.pin))
+    require(desk, Self.requirement(EngineTestBench.pin))
     let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
-    #expect(view.choices == [TestDesk.pin])
+    #expect(view.choices == [EngineTestBench.pin])
     // A requirement that comes into force while the required step is open applies too.
-    require(desk, Self.requirement(TestDesk.pin), Self.requirement(TestDesk.mail))
-    #expect(try await prove(desk, id).get().choices == [TestDesk.mail])
+    require(desk, Self.requirement(EngineTestBench.pin), Self.requirement(EngineTestBench.mail))
+    #expect(try await prove(desk, id).get().choices == [EngineTestBench.mail])
   }
 
   @Test func aConditionThatFailsIsAClosedDoorAndCostsNoTry() async throws {
-    let desk = try await TestDesk.full()
+    let desk = try await EngineTestBench.full()
     let own = try await owner(desk: desk, phone: "955555")
     let fault = PolicyFault(
       kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "attempt to index a nil value")
     @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
-    require(desk, Self.requirement(TestDesk.pin, when: Self.hasPIN)) { $0.conditions[Self.hasPIN] = failing }
+    require(desk, Self.requirement(EngineTestBench.pin, when: Self.hasPIN)) { $0.conditions[Self.hasPIN] = failing }
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
       id, provider: "phone_otp", fields: ["phone": .text("955555")], client: desk.client()
@@ -417,7 +417,7 @@ import Testing
 
   /// Attack: whoever types a number learns which factors its account has.
   @Test func nothingIsToldBeforeTheFlowsOwnStepsHavePassed() async throws {
-    let desk = try await TestDesk.full(Self.asShipped)
+    let desk = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(desk)
     _ = try await owner(desk: desk, phone: "955555")
     var seen: [[String]] = []
@@ -434,10 +434,10 @@ import Testing
     }
     #expect(seen[0] == seen[1])
     // A registration flow ends like it does for anybody who already has an account.
-    guard var generation = desk.generations.current as? TestGeneration, let phone = generation.policies[TestDesk.phone]
+    guard var generation = desk.generations.current as? TestGeneration, let phone = generation.policies[EngineTestBench.phone]
     else { return }
-    generation.policies[TestDesk.phone] = .test(
-      TestDesk.phone, resendAfter: [], limits: phone.limits, unknownAccount: .conceal)
+    generation.policies[EngineTestBench.phone] = .test(
+      EngineTestBench.phone, resendAfter: [], limits: phone.limits, unknownAccount: .conceal)
     desk.generations.activate(generation, at: desk.clock.now())
     let id = try await desk.engine.create("register", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
@@ -450,7 +450,7 @@ import Testing
   }
 
   @Test func aLockedFactorExcusesNobody() async throws {
-    let desk = try await TestDesk.full(Self.asShipped)
+    let desk = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(desk)
     let id = try await Door.loginByPhone.open(desk).id
     for _ in 0..<3 {
@@ -458,7 +458,7 @@ import Testing
     }
     for door in Door.allCases {
       let view = try await door.open(desk)
-      #expect(view.status == .pending && view.choices == [TestDesk.pin], "\(door)")
+      #expect(view.status == .pending && view.choices == [EngineTestBench.pin], "\(door)")
       #expect(await prove(desk, view.id).refusal?.code == .tooManyAttempts, "\(door)")
     }
   }

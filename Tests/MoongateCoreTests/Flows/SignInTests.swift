@@ -8,7 +8,7 @@ import Testing
 /// Registration, sign-in, and what must not lead to a session.
 @Suite struct SignInTests {
   @Test func aNewPersonRegistersAndThenSignsIn() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let made = try await desk.submit(try await desk.begun("register"), desk.code).get()
     #expect(made.status == .complete)
     #expect(made.account?.phone == "+919999999999")
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func aNewPersonIsToldWhereTheyWereGoing() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let made = try await desk.submit(try await desk.begun("register", returnTo: "/a?b=c&d"), desk.code).get()
     #expect(made.next == "/profile-setup?return_to=%2Fa%3Fb%3Dc%26d")
     desk.clock.advance(by: .seconds(60))
@@ -37,13 +37,13 @@ import Testing
   }
 
   @Test func anUnknownNumberIsToldSoBeforeAnythingIsSent() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     #expect(await desk.begin(try await desk.flow()).refusal?.code == .accountNotFound)
     #expect(desk.delivery.messages.isEmpty)
   }
 
   @Test func askingWhoIsRegisteredCostsTheAddress() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let id = try await desk.flow()
     for number in 0..<30 { #expect(await desk.begin(id, phone: "91\(number)00000").refusal?.code == .accountNotFound) }
     let refusal = await desk.begin(id, phone: "9177777").refusal
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func aKnownNumberCannotRegisterAgain() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     try await desk.registered()
     let sent = desk.delivery.messages.count
     #expect(await desk.begin(try await desk.flow("register")).refusal?.code == .alreadyRegistered)
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func concealTellsNothingAndSendsNothing() async throws {
-    let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, unknownAccount: .conceal) }
+    let desk = try await EngineTestBench { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal) }
     try await desk.registered("911111")
     let sent = desk.delivery.messages.count
     let unknown = try await desk.flow()
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test func concealSaysAlreadyRegisteredOnceTheNumberIsProved() async throws {
-    let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, unknownAccount: .conceal) }
+    let desk = try await EngineTestBench { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal) }
     func proved() async throws -> Result<FlowView, Refusal> {
       let before = desk.delivery.messages.count
       let id = try await desk.begun("register")
@@ -88,18 +88,18 @@ import Testing
   }
 
   @Test func aFlowOfABrowserIsThatBrowsersAlone() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let mine = TokenHash(of: "mine".utf8)
     let id = try await desk.engine.create("enter", returnTo: nil, browser: mine, client: desk.client()).get().id
     #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .flowNotFound)
     #expect(
       await desk.engine.view(id, client: desk.client(browser: TokenHash(of: "other".utf8))).refusal?.code
         == .flowNotFound)
-    #expect(try await desk.engine.view(id, client: desk.client(browser: mine)).get().choices == [TestDesk.phone])
+    #expect(try await desk.engine.view(id, client: desk.client(browser: mine)).get().choices == [EngineTestBench.phone])
   }
 
   @Test func aDeadFlowSaysHowItDied() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let id = try await desk.begun("register")
     let other = try await desk.begun("enter", phone: "922222")
     _ = try await desk.engine.delete(other, client: desk.client()).get()
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test func aCompleteFlowTakesNothingAndShowsNoToken() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     let id = try await desk.begun("register")
     let code = desk.code
     _ = try await desk.submit(id, code).get()
@@ -128,9 +128,9 @@ import Testing
 
   @Test func nothingCompletesWithoutAProof() async throws {
     let when = FunctionName("w")
-    let desk = try await TestDesk {
-      $0.flows["skips"] = .test("skips", account: .any, steps: [.test(TestDesk.phone, isSkippable: true)])
-      $0.flows["never"] = .test("never", account: .any, steps: [.test(TestDesk.phone, when: when)])
+    let desk = try await EngineTestBench {
+      $0.flows["skips"] = .test("skips", account: .any, steps: [.test(EngineTestBench.phone, isSkippable: true)])
+      $0.flows["never"] = .test("never", account: .any, steps: [.test(EngineTestBench.phone, when: when)])
       $0.conditions[when] = { _ in false }
     }
     #expect(await desk.engine.skip(try await desk.flow("skips"), client: desk.client()).refusal?.code == .denied)
@@ -146,8 +146,8 @@ import Testing
   }
 
   @Test func aSecondStepIsForWhatTheAccountHolds() async throws {
-    let desk = try await TestDesk {
-      $0.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.mail)])
+    let desk = try await EngineTestBench {
+      $0.flows["both"] = .test("both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
     }
     try await desk.registered()
     let id = try await desk.begun("both")
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test func theOldTokenIsDeadAfterASignIn() async throws {
-    let desk = try await TestDesk()
+    let desk = try await EngineTestBench()
     try await desk.registered()
     let directory = SessionDirectory(store: desk.store, clock: desk.clock)
     let first = try await desk.submit(try await desk.begun(), desk.code).get()
@@ -173,8 +173,8 @@ import Testing
   }
 
   @Test func anUnknownFlowIsNamed() async throws {
-    let refusal = await (try await TestDesk()).engine.create(
-      "lgin", returnTo: nil, browser: nil, client: try await TestDesk().client()
+    let refusal = await (try await EngineTestBench()).engine.create(
+      "lgin", returnTo: nil, browser: nil, client: try await EngineTestBench().client()
     ).refusal
     #expect(refusal?.code == .invalidInput)
     #expect(refusal?.field == "flow")

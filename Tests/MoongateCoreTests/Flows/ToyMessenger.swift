@@ -47,18 +47,18 @@ final class ToyMessenger: CodeProvider {
   }
 }
 
-extension TestDesk {
+extension EngineTestBench {
   /// A desk whose flows have the step `fallback { "whatsapp_code", "phone_otp" }`.
   static func withFallback(
     _ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal,
     _ change: (inout TestGeneration) -> Void = { _ in }
-  ) async throws -> TestDesk {
-    try await TestDesk(others: [messenger, ToyPIN()]) { generation in
-      for name in [ToyMessenger.name, TestDesk.phone] {
+  ) async throws -> EngineTestBench {
+    try await EngineTestBench(others: [messenger, ToyPIN()]) { generation in
+      for name in [ToyMessenger.name, EngineTestBench.phone] {
         generation.policies[name] = .test(name, unknownAccount: unknownAccount)
       }
       let step = StepRule(
-        choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
+        choices: [ToyMessenger.name, EngineTestBench.phone], isSkippable: false, when: nil, isFallback: true)
       for (name, account) in [("login", AccountRule.existing), ("register", .new), ("enter", .any)] {
         generation.flows[name] = .test(name, account: account, steps: [step])
       }
@@ -68,6 +68,6 @@ extension TestDesk {
 
   /// Asks for a code by SMS instead of the messenger.
   func switched(_ id: FlowID) async -> Result<FlowView, Refusal> {
-    await engine.begin(id, provider: TestDesk.phone.rawValue, fields: [:], client: client())
+    await engine.begin(id, provider: EngineTestBench.phone.rawValue, fields: [:], client: client())
   }
 }

@@ -82,7 +82,7 @@ struct ToySecret: FullProvider {
 struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: TestDesk.google, beginFields: [],
+      name: EngineTestBench.google, beginFields: [],
       submitFields: ["sub", "email", "verified", "attested"].map {
         InputField(name: $0, kind: .text, isRequired: false)
       }, settings: [],
@@ -113,7 +113,7 @@ struct ToyGoogle: FullProvider {
 }
 
 /// Hands out a fixed number of permits, without threads.
-final class CountedPlaces: HashingPermits {
+final class CountedPermits: HashingPermits {
   private struct NoHasher: SecretHasher {
     func hash(_ secret: [UInt8]) async throws -> String { "" }
     func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict { .wrong }
@@ -123,7 +123,7 @@ final class CountedPlaces: HashingPermits {
 
   init(_ places: Int) { left = Mutex(places) }
 
-  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
+  func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
     left.withLock { left in
       guard left > 0 else { return nil }
       left -= 1
@@ -132,7 +132,7 @@ final class CountedPlaces: HashingPermits {
   }
 }
 
-extension TestDesk {
+extension EngineTestBench {
   /// A desk with every flow of the seeds, a PIN, a password and Google.
   static func full(
     hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false,
@@ -140,9 +140,9 @@ extension TestDesk {
     _ change: (inout TestGeneration) -> Void = { _ in }
   )
     async throws
-    -> TestDesk
+    -> EngineTestBench
   {
-    try await TestDesk(
+    try await EngineTestBench(
       others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()],
       hashing: hashing, languages: languages
     ) { generation in

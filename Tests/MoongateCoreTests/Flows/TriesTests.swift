@@ -7,8 +7,8 @@ import Testing
 
 /// Attempts, timers and races, tested on the engine.
 @Suite struct TriesTests {
-  @Test(arguments: TestDesk.codes) func fiveWrongCodesLock(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func fiveWrongCodesLock(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     for left in [4, 3, 2, 1] {
@@ -32,8 +32,8 @@ import Testing
     #expect(desk.delivery.messages.count == sent)
   }
 
-  @Test(arguments: TestDesk.codes) func afterTheLockTheUnspentCodeWorks(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by) {
+  @Test(arguments: EngineTestBench.codes) func afterTheLockTheUnspentCodeWorks(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by) {
       $0.policies[by] = .test(
         by,
         limits: [
@@ -57,8 +57,8 @@ import Testing
     #expect(await desk.submit(next, desk.wrong).refusal?.retryAfter == .seconds(3600))
   }
 
-  @Test(arguments: TestDesk.codes) func aRightCodeOnTheLastTryPasses(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func aRightCodeOnTheLastTryPasses(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     for _ in 0..<4 { _ = await desk.submit(id, desk.wrong) }
@@ -69,8 +69,8 @@ import Testing
     #expect(await desk.submit(next, desk.wrong).refusal?.code == .tooManyAttempts)
   }
 
-  @Test(arguments: TestDesk.codes) func aFreshFlowAddressOrCodeIsNoFreshBudget(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func aFreshFlowAddressOrCodeIsNoFreshBudget(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     for (number, left) in [4, 3, 2, 1].enumerated() {
       desk.clock.advance(by: .seconds(900))
@@ -80,8 +80,8 @@ import Testing
     }
   }
 
-  @Test(arguments: TestDesk.codes) func aCodeLivesUntilItsEndAndNotAtIt(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func aCodeLivesUntilItsEndAndNotAtIt(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let first = try await desk.begun()
     desk.clock.advance(by: .milliseconds(599_999))
@@ -96,8 +96,8 @@ import Testing
     #expect(try await desk.submit(second, desk.code).get().status == .complete)
   }
 
-  @Test(arguments: TestDesk.codes) func onlyAResendInTheSameFlowReplacesACode(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func onlyAResendInTheSameFlowReplacesACode(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let first = try await desk.begun()
     let firstCode = desk.code
@@ -112,8 +112,8 @@ import Testing
     #expect(try await desk.submit(second, desk.code).get().status == .complete)
   }
 
-  @Test(arguments: TestDesk.codes) func anotherNumberInTheFlowKillsTheCodeBefore(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func anotherNumberInTheFlowKillsTheCodeBefore(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     let id = try await desk.begun("register", phone: "911111")
     let code = desk.code
     _ = try await desk.begin(id, phone: "922222").get()
@@ -121,8 +121,8 @@ import Testing
     #expect(try await desk.submit(id, desk.code).get().account.flatMap { $0.phone ?? $0.email } == "+922222")
   }
 
-  @Test(arguments: TestDesk.codes) func resendsWaitAndRunOut(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func resendsWaitAndRunOut(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     let id = try await desk.begun("register")
     #expect(try await desk.engine.view(id, client: desk.client()).get().step?.resendsLeft == 3)
     for wait in [60, 120, 120] {
@@ -145,14 +145,14 @@ import Testing
     #expect(view.step?.resendAt == desk.clock.now() + .seconds(480))
   }
 
-  @Test(arguments: TestDesk.codes) func aSuccessClearsTheTimer(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func aSuccessClearsTheTimer(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     _ = try await desk.submit(try await desk.begun("register"), desk.code).get()
     _ = try await desk.begun("login")
   }
 
-  @Test(arguments: TestDesk.codes) func aFailedDeliveryChargesTheAddressAlone(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func aFailedDeliveryChargesTheAddressAlone(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     let id = try await desk.flow("register")
     desk.delivery.fails = true
     for _ in 0..<29 { #expect(await desk.begin(id).refusal?.code == .deliveryFailed) }
@@ -163,16 +163,16 @@ import Testing
     #expect(try await desk.submit(id, desk.code).get().status == .complete)
   }
 
-  @Test(arguments: TestDesk.codes) func twentyParallelSendsAreOneMessage(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func twentyParallelSendsAreOneMessage(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     let results = try await parallel(20) { _ in await desk.begin(try await desk.flow("enter")) }
     #expect(desk.delivery.messages.count == 1)
     #expect(results.count { $0.refusal == nil } == 1)
     #expect(results.count { $0.refusal?.code == .resendTooSoon } == 19)
   }
 
-  @Test(arguments: TestDesk.codes) func twoHundredParallelWrongCodesAreFiveTries(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func twoHundredParallelWrongCodesAreFiveTries(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     let wrong = desk.wrong
@@ -184,8 +184,8 @@ import Testing
     #expect(try await desk.audit.events(limit: 1000).count { $0.kind == .locked } == 1)
   }
 
-  @Test(arguments: TestDesk.codes) func fiftyParallelRightCodesAreOneSession(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func fiftyParallelRightCodesAreOneSession(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     let account = try await desk.registered()
     let id = try await desk.begun()
     let code = desk.code
@@ -197,8 +197,8 @@ import Testing
       "rivals gave their tries back")
   }
 
-  @Test(arguments: TestDesk.codes) func oneRightAmongTwentyWrongIsAtMostOneSuccess(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by)
+  @Test(arguments: EngineTestBench.codes) func oneRightAmongTwentyWrongIsAtMostOneSuccess(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     let (code, wrong) = (desk.code, desk.wrong)
@@ -207,8 +207,8 @@ import Testing
     #expect(results.count { $0.refusal?.code == .invalidCode } <= 5)
   }
 
-  @Test(arguments: TestDesk.codes) func tenParallelSignInsOfOneAccountAllSucceed(by: ProviderName) async throws {
-    let desk = try await TestDesk(by: by) {
+  @Test(arguments: EngineTestBench.codes) func tenParallelSignInsOfOneAccountAllSucceed(by: ProviderName) async throws {
+    let desk = try await EngineTestBench(by: by) {
       $0.policies[by] = .test(
         by, resendAfter: [],
         limits: [
@@ -236,7 +236,7 @@ import Testing
   }
 }
 
-extension TestDesk {
+extension EngineTestBench {
   /// Creates a flow after every timer has expired.
   fileprivate func begunLater() async throws -> FlowID {
     clock.advance(by: .seconds(1000))

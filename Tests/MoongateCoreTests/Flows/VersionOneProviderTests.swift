@@ -53,8 +53,8 @@ import Testing
     }
   }
 
-  private func desk(_ others: [any Provider], sender: ProviderName = TestDesk.phone) async throws -> TestDesk {
-    try await TestDesk(others: others) { generation in
+  private func desk(_ others: [any Provider], sender: ProviderName = EngineTestBench.phone) async throws -> EngineTestBench {
+    try await EngineTestBench(others: others) { generation in
       generation.flows["login"] = .test("login", account: .existing, steps: [.test(sender), .test(Self.pigeon)])
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(sender)])
       for name in ["pigeon_set", "pigeon_disable"] {
@@ -64,7 +64,7 @@ import Testing
   }
 
   /// A client that has signed in by a number, and whose session sets and removes the word.
-  private func owner(_ desk: TestDesk) async throws -> ClientContext {
+  private func owner(_ desk: EngineTestBench) async throws -> ClientContext {
     let view = try await desk.submit(try await desk.begun("enter"), desk.code).get()
     let token = try #require(view.session?.token)
     return desk.client(
@@ -72,7 +72,7 @@ import Testing
     )
   }
 
-  private func play(_ flow: String, _ word: String, _ desk: TestDesk, _ client: ClientContext) async throws -> Result<
+  private func play(_ flow: String, _ word: String, _ desk: EngineTestBench, _ client: ClientContext) async throws -> Result<
     FlowView, Refusal
   > {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id

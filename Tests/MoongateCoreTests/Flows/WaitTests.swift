@@ -41,11 +41,11 @@ import Testing
   private func desk(
     _ provider: Scripted, sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws
-    -> (TestDesk, ClientContext)
+    -> (EngineTestBench, ClientContext)
   {
-    let desk = try await TestDesk(others: [provider], sharesFlows: sharesFlows) { generation in
+    let desk = try await EngineTestBench(others: [provider], sharesFlows: sharesFlows) { generation in
       generation.flows["step_up"] = .test(
-        "step_up", account: .existing, steps: [.test(Self.toy, TestDesk.phone, isSkippable: true)])
+        "step_up", account: .existing, steps: [.test(Self.toy, EngineTestBench.phone, isSkippable: true)])
       change(&generation)
     }
     let view = try await desk.engine.submit(
@@ -57,13 +57,13 @@ import Testing
     return (desk, desk.client(session: session))
   }
 
-  private func open(_ desk: TestDesk, _ client: ClientContext) async throws -> FlowID {
+  private func open(_ desk: EngineTestBench, _ client: ClientContext) async throws -> FlowID {
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
     return id
   }
 
-  private func poll(_ desk: TestDesk, _ id: FlowID, _ client: ClientContext) async -> Result<FlowView, Refusal> {
+  private func poll(_ desk: EngineTestBench, _ id: FlowID, _ client: ClientContext) async -> Result<FlowView, Refusal> {
     await desk.engine.submit(id, fields: [:], client: client)
   }
 
@@ -108,7 +108,7 @@ import Testing
   /// The first step of a sign-in: `begin` names who is asked.
   @Test func firstStepWaitsForWhomItsIdentifierNames() async throws {
     let vendor = Vendor()
-    let desk = try await TestDesk(others: [PhonePush(vendor: provider(vendor))]) { generation in
+    let desk = try await EngineTestBench(others: [PhonePush(vendor: provider(vendor))]) { generation in
       generation.flows["push"] = .test("push", purpose: .signIn, account: .existing, steps: [.test("phone_push")])
     }
     let account = try await desk.registered()
@@ -125,7 +125,7 @@ import Testing
     let (desk, client) = try await desk(provider(Vendor()))
     let id = try await open(desk, client)
     let step = try #require(try await desk.engine.view(id, client: client).get().step)
-    #expect(step.isSkippable && step.alternatives == [TestDesk.phone])
+    #expect(step.isSkippable && step.alternatives == [EngineTestBench.phone])
     #expect(try await desk.engine.skip(id, client: client).get().step == nil)
   }
 
@@ -141,7 +141,7 @@ import Testing
     let refusal = try #require(await poll(desk, id, client).refusal)
     #expect(refusal.code.name == reason && refusal.code.status == 401 && refusal.attemptsLeft == (left == 2 ? 2 : nil))
     let view = try await desk.engine.view(id, client: client).get()
-    #expect(view.step == nil && view.choices == [Self.toy, TestDesk.phone])
+    #expect(view.step == nil && view.choices == [Self.toy, EngineTestBench.phone])
     // A page that is left open keeps polling: this is no further failure.
     #expect(await poll(desk, id, client).refusal?.code == .stepNotOpen)
     #expect(vendor.polls == 1)
@@ -169,7 +169,7 @@ import Testing
     let (desk, client) = try await desk(provider(vendor)) { generation in
       generation.policies[Self.toy] = .test(
         Self.toy,
-        limits: TestDesk.perAccount + [.test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))])
+        limits: EngineTestBench.perAccount + [.test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))])
     }
     let id = try await open(desk, client)
     #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal == nil)
@@ -250,7 +250,7 @@ import Testing
   /// owner approves.
   @Test func anotherBrowserCannotPoll() async throws {
     let vendor = Vendor()
-    let desk = try await TestDesk(others: [PhonePush(vendor: provider(vendor))]) { generation in
+    let desk = try await EngineTestBench(others: [PhonePush(vendor: provider(vendor))]) { generation in
       generation.flows["push"] = .test("push", purpose: .signIn, account: .existing, steps: [.test("phone_push")])
     }
     try await desk.registered()

@@ -98,5 +98,5 @@ import Testing
 
 extension HashingPool {
   /// A permit for a client with an address of its own.
-  fileprivate func slot() async -> (any SecretHasher)? { await slot(for: SystemRandom().bytes(4)) }
+  fileprivate func slot() async -> (any SecretHasher)? { await acquirePermit(for: SystemRandom().bytes(4)) }
 }

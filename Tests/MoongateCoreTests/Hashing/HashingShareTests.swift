@@ -45,9 +45,9 @@ import Testing
   @Test func whoHasItsShareWaitsForAPlaceOfItsOwn() async throws {
     let pool = try Self.pool()
     var held: [any SecretHasher] = []
-    for _ in 0..<4 { held.append(try #require(await pool.slot(for: [1]))) }
-    let fifth = Task { await pool.slot(for: [1]) }
-    #expect(await pool.slot(for: [2]) != nil, "others do not wait")
+    for _ in 0..<4 { held.append(try #require(await pool.acquirePermit(for: [1]))) }
+    let fifth = Task { await pool.acquirePermit(for: [1]) }
+    #expect(await pool.acquirePermit(for: [2]) != nil, "others do not wait")
     held.removeLast()
     #expect(await fifth.value != nil)
   }

@@ -7,7 +7,7 @@ import Testing
 
 /// A candidate policy in shadow mode reports each decision that would differ, with its cause, and has no other effect.
 @Suite struct PolicyShadowTests {
-  private static let phone = TestDesk.phone
+  private static let phone = EngineTestBench.phone
   private static let send = FunctionName("policies/phone_otp.send")
   private static let verify = FunctionName("policies/phone_otp.verify")
   private static let when = FunctionName("flows/login.steps[1].when")
@@ -29,8 +29,8 @@ import Testing
       locations: ["timers.resend_after": SourceLocation(file: "policies/test.lua", line: 3)])
   }
 
-  private func desk(_ change: (inout TestGeneration) -> Void = { _ in }) async throws -> TestDesk {
-    let desk = try await TestDesk { generation in
+  private func desk(_ change: (inout TestGeneration) -> Void = { _ in }) async throws -> EngineTestBench {
+    let desk = try await EngineTestBench { generation in
       generation.policies[Self.phone] = Self.policy()
       change(&generation)
     }
@@ -39,7 +39,7 @@ import Testing
   }
 
   /// Puts a modified copy of the active generation into shadow mode.
-  private func watch(_ desk: TestDesk, _ change: (inout TestGeneration) -> Void) throws {
+  private func watch(_ desk: EngineTestBench, _ change: (inout TestGeneration) -> Void) throws {
     var candidate = try #require(desk.generations.current as? TestGeneration)
     candidate.id = "candidate"
     change(&candidate)
@@ -47,7 +47,7 @@ import Testing
   }
 
   /// The differences, for example `3 × verify phone_otp: ok → too_many_attempts by policies/test.lua:1`.
-  private func seen(_ desk: TestDesk) async throws -> [String] {
+  private func seen(_ desk: EngineTestBench) async throws -> [String] {
     var judge: ShadowJudge?
     while await desk.shadow.look(nil, &judge) {}
     let status = try #require(desk.shadow.status)
@@ -60,7 +60,7 @@ import Testing
   }
 
   /// Signs in after this many mistakes.
-  private func signIn(_ desk: TestDesk, mistakes: Int = 0) async throws {
+  private func signIn(_ desk: EngineTestBench, mistakes: Int = 0) async throws {
     let id = try await desk.flow()
     guard case .success = await desk.begin(id) else { return }
     for _ in 0..<mistakes { _ = await desk.submit(id, desk.wrong) }
@@ -119,7 +119,7 @@ import Testing
       testDescription: "verify wants another provider",
       change: {
         $0.policies[phone] = policy(judge: verify)
-        $0.verdicts[verify] = { _ in .requireAlso(TestDesk.pin) }
+        $0.verdicts[verify] = { _ in .requireAlso(EngineTestBench.pin) }
       }, seen: ["1 × verify phone_otp: ok → require_also pin"]),
     Injected(
       testDescription: "verify fails",
@@ -156,7 +156,7 @@ import Testing
       testDescription: "other steps",
       change: {
         $0.flows["login"] = .test(
-          "login", account: .existing, steps: [.test(phone), .test(TestDesk.pin, isSkippable: true)])
+          "login", account: .existing, steps: [.test(phone), .test(EngineTestBench.pin, isSkippable: true)])
       },
       seen: ["1 × flow login: existing: phone_otp → existing: phone_otp, pin (may be skipped) by flows/login.lua:1"]),
     Injected(
@@ -330,12 +330,12 @@ import Testing
       while await desk.shadow.look(nil, &judge) {}
     }
     let status = try #require(desk.shadow.status)
-    #expect(status.tally.differences.count == ShadowTally.mostCauses)
-    #expect(status.tally.judged == ["step": 2 * PolicyShadow.mostActs, "request": 2 * PolicyShadow.mostRequests])
+    #expect(status.tally.differences.count == ShadowTally.maxCauses)
+    #expect(status.tally.judged == ["step": 2 * PolicyShadow.maxActs, "request": 2 * PolicyShadow.maxRequests])
     #expect(
-      status.dropped == ["step": 6_000 - 2 * PolicyShadow.mostActs, "request": 6_000 - 2 * PolicyShadow.mostRequests])
+      status.dropped == ["step": 6_000 - 2 * PolicyShadow.maxActs, "request": 6_000 - 2 * PolicyShadow.maxRequests])
     #expect(
-      status.tally.others == 2 * PolicyShadow.mostActs + 2 * PolicyShadow.mostRequests
+      status.tally.others == 2 * PolicyShadow.maxActs + 2 * PolicyShadow.maxRequests
         - status.tally.differences.map(\.difference.count).reduce(0, +)
     )
     let families = Dictionary(
@@ -405,7 +405,7 @@ import Testing
       flow: TokenHash(bytes: []),
       challenge: nil, address: .unspecified)
     let facts = Facts(now: desk.clock.now(), client: ClientFacts(address: .unspecified))
-    for _ in 0...ShadowSide.mostCharges {
+    for _ in 0...ShadowSide.maxCharges {
       _ = try await side.answer(
         .step(WatchedStep(action: .verify, subject: subject, facts: facts, expiredAt: nil, outcome: .success)),
         at: desk.clock.now())

@@ -7,8 +7,8 @@ import Testing
 
 /// Personal access tokens.
 @Suite struct PersonalTokenTests {
-  private func own(takesTokens: Bool = true) async throws -> (TestDesk, SessionSnapshot) {
-    let desk = try await TestDesk { generation in
+  private func own(takesTokens: Bool = true) async throws -> (EngineTestBench, SessionSnapshot) {
+    let desk = try await EngineTestBench { generation in
       guard takesTokens else { return }
       generation.routes = RouteTable(routes: [
         Route(
@@ -24,26 +24,26 @@ import Testing
     return (desk, try await session(desk, "register"))
   }
 
-  private func session(_ desk: TestDesk, _ flow: String) async throws -> SessionSnapshot {
+  private func session(_ desk: EngineTestBench, _ flow: String) async throws -> SessionSnapshot {
     let id = try await desk.begun(flow)
     let view = try await desk.submit(id, desk.code).get()
     let token = try #require(view.session?.token)
     return try #require(try await desk.store.session(TokenHash(of: token.reveal().utf8)))
   }
 
-  private func directory(_ desk: TestDesk) -> AccessTokenDirectory {
+  private func directory(_ desk: EngineTestBench) -> AccessTokenDirectory {
     AccessTokenDirectory(
       store: desk.store, generations: desk.generations, keys: desk.keys, clock: desk.clock, random: SystemRandom(),
       logger: desk.log.logger)
   }
 
-  private func make(_ desk: TestDesk, _ session: SessionSnapshot, _ name: String = "backup") async -> Result<
-    MadeAccessToken, Refusal
+  private func make(_ desk: EngineTestBench, _ session: SessionSnapshot, _ name: String = "backup") async -> Result<
+    CreatedAccessToken, Refusal
   > {
     await desk.engine.makeToken(named: name, for: .seconds(86_400), client: desk.client(session: session))
   }
 
-  private func finds(_ desk: TestDesk, _ secret: SecretText) async throws -> SessionSnapshot? {
+  private func finds(_ desk: EngineTestBench, _ secret: SecretText) async throws -> SessionSnapshot? {
     guard case .live(let found) = try await directory(desk).find(secret, from: .unspecified) else { return nil }
     return found
   }
@@ -60,13 +60,13 @@ import Testing
     let route = try #require(desk.generations.current.personalTokenRoutes.first)
     let strict = Route(
       host: nil, path: route.path, methods: nil, upstreams: route.upstreams, isOpen: false, flow: "login",
-      requirement: .passed(TestDesk.phone, within: nil),
+      requirement: .passed(EngineTestBench.phone, within: nil),
       decide: nil, timeout: .seconds(1), allowsUpgrade: false, headers: [], bodyLimit: nil,
       tokens: RouteTokens(takesPersonal: true),
       location: route.location)
     #expect(strict.verdict(session, .success(.none), at: desk.clock.now()) { _, _, _ in .allow } == .pass)
     #expect(
-      strict.verdict(found, .success(.none), at: desk.clock.now()) { _, _, _ in .allow } == .needs(TestDesk.phone))
+      strict.verdict(found, .success(.none), at: desk.clock.now()) { _, _, _ in .allow } == .needs(EngineTestBench.phone))
   }
 
   /// Attack: a stolen session without a recent proof creates a token, and access lasts for a year.
@@ -128,7 +128,7 @@ import Testing
         .refusal
       #expect(refusal?.code == .invalidInput && refusal?.field == "expires")
     }
-    for number in 1..<FlowEngine.mostPersonalTokens { _ = try await make(desk, session, "t\(number)").get() }
+    for number in 1..<FlowEngine.maxPersonalTokens { _ = try await make(desk, session, "t\(number)").get() }
     #expect(await make(desk, session, "one more").refusal?.code == .denied)
   }
 

@@ -31,7 +31,7 @@ import Testing
       logger: CapturedLog().logger)
   }
 
-  private func create(_ name: String = "ci", expires: String? = nil) async throws -> MadeAccessToken {
+  private func create(_ name: String = "ci", expires: String? = nil) async throws -> CreatedAccessToken {
     try await tokens.create(
       ServiceTokens.Wanted(name: name, groups: [], expires: expires, networks: [], rules: .standard))
   }

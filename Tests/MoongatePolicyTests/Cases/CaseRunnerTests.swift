@@ -11,7 +11,7 @@ import Testing
 /// Cases on the real engine.
 @Suite struct CaseRunnerTests {
   private func report(
-    _ cases: String, _ files: [String: String?] = [:], patience: Duration? = nil, watchesBranches: Bool = false
+    _ cases: String, _ files: [String: String?] = [:], timeLimit: Duration? = nil, watchesBranches: Bool = false
   ) async throws -> CaseReport {
     let all = files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": Self.enter]) { first, _ in
       first
@@ -23,7 +23,7 @@ import Testing
     case .success(let loaded):
       let runner = CaseRunner(
         loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
-      return try await runner.run(loaded.cases, patience: patience, watchesBranches: watchesBranches)
+      return try await runner.run(loaded.cases, timeLimit: timeLimit, watchesBranches: watchesBranches)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
   }
@@ -187,12 +187,12 @@ import Testing
         "policies/phone_otp.lua":
           "return policy \"phone_otp\" { limits = { send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" } } }"
       ],
-      patience: .seconds(1))
+      timeLimit: .seconds(1))
     #expect(none.problems(after: .seconds(1)).map(\.description).joined().contains("no lock") || none.unreached != nil)
   }
 
   @Test func timeIsBounded() async throws {
-    let report = try await report("case \"late\" { flow \"enter\", expect { status = 200 } },", patience: .zero)
+    let report = try await report("case \"late\" { flow \"enter\", expect { status = 200 } },", timeLimit: .zero)
     #expect(!report.holds)
     #expect(
       report.problems(after: .seconds(30)).map(\.description)

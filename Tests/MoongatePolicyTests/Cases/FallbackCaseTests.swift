@@ -74,7 +74,7 @@ private struct Messenger: CodeProvider {
       """
     let loaded = try load(["tests/a.lua": cases])
     let runner = CaseRunner(loaded.generation, providers: try registry, makeStore: { try SQLiteStore.memory() })
-    let report = try await runner.run(loaded.cases, patience: nil, watchesBranches: false)
+    let report = try await runner.run(loaded.cases, timeLimit: nil, watchesBranches: false)
     let (text, holds) = (report.text(colour: false), report.holds)
     #expect(holds, "\(text)")
   }

@@ -28,7 +28,7 @@ import Testing
     }
     let table = { (colour: Bool) in
       GuessBudget.table(
-        budgets, accepted: generation.gateway.riskBudget, alone: generation.providersThatOpenAlone, colour: colour)
+        budgets, accepted: generation.gateway.riskBudget, alone: generation.singleFactorProviders, colour: colour)
     }
     #expect(
       table(false) == """

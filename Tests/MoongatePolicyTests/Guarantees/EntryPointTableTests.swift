@@ -6,10 +6,10 @@ import Testing
 
 /// The table of entry points: for each flow that opens a session, the minimum set of factors.
 @Suite struct EntryPointTableTests {
-  private static func doors(_ files: [String: String?]) throws -> [String] {
+  private static func entryPoints(_ files: [String: String?]) throws -> [String] {
     let table = EntryPointTable(
       try GuaranteeFolder(files).generation(), providers: try ProviderRegistry(ShippedProviders.all))
-    return table.doors.map { "\($0.flow) \($0.account.rawValue) \($0.factors.joined(separator: "+"))" }
+    return table.entryPoints.map { "\($0.flow) \($0.account.rawValue) \($0.factors.joined(separator: "+"))" }
   }
 
   private typealias Make = GuaranteeRefusalTests
@@ -22,7 +22,7 @@ import Testing
       "flows/step_up.lua": Make.flow("step_up", "existing", "{ \"totp\" }"),
     ]
     #expect(
-      try Self.doors(files) == [
+      try Self.entryPoints(files) == [
         "enter everything phone_otp", "enter registered phone_otp", "login everything phone_otp+totp",
         "login registered phone_otp",
       ])
@@ -38,7 +38,7 @@ import Testing
         "register_email", "new", "{ \"password\" }", "{ \"email_code\", skippable = true }"),
       "flows/password_reset.lua": Make.flow("password_reset", "existing", "{ \"email_code\" }", "{ \"password\" }"),
     ]
-    let found = try Self.doors(files)
+    let found = try Self.entryPoints(files)
     #expect(
       found == [
         "enter everything google_oauth+totp", "enter registered phone_otp", "login everything phone_otp+totp",
@@ -55,7 +55,7 @@ import Testing
       "flows/register.lua": Make.flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"),
       "routes.lua": nil,
     ]
-    #expect(try Self.doors(files) == ["register everything google_oauth", "register registered phone_otp"])
+    #expect(try Self.entryPoints(files) == ["register everything google_oauth", "register registered phone_otp"])
   }
 
   @Test func tableNamesEverySetThatIsAsSmall() throws {

@@ -36,8 +36,8 @@ import Testing
 
   @Test func whatOpensAnAccountAloneAddsUpAndStaysWithinTheBudget() throws {
     let generation = try shipped()
-    #expect(generation.providersThatOpenAlone.isSuperset(of: ["phone_otp", "email_code", "password"]))
-    #expect(!generation.providersThatOpenAlone.contains("pin"), "a PIN's flows begin with a session")
+    #expect(generation.singleFactorProviders.isSuperset(of: ["phone_otp", "email_code", "password"]))
+    #expect(!generation.singleFactorProviders.contains("pin"), "a PIN's flows begin with a session")
     let sum = ["phone_otp", "email_code"].compactMap { generation.policies[$0] }.map(GuessBudget.init(codesOf:))
       .compactMap(\.probability30Days)
       .reduce(0, +)

@@ -112,7 +112,7 @@ import Testing
 
   /// Unknown users cost the same number of hash operations.
   @Test func unknownPeopleCostTheSameWork() async throws {
-    let places = CountedPlaces(
+    let places = CountedPermits(
       SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
     let bench = try SecretsBench(places: places)
     try await bench.person()

@@ -7,9 +7,9 @@ import Testing
 /// Attempts and races for PINs and passwords with the shipped policies: five wrong ones, then a lock of a quarter of an
 /// hour.
 @Suite struct SecretTriesTests {
-  private static func counted(gate: (@Sendable () async -> Void)? = nil) throws -> (SecretsBench, CountedPlaces) {
+  private static func counted(gate: (@Sendable () async -> Void)? = nil) throws -> (SecretsBench, CountedPermits) {
     let hashing = SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap)
-    let places = CountedPlaces(hashing, gate: gate)
+    let places = CountedPermits(hashing, gate: gate)
     return (try SecretsBench(places: places), places)
   }
 

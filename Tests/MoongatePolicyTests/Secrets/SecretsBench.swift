@@ -41,7 +41,7 @@ final class SecretsBench: Sendable {
     engine = FlowEngine(
       store: self.store, generations: ActiveGeneration(generation, at: clock.now()),
       providers: try ProviderRegistry(ShippedProviders.all),
-      delivery: mailbox, hashing: places ?? HashingInPlace(hashing), clock: clock, random: random, keys: keys,
+      delivery: mailbox, hashing: places ?? InlineHashing(hashing), clock: clock, random: random, keys: keys,
       audit: audit, logger: log.logger)
   }
 
@@ -132,7 +132,7 @@ extension Result where Success == FlowView, Failure == Refusal {
 }
 
 /// Unlimited permits, whose comparisons are counted.
-final class CountedPlaces: HashingPermits, SecretHasher {
+final class CountedPermits: HashingPermits, SecretHasher {
   private let hashing: SecretHashing
   private let state = Mutex((verified: 0, hashed: 0))
   /// Awaited before each comparison.
@@ -146,7 +146,7 @@ final class CountedPlaces: HashingPermits, SecretHasher {
   var verified: Int { state.withLock { $0.verified } }
   var hashed: Int { state.withLock { $0.hashed } }
 
-  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
+  func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
 
   func hash(_ secret: [UInt8]) async throws -> String {
     state.withLock { $0.hashed += 1 }
@@ -162,5 +162,5 @@ final class CountedPlaces: HashingPermits, SecretHasher {
 
 /// No permits.
 struct NoPlaces: HashingPermits {
-  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
+  func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

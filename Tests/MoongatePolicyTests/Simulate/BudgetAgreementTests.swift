@@ -43,7 +43,7 @@ import Testing
       gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
       flows: [.test("login", account: .existing, steps: [.test(Self.phone)])], policies: [policy])
     let report = try await Simulation(
-      attacker: .guess, provider: Self.phone, span: .seconds(86_400), addresses: 20, patience: .seconds(600)
+      attacker: .guess, provider: Self.phone, span: .seconds(86_400), addresses: 20, timeLimit: .seconds(600)
     ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
     let budget = try #require(GuessBudget(codesOf: policy).perDay)
     #expect(report.bound == budget && report.isComplete)

@@ -27,7 +27,7 @@ import Testing
       ], policies: [policy])
     return try await Simulation(
       attacker: attacker, provider: Self.phone, span: span, addresses: addresses, accounts: accounts,
-      patience: .seconds(600)
+      timeLimit: .seconds(600)
     ).run(generation, providers: ProviderRegistry([PhoneOTP()])) {
       try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     }
@@ -89,7 +89,7 @@ import Testing
   private func registering(span: Duration, addresses: Int, networks: Int) async throws -> SimulationReport {
     try await Simulation(
       attacker: .register, provider: ProviderName(test: "password"), span: span, addresses: addresses,
-      networks: networks, patience: .seconds(600)
+      networks: networks, timeLimit: .seconds(600)
     ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
       try SQLiteStore.memory()
     }
@@ -108,7 +108,7 @@ import Testing
           Self.phone, resendAfter: [], limits: [.test("ip", on: .send, per: .ip, max: 100_000, window: .seconds(3600))])
       ])
     let report = try await Simulation(
-      attacker: .register, provider: Self.phone, span: .seconds(3600), addresses: 1, patience: .milliseconds(300)
+      attacker: .register, provider: Self.phone, span: .seconds(3600), addresses: 1, timeLimit: .milliseconds(300)
     ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
     #expect(!report.isComplete && (report.registrations ?? 0) > 10 && report.hashes == 0)
     #expect(report.messages >= report.registrations ?? 0)
@@ -197,7 +197,7 @@ import Testing
           480 messages
         """, "\(report.text(colour: false))")
     report.price = 0.05
-    report.patience = .seconds(9)
+    report.timeLimit = .seconds(9)
     let text = report.text(colour: false)
     #expect(text.contains("  messages sent            30  1.50 at 0.05 each\n"), "\(text)")
     #expect(text.contains("  Time limit (9s) reached: 1h of 1d simulated."), "\(text)")
@@ -235,7 +235,7 @@ import Testing
     for attacker in [Simulation.Attacker.flood, .guess, .spray] {
       let report = try await Simulation(
         attacker: attacker, provider: Self.phone, span: .seconds(2 * 86_400), addresses: 5, accounts: 3,
-        patience: .seconds(600)
+        timeLimit: .seconds(600)
       ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
       #expect(report.isComplete && report.guesses == 0 && report.messages == 0)
       #expect(
@@ -287,7 +287,7 @@ import Testing
     let generation = try ShippedProviders.generation()
     let provider = try #require(ProviderName(rawValue: name))
     let report = try await Simulation(
-      attacker: .guess, provider: provider, span: .seconds(30 * 86_400), addresses: 50, patience: .seconds(600)
+      attacker: .guess, provider: provider, span: .seconds(30 * 86_400), addresses: 50, timeLimit: .seconds(600)
     ).run(generation, providers: try ProviderRegistry(ShippedProviders.all)) { try SQLiteStore.memory() }
     #expect(report.isComplete && report.bound == 447 && report.guesses <= 447, "\(report)")
     #expect(report.guesses >= 430, "\(report)")
@@ -301,7 +301,7 @@ import Testing
   @Test func sprayingSecretsLocksNobodyOut() async throws {
     let report = try await Simulation(
       attacker: .spray, provider: ProviderName(test: "password"), span: .seconds(2 * 86_400), addresses: 50,
-      accounts: 20, patience: .seconds(600)
+      accounts: 20, timeLimit: .seconds(600)
     ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
       try SQLiteStore.memory()
     }

@@ -31,7 +31,7 @@ import Testing
   /// Fills `source.db`.
   private func fill(rounds: Int = 20) async throws {
     let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
-    try await Estate.fill(store, rounds: rounds)
+    try await PopulatedStore.fill(store, rounds: rounds)
     try store.close()
   }
 
@@ -47,10 +47,10 @@ import Testing
       #expect(try copier.check().findings == [], "\(copier.name)")
     }
     let moved = try PostgresStore(url: server.url(second), keyFingerprint: [1])
-    #expect(try await Estate.missing(in: moved, rounds: 620) == [])
+    #expect(try await PopulatedStore.missing(in: moved, rounds: 620) == [])
     try moved.close()
     #expect(
-      try await Estate.missing(in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620)
+      try await PopulatedStore.missing(in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620)
         == [])
     #expect(throws: StoreRefusal.self) { try PostgresStore(url: server.url(first), keyFingerprint: [2]) }
   }
@@ -73,7 +73,7 @@ import Testing
   @Test func whatIsWrittenMeanwhileIsNeverLostSilently() async throws {
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     try store.close()
     let source = try postgres(database)
     #expect(throws: CopyRefusal.written(name: source.name, table: "tally")) {
@@ -171,7 +171,7 @@ import Testing
   func findsWhatIsBroken(harm sql: String, finding: String) async throws {
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     try store.close()
     #expect(try postgres(database).check().findings == [])
     try server.sql(sql, in: database)

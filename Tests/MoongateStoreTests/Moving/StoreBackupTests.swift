@@ -23,7 +23,7 @@ import Testing
 
   private func fill(_ name: String = "source.db") async throws -> SQLiteStore {
     let store = try SQLiteStore(path: folder.path(name), keyFingerprint: keys.fingerprint)
-    try await Estate.fill(store, rounds: 20)
+    try await PopulatedStore.fill(store, rounds: 20)
     return store
   }
 

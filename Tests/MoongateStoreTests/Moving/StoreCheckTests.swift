@@ -16,7 +16,7 @@ import Testing
 
   private func harm(_ sql: String) async throws {
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     // Otherwise its last connection, which ends some time later, would still lock the file.
     try store.close()
     try await DatabaseQueue(path: path).writeWithoutTransaction { db in
@@ -26,11 +26,11 @@ import Testing
 
   @Test func aStoreInUseIsWhole() async throws {
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
-    try await Estate.fill(store)
+    try await PopulatedStore.fill(store)
     let report = try StoreCopier(.sqlite(path: path)).check()
     #expect(report.findings == [] && report.version == Schema.version)
     #expect(report.counts.first { $0.table == "account" }?.rows == 21)
-    while try await store.prune(at: Estate.now + .seconds(7200)) {}
+    while try await store.prune(at: PopulatedStore.now + .seconds(7200)) {}
     #expect(try findings() == [])
   }
 

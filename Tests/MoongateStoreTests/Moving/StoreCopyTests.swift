@@ -18,7 +18,7 @@ import Testing
 
   private func fill(rounds: Int = 20) async throws {
     let store = try SQLiteStore(path: source, keyFingerprint: [1])
-    try await Estate.fill(store, rounds: rounds)
+    try await PopulatedStore.fill(store, rounds: rounds)
     try store.close()
   }
 
@@ -41,7 +41,7 @@ import Testing
     #expect(try rows(target) == rows(source))
     #expect(try copier(target).check().findings == [])
     let store = try SQLiteStore(path: target, keyFingerprint: [1])
-    #expect(try await Estate.missing(in: store, rounds: 620) == [])
+    #expect(try await PopulatedStore.missing(in: store, rounds: 620) == [])
     #expect(throws: StoreRefusal.otherKey(path: target)) { try SQLiteStore(path: target, keyFingerprint: [2]) }
   }
 
@@ -126,7 +126,7 @@ import Testing
         + "and try again. One that was killed counts for 15s more.")
     // One that ends says so, and one that was killed is forgotten.
     _ = try await store.beat(
-      ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
+      ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.livenessTimeout))
     try await store.leave("here 127.0.0.1:8080 x", at: now)
     try copier(source).copy(to: copier(target)) { _ in }
     // A gateway that starts during the copy.

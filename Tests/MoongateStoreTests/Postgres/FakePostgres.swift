@@ -73,7 +73,7 @@ final class FakePostgres: Sendable {
 
   let port: Int
   private let listener: Int32
-  private let deed: @Sendable (Statement) -> ScriptedAction
+  private let action: @Sendable (Statement) -> ScriptedAction
   private let book = Mutex(Book())
 
   /// The numbers that were committed, repeated if committed more than once.
@@ -81,10 +81,10 @@ final class FakePostgres: Sendable {
   var connections: Int { book.withLock { $0.connections } }
 
   /// - Parameter greeting: sent to every client, followed by hanging up; nil to serve.
-  init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() })
+  init(greeting: [UInt8]? = nil, _ action: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() })
     throws
   {
-    self.deed = deed
+    self.action = action
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -105,7 +105,7 @@ final class FakePostgres: Sendable {
           return book.connections
         }
         Thread.detachNewThread { [self] in
-          var talk = FakeTalk(socket: socket, connection: number, deed: deed) { numbers in
+          var talk = FakeTalk(socket: socket, connection: number, action: action) { numbers in
             self.book.withLock { $0.committed += numbers }
           }
           if let greeting { talk.greet(greeting) } else { talk.go() }
@@ -126,7 +126,7 @@ final class FakePostgres: Sendable {
 private struct FakeTalk {
   let socket: Int32
   let connection: Int
-  let deed: @Sendable (FakePostgres.Statement) -> FakePostgres.ScriptedAction
+  let action: @Sendable (FakePostgres.Statement) -> FakePostgres.ScriptedAction
   let commit: ([Int64]) -> Void
 
   private var out: [UInt8] = []
@@ -140,12 +140,12 @@ private struct FakeTalk {
   private var hasCommittedMute = false
 
   init(
-    socket: Int32, connection: Int, deed: @escaping @Sendable (FakePostgres.Statement) -> FakePostgres.ScriptedAction,
+    socket: Int32, connection: Int, action: @escaping @Sendable (FakePostgres.Statement) -> FakePostgres.ScriptedAction,
     commit: @escaping ([Int64]) -> Void
   ) {
     self.socket = socket
     self.connection = connection
-    self.deed = deed
+    self.action = action
     self.commit = commit
   }
 
@@ -231,10 +231,10 @@ private struct FakeTalk {
       refuse("25P02", "ERROR")
       return true
     }
-    let deed = deed(statement)
-    if !deed.flushes { out = [] }
-    if deed.carriesOut { carryOut(statement) }
-    switch deed.answer {
+    let action = action(statement)
+    if !action.flushes { out = [] }
+    if action.carriesOut { carryOut(statement) }
+    switch action.answer {
     case .usual:
       if statement.kind == .read { say("D", [0, 1, 0, 0, 0, 6] + Array("public".utf8)) }
       say("C", Array((isOver ? "ROLLBACK" : statement.tag).utf8) + [0])
@@ -243,7 +243,7 @@ private struct FakeTalk {
     case .bytes(let bytes): out += bytes
     case .none: break
     }
-    switch deed.then {
+    switch action.then {
     case .goesOn: return true
     case .hangsUp:
       flush()

@@ -18,11 +18,11 @@ import Testing
   struct Case: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let place: FakePostgres.Statement.Kind
-    let deed: ScriptedAction
+    let action: ScriptedAction
     let outcome: Outcome
 
-    init(_ name: String, at place: FakePostgres.Statement.Kind, _ deed: ScriptedAction, _ outcome: Outcome) {
-      (testDescription, self.place, self.deed, self.outcome) = ("\(name) at \(place)", place, deed, outcome)
+    init(_ name: String, at place: FakePostgres.Statement.Kind, _ action: ScriptedAction, _ outcome: Outcome) {
+      (testDescription, self.place, self.action, self.outcome) = ("\(name) at \(place)", place, action, outcome)
     }
   }
 
@@ -123,7 +123,7 @@ import Testing
     let server = try FakePostgres { statement in
       statement.connection == 1 && statement.kind == one.place && !statement.text.contains("set_config")
         && counted(strikes) == 1
-        ? one.deed : ScriptedAction()
+        ? one.action : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -133,7 +133,7 @@ import Testing
     switch one.outcome {
     case .done: #expect(committed == [7])
     case .unknown:
-      #expect(committed == (one.place == .commit && one.deed.carriesOut ? [7] : []), "it is not carried out again")
+      #expect(committed == (one.place == .commit && one.action.carriesOut ? [7] : []), "it is not carried out again")
     case .fault: #expect(committed == [])
     }
     // The database recovers by itself.
@@ -215,13 +215,13 @@ import Testing
   }
 
   @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")]) func aReadIsDoneAgain(
-    _ deed: ScriptedAction
+    _ action: ScriptedAction
   )
     async throws
   {
     let strikes = Mutex(0)
     let server = try FakePostgres { statement in
-      statement.text.contains("note") && counted(strikes) == 1 ? deed : ScriptedAction()
+      statement.text.contains("note") && counted(strikes) == 1 ? action : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -234,12 +234,12 @@ import Testing
   @Test func whateverItDoesTheAnswerIsRight() async throws {
     let jitter = SeededRandom(seed: 20_261_121)
     let random = { (count: Int) in Int(jitter.bytes(2).reduce(0) { $0 << 8 | UInt32($1) }) % count }
-    let plan = Mutex((left: 0, deed: ScriptedAction()))
+    let plan = Mutex((left: 0, action: ScriptedAction()))
     let server = try FakePostgres { statement in
       plan.withLock { plan in
         guard !statement.text.contains("set_config") else { return ScriptedAction() }
         plan.left -= 1
-        return plan.left == 0 ? plan.deed : ScriptedAction()
+        return plan.left == 0 ? plan.action : ScriptedAction()
       }
     }
     defer { server.end() }
@@ -263,18 +263,18 @@ import Testing
         }
       let carriesOut = mayCarryOut && (!mayLeaveOut || random(2) == 0)
       let saysNothing = if case .none = answer { true } else { false }
-      let deed = ScriptedAction(
+      let action = ScriptedAction(
         carriesOut: carriesOut, answer: answer, then: mayGoOn && random(2) == 0 ? .goesOn : .hangsUp,
         flushes: !saysNothing || random(2) == 0)
-      plan.withLock { $0 = (1 + random(5), deed) }
+      plan.withLock { $0 = (1 + random(5), action) }
       let before = server.committed.count
       let outcome = await Self.write(Int64(round), to: database, reads: random(2) == 0)
       plan.withLock { $0.left = 0 }
       let times = server.committed[before...].count { $0 == Int64(round) }
       switch outcome {
-      case .done: #expect(times == 1, "round \(round): \(deed)")
-      case .unknown: #expect(times <= 1, "round \(round): \(deed)")
-      case .fault: #expect(times == 0, "round \(round): \(deed)")
+      case .done: #expect(times == 1, "round \(round): \(action)")
+      case .unknown: #expect(times <= 1, "round \(round): \(action)")
+      case .fault: #expect(times == 0, "round \(round): \(action)")
       }
       outcomes.append(outcome)
     }

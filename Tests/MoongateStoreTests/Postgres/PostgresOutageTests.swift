@@ -161,13 +161,13 @@ import Testing
     let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
     let pool = PostgresPool(address, timing: .serving, numbers: PostgresMetrics(), jitter: { 0.5 })
     let (first, second) = (PostgresWorker(pool: pool), PostgresWorker(pool: pool))
-    let (era, sameEra) = (pool.connected(first), pool.connected(second))
-    #expect(pool.lost(first, era: era, silent: true, after: nil) && pool.isOut)
+    let (generation, sameGeneration) = (pool.connected(first), pool.connected(second))
+    #expect(pool.lost(first, connectionGeneration: generation, silent: true, after: nil) && pool.isOut)
     let next = pool.connected(first)
     #expect(!pool.isOut)
-    #expect(pool.lost(second, era: sameEra, silent: true, after: nil), "it connects anew")
+    #expect(pool.lost(second, connectionGeneration: sameGeneration, silent: true, after: nil), "it connects anew")
     #expect(!pool.isOut)
-    #expect(pool.lost(first, era: next, silent: true, after: nil) && pool.isOut)
+    #expect(pool.lost(first, connectionGeneration: next, silent: true, after: nil) && pool.isOut)
   }
 
   @Test func aLockThatIsHeldForLongIsAFaultAndNoOutage() async throws {

@@ -28,7 +28,7 @@ import Testing
 
   /// A trail in which users make this many mistakes before each sign-in.
   private func gate(
-    wrong: [Int], patience: Duration = ReloadGate.patience,
+    wrong: [Int], timeLimit: Duration = ReloadGate.timeLimit,
     makeStore: @escaping @Sendable () throws -> any Store = PassingStore.make
   ) async throws -> ReloadGate {
     let clock = ManualClock()
@@ -50,7 +50,7 @@ import Testing
     try await store.append(events)
     let audit = AuditTrail(store: store, logger: CapturedLog().logger)
     return ReloadGate(
-      store: store, audit: audit, providers: try Providers.registry(), clock: clock, patience: patience,
+      store: store, audit: audit, providers: try Providers.registry(), clock: clock, timeLimit: timeLimit,
       makeStore: makeStore)
   }
 
@@ -124,7 +124,7 @@ import Testing
     #expect(
       shut(await broken.answer(to: active, in: active, isForced: false))?.contains("could not be replayed: NoMemory()")
         == true)
-    let slow = try await gate(wrong: Array(repeating: 3, count: 200), patience: .zero)
+    let slow = try await gate(wrong: Array(repeating: 3, count: 200), timeLimit: .zero)
     let told = shut(await slow.answer(to: active, in: active, isForced: false))
     #expect(
       told?.contains("could not be replayed within 0s: shorten `replay`; or `moongate reload --force`") == true,

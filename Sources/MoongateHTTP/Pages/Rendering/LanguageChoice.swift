@@ -8,7 +8,7 @@ enum LanguageChoice {
   /// The cookie with the selected language. It is sent only to hosted pages and contains no personal data.
   static let cookie = "moongate-language"
   /// A year in seconds.
-  private static let memory = 31_536_000
+  private static let maxAge = 31_536_000
 
   static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
     if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
@@ -44,7 +44,7 @@ enum LanguageChoice {
 
   /// The `Set-Cookie` value that stores the selection.
   static func keep(_ words: Words, isSecure: Bool) -> String {
-    "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(memory); SameSite=Lax\(isSecure ? "; Secure" : "")"
+    "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(maxAge); SameSite=Lax\(isSecure ? "; Secure" : "")"
   }
 
   /// Whether one of the cookies (RFC 6265, section 5.4) selects the language. A forged cookie can only change the

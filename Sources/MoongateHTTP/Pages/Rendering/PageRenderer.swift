@@ -251,12 +251,12 @@ package final class PageRenderer: Sendable {
       hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, terms: gateway.brand.terms,
       privacy: gateway.brand.privacy, hasLegal: gateway.brand.terms != nil || gateway.brand.privacy != nil,
       languages: languages,
-      languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.mostInRow,
+      languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.maxPerRow,
       hasScript: hasScript, kind: kind)
   }
 
   /// The maximum number of languages in a row at the bottom of a page. More languages are shown as a menu.
-  private static let mostInRow = 3
+  private static let maxPerRow = 3
 
   /// The query parameters that links to other languages keep.
   private static let carried = [

@@ -16,7 +16,7 @@ enum PageTemplate: String, CaseIterable {
     case .message: MessagePage.self
     case .outbox: OutboxCalls.Model.self
     case .password: PasswordForm.Model.self
-    case .pin: PadPage.Model.self
+    case .pin: PINPage.Model.self
     case .step: StepModel.self
     case .token: TokenPage.Model.self
     case .wait: WaitModel.self

@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateSDK
 
 /// The passcode calls: flows of a signed-in user. Each call that passes a step replaces the token.
-extension SeedCalls {
+extension AppAPICalls {
   private static let current = "current_passcode"
   private static let new = "new_passcode"
 

@@ -4,7 +4,7 @@ import MoongateSDK
 // "Edit" on a code page leads to the page on which the flow began. The next code is sent by the same provider in the
 // same flow, whichever provider has the identifier field of the sign-in page.
 
-extension EntrancePage {
+extension SignInPage {
   /// A flow whose identifier a form changes.
   struct EditedFlow {
     let view: FlowView

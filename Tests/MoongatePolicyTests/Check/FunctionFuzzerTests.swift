@@ -7,10 +7,10 @@ import Testing
 @testable import MoongatePolicy
 
 /// The sweep finds functions that fail with possible facts, and reports nothing else.
-@Suite struct FunctionSweepTests {
+@Suite struct FunctionFuzzerTests {
   private func faults(_ files: [String: String]) throws -> [String] {
     let generation = try TestFolder(files).generation()
-    let sweep = try #require(FunctionSweep(generation, providers: try ProviderRegistry([PhoneOTP()])))
+    let sweep = try #require(FunctionFuzzer(generation, providers: try ProviderRegistry([PhoneOTP()])))
     return sweep.run().faults.map(\.problem.description)
   }
 
@@ -126,7 +126,7 @@ import Testing
       } }
       """
     ])
-    let swept = try #require(FunctionSweep(try folder.generation(), providers: try ProviderRegistry([PhoneOTP()])))
+    let swept = try #require(FunctionFuzzer(try folder.generation(), providers: try ProviderRegistry([PhoneOTP()])))
       .run()
     #expect(swept.warnings.map(\.path) == ["limits.send.max"])
     #expect(

@@ -23,10 +23,10 @@ private struct Receipts: CodeProvider, WebhookReceiver, WellKnownPublisher, Rehe
 }
 
 /// The replacements of providers in a dry run.
-@Suite struct RehearsedProviderTests {
+@Suite struct DryRunProviderTests {
   /// A dry run does not refuse a code provider that receives webhooks or publishes documents.
   @Test func aCodeProviderKeepsWhatItDeclares() throws {
-    let registry = try ProviderRegistry([Receipts()]).rehearsed(sending: Mailbox())
+    let registry = try ProviderRegistry([Receipts()]).dryRun(sending: Mailbox())
     #expect(registry["receipts"] is any WebhookReceiver && registry["receipts"] is any WellKnownPublisher)
     #expect(registry.descriptor("receipts")?.receivesWebhooks == true)
   }

@@ -36,12 +36,12 @@ struct PreparedChange: Sendable {
   static func apply(
     _ changes: [Self], at now: Timestamp, _ rows: some SQLTransaction
   ) throws -> (locks: [LockBegun], sessions: SessionChanges) {
-    var holding = Holding()
-    for change in changes { change.hold(&holding) }
+    var rowLocks = RowLocks()
+    for change in changes { change.addLocks(to: &rowLocks) }
     // Reads that are possible now are sent with the locks, in one round trip.
     let first = changes.first?.settlement
     let reads = first?.reads ?? []
-    try holding.take(rows)
+    try rowLocks.take(rows)
     let (stored, found) = try CounterRow.rows(first?.judged ?? [], reads + changes.compactMap(\.replaced), rows)
     let news = ChangeNotifications()
     for row in found.dropFirst(reads.count).joined() { news.add(token: try row.bytes(0)) }
@@ -79,10 +79,10 @@ struct PreparedChange: Sendable {
       try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, news, rows)
     case .putProviderRecord(let account, let provider, let sealed):
       try AccountRows.put(sealed, of: account, for: provider, at: now, news, rows)
-    case .demandProviderRecord(let account, let provider, let hash):
+    case .requireProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
-    case .demandEpoch(let version): try AccountRows.demand(version, rows)
+    case .requireEpoch(let version): try AccountRows.requireEpoch(version, rows)
     case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, news, rows)
     case .claimIdentifier(let account, let identifier): try IdentifierRows.claim(identifier, of: account, news, rows)
     case .reclaimAccount(let account, let identifier, let kept):
@@ -91,7 +91,7 @@ struct PreparedChange: Sendable {
       try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
     case .nameAccount(let account, let first, let last):
       try AccountRows.name(account, first: first, last: last, news, rows)
-    case .speak(let account, let language): try AccountRows.speak(account, language, news, rows)
+    case .setLanguage(let account, let language): try AccountRows.setLanguage(account, language, news, rows)
     case .renameAccount(let account, let first, let last):
       try AccountRows.rename(account, first: first, last: last, news, rows)
     case .removeIdentifier(let account, let identifier):
@@ -99,12 +99,12 @@ struct PreparedChange: Sendable {
     case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, at: now, news, rows)
     case .clearCounters(let limits):
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
-    case .seen(let account): try AccountRows.seen(account, at: now, rows)
+    case .recordUse(let account): try AccountRows.recordUse(account, at: now, rows)
     case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
     case .setGroupMembership(let account, let group, let isMember):
       try GroupRows.set(account, in: group, isMember, at: now, news, rows)
     case .deleteAccount(let account, let traces):
-      try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
+      try AccountDeletionRows.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
     case .replaceSession(let token, let session):
       try SessionRows.replace(token, by: session, passed: encoded, news, rows)
@@ -123,29 +123,29 @@ struct PreparedChange: Sendable {
 
   /// Adds the locks for what the change reads before it writes. A flow or a session has only one row and needs no
   /// further lock.
-  private func hold(_ holding: inout Holding) {
+  private func addLocks(to rowLocks: inout RowLocks) {
     switch change {
     case .settle(let settlement):
-      holding.add(settlement.limits)
-      if let timer = settlement.timer { holding.add(timer: timer.key) }
-    case .clearCounters(let limits): holding.add(limits)
-    case .clearTimer(let key): holding.add(timer: key)
+      rowLocks.add(settlement.limits)
+      if let timer = settlement.timer { rowLocks.add(timer: timer.key) }
+    case .clearCounters(let limits): rowLocks.add(limits)
+    case .clearTimer(let key): rowLocks.add(timer: key)
     case .verifyIdentifier(let account, _, _), .putProviderRecord(let account, _, _),
-      .demandProviderRecord(let account, _, _),
+      .requireProviderRecord(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _),
       .nameAccount(let account, _, _),
-      .speak(let account, _),
+      .setLanguage(let account, _),
       .renameAccount(let account, _, _), .removeIdentifier(let account, _), .setGroupMembership(let account, _, _),
-      .seen(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _),
+      .recordUse(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _),
       .raiseEpoch(let account):
-      holding.add(account: account)
-    case .demandEpoch(let version): holding.add(account: version.id)
+      rowLocks.add(account: account)
+    case .requireEpoch(let version): rowLocks.add(account: version.id)
     case .absorbAccount(let account, let heir):
-      holding.add(account: account)
-      holding.add(account: heir)
-    case .putSession(let session), .replaceSession(_, let session): holding.add(account: session.account)
-    case .putDomainToken(let new): holding.add(account: new.session.account)
-    case .putAccessToken(let token, _): if let owner = token.owner { holding.add(account: owner.id) }
+      rowLocks.add(account: account)
+      rowLocks.add(account: heir)
+    case .putSession(let session), .replaceSession(_, let session): rowLocks.add(account: session.account)
+    case .putDomainToken(let new): rowLocks.add(account: new.session.account)
+    case .putAccessToken(let token, _): if let owner = token.owner { rowLocks.add(account: owner.id) }
     case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken,
       .noteAccessTokenExpired, .audit:
       break

@@ -1,7 +1,7 @@
 import MoongateCore
 
 /// Records actions of operators on the admin listener in the audit trail.
-struct OperatorActs: Sendable {
+struct OperatorAudit: Sendable {
   let audit: AuditTrail
   let clock: any GatewayClock
   let entrance: AdminGuard
@@ -12,7 +12,7 @@ struct OperatorActs: Sendable {
   /// call is recorded next to it.
   /// - Returns: the recorded name.
   @discardableResult
-  func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
+  func record(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
     let holder = entrance.identity(exchange)
     let claimed = query["as"].flatMap {
       $0.isEmpty ? nil : OperatorIdentity(name: $0, tool: holder.tool, address: holder.address)

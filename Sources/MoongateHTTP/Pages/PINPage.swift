@@ -5,7 +5,7 @@ import MoongateSDK
 
 /// The page of a provider with a PIN pad, such as `/auth/pin`: unlocking, and setting, changing, resetting and
 /// disabling a passcode. The flow's purpose decides which.
-struct PadPage: Sendable {
+struct PINPage: Sendable {
   let page: ProviderPage
   let driver: FlowDriver
   let pages: PageRenderer
@@ -35,13 +35,13 @@ struct PadPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     if let text = query["id"] {
       let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
-      guard view.status == .pending else { return exchange.leadOn(to: view.next ?? "/") }
-      guard let task = task(of: view) else { return exchange.leadOn(to: exchange.address(of: view)) }
+      guard view.status == .pending else { return exchange.redirect(to: view.next ?? "/") }
+      guard let task = task(of: view) else { return exchange.redirect(to: exchange.address(of: view)) }
       let notice = task == .reset && query["sent"] != nil ? "code_sent" : nil
       return try await page(task, flow: view.flow, view: view, returnTo: view.returnTo, nil, notice: notice, exchange)
     }
     guard let own = try await driver.session(exchange) else {
-      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
     guard
       let definition = query["flow"].map({ exchange.generation.flows[$0] })
@@ -55,15 +55,15 @@ struct PadPage: Sendable {
     // Users without a factor are redirected to set one up, and return afterwards.
     let making = exchange.generation.flow(for: .factor(provider, .set))
     if !hasPIN, purpose.setProvider != provider, let making {
-      return exchange.leadOn(to: FormFields.address(path, ["flow": making.name, "return_to": returnTo]))
+      return exchange.redirect(to: FormFields.address(path, ["flow": making.name, "return_to": returnTo]))
     }
-    if hasPIN, purpose.setProvider == provider { return exchange.leadOn(to: returnTo ?? "/auth/account") }
+    if hasPIN, purpose.setProvider == provider { return exchange.redirect(to: returnTo ?? "/auth/account") }
     if purpose.resetProvider == provider {
       return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange)
     }
     guard definition.steps.first?.choices.contains(provider) ?? false else {
       // The flow begins with another step.
-      return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
+      return exchange.redirect(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
     }
     var refusal = try await driver.refusal(ofChange: flow, exchange)
     if refusal == nil { refusal = try await lock(in: flow, purpose, exchange) }
@@ -130,7 +130,7 @@ struct PadPage: Sendable {
       if sent["action"] == "resend", let id {
         do throws(Refusal) {
           _ = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
-          return exchange.leadOn(to: FormFields.address(path, ["id": sent["id"], "sent": "1"]))
+          return exchange.redirect(to: FormFields.address(path, ["id": sent["id"], "sent": "1"]))
         } catch {
           return try await refused(error, sent, flow, id, returnTo, [], exchange)
         }
@@ -170,7 +170,7 @@ struct PadPage: Sendable {
       let unlocked = sent[new] == nil ? nil : await unlock(with: inputs[new], after: driven, exchange)
       let cookies =
         unlocked.map { fresh in outcome.cookies.filter { !driven.cookies.contains($0) } + fresh } ?? outcome.cookies
-      return exchange.leadOn(to: exchange.address(of: driven.view), cookies)
+      return exchange.redirect(to: exchange.address(of: driven.view), cookies)
     // A flow that is begun anew for each attempt does not have to be kept.
     case .failure(let refusal): return try await refused(refusal, sent, flow, id, returnTo, outcome.cookies, exchange)
     }
@@ -184,7 +184,7 @@ struct PadPage: Sendable {
     let outcome = await PageFlow(driver: driver).begin(
       flow, nil, sender.name.rawValue, [:], returnTo: returnTo, exchange)
     switch outcome.result {
-    case .success(let begun): return exchange.leadOn(to: exchange.address(of: begun.view), outcome.cookies)
+    case .success(let begun): return exchange.redirect(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal): return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
     }
   }
@@ -206,7 +206,7 @@ struct PadPage: Sendable {
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     switch refusal.code {
-    case .unauthenticated: return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo]))
+    case .unauthenticated: return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
@@ -363,7 +363,7 @@ struct PadPage: Sendable {
       waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"],
       resend: view?.step?.resendAt.flatMap { now < $0 ? Countdown($0 - now) : nil },
       then: isTooSoon ? "enable" : "reload",
-      confirms: ChangeProof.address(
+      confirms: StepUpRedirect.address(
         after: refusal, backTo: exchange.keepingOffer(FormFields.address(path, ["flow": flow, "return_to": returnTo]))),
       checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current,
       new: new, resetFlow: reset?.name,

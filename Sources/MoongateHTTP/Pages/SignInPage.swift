@@ -5,7 +5,7 @@ import MoongateSDK
 
 /// `/auth/login` and `/auth/register`: sign-in and registration by phone number, email address or another site. The
 /// `entrance` of a provider's descriptor decides how the page offers it.
-struct EntrancePage: Sendable {
+struct SignInPage: Sendable {
   enum Kind: Sendable {
     case login, register
 
@@ -59,21 +59,21 @@ struct EntrancePage: Sendable {
         }
         // A signed-in user resets the password from the account page. The code goes to the account's own address.
         if kind == .login, query["with"] == SignInMethod.reset.rawValue, isOffered(.reset, flow, exchange) {
-          var form = EntranceForm(way: .reset, flow: nil, returnTo: returnTo)
+          var form = SignInForm(way: .reset, flow: nil, returnTo: returnTo)
           form.email = session.account.identifier(.email)?.identifier.display
           form.isSignedIn = true
           return page(form, exchange)
         }
         if flow == nil {
-          return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/")
+          return exchange.redirect(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/")
         }
       }
       if hasOnlyLinks(flow, exchange) {
-        return exchange.leadOn(to: ProviderPage.stepAddress(flow ?? defaultFlow, with: nil, returnTo: returnTo))
+        return exchange.redirect(to: ProviderPage.stepAddress(flow ?? defaultFlow, with: nil, returnTo: returnTo))
       }
-      var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
+      var form = SignInForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
-      form.region = EntranceForm.region(query["region"])
+      form.region = SignInForm.region(query["region"])
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
       form.told(refused(query, exchange), by: query["refused"], of: query["by"])
       return greeting(page(form, exchange), exchange)
@@ -83,21 +83,21 @@ struct EntrancePage: Sendable {
     guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
       view.status == .pending
     else {
-      var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
+      var form = SignInForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
-      form.region = EntranceForm.region(query["region"])
+      form.region = SignInForm.region(query["region"])
       return page(form, exchange)
     }
-    if ChoosePage.isDue(in: view) { return exchange.leadOn(to: ChoosePage.address(of: view)) }
+    if ChoosePage.isDue(in: view) { return exchange.redirect(to: ChoosePage.address(of: view)) }
     if passwords.isDue(in: view, exchange) { return try await passwords.show(view, exchange) }
     let own = flow ?? ownFlow(of: view, exchange)
     let isEmail = view.step.flatMap { exchange.page(of: $0.provider) }.map { $0.sendsCodes && $0.isEmail } ?? false
-    var form = EntranceForm(
+    var form = SignInForm(
       way: view.purpose.recoveredProvider != nil
         ? .reset : view.purpose.registersFactor ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
       flow: own, returnTo: returnTo)
     form.id = text
-    form.region = EntranceForm.region(query["region"])
+    form.region = SignInForm.region(query["region"])
     // After a lock, the user enters another identifier here.
     if view.step?.lockedUntil == nil {
       if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
@@ -214,11 +214,11 @@ struct EntrancePage: Sendable {
     kind == .login && page.ceremonyButton != nil && page.descriptor.role.contains(.findsAccount)
   }
 
-  private func ceremonies(_ form: EntranceForm, _ words: Words, _ exchange: Exchange) -> [EntranceCeremony] {
+  private func ceremonies(_ form: SignInForm, _ words: Words, _ exchange: Exchange) -> [SignInCeremony] {
     let flow = form.flow ?? defaultFlow
     return exchange.offered(first: flow).filter(isCeremony).map { page in
       let own = words.speaking(page.descriptor.words)
-      return EntranceCeremony(
+      return SignInCeremony(
         flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words),
         returnTo: form.returnTo,
         cancelled: own["ceremony_cancelled"], failed: own["ceremony_failed"])
@@ -259,9 +259,9 @@ struct EntrancePage: Sendable {
     let edited = try await edited(sent["id"], exchange)
     let own = edited == nil ? ownFlow(sent["flow"], exchange) : edited?.flow
     let way = sent["with"].flatMap(SignInMethod.init(rawValue:)) ?? .phone
-    var form = EntranceForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
+    var form = SignInForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
     form.id = sent["id"]
-    form.region = EntranceForm.region(sent["region"])
+    form.region = SignInForm.region(sent["region"])
     form.phone = sent["phone"]
     form.email = sent["email"]
     form.firstName = sent["first_name"]
@@ -307,7 +307,7 @@ struct EntrancePage: Sendable {
         case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
         view.step?.sentTo != nil
       {
-        return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
+        return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
       }
       form.id = outcome.id?.secret.reveal()
       explain(refusal, of: site, in: &form, exchange)
@@ -321,7 +321,7 @@ struct EntrancePage: Sendable {
 
   /// Sets the messages of this page where they differ from those of the refusal.
   /// - Parameter site: the other site of the sign-in; nil for a code or a password.
-  private func explain(_ refusal: Refusal, of site: ProviderPage?, in form: inout EntranceForm, _ exchange: Exchange) {
+  private func explain(_ refusal: Refusal, of site: ProviderPage?, in form: inout SignInForm, _ exchange: Exchange) {
     let words = pages.words(exchange)
     form.problem = words.sentence(of: refusal)
     form.code = refusal.code.name
@@ -355,7 +355,7 @@ struct EntrancePage: Sendable {
 
   // MARK: the page
 
-  private func page(_ form: EntranceForm, _ exchange: Exchange, status: HTTPResponse.Status = .ok) -> Response {
+  private func page(_ form: SignInForm, _ exchange: Exchange, status: HTTPResponse.Status = .ok) -> Response {
     let words = pages.words(exchange)
     let isLogin = kind == .login
     let name = isLogin ? "login" : "register"

@@ -38,7 +38,7 @@ struct ToyPIN: FullProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: TestDesk.pin, beginFields: [], submitFields: [InputField(name: "pin", kind: .digits, length: 4)],
+      name: EngineTestBench.pin, beginFields: [], submitFields: [InputField(name: "pin", kind: .digits, length: 4)],
       settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], outcomes: [Outcome(.invalidPIN, "Wrong.")])
   }
@@ -82,7 +82,7 @@ final class ToyDelivery: DeliveryService, Messenger {
 }
 
 /// A flow engine with its dependencies, a manual clock, and helpers that act like a user.
-struct TestDesk: Sendable {
+struct EngineTestBench: Sendable {
   static let phone = ProviderName(test: "phone_otp")
   static let mail = ProviderName(test: "email_code")
   static let pin = ProviderName(test: "pin")

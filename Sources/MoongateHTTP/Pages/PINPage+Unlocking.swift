@@ -4,7 +4,7 @@ import MoongateSDK
 
 // Locks and unlocking on the PIN page.
 
-extension PadPage {
+extension PINPage {
   /// The refusal of the next attempt while a lock is active, so that the page shows it before anything is typed; nil
   /// without a lock.
   func lock(in flow: String, _ purpose: FlowPurpose, _ exchange: Exchange) async throws(Refusal) -> Refusal? {

@@ -6,7 +6,7 @@ extension ReservationRequest {
   /// Attack: a thousand parallel guesses. Each sees the reservations before it, so exactly as many are accepted as the
   /// smallest limit allows.
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
-    try Holding(limits, timer).take(rows)
+    try RowLocks(limits, timer).take(rows)
     var ledger = try Ledger(limits, timer, at: now, rows)
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?

@@ -2,7 +2,7 @@ import MoongateCore
 
 /// Deletes a user's data. Lists every table that can contain them. The keys of counters and timers are keyed hashes
 /// that cannot be linked to a person.
-enum Deleting {
+enum AccountDeletionRows {
   /// Deletes everything that belongs to the user, except for flows and for events before `place`, which were processed
   /// already.
   static func delete(

@@ -3,7 +3,7 @@ import MoongateSDK
 import MoongateTesting
 
 /// A store with rows in every table, and the checks for them after a move.
-enum Estate {
+enum PopulatedStore {
   static let now = ManualClock.start
   private static let phone = Identifier(
     kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])

@@ -6,7 +6,7 @@ import Testing
 @testable import MoongateExec
 
 /// Programs that violate the protocol. Each fails only its own step, and the violation is logged.
-@Suite struct LieTests {
+@Suite struct ProtocolViolationTests {
   /// - Returns: the fault of a single submit.
   private func fault(
     of body: String, step: StepContext = .some(), desk: ProgramFixture, timeout: Duration = .seconds(5)

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 /// A generation that records the calls of its functions. Their results are unchanged.
-struct ObservedGeneration: PolicyGeneration {
+struct RecordingGeneration: PolicyGeneration {
   let observed: any PolicyGeneration
   let record: CoverageRecord
 

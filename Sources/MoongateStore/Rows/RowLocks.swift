@@ -8,7 +8,7 @@ import MoongateSDK
 /// committed before it), rows are locked: first counters in the order of their keys, then accounts in the order of
 /// their IDs, which prevents deadlocks. A row that does not exist cannot be locked, so an empty counter row is
 /// inserted. A timer is locked by a counter row with its key.
-struct Holding {
+struct RowLocks {
   private var guards: [(key: [UInt8], provider: String, name: String)] = []
   private var accounts: Set<String> = []
 

@@ -2,8 +2,8 @@ import MoongateCore
 import Synchronization
 
 /// Deletes expired rows in small steps, so that others do not wait long. Tables without an index by age are scanned in
-/// the order of their keys, in batches; `Pruning` stores the position.
-final class Pruning: Sendable {
+/// the order of their keys, in batches; `Pruner` stores the position.
+final class Pruner: Sendable {
   /// The number of rows processed per step and table.
   private static let stretch = 500
 
@@ -34,11 +34,11 @@ final class Pruning: Sendable {
         AND number < coalesce((
           SELECT min(number) FROM (SELECT number, at FROM session_change ORDER BY number LIMIT \(Self.stretch)) AS stretch WHERE at > ?1
         ), \(Int64.max))
-      """, [SQLValue(now - SessionRows.memory)])
+      """, [SQLValue(now - SessionRows.retention)])
     let events = try rows.changes(
       """
       DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch)) AND at <= ?1
-      """, [SQLValue(now - EventRows.memory)])
+      """, [SQLValue(now - EventRows.retention)])
     if events > 0 { try AuditCursorRows.beginAnewWhereEmpty(rows) }
     let attempts = try FailedAttemptRows.prune(at: now, limit: Self.stretch, rows)
     let codes = try SpentCodeRows.prune(at: now, limit: Self.stretch, rows)
@@ -55,7 +55,7 @@ final class Pruning: Sendable {
     // Delayed beyond need, because the counters are not locked here: a transaction that waited, or has another
     // gateway's time, still finds in its second statement what it counted in its first.
     _ = try walk(
-      "pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.patience)],
+      "pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.settlementTimeout)],
       rows)
     // Written so that no sum can overflow.
     _ = try walk(

@@ -1,8 +1,8 @@
 import MoongateCore
 
 /// The input and messages of the sign-in and registration pages.
-struct EntranceForm {
-  var way: EntrancePage.SignInMethod
+struct SignInForm {
+  var way: SignInPage.SignInMethod
   /// A flow of the operator, which a route or link names.
   var flow: String?
   var returnTo: String?
@@ -53,7 +53,7 @@ struct EntranceForm {
 }
 
 /// A WebAuthn ceremony on the sign-in page: a button, and the browser's suggestions in the identifier field.
-struct EntranceCeremony: Decodable {
+struct SignInCeremony: Decodable {
   let flow: String
   let provider: String
   let label: String
@@ -103,7 +103,7 @@ struct EntranceModel: PageModel {
   let sites: [SiteButton]
   let hasSites: Bool
   /// The ceremonies that identify the account.
-  let ceremonies: [EntranceCeremony]
+  let ceremonies: [SignInCeremony]
   let ways: [Link]
   /// Links to other sign-in methods, to which scripts carry over the input.
   let forms: [Link]

@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateSDK
 
 /// `register`, `login`, `verify-email` and `resend-verification`.
-extension SeedCalls {
+extension AppAPICalls {
   var emailEndpoints: [Endpoint] {
     [
       endpoint(.register) { exchange, fields throws(Refusal) in try await register(exchange, fields) },

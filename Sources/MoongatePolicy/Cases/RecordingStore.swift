@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 /// A store that records which limits are charged and which refuse.
-struct ObservedStore: Store {
+struct RecordingStore: Store {
   let observed: any Store
   let record: CoverageRecord
 

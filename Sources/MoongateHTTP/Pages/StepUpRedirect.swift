@@ -1,7 +1,7 @@
 import MoongateCore
 
 /// Redirects a user to the proof that a change of the account needs, and back to the change.
-enum ChangeProof {
+enum StepUpRedirect {
   /// The value of `for=` in the address of `/auth/step`. The page then offers only providers that authorize a change.
   static let purpose = "change"
 

@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateSDK
 
 /// `send-otp`, `verify-otp` and `logout`.
-extension SeedCalls {
+extension AppAPICalls {
   private static let flows: Set<String> = ["login", "register", "enter"]
 
   var phoneEndpoints: [Endpoint] {

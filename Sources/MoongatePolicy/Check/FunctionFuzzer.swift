@@ -6,7 +6,7 @@ import MoongateSDK
 /// Only possible facts are tried: an account that does not exist has no age, and a policy for phone numbers receives
 /// only phone numbers. Texts and numbers are taken from the function's file. The facts that a function reads are
 /// varied, first one at a time, then together.
-package struct FunctionSweep {
+package struct FunctionFuzzer {
   /// A function that fails.
   package struct Fault: Sendable {
     package let location: SourceLocation
@@ -22,10 +22,10 @@ package struct FunctionSweep {
   }
 
   /// The maximum number of combinations to try for each function.
-  private static let mostRuns = 1_500
+  private static let maxRuns = 1_500
 
   /// The time limit for all functions together, because a reload waits for the sweep.
-  private static let patience: Duration = .seconds(10)
+  private static let timeLimit: Duration = .seconds(10)
 
   private let generation: Generation
   private let situations: [FunctionName: FunctionSituation]
@@ -44,7 +44,7 @@ package struct FunctionSweep {
     evaluator.noteSetReads()
     var faults: [SourceLocation: Fault] = [:]
     var warnings: [FunctionName: ConfigurationProblem] = [:]
-    let end = ContinuousClock.now + Self.patience
+    let end = ContinuousClock.now + Self.timeLimit
     for (name, situation) in situations.sorted(by: { $0.key.path < $1.key.path }) {
       sweep(name, situation, evaluator, until: end) { fault in
         if faults[fault.location] == nil { faults[fault.location] = fault }
@@ -66,7 +66,7 @@ package struct FunctionSweep {
     var pending: [FactChoice] = [FactChoice()]
     var seen: Set<FactChoice> = [FactChoice()]
     var next = 0
-    while next < pending.count, next < Self.mostRuns, ContinuousClock.now < end {
+    while next < pending.count, next < Self.maxRuns, ContinuousClock.now < end {
       let choice = pending[next]
       next += 1
       guard let facts = situation.facts(choice) else { continue }
@@ -84,7 +84,7 @@ package struct FunctionSweep {
       for dimension in situation.dimensions(reads) {
         for value in 0..<situation.count(dimension) where value != choice[dimension] {
           let other = choice.setting(dimension, to: value)
-          if seen.count < Self.mostRuns * 2, seen.insert(other).inserted { pending.append(other) }
+          if seen.count < Self.maxRuns * 2, seen.insert(other).inserted { pending.append(other) }
         }
       }
     }

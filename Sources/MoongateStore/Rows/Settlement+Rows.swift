@@ -57,7 +57,7 @@ extension Settlement {
     sorted.map { limit in
       SQLRead(
         "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3 RETURNING at",
-        [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.patience)])
+        [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout)])
     } + Ledger.reads(judged, nil, at: now)
   }
 

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 /// The environment of an attack: a virtual gateway with honest users, and the operations of the attacker.
-final class Stage {
+final class AttackEnvironment {
   /// The user whose account is attacked.
   static let owner = 0
 
@@ -27,7 +27,7 @@ final class Stage {
   private let addresses: Int
   private let networks: Int
   private let deadline: ContinuousClock.Instant
-  private var people: People
+  private var people: SimulatedAccounts
   private var turn = 0
 
   private(set) var guesses = 0
@@ -48,7 +48,7 @@ final class Stage {
 
   init(
     _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, networks: Int,
-    patience: Duration,
+    timeLimit: Duration,
     seed: UInt64
   ) throws {
     self.gateway = gateway
@@ -56,11 +56,11 @@ final class Stage {
     self.policy = policy
     self.addresses = addresses
     self.networks = networks
-    people = People(gateway, target, policy.provider)
+    people = SimulatedAccounts(gateway, target, policy.provider)
     start = gateway.clock.now()
     end = start + span
     timeline = SimulationTimeline(span: span)
-    deadline = ContinuousClock.now + patience
+    deadline = ContinuousClock.now + timeLimit
     let begin = start
     // The owner signs in three times a day, five others once, at times that do not coincide with the attacker's round
     // hours.
@@ -106,7 +106,7 @@ final class Stage {
 
   /// Creates the accounts of users `0..<count`, and of those who are not attacked. Users who keep their device have
   /// signed in on it before.
-  func makePeople(_ count: Int) async throws {
+  func makeAccounts(_ count: Int) async throws {
     for person in Array(0..<count) + others.map(\.person) { try await people.makeAccount(person) }
     for number in honest.indices where honest[number].keepsDevice {
       honest[number].device = try await people.device(of: honest[number].person)

@@ -5,7 +5,7 @@ import MoongateSDK
 
 /// The App API (v1): adapters over the same flows, with the same limits and refusals, under the names that existing
 /// apps use.
-struct SeedCalls: Sendable {
+struct AppAPICalls: Sendable {
   let driver: FlowDriver
   let sessions: SessionCalls
   let clock: any GatewayClock

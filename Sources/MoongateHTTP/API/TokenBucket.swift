@@ -4,7 +4,7 @@ import Synchronization
 /// A token bucket for events or requests from one address.
 ///
 /// Attack: a script fills the audit trail, so that the record of its real actions is evicted.
-struct EventAllowance: Sendable, Equatable {
+struct TokenBucket: Sendable, Equatable {
   private let most: Double
   private let perSecond: Double
   private(set) var left: Double
@@ -39,11 +39,11 @@ struct EventAllowance: Sendable, Equatable {
 
 /// The token buckets of all addresses. Their number is bounded; when it is reached, new addresses have to wait.
 final class EventAllowances: Sendable {
-  private static let mostKnown = 20_000
+  private static let maxAddresses = 20_000
 
   private let most: Double
   private let perSecond: Double
-  private let known = Mutex<[[UInt8]: EventAllowance]>([:])
+  private let known = Mutex<[[UInt8]: TokenBucket]>([:])
 
   /// - Parameters:
   /// - most: the capacity of a bucket.
@@ -56,11 +56,11 @@ final class EventAllowances: Sendable {
   /// - Returns: how long to wait if there are not enough tokens.
   func take(_ count: Int, from address: [UInt8], at now: Timestamp) -> Duration? {
     known.withLock { known in
-      if known[address] == nil, known.count >= Self.mostKnown {
+      if known[address] == nil, known.count >= Self.maxAddresses {
         known = known.filter { !$0.value.isFull(at: now) }
-        guard known.count < Self.mostKnown else { return .seconds(60) }
+        guard known.count < Self.maxAddresses else { return .seconds(60) }
       }
-      return known[address, default: EventAllowance(most: most, perSecond: perSecond, at: now)].take(count, at: now)
+      return known[address, default: TokenBucket(most: most, perSecond: perSecond, at: now)].take(count, at: now)
     }
   }
 }
