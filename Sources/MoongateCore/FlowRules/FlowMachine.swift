@@ -71,23 +71,14 @@ package struct FlowMachine: Sendable {
   package mutating func isAbout(_ claimants: [AccountVersion]?) { record.step?.claimants = claimants }
 
   /// Handles a step that asks for more, redirects to another site, or waits.
-  /// - Parameters:
-  ///   - shown: what the page displays beside the fields, sealed.
-  ///   - wait: when the step may be polled, if it waits.
-  ///   - state: the provider's state, sealed.
-  ///   - judged: the record that the attempt was judged by; nil if the step asks for the first time.
-  package mutating func waits(
-    for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, polling wait: StepWait? = nil,
-    state: [UInt8],
-    judgedBy judged: StoredRecord.Judged? = nil
-  ) {
-    record.step?.fields = fields
-    record.step?.shown = shown
-    record.step?.redirectTo = site
+  package mutating func waits(for round: StepRound) {
+    record.step?.fields = round.fields
+    record.step?.shown = round.shown
+    record.step?.redirectTo = round.redirectTo
     record.step?.returned = nil
-    record.step?.wait = wait
-    record.step?.state = state
-    record.step?.judgedBy = judged
+    record.step?.wait = round.wait
+    record.step?.state = round.state
+    record.step?.judgedBy = round.judgedBy
   }
 
   /// Handles fields that another site has posted; nil once they were fetched.
@@ -226,6 +217,27 @@ package struct FlowMachine: Sendable {
     record.status = .failed
     record.close()
     record.step = nil
+  }
+}
+
+/// What a full provider asks for or waits for next.
+package struct StepRound: Sendable, Equatable {
+  /// The fields that it asks for; nil if it redirects to another site.
+  package let fields: [InputField]?
+  /// What the page displays beside the fields, sealed.
+  package var shown: SealedBytes?
+  /// The site that the user is redirected to.
+  package var redirectTo: String?
+  /// When the step may be polled, if it waits.
+  package var wait: StepWait?
+  /// The provider's state, sealed.
+  package let state: [UInt8]
+  /// The record that the attempt was judged by; nil if the step asks for the first time.
+  package var judgedBy: StoredRecord.Judged?
+
+  package init(fields: [InputField]?, state: [UInt8]) {
+    self.fields = fields
+    self.state = state
   }
 }
 

@@ -1,4 +1,3 @@
-import Logging
 import MoongateSDK
 
 // Filters what a provider receives of a request: only the fields that it asked for.
@@ -116,7 +115,7 @@ extension Shown {
   }
 }
 
-extension FlowEngine {
+extension ProviderCalls {
   /// The part of a submitted input that the provider of the open step receives.
   ///
   /// Attack: `{"code": "1", "is_admin": true}`: an extra field reaches a provider that reads it although it never asked
@@ -165,48 +164,5 @@ extension FlowEngine {
       guard let value = input.fields[field.name], let problem = field.problem(with: value) else { continue }
       throw request.refusal(problem)
     }
-  }
-
-  /// Checks that the fields that a provider asks for are valid. If they are not, the provider is at fault: the gateway
-  /// answers 503, logs it and refunds the attempt.
-  func demandAskable(
-    _ fields: [InputField], showing shown: [Shown], by provider: ProviderName, _ request: RequestContext
-  ) throws(FlowError) {
-    if !InputField.mistakes(inRound: fields).isEmpty {
-      // The log does not include the fields themselves: their names are arbitrary text.
-      throw flaw(
-        "a provider asks for a field twice, for a field with an invalid name, or for more than 16 fields",
-        of: provider, request)
-    }
-    if Shown.fit(shown, fields) { return }
-    throw flaw(
-      "a provider shows a ceremony without options or without its one field of kind json, or asks for such a field without a ceremony",
-      of: provider, request)
-  }
-
-  // MARK: - Refusals that are not counted
-
-  /// How many refusals of a provider may be refunded per identifier and day.
-  static let maxUncounted = 20
-
-  /// Whether to refund the attempt for a refusal that its provider declares as not a failure.
-  ///
-  /// Attack: a provider declares the refusal of a wrong answer as not a failure, by mistake, and its secret can be
-  /// guessed without limit. Only the first refusals per day are therefore refunded, counted per account, otherwise per
-  /// identifier, otherwise per flow.
-  func isGivenBack(_ step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext)
-    async throws(FlowError) -> Bool
-  {
-    let subject = subject(of: step, policy, record, request)
-    let key = [LimitKey.account, .identifier, .flow].first { subject.value(of: $0) != nil } ?? .flow
-    let counted =
-      ["uncounted", policy.provider.rawValue, key.rawValue].map { Array($0.utf8) } + [subject.value(of: key) ?? []]
-    let limit = ResolvedLimit(
-      provider: policy.provider, name: "uncounted", key: key, counter: keys.counterKey(counted),
-      max: Self.maxUncounted, window: .seconds(86_400),
-      counts: .all, lock: [], disables: false)
-    if case .reserved = try await count(limit, request) { return true }
-    request.decided(by: limit, used: limit.max, lockedUntil: nil)
-    return false
   }
 }

@@ -46,14 +46,15 @@ extension FlowEngine {
       try await store.providerRecord(of: account, for: name)
     }
     guard let sealed else { return nil }
-    let record = try open(sealed, of: name, for: account)
-    return try await upgrade(record, by: provider, for: account, redaction(of: name, nil, [], request), request)
+    let record = try parts.seals.open(sealed, of: name, for: account)
+    return try await calls.upgrade(
+      record, by: provider, for: account, calls.redaction(of: name, nil, [], request), request)
       ?? record.bytes
   }
 
   /// Logs an error that a provider threw when it read its record. The items of the other providers are still listed.
   private func logUnreadable(_ name: ProviderName, _ error: any Error, _ request: RequestContext) {
-    let redaction = redaction(of: name, nil, [], request)
+    let redaction = calls.redaction(of: name, nil, [], request)
     logger.error(
       "a provider could not read its record",
       metadata: ["decision": "\(request.client.decision)", "provider": "\(name)", "fault": "\(redaction("\(error)"))"])

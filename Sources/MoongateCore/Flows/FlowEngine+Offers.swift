@@ -30,21 +30,21 @@ extension FlowEngine {
       view.session?.token != nil, let person = view.account, !person.isNewUser
     else { return nil }
     let chosen = await answer(client, flow: view.id) { request throws(FlowError) -> OfferedFactor? in
-      guard let account = try await loadAccount(person.id) else { return nil }
-      let record = try await load(view.id, request, completeToo: true).record
-      let authority = self.authority(over: account, request)
+      let flow = try await storage.load(view.id, request, completeToo: true)
+      guard let account = try await lookup.loadAccount(person.id, flow) else { return nil }
+      let authority = checks.authority(over: account, request)
       // Do not offer what the set-up flow would refuse at once, because everything that the account could prove is too
       // new.
-      guard view.passed.contains(where: authority.accepts) || !changeProofs(authority, request).isEmpty else {
+      guard view.passed.contains(where: authority.accepts) || !checks.changeProofs(authority, request).isEmpty else {
         return nil
       }
       for offer in request.generation.accounts.offers {
-        guard let flow = flow(of: offer, to: account, request),
+        guard let setUp = setUpFlow(of: offer, to: account, request),
           let descriptor = registry(request).descriptor(offer.provider), canShow(descriptor)
         else { continue }
-        if let when = offer.when, !(try condition(when, record, of: account, request)) { continue }
+        if let when = offer.when, !(try parts.policies.condition(when, of: account, flow)) { continue }
         if try await isDue(offer, for: account.id, request) {
-          return OfferedFactor(provider: offer.provider, flow: flow)
+          return OfferedFactor(provider: offer.provider, flow: setUp)
         }
       }
       return nil
@@ -54,7 +54,7 @@ extension FlowEngine {
   }
 
   /// The flow that sets up the offered factor; nil if the account has it or it cannot be set up.
-  private func flow(of offer: FactorOffer, to account: Account, _ request: RequestContext) -> String? {
+  private func setUpFlow(of offer: FactorOffer, to account: Account, _ request: RequestContext) -> String? {
     guard request.generation.policies[offer.provider] != nil, !account.credentials.contains(offer.provider) else {
       return nil
     }
@@ -70,7 +70,7 @@ extension FlowEngine {
     let limit = ResolvedLimit(
       provider: offer.provider, name: "offer", key: .account, counter: counter, max: 1, window: offer.every,
       counts: .all, lock: [], disables: false)
-    guard case .reserved = try await count(limit, request) else { return false }
+    guard case .reserved = try await parts.ledger.count(limit, request) else { return false }
     return true
   }
 }

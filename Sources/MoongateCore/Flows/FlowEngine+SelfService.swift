@@ -8,7 +8,7 @@ extension FlowEngine {
   /// - Returns: `step_up_required` without a recent proof; `busy` while too many other exports are running.
   package func exportAccount(client: ClientContext) async -> Result<AccountExport, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let account = try held(request)
+      let account = try checks.held(request)
       // Attack: an unlimited number of exports, each of which reads the whole audit trail.
       guard exports.enter() else { throw request.refusal(.busy) }
       defer { exports.leave() }
@@ -21,7 +21,7 @@ extension FlowEngine {
   /// Deletes the session's account and everything stored about the user.
   package func deleteAccount(client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let account = try held(request)
+      let account = try checks.held(request)
       let deletion = AccountDeletion(store: store, keys: keys, random: random)
       let isDone = try await asking { () async throws(StoreFault) in try await deletion.delete(account, at: request.now)
       }
@@ -64,9 +64,9 @@ extension FlowEngine {
     let limit = ResolvedLimit(
       provider: "account", name: "rename", key: .account, counter: counter, max: 20, window: .seconds(3600),
       counts: .all, lock: [], disables: false)
-    switch try await count(limit, request) {
+    switch try await parts.ledger.count(limit, request) {
     case .reserved: break
-    case .refused(let refusal): throw flowError(for: refusal, of: .begin, request)
+    case .refused(let refusal): throw parts.ledger.flowError(for: refusal, of: .begin, request)
     case .filledByPending: throw request.refusal(.rateLimited, until: request.now + .seconds(1))
     }
   }
@@ -113,7 +113,7 @@ extension FlowEngine {
   ///   `denied` if the user could not sign in by anything else.
   package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let account = try held(request)
+      let account = try checks.held(request)
       guard let own = request.client.session else { throw request.refusal(.unauthenticated) }
       let gone = identities(of: provider, in: account, registry(request))
       if gone.isEmpty { return nil }
@@ -140,7 +140,7 @@ extension FlowEngine {
         ] + lines
       let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: request.now) }
       if case .conflict(let conflict) = result { throw request.refusal(conflict) }
-      tellOfDisconnection(provider, account, request)
+      parts.notices.tellOfDisconnection(provider, account, request)
       return token.secret
     }
   }
@@ -162,24 +162,15 @@ extension FlowEngine {
       guard let own = request.client.session, own.isLive(at: request.now) else {
         throw request.refusal(.unauthenticated)
       }
-      var found = pending.find(id.hash)
-      if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
-      guard let stored = found, let record = try await bound(stored, to: request.client, for: .drive, request),
+      guard let stored = try await storage.find(id), let record = try await storage.bound(stored, for: .drive, request),
         record.startedIn != nil,
         record.account == own.account.id, case .verify = record.purpose
       else { throw request.refusal(.flowNotFound) }
       guard own.account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
-      var machine = FlowMachine(record)
-      guard machine.closed(at: request.now) == nil else { throw request.refusal(.flowExpired) }
-      machine.continues(inSession: own.session.id)
-      _ = try await store(machine, [], id: id, request)
+      var flow = FlowTransaction(id, FlowMachine(record), request)
+      guard flow.machine.closed(at: request.now) == nil else { throw request.refusal(.flowExpired) }
+      flow.machine.continues(inSession: own.session.id)
+      _ = try await views.store(flow)
     }
-  }
-
-  /// The session's account, if its proof is recent enough.
-  func held(_ request: RequestContext) throws(FlowError) -> Account {
-    guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
-    try requireHeldProof(of: own, request)
-    return own.account
   }
 }

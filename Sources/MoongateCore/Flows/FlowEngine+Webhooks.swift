@@ -32,8 +32,8 @@ extension FlowEngine {
       // What a vendor sends about users must not appear in the log.
       let sent = ProviderInput(
         fields: ["body": .text(String(decoding: webhook.body, as: UTF8.self))], defaultRegion: "")
-      let redaction = redaction(of: name, sent, [], request)
-      let tools = tools(for: receiver, redaction, request)
+      let redaction = calls.redaction(of: name, sent, [], request)
+      let tools = calls.tools(for: receiver, redaction, request)
       let start = ContinuousClock.now
       do {
         let answer = try await receiver.receive(webhook, with: tools)

@@ -129,7 +129,7 @@ package final class Maintenance: Sendable {
     case .done: engine.providerMetrics.record(.maintain, of: name, .maintained, since: start)
     case .failed(let fault):
       engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
-      let redaction = engine.redaction(of: name, nil, [], engine.maintenanceRequest(generation))
+      let redaction = engine.calls.redaction(of: name, nil, [], engine.maintenanceRequest(generation))
       engine.logger.error(
         "the maintenance of a provider failed", metadata: ["provider": "\(name)", "fault": "\(redaction(fault))"])
     // The gateway is shutting down. Its lease expires and another gateway continues.
@@ -204,7 +204,7 @@ extension FlowEngine {
   {
     let name = provider.descriptor.name
     let request = maintenanceRequest(generation)
-    var tools = tools(for: provider, redaction(of: name, nil, [], request), request)
+    var tools = calls.tools(for: provider, calls.redaction(of: name, nil, [], request), request)
     tools.store = ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger, under: lease)
     return tools
   }

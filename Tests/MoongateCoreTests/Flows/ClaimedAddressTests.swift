@@ -175,8 +175,8 @@ extension EngineTestBench {
       let context = StepContext(
         flow: "register_email", purpose: .set, account: nil,
         identifier: Identifier(kind: .email, value: email, display: email), state: [], now: 0,
-        callback: nil, tools: desk.engine.tools(for: ToySecret(name: provider), Redaction([]), desk.request))
-      return desk.engine.salt(for: ToySecret(name: provider), context)
+        callback: nil, tools: desk.engine.calls.tools(for: ToySecret(name: provider), Redaction([]), desk.request))
+      return desk.engine.parts.providerStep.salt(for: ToySecret(name: provider), context)
     }
     #expect(salt("+1")?.count == 16)
     #expect(salt("+1") == salt("+1"))

@@ -210,7 +210,7 @@ private struct Versioned: FullProvider {
     let (desk, _, _) = try await desk(Versioned())
     let id = FlowID(from: SystemRandom())
     let old = try desk.keys.seal([5], for: "flow \(Base64URL.encode(id.hash.bytes)) toy")
-    #expect(try desk.engine.unseal(record: old, of: "toy", id: id) == ProviderRecord(bytes: [5], version: 1))
-    #expect(try desk.engine.unseal(record: [], of: "toy", id: id) == ProviderRecord(bytes: [], version: 1))
+    #expect(try desk.engine.parts.seals.unseal(record: old, of: "toy", id: id) == ProviderRecord(bytes: [5], version: 1))
+    #expect(try desk.engine.parts.seals.unseal(record: [], of: "toy", id: id) == ProviderRecord(bytes: [], version: 1))
   }
 }

@@ -1,0 +1,248 @@
+import MoongateSDK
+
+/// What a step's attempts are counted for.
+struct StepTarget: Sendable {
+  var identifier: Identifier?
+  /// The ID of the account, if it is known.
+  var account: String?
+  /// The IDs of the accounts that claim the identifier, if no account has verified it.
+  var claimants: [String] = []
+  var challenge: Challenge?
+}
+
+/// What a policy's `send` or `verify` function is asked about.
+struct StepQuestion: Sendable {
+  let action: LimitAction
+  let policy: ProviderPolicy
+  let limits: StepLimits
+  let facts: Facts
+  let account: Account?
+}
+
+/// Evaluates policies: limits with varying numbers, verdicts and conditions.
+struct PolicyEvaluation: FlowPart {
+  let services: FlowServices
+  let lookup: AccountLookup
+  let checks: AccountChecks
+  let fallbacks: FallbackRules
+
+  /// Resolves the numbers of a step's limits. Runs Lua only if a function chooses one of them.
+  func limits(
+    _ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp? = nil,
+    _ request: RequestContext
+  ) throws(FlowError)
+    -> StepLimits
+  {
+    let limits = try settling(policy, facts, request) { number, duration throws(PolicyFault) in
+      try policy.stepLimits(for: subject, expiredAt: expiredAt, keys: keys, number: number, duration: duration)
+    }
+    request.watch?.settled(subject, facts, expiredAt: expiredAt, verify: limits.verify.count)
+    return limits
+  }
+
+  /// Resolves the numbers of the limits on registrations.
+  func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ request: RequestContext)
+    throws(FlowError) -> [ResolvedLimit]
+  {
+    request.watch?.settled(subject, facts, expiredAt: nil, verify: 0)
+    return try settling(policy, facts, request) { number, duration throws(PolicyFault) in
+      try policy.resolve(.register, for: subject, keys: keys, number: number, duration: duration)
+    }
+  }
+
+  /// Runs the body with functions that resolve varying numbers.
+  private func settling<Result>(
+    _ policy: ProviderPolicy, _ facts: Facts, _ request: RequestContext,
+    _ body: ((Varying<Int>) throws(PolicyFault) -> Int, (Varying<Duration>) throws(PolicyFault) -> Duration)
+      throws(PolicyFault) -> Result
+  ) throws(FlowError) -> Result {
+    do {
+      guard policy.hasVaryingNumbers else { return try body(fixed, fixed) }
+      return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
+        let recorded = RecordedEvaluation(evaluator: evaluator, facts: facts, trace: request.notes, keys: keys)
+        return try body(
+          { varying throws(PolicyFault) in
+            try recorded.run(varying.function, { String($0) }) { () throws(PolicyFault) in
+              try evaluator.value(of: varying, given: facts)
+            }
+          },
+          { varying throws(PolicyFault) in
+            try recorded.run(varying.function, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
+              try evaluator.value(of: varying, given: facts)
+            }
+          })
+      }
+    } catch {
+      throw .policy(error)
+    }
+  }
+
+  /// The subject that a step is counted against.
+  func subject(_ policy: ProviderPolicy, _ target: StepTarget, _ flow: FlowTransaction) -> StepSubject {
+    let request = flow.request
+    return StepSubject(
+      provider: policy.provider, identifier: target.identifier, account: target.account,
+      conceals: policy.unknownAccount == .conceal, flow: flow.record.id, challenge: target.challenge,
+      address: request.client.address, device: request.device?.id, isClaimed: !target.claimants.isEmpty,
+      isOwnDevice: (target.claimants + [target.account].compactMap(\.self)).contains {
+        keys.knows(request.device, $0, by: policy.provider)
+      },
+      isTrusted: keys.knows(request.device, target.account, by: nil))
+  }
+
+  /// The subject that an open step is counted against.
+  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ flow: FlowTransaction) -> StepSubject {
+    let record = flow.record
+    let target = StepTarget(
+      identifier: step.identifier, account: record.counted(step.identifier, step.account ?? record.account),
+      claimants: (step.claimants ?? []).map(\.id), challenge: step.challenge)
+    let subject = subject(policy, target, flow)
+    return subject.of(
+      ownDevice: fallbacks.hasPassed(anySenderBeside: policy.provider, for: subject.account, flow))
+  }
+
+  private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
+    guard let value = varying.fixedValue else {
+      throw PolicyFault(
+        kind: .result, location: nil, message: "a number that depends on a function was used as a constant")
+    }
+    return value
+  }
+
+  /// The facts of a step that policy functions see.
+  func facts(_ flow: FlowTransaction, subject: StepSubject?, account: Account?) -> Facts {
+    let (record, request) = (flow.record, flow.request)
+    request.notes.about(
+      DecisionTrace.Subject(
+        flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) },
+        account: account?.id ?? subject?.account ?? record.account))
+    return Facts(
+      now: request.now, provider: subject?.provider,
+      flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), told: record.facts ?? [:]),
+      identifier: subject?.identifier ?? record.proved.last,
+      account: account?.facts(at: request.now, in: request.generation) ?? AccountFacts(),
+      client: ClientFacts(
+        address: request.client.address, userAgent: request.client.userAgent,
+        isNewDevice: !keys.knows(request.device, account?.id ?? subject?.account ?? record.account, by: nil),
+        networkChanged: record.network != request.client.address.networkKey),
+      clockIsSuspect: clock.isSuspect)
+  }
+
+  /// Runs the policy's `send` or `verify` function with the current counters.
+  /// - Returns: the additional provider that the verdict requires, if any.
+  /// - Throws: the refusal. It does not depend on whether the code was right, and nothing is charged.
+  func judge(_ question: StepQuestion, _ request: RequestContext) async throws(FlowError) -> ProviderName? {
+    let (action, policy, limits) = (question.action, question.policy, question.limits)
+    guard let function = action == .send ? policy.send : policy.verify else { return nil }
+    var facts = question.facts
+    facts.action = action
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: request.now)
+    }
+    request.notes.uncharged(
+      action == .send ? limits.send : limits.verify,
+      Array(action == .send ? states.prefix(limits.send.count) : states.dropFirst(limits.send.count)))
+    facts.limits = zip(limits.all, states).map { limit, state in
+      LimitFacts(limit, state, at: request.now)
+    }
+    let (verdict, evidence) = try verdict(of: function, given: facts, request)
+    if verdict != .allow { note(verdict, of: function, evidence, request) }
+    if verdict.endsStep(action) { request.watch?.asked(action) }
+    switch verdict {
+    case .allow: return nil
+    case .deny(let reason):
+      throw request.refusal(
+        .policyReason(reason), detail: request.generation.text(ofReason: reason, by: policy.provider))
+    case .fault(let fault): throw .policy(fault)
+    case .requireAlso(let provider):
+      if facts.flow?.passed.contains(provider) ?? false { return nil }
+      guard checks.hasFactor(question.account, provider, request) else { throw request.refusal(.denied) }
+      return provider
+    }
+  }
+
+  private func verdict(of function: FunctionName, given facts: Facts, _ request: RequestContext)
+    throws(FlowError) -> (Verdict, PolicyEvidence?)
+  {
+    do {
+      return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
+        let verdict = evaluator.verdict(of: function, given: facts)
+        return (verdict, verdict == .allow ? nil : evaluator.evidence(of: function, given: facts))
+      }
+    } catch {
+      throw .policy(error)
+    }
+  }
+
+  private func note(
+    _ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ request: RequestContext
+  ) {
+    request.notes.note("verdict", verdict.text)
+    request.notes.note("rule", function.path)
+    for (name, value) in evidence?.notes(keys) ?? [:] { request.notes.note(name, value) }
+  }
+
+  /// Runs a flow's `when` function.
+  func condition(_ function: FunctionName, _ flow: FlowTransaction) async throws(FlowError) -> Bool {
+    try condition(function, of: try await lookup.loadAccount(flow.record.account, flow), flow)
+  }
+
+  /// Runs a `when` function of a flow or of accounts.lua.
+  func condition(_ function: FunctionName, of account: Account?, _ flow: FlowTransaction) throws(FlowError) -> Bool {
+    let request = flow.request
+    let facts = facts(flow, subject: nil, account: account)
+    request.watch?.asked(.condition(function, facts))
+    do {
+      return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
+        let recorded = RecordedEvaluation(evaluator: evaluator, facts: facts, trace: request.notes, keys: keys)
+        return try recorded.run(function, { String($0) }) { () throws(PolicyFault) in
+          try evaluator.condition(of: function, given: facts)
+        }
+      }
+    } catch {
+      throw .policy(error)
+    }
+  }
+}
+
+/// Runs policy functions and records their answers and the facts that they read, even if they fail.
+private struct RecordedEvaluation {
+  let evaluator: any PolicyEvaluator
+  let facts: Facts
+  let trace: DecisionTrace
+  let keys: KeyRing
+
+  func run<Answer>(
+    _ function: FunctionName?, _ told: (Answer) -> String, _ body: () throws(PolicyFault) -> Answer
+  ) throws(PolicyFault) -> Answer {
+    guard let function else { return try body() }
+    do {
+      let answer = try body()
+      trace.asked(function, told(answer), evaluator.evidence(of: function, given: facts), keys)
+      return answer
+    } catch {
+      trace.rule(function.path, at: error.location)
+      trace.asked(function, Verdict.fault(error).text, evaluator.evidence(of: function, given: facts), keys)
+      throw error
+    }
+  }
+}
+
+extension FlowRecord {
+  /// The account that a step's attempts are counted against. Attempts at a new identifier do not count against the
+  /// account's current one: if attempts at the current one have disabled it, changing the identifier is the way to
+  /// enable it again.
+  func counted(_ identifier: Identifier?, _ account: String?) -> String? {
+    identifier?.kind != nil && identifier?.kind == purpose.newIdentifier ? nil : account
+  }
+}
+
+extension Verdict {
+  /// Whether the verdict ends the step, so that nothing is charged: no attempt is made, or nothing is sent.
+  fileprivate func endsStep(_ action: LimitAction) -> Bool {
+    switch self {
+    case .allow: false
+    case .requireAlso: action == .send
+    case .deny, .fault: true
+    }
+  }
+}

@@ -1,0 +1,265 @@
+import MoongateSDK
+
+// What a completed flow changes in its account: what is verified, joined, claimed and stored.
+
+/// The changes that a completed flow makes to an account.
+struct AccountOutcome: Sendable {
+  /// The account after the changes.
+  var account: Account
+  var isNew = false
+  /// Whether the device has not been used for the account before.
+  var isNewDevice = false
+  /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. If so, all other
+  /// sessions of the account end and earlier proofs are no longer valid.
+  ///
+  /// Attack: the thief whose session made the owner change the PIN goes on in that session.
+  var isChange = false
+  var changes: [Change] = []
+  /// Records rewritten in a newer form. They are stored together, or not at all if one of the records that were judged
+  /// has changed.
+  ///
+  /// Attack: someone who knows the old PIN proves it, and waits at the flow's next step until the owner has changed the
+  /// PIN, or completes at the same moment; the old PIN, hashed at today's cost, would replace the new one.
+  var renewals: [Change] = []
+  /// Applied after the session is stored.
+  var lastChanges: [Change] = []
+}
+
+extension FlowCompletion {
+  /// The account after the flow, and the changes that lead to it.
+  /// - Parameter known: the account that the flow has authenticated; nil to create one.
+  func outcome(for known: Account?, _ flow: inout FlowTransaction) async throws(FlowError) -> AccountOutcome {
+    let request = flow.request
+    var outcome: AccountOutcome
+    if let known {
+      outcome =
+        flow.record.purpose.joinsAccounts ? try await joining(known, flow) : try await changing(known, flow)
+      if outcome.account.id != known.id { flow.machine.joins(AccountVersion(outcome.account)) }
+    } else {
+      try await admission.countRegistration(flow)
+      outcome = making(flow)
+      var created = event(.accountCreated, flow)
+      created.account = outcome.account.id
+      outcome.changes.append(.audit(created))
+    }
+    outcome.isChange = outcome.isChange || checks.replacesSecret(of: known, flow)
+    try hand(flow, to: &outcome)
+    try await conclude(&outcome, flow)
+    if outcome.isChange {
+      outcome.account.epoch += 1
+      outcome.changes.append(.raiseEpoch(account: outcome.account.id))
+    }
+    let account = outcome.account
+    outcome.isNewDevice = !keys.knows(request.device, account.id, by: nil)
+    if let language = messengers.languageToKeep(
+      for: account, isNew: outcome.isNew, isNewDevice: outcome.isNewDevice, request)
+    {
+      outcome.lastChanges.append(.setLanguage(account: account.id, language))
+    }
+    return outcome
+  }
+
+  /// The changes to an existing account.
+  private func changing(_ account: Account, _ flow: FlowTransaction) async throws(FlowError) -> AccountOutcome {
+    let (record, request) = (flow.record, flow.request)
+    var outcome = AccountOutcome(account: account, changes: [.recordUse(account: account.id)])
+    let isFederated = record.proved.contains { $0.kind == .federated }
+    for identifier in record.proved {
+      let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
+      if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
+      // Attack: someone who reads an account's mail for a minute joins an identity of their own to it, and signs in by
+      // that for ever, past the PIN. They may sign in now, but joining the identity is a change that a factor of the
+      // account must authorise. A flow that connects a site has already required one (`demandHeld`).
+      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !requirements.mayJoin(account, flow)
+      {
+        continue
+      }
+      if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
+        // Attack: an address that its owner has given up (`change_email`, a former employer's) comes back with the next
+        // sign-in by Google, and someone who reads its mail gets in again. An account that has verified another address
+        // keeps that one.
+        if outcome.account.identifiers.contains(where: { $0.identifier.kind == identifier.kind && $0.verifiedAt != nil }
+        ) {
+          continue
+        }
+        // Another account has verified the address since, so it stays there. The sign-in continues.
+        if let holder = try await lookup.holder(of: identifier, flow), holder.id != account.id { continue }
+      }
+      if let held { outcome.account.identifiers.remove(at: held) }
+      outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: request.now))
+      outcome.changes.append(
+        .verifyIdentifier(account: account.id, identifier, forgetting: registry(request).identifierSecrets))
+    }
+    // Identities at several sites are kept side by side.
+    if let kind = record.purpose.newIdentifier, kind != .federated,
+      let new = record.proved.last(where: { $0.kind == kind })
+    {
+      outcome.isChange = account.identifiers.contains { $0.identifier.kind == kind && $0.identifier != new }
+      outcome.account.identifiers.removeAll { $0.identifier.kind == kind && $0.identifier != new }
+      outcome.changes.append(.dropIdentifiers(account: account.id, kind, except: new))
+    }
+    for claimed in record.gathered.claimed where outcome.account.identifier(claimed.kind) == nil {
+      outcome.account.identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
+      outcome.changes.append(.claimIdentifier(account: account.id, claimed))
+    }
+    if (record.gathered.firstName != nil && account.firstName == nil)
+      || (record.gathered.lastName != nil && account.lastName == nil)
+    {
+      outcome.account.firstName = account.firstName ?? record.gathered.firstName
+      outcome.account.lastName = account.lastName ?? record.gathered.lastName
+      outcome.changes.append(
+        .nameAccount(account: account.id, firstName: record.gathered.firstName, lastName: record.gathered.lastName))
+    }
+    return outcome
+  }
+
+  /// The phone number was verified. If another account holds it, that account belongs to this user, and this account is
+  /// merged into it.
+  ///
+  /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only
+  /// an account that has nothing but a federated identity and its address is merged, and both accounts must be
+  /// authenticated.
+  private func joining(_ account: Account, _ flow: FlowTransaction) async throws(FlowError) -> AccountOutcome {
+    let (record, request) = (flow.record, flow.request)
+    var found: Account?
+    if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await lookup.holder(of: phone, flow) }
+    let holder = found.flatMap { $0.id == account.id ? nil : $0 }
+    // The account that held the number when the code was sent must still hold it.
+    guard holder.map(AccountVersion.init) == record.basis?.holder else { throw request.refusal(.flowExpired) }
+    guard let holder else { return try await changing(account, flow) }
+    if holder.isLocked { throw request.refusal(.disabled) }
+    // Attack: the thief's own address is added beside the owner's, and codes go to it from then on. An identifier is
+    // therefore not moved if the account has already verified one of that kind.
+    let moving = account.identifiers.filter { held in
+      held.verifiedAt != nil
+        && (held.identifier.kind == .federated
+          || !holder.identifiers.contains { $0.identifier.kind == held.identifier.kind && $0.verifiedAt != nil })
+    }
+    // Attack: someone who obtains one code to the number adds an identity of their own to an account that a PIN or an
+    // authenticator app protects.
+    guard checks.authority(over: holder, request).factors.isEmpty else { throw request.refusal(.alreadyRegistered) }
+    guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
+      !moving.contains(where: { $0.identifier.kind == .phone })
+    else { throw request.refusal(.alreadyRegistered) }
+    try await requirements.demandSignIn(of: holder, after: flow)
+    var joined = holder
+    joined.identifiers =
+      holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }
+      + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: request.now) }
+    return AccountOutcome(
+      account: joined, changes: [.requireEpoch(AccountVersion(holder)), .recordUse(account: holder.id)],
+      lastChanges: [.absorbAccount(account.id, into: holder.id)])
+  }
+
+  /// The account that the flow creates.
+  private func making(_ flow: FlowTransaction) -> AccountOutcome {
+    let (record, request) = (flow.record, flow.request)
+    var identifiers = record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: request.now) }
+    for claimed in record.gathered.claimed where !identifiers.contains(where: { $0.identifier == claimed }) {
+      identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
+    }
+    let account = Account(
+      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName,
+      lastName: record.gathered.lastName,
+      createdAt: request.now,
+      lastSeenAt: request.now, identifiers: identifiers)
+    return AccountOutcome(
+      account: account, isNew: true, changes: [.createAccount(account, forgetting: registry(request).identifierSecrets)]
+    )
+  }
+
+  /// Moves the providers' records from the flow to the account and seals them again for it.
+  private func hand(_ flow: FlowTransaction, to outcome: inout AccountOutcome) throws(FlowError) {
+    let account = outcome.account.id
+    for (provider, kept) in flow.record.gathered.records.sorted(by: { $0.key < $1.key }) {
+      // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by
+      // the same record.
+      if let judged = kept.judgedBy, !(kept.isRenewal ?? false) {
+        outcome.changes.append(.requireProviderRecord(account: account, provider, judged.hash))
+      }
+      guard let waiting = kept.sealed else {
+        outcome.account.credentials.remove(provider)
+        outcome.changes.append(.putProviderRecord(account: account, provider, sealed: nil))
+        continue
+      }
+      let record = try views.seals.unseal(record: waiting, of: provider, id: flow.id)
+      do {
+        let sealed = try record.sealed(for: ProviderRecord.owner(provider, account), by: keys)
+        let put = Change.putProviderRecord(account: account, provider, sealed: sealed)
+        if let judged = kept.judgedBy, kept.isRenewal ?? false {
+          outcome.renewals += [.requireProviderRecord(account: account, provider, judged.hash), put]
+          // If the factor was removed in the meantime, the renewal does not restore it.
+          if judged.hash != nil { continue }
+        } else {
+          outcome.changes.append(put)
+        }
+        outcome.account.credentials.insert(provider)
+      } catch {
+        throw .store(StoreFault("a record of \(provider) could not be sealed"))
+      }
+    }
+  }
+
+  /// Applies the effects of a purpose beyond its steps.
+  private func conclude(_ outcome: inout AccountOutcome, _ flow: FlowTransaction) async throws(FlowError) {
+    let (record, request) = (flow.record, flow.request)
+    switch record.purpose {
+    case .factor(let provider, .recover):
+      let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
+      try forgetTries(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
+      guard let before = try await lookup.loadAccount(record.account, flow),
+        let (account, change) = try reclaimed(outcome.account, before: before, flow)
+      else { return }
+      outcome.account = account
+      outcome.changes.append(change)
+    case .factor(let provider, .reset): try forgetTries(at: provider, nil, &outcome, flow)
+    case .change:
+      for step in record.passed + (record.basis?.introduced ?? [])
+      where registry(request)[step.provider] is any CodeProvider {
+        try forgetTries(at: step.provider, nil, &outcome, flow)
+      }
+    default: break
+    }
+  }
+
+  /// Clears the counters of a factor that was replaced. Its locks, and a provider that `disable` turned off, applied to
+  /// the old factor.
+  /// - Parameter identifier: the identifier by which the provider also counts attempts, if any.
+  private func forgetTries(
+    at name: ProviderName, _ identifier: Identifier?, _ outcome: inout AccountOutcome, _ flow: FlowTransaction
+  ) throws(FlowError) {
+    let request = flow.request
+    guard let policy = request.generation.policies[name] else { return }
+    let account = outcome.account
+    // Both the shared counters and those of this device.
+    for isOwnDevice in Set([false, request.device != nil]) {
+      var subject = policies.subject(policy, StepTarget(identifier: identifier, account: account.id), flow)
+      subject.isOwnDevice = isOwnDevice
+      let limits = try policies.limits(
+        policy, subject, facts: policies.facts(flow, subject: subject, account: account), request)
+      outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
+    }
+  }
+
+  /// The account after a new password was set by a code to an address that it had only claimed. Everything that someone
+  /// else may have added is removed.
+  ///
+  /// Attack: the attacker registers an account in the victim's name before the victim comes, with a PIN, an
+  /// authenticator app or a federated identity of their own, and waits until the victim recovers "their" password.
+  /// - Returns: the account after the change, and the change; nil if the account had verified the identifier before.
+  /// - Throws: 410 if the account was given to someone else in the meantime.
+  private func reclaimed(_ account: Account, before: Account, _ flow: FlowTransaction) throws(FlowError) -> (
+    Account, Change
+  )? {
+    let record = flow.record
+    guard let proved = record.proved.last(where: { $0.kind == .email }),
+      !before.identifiers.contains(where: { $0.identifier == proved && $0.verifiedAt != nil })
+    else { return nil }
+    guard before.isRecoverable(by: proved) else { throw flow.request.refusal(.flowExpired) }
+    let kept = Set(record.gathered.records.filter { $0.value.sealed != nil }.keys)
+    var reclaimed = account
+    reclaimed.identifiers.removeAll { $0.identifier != proved }
+    reclaimed.credentials.formIntersection(kept)
+    return (reclaimed, .reclaimAccount(account.id, by: proved, keeping: kept))
+  }
+}

@@ -1,0 +1,119 @@
+import MoongateSDK
+
+// The session, or the code for an app, in which a flow ends.
+
+/// What the client of a completed flow receives.
+struct FlowEnding: Sendable {
+  /// The session, unless an app receives the result.
+  var session: Session?
+  /// The session's token.
+  var secret: SecretText?
+  /// The code that the app redeems. It is only in this response and is not stored.
+  var code: AppCode?
+  /// Where the user goes.
+  var next: String
+  /// The changes that store the session.
+  var changes: [Change] = []
+}
+
+extension FlowCompletion {
+  /// Makes the session in which the flow ends, or the code for its app.
+  /// - Parameter known: the account before the flow; nil if the flow created it.
+  func ending(_ flow: FlowTransaction, before known: Account?, _ outcome: AccountOutcome) -> FlowEnding {
+    let (record, request) = (flow.record, flow.request)
+    let account = outcome.account
+    var ending = FlowEnding(next: destination(record, isNew: outcome.isNew))
+    if let app = record.app {
+      let token = SessionToken(from: random)
+      ending.code = AppCode(hash: token.hash, expiresAt: request.now + AppCode.lifetime, factors: account.credentials)
+      ending.next = app.address(with: token.secret)
+    } else if record.startedIn != nil, let own = request.client.session?.session {
+      let (grown, token) = growing(
+        own, of: account.id, forgetting: lessened(known, account, record.purpose), flow)
+      (ending.session, ending.secret) = (grown, token.secret)
+      ending.changes = [.replaceSession(own.token, by: grown)]
+    } else {
+      let (made, token) = newSession(of: account.id, flow)
+      (ending.session, ending.secret) = (made, token.secret)
+      // Every sign-in gets a new token. The old token stops working.
+      if let old = request.client.session { ending.changes.append(.endSession(old.session.token)) }
+      ending.changes.append(.putSession(made))
+    }
+    return ending
+  }
+
+  /// The device token after this sign-in; nil if it cannot be sealed. A missing token does not fail the sign-in.
+  func deviceToken(for account: String, _ flow: FlowTransaction) -> SecretText? {
+    let request = flow.request
+    let device = request.device ?? DeviceToken(from: random, at: request.now)
+    return try? keys.remember(device, account, flow.record.passed.map(\.provider), at: request.now)
+  }
+
+  /// Creates a session.
+  func newSession(of account: String, _ flow: FlowTransaction) -> (Session, SessionToken) {
+    let (record, request) = (flow.record, flow.request)
+    let token = SessionToken(from: random)
+    let session = Session(
+      id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: request.now,
+      expiresAt: request.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: request.now,
+      passed: record.passed,
+      userAgent: request.client.userAgent.map { String($0.prefix(256)) })
+    return (session, token)
+  }
+
+  /// The existing session with the added proofs and a new token. It keeps its expiry: a step-up does not extend a
+  /// session.
+  /// - Parameter lessened: the providers of which something was removed.
+  private func growing(
+    _ own: Session, of account: String, forgetting lessened: Set<ProviderName>, _ flow: FlowTransaction
+  ) -> (Session, SessionToken) {
+    let record = flow.record
+    let token = SessionToken(from: random)
+    // Earlier steps keep their times; for each provider the latest step counts. Attack: an identity of the thief's own,
+    // passed for an account that was then merged into the victim's, is not a second factor of the victim's.
+    let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
+    let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter {
+      !lessened.contains($0.provider)
+    }
+    return (own.renewed(token.hash, of: account, passed: passed, at: flow.request.now), token)
+  }
+
+  /// The factors of which the flow has removed something.
+  ///
+  /// Attack: a session that has passed a factor keeps access to routes that require it after the account has lost that
+  /// factor, or after the credential that was used was removed. The session therefore forgets its steps by such a
+  /// factor, including those of this flow.
+  private func lessened(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
+    var lessened = before?.credentials.subtracting(after.credentials) ?? []
+    switch purpose {
+    case .factor(let provider, .disable), .factor(let provider, .reset): lessened.insert(provider)
+    default: break
+    }
+    return lessened
+  }
+
+  /// A new user always goes to `next.new`, with the original target as a parameter. A returning user goes to the
+  /// target.
+  private func destination(_ record: FlowRecord, isNew: Bool) -> String {
+    guard isNew else { return record.returnTo ?? record.next.returning }
+    guard let returnTo = record.returnTo else { return record.next.new }
+    return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to="
+      + PercentEncoding.encode(returnTo)
+  }
+}
+
+extension RequestContext {
+  /// Maps a conflict of the final transaction to a refusal.
+  func refusal(_ conflict: ApplyResult.Conflict) -> FlowError {
+    switch conflict {
+    case .flowChanged, .recordChanged: refusal(.stepNotOpen)
+    case .epochChanged: refusal(.flowExpired)
+    case .identifierTaken: refusal(.alreadyRegistered)
+    case .accountUnavailable: refusal(.disabled)
+    case .sessionEnded: refusal(.unauthenticated)
+    case .codeSpent: refusal(.flowExpired)
+    case .tokenNameTaken, .tooManyTokens: refusal(.denied)
+    case .tokenGone: refusal(.notFound)
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import MoongateSDK
+
+// Creates flows, and answers what a flow would offer.
+
+/// What a flow is created with.
+private struct FlowDraft: Sendable {
+  let name: String
+  var returnTo: String?
+  var browser: TokenHash?
+  var app: AppReturn?
+}
+
+extension FlowEngine {
+  /// Creates a flow.
+  /// - Parameters:
+  ///   - returnTo: the target, already validated (`RedirectTargets`); nil if it was refused or not given.
+  ///   - browser: the hash of the browser's cookie if the request had an `Origin`. The flow then belongs to that
+  ///     browser only.
+  ///   - app: the app that receives the result of a sign-in. The browser that completes the flow then gets no session.
+  package func create(
+    _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
+  ) async -> Result<FlowView, Refusal> {
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let flow = try await draft(FlowDraft(name: name, returnTo: returnTo, browser: browser, app: app), request)
+      let isKept = pending.put(
+        flow.record, from: client.address.countingKey, at: request.now,
+        within: request.generation.gateway.connectionLimits.flows)
+      // Any gateway that uses the store may begin this flow.
+      guard isKept else { return try await views.store(flow) }
+      return try await views.view(of: flow)
+    }
+  }
+
+  /// The providers that a flow would offer first. Nothing is created. Used by pages that link directly to a step.
+  /// - Parameter forChange: only return providers that can authorise a change to the account (`requireHeldProof`).
+  package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<
+    [ProviderName], Refusal
+  > {
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let choices = try await views.view(of: try await draft(FlowDraft(name: name), request)).choices
+      guard forChange, let account = client.session?.account else { return choices }
+      let authority = checks.authority(over: account, request)
+      let able = choices.filter(authority.canAuthorise)
+      guard !able.isEmpty else { throw checks.unauthorised(authority, request) }
+      return able
+    }
+  }
+
+  /// When the lock ends that prevents the session's account from proving a factor in a flow; nil without a lock.
+  /// Nothing is stored.
+  package func lock(of provider: ProviderName, in name: String, client: ClientContext) async -> Result<
+    Timestamp?, Refusal
+  > {
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let step = StepRecord(provider: provider, identifier: nil, isSkippable: false, account: nil, challenge: nil)
+      let flow = try await draft(FlowDraft(name: name), request).changing { $0.opened(step) }
+      return try await views.view(of: flow).step?.lockedUntil
+    }
+  }
+
+  /// A new flow that is not stored yet.
+  private func draft(_ draft: FlowDraft, _ request: RequestContext) async throws(FlowError) -> FlowTransaction {
+    let id = FlowID(from: random)
+    guard let definition = request.generation.flows[draft.name] else {
+      request.watch?.asked(.flow(draft.name))
+      throw request.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
+    }
+    request.watch?.asked(.flow(draft.name))
+    let client = request.client
+    var session: SessionSnapshot?
+    if definition.needsSession(by: registry(request)) {
+      guard let own = client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+      guard draft.app == nil else {
+        throw request.refusal(
+          .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.",
+          field: "code_challenge")
+      }
+      session = own
+    }
+    let choices = Set(definition.steps.flatMap(\.choices))
+    var record = FlowRecord(
+      id: id.hash, definition: definition,
+      codes: request.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
+      createdAt: request.now, returnTo: draft.returnTo, browser: draft.browser, network: client.address.networkKey,
+      account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, app: draft.app)
+    record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
+    var flow = FlowTransaction(id, FlowMachine(record), request)
+    try checks.demandChangeProof(flow)
+    // A flow without any applicable step would prove nothing.
+    guard case .offer(let offered) = try await parts.completion.advance(&flow) else { throw request.refusal(.denied) }
+    if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) {
+      try await checks.demandProof(before: .set, flow)
+    }
+    if record.purpose.isReset, let session {
+      try checks.demandResettable(offered, record.purpose, session.account, request)
+    }
+    return flow
+  }
+}

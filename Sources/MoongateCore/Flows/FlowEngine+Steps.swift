@@ -1,0 +1,107 @@
+import MoongateSDK
+
+// Begins, sends again and submits steps: finds the provider, and leaves the rest to `CodeStep` or `ProviderStep`.
+
+extension FlowEngine {
+  /// Begins a step. A full provider judges it at once if the input holds everything that it asks for.
+  /// - Parameter provider: nil if the client names none. The step must then have one choice, or one that matches the
+  ///   fields.
+  package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async
+    -> Result<FlowView, Refusal>
+  {
+    await answer(client, flow: id) { request throws(FlowError) in
+      request.notes.note("act", LimitAction.send.rawValue)
+      let sent = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
+      let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(request)[$0] }
+      var input = named.map { sent.declared(by: $0.descriptor) } ?? sent
+      let (flow, said) = try await load(id, for: named, input, request)
+      try checks.demandChangeProof(flow)
+      guard case .offer = flow.machine.next, let due = flow.machine.due else { throw request.refusal(.stepNotOpen) }
+      let choices = parts.fallbacks.beginnable(due, request)
+      let chosen = provider == nil ? meant(of: choices, input, request) : named
+      guard let chosen, let policy = request.generation.policies[chosen.descriptor.name] else {
+        throw request.refusal(.stepNotOpen)
+      }
+      if let code = chosen as? any CodeProvider, let step = flow.record.step,
+        parts.fallbacks.isSwitch(to: policy.provider, from: step, flow)
+      {
+        return try await parts.codeStep.switchSender(to: code, policy, said, step, flow)
+      }
+      guard choices.contains(policy.provider) else { throw request.refusal(.stepNotOpen) }
+      input = sent.declared(by: chosen.descriptor)
+      if let code = chosen as? any CodeProvider {
+        return try await parts.codeStep.begin(code, policy, said, input, flow)
+      }
+      guard let full = chosen as? any FullProvider else { throw request.refusal(.stepNotOpen) }
+      let begin = ProviderBegin(provider: full, policy: policy, input: input, isBegin: true)
+      return try await parts.providerStep.begin(begin, flow)
+    }
+  }
+
+  /// Sends another code for the open step. The previous code stops working.
+  package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
+    await answer(client, flow: id) { request throws(FlowError) in
+      request.notes.note("act", LimitAction.send.rawValue)
+      return try await parts.codeStep.resend(try await storage.load(id, request))
+    }
+  }
+
+  /// Judges what the client sent for the open step. A code may come with the fields of a secret that is set right after
+  /// it.
+  ///
+  /// For a completed flow of an app: redeems its one-time code, `{"code","code_verifier"}`.
+  package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<
+    FlowView, Refusal
+  > {
+    await answer(client, flow: id) { request throws(FlowError) in
+      request.notes.note("act", "submit")
+      let input = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
+      if fields["code_verifier"] != nil, let view = try await parts.completion.redeem(id, input, request) {
+        return view
+      }
+      let flow = try await storage.load(id, request)
+      if let choice = flow.record.accountChoice { return try await parts.completion.choose(choice, input, flow) }
+      guard let step = flow.record.step, let policy = request.generation.policies[step.provider],
+        let provider = registry(request)[step.provider]
+      else {
+        throw request.refusal(.stepNotOpen)
+      }
+      if step.challenge != nil { return try await parts.codeStep.submit(input, step, policy, flow) }
+      guard let full = provider as? any FullProvider else { throw request.refusal(.stepNotOpen) }
+      let attempt = ProviderAttempt(provider: full, policy: policy, input: input, step: step)
+      return try await parts.providerStep.submit(attempt, flow)
+    }
+  }
+
+  /// The provider to use if the client names none: the only choice, or the only one for which the input has a required
+  /// field.
+  private func meant(of choices: [ProviderName], _ input: ProviderInput, _ request: RequestContext) -> (any Provider)? {
+    let able = choices.compactMap { registry(request)[$0] }
+    if able.count == 1 { return able[0] }
+    let fitting = able.filter { provider in
+      provider.descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil }
+    }
+    return fitting.count == 1 ? fitting[0] : nil
+  }
+
+  /// Loads the flow and reads the identifier from the input. Malformed input is refused before any other check, because
+  /// that refusal reveals nothing about the flow.
+  private func load(
+    _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ request: RequestContext
+  ) async throws(FlowError) -> (FlowTransaction, said: Identifier?) {
+    if let full = named as? any FullProvider {
+      do throws(InputProblem) { _ = try full.readIdentifier(input) } catch { throw request.refusal(error) }
+    }
+    guard let code = named as? any CodeProvider else { return (try await storage.load(id, request), nil) }
+    let said = code.isNamed(in: input) ? try parts.codeStep.read(code, input, request) : nil
+    do {
+      return (try await storage.load(id, request), said)
+    } catch {
+      // Only a flow of a signed-in account may omit the recipient.
+      if case .refused(let refusal) = error, refusal.code != .unauthenticated {
+        _ = try parts.codeStep.read(code, input, request)
+      }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import MoongateSDK
+
+// Loads, binds and stores flows.
+
+/// What a client wants to do with a flow.
+enum FlowUse: Sendable {
+  /// Change it: begin, submit, resend, skip.
+  case drive
+  /// Read it, cancel it or redeem its code. An app that handed the flow to a browser may do this.
+  case look
+}
+
+/// Loads flows for the clients that may use them, and stores them over the version that they were loaded in.
+struct FlowStorage: FlowPart {
+  let services: FlowServices
+  let pending: PendingFlows
+  let checks: AccountChecks
+  let ledger: AttemptLedger
+
+  /// Loads a flow if this client may use it and it is open.
+  func load(_ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive)
+    async throws(FlowError) -> FlowTransaction
+  {
+    guard let stored = try await find(id), let record = try await bound(stored, for: use, request) else {
+      throw request.refusal(.flowNotFound)
+    }
+    try checks.demandOwnSession(record, request)
+    let machine = FlowMachine(record)
+    switch machine.closed(at: request.now) {
+    case nil: return FlowTransaction(id, machine, request)
+    case .gone: throw request.refusal(.flowNotFound)
+    case .expired: throw request.refusal(.flowExpired)
+    case .over:
+      guard completeToo, record.status == .complete else { throw request.refusal(.stepNotOpen) }
+      return FlowTransaction(id, machine, request)
+    }
+  }
+
+  /// The flow's record, in memory or in the store, whoever asks. The caller decides what the client may do with it.
+  func find(_ id: FlowID) async throws(FlowError) -> FlowRecord? {
+    if let waiting = pending.find(id.hash) { return waiting }
+    return try await asking { () async throws(StoreFault) in try await store.flow(id.hash) }
+  }
+
+  /// The flow, if the client may use it; nil otherwise, as if the flow did not exist.
+  ///
+  /// Attack: the link of a flow that the attacker created by the API. The victim types the genuine code on the genuine
+  /// page, and the attacker, who has the flow's ID, completes it. Pages therefore show only flows of their own browser,
+  /// and the API cannot change a browser's flow without its cookie.
+  ///
+  /// A native app opens the hosted pages in the system's browser. Its flow is bound to the first browser that opens it,
+  /// and ends in a code that goes to the app's own address.
+  ///
+  /// Attack: the attacker creates such a flow, registers the victim's address with a password of their own by the API,
+  /// and sends the link; the victim types the genuine code. A browser can therefore only open a flow in which nothing
+  /// was entered or verified before.
+  func bound(_ record: FlowRecord, for use: FlowUse, _ request: RequestContext) async throws(FlowError) -> FlowRecord? {
+    let client = request.client
+    if let browser = record.browser {
+      // A finished flow accepts no more changes, so its status may be shown.
+      let isAppOutside = record.app != nil && client.entryPoint == .api && (use == .look || record.status != .pending)
+      return browser == client.browser || isAppOutside ? record : nil
+    }
+    guard client.entryPoint == .page else { return record }
+    guard record.app != nil, record.isUntouched, let browser = client.browser else { return nil }
+    guard let bound = try await bind(record, to: browser, request), bound.browser == browser else { return nil }
+    return bound
+  }
+
+  /// Binds a flow to the browser that opens it, using optimistic locking. If two browsers open it at once, the first
+  /// one gets it.
+  private func bind(_ record: FlowRecord, to browser: TokenHash, _ request: RequestContext) async throws(FlowError)
+    -> FlowRecord?
+  {
+    if let waiting = pending.bind(record.id, to: browser) { return waiting }
+    var bound = record
+    bound.bind(to: browser)
+    let changed = bound
+    // Read the result from the store: another browser may have been first.
+    _ = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(changed)], at: request.now) }
+    return try await asking { () async throws(StoreFault) in try await store.flow(record.id) }
+  }
+
+  /// Stores the flow together with its other changes in one transaction.
+  func store(_ flow: FlowTransaction) async throws(FlowError) {
+    switch try await asking({ () async throws(StoreFault) in
+      try await store.apply(flow.changes + [.putFlow(flow.record)], at: flow.request.now)
+    }) {
+    case .applied: pending.remove(flow.id.hash)
+    case .conflict: throw flow.request.refusal(.stepNotOpen)
+    }
+  }
+
+  /// Stores the record of a flow that is in the store already, without other changes.
+  /// - Returns: false if another request has changed the flow.
+  func claim(_ flow: FlowTransaction) async throws(FlowError) -> Bool {
+    let result = try await asking { () async throws(StoreFault) in
+      try await store.apply([.putFlow(flow.record)], at: flow.request.now)
+    }
+    guard case .applied = result else { return false }
+    return true
+  }
+
+  /// Stores the flow and refunds an attempt. The attempt is refunded even if another request has changed the flow.
+  /// - Returns: whether the flow was stored.
+  @discardableResult
+  func keep(_ flow: FlowTransaction, givingBack refund: Change) async throws(FlowError) -> Bool {
+    switch try await asking({ () async throws(StoreFault) in
+      try await store.apply([refund, .putFlow(flow.record)], at: flow.request.now)
+    }) {
+    case .applied:
+      pending.remove(flow.record.id)
+      return true
+    case .conflict:
+      try await ledger.settle([refund], flow.request)
+      return false
+    }
+  }
+
+  /// Settles a failure. A step that was opened by the same call stays open. For a flow in memory, the flow itself is
+  /// not written.
+  func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ request: RequestContext)
+    async throws(FlowError) -> [LockBegun]
+  {
+    guard let record else { return try await ledger.settle([.settle(settlement)], request) }
+    guard record.version > 0 else {
+      let locks = try await ledger.settle([.settle(settlement)], request)
+      pending.update(record)
+      return locks
+    }
+    switch try await asking({ () async throws(StoreFault) in
+      try await store.apply([.settle(settlement), .putFlow(record)], at: request.now)
+    }) {
+    case .applied(let locks): return locks
+    // Another request has changed the flow. The failure still counts.
+    case .conflict: return try await ledger.settle([.settle(settlement)], request)
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import MoongateSDK
+
+/// Builds the views of flows that clients see.
+struct FlowViews: FlowPart {
+  let services: FlowServices
+  let seals: FlowSeals
+  let lookup: AccountLookup
+  let checks: AccountChecks
+  let storage: FlowStorage
+  let admission: StepAdmission
+
+  /// Stores the flow together with its other changes, and builds its view.
+  func store(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
+    try await storage.store(flow)
+    return try await view(of: flow)
+  }
+
+  /// The view of a flow for its client. It never contains a code, and a token only in the response that created the
+  /// session.
+  func view(of flow: FlowTransaction) async throws(FlowError) -> FlowView {
+    let (id, record, request) = (flow.id, flow.record, flow.request)
+    let isOfBrowser = record.browser != nil && record.browser == request.client.browser
+    // Attack: the creator of an app's flow asks for it while someone else continues it in a browser, and reads who the
+    // code was sent to.
+    if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
+      return FlowView(
+        id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
+        choices: [], step: nil, passed: [],
+        account: nil,
+        session: nil, next: nil, isOfBrowser: false)
+    }
+    let due = record.status == .pending ? record.due : nil
+    // Attack: the creator of an app's flow sends its link to a victim and asks for it afterwards. Until the app has
+    // redeemed its code at its own address, the view does not show who completed the flow, and it never shows the code.
+    let isTold = record.status == .complete && record.appCode == nil
+    let account = isTold ? try await lookup.loadAccount(record.account, flow) : nil
+    var view = FlowView(
+      id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
+      choices: record.step == nil && record.accountChoice == nil ? try await choices(due, flow) : [],
+      step: try await step(of: flow), passed: record.passed,
+      account: account.map { AccountView($0, isNew: record.isNewAccount, pads: request.generation.pads) },
+      session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
+    view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
+    view.returnTo = record.returnTo
+    view.isForApp = record.app != nil
+    view.isEnrolling = due?.requirement == .enroll
+    if isOfBrowser { (view.firstName, view.lastName) = (record.gathered.firstName, record.gathered.lastName) }
+    return view
+  }
+
+  /// The providers with which the next step may begin. Once the user is authenticated, providers that the account
+  /// cannot pass are left out. Before that, this would reveal which factors the account has.
+  private func choices(_ due: StepRule?, _ flow: FlowTransaction) async throws(FlowError) -> [ProviderName] {
+    let request = flow.request
+    let configured = due.map { admission.fallbacks.beginnable($0, request) } ?? []
+    // The choices of a step that accounts.lua requires already depend on the account.
+    guard configured.count > 1, due?.requirement == nil,
+      let account = try await lookup.loadAccount(flow.record.account, flow)
+    else {
+      return configured
+    }
+    let open = configured.filter { checks.isOpen($0, to: account, in: flow.record.purpose, request) }
+    return open.isEmpty ? configured : open
+  }
+
+  private func step(of flow: FlowTransaction) async throws(FlowError) -> StepView? {
+    let (record, request) = (flow.record, flow.request)
+    if let choice = record.accountChoice {
+      var view = StepView(
+        provider: choice.provider, fields: [], sentTo: nil, expiresAt: nil, resendAt: nil, attemptsLeft: nil,
+        resendsLeft: nil, isSkippable: false)
+      view.accounts = try await options(choice, flow)
+      return view
+    }
+    guard let step = record.step, let provider = registry(request)[step.provider] else { return nil }
+    var view = StepView(
+      provider: step.provider,
+      fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
+      sentTo: record.hidesRecipient ? step.identifier?.hint : step.identifier?.display,
+      expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil,
+      isSkippable: step.isSkippable,
+      redirectTo: step.redirectTo)
+    view.shown = try seals.shown(step, of: flow)
+    let isCeremony = view.shown.contains { if case .ceremony = $0 { true } else { false } }
+    if let wait = step.wait { view.retryAfter = max(.zero, wait.due - request.now) }
+    if step.wait != nil || isCeremony {
+      view.alternatives = try await choices(record.due, flow).filter { $0 != step.provider }
+    }
+    view.fallbacks = admission.fallbacks.others(of: step, flow)
+    guard let policy = request.generation.policies[step.provider] else { return view }
+    try await addLimits(of: step, policy, to: &view, flow)
+    return view
+  }
+
+  /// Adds how many attempts and sends remain, and when the next ones are possible.
+  private func addLimits(
+    of step: StepRecord, _ policy: ProviderPolicy, to view: inout StepView, _ flow: FlowTransaction
+  ) async throws(FlowError) {
+    let request = flow.request
+    let limits = try await admission.limits(of: step, policy, flow)
+    let timer = step.challenge == nil ? nil : limits.timer
+    let also = try await admission.otherVerifyLimits(of: step, beside: limits.verify, flow)
+    let standing = try await asking { () async throws(StoreFault) in
+      try await store.standing(limits.all + also, timer, at: request.now)
+    }
+    let states = standing.counters
+    let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.turnsPersonOff }
+    let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
+    let tries =
+      Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
+    let verify = tries.filter { isTold($0.0) }
+    view.attemptsLeft = verify.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }
+      .min()
+    view.lockedUntil = verify.compactMap { $1.isLocked(at: request.now) ? $1.lockedUntil : nil }.max()
+    guard let challenge = step.challenge else { return }
+    view.resendsLeft = send.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
+    // Once the code has expired, a resend is allowed at once, unless a limit is reached.
+    let open = send.compactMap { limit, state -> Timestamp? in
+      if state.isLocked(at: request.now) { return state.lockedUntil }
+      guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
+      return oldest + window
+    }
+    view.resendAt = ([standing.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
+  }
+
+  /// The options of a user who chooses among several accounts.
+  private func options(_ choice: AccountChoice, _ flow: FlowTransaction) async throws(FlowError) -> [AccountOption] {
+    var options: [AccountOption] = []
+    for (index, version) in choice.accounts.enumerated() {
+      guard let account = try await lookup.recoverable([version], by: choice.identifier, flow).first else { continue }
+      let sessions = try await asking { () async throws(StoreFault) in try await store.sessions(of: account.id) }
+      let used = sessions.map(\.lastSeenAt) + [account.lastSeenAt]
+      options.append(
+        AccountOption(
+          value: String(index + 1), createdAt: account.createdAt, lastUsedAt: used.max() ?? account.lastSeenAt))
+    }
+    return options
+  }
+}
+
+extension FlowRecord {
+  /// Whether the current step sends its code to an identifier that only the account's owner may see in full.
+  ///
+  /// Attack: someone who has the victim's password reads the victim's phone number from the step that accounts.lua
+  /// requires next.
+  fileprivate var hidesRecipient: Bool { startedIn == nil && due?.requirement == .prove }
+}
+
+extension Identifier {
+  /// The form in which its owner recognises the identifier; nil for a federated identity that has only an issuer and a
+  /// subject.
+  package var shown: String? { kind == .federated && value.hasSuffix(display) ? nil : display }
+
+  /// A masked form that its owner recognises and others cannot use: the last two digits of a phone number, or the first
+  /// letter and the domain of an email address. nil if the owner would not recognise it.
+  package var hint: String? {
+    guard let display = shown else { return nil }
+    guard let at = display.firstIndex(of: "@") else {
+      let hidden = display.count(where: \.isNumber) - 2
+      var seen = 0
+      return String(
+        display.map { character in
+          guard character.isNumber else { return character }
+          seen += 1
+          return seen > hidden ? character : "•"
+        })
+    }
+    return "\(display.prefix(1))•••\(display[at...])"
+  }
+}
