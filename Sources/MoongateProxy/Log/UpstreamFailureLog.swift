@@ -12,10 +12,10 @@ final class UpstreamFailureLog: Sendable {
     var words: String {
       switch self {
       case .unreachable: "it cannot be reached"
-      case .timeout: "it does not answer"
+      case .timeout: "it does not respond in time"
       case .closed: "it closed the connection"
-      case .unreadable: "its answer cannot be read"
-      case .cut: "it closed the connection within its answer"
+      case .unreadable: "its response is malformed"
+      case .cut: "it closed the connection within the response"
       }
     }
   }

@@ -30,7 +30,7 @@ import Testing
     let last = captured.lines.filter { $0.contains("an upstream kept failing") }
     #expect(
       last.count == 1
-        && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") },
+        && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not respond in time") },
       "\(last)")
     report(log)
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
