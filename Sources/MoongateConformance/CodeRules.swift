@@ -84,7 +84,7 @@ struct CodeRules: Sendable {
     if unseen == nil, use.messages.isEmpty, use.requests.isEmpty {
       harness.finds(
         .delivery, "Nothing was sent before `deliver` returned.",
-        "Return after the message is handed over. A failure after that is reported to no one.")
+        "Return after the message is handed over. A failure after that is not reported.")
     }
     if use.messages.count > 1 {
       harness.finds(

@@ -7,7 +7,7 @@ extension FullRules {
   ///
   /// Attack: an `upgrade` that converts every old record into one that accepts any answer. An upgrade that loses the
   /// secret locks out all accounts.
-  /// - Parameter able: a user whose answer is proved; nil if there is none.
+  /// - Parameter able: a user whose answer is proved; nil if none exists.
   func judgeUpgrades(_ able: DryRun?) async {
     let newest = harness.descriptor.recordVersion
     guard newest > 1 else { return harness.passesOver(.upgrade, because: "its records have one version") }

@@ -230,7 +230,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("path = \"/ops/**\"", "which requires nothing more"),
+      ("path = \"/ops/**\"", "which has no other requirement"),
       ("path = \"/ops/**\", require = { group = any_of { \"ops\", \"staff\" } }", "the group \"ops\" or \"staff\""),
       (
         "path = \"/ops/**\", decide = function(f) if f.session.groups.staff then return allow end return deny \"no\" end",

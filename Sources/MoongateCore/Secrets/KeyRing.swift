@@ -11,7 +11,7 @@ import Synchronization
 /// attempts.
 ///
 /// The ring is shared: `replace` exchanges its keys for all users at once. Operations that take several calls must
-/// therefore work with whichever keys each call finds.
+/// therefore tolerate different keys in each call.
 package final class KeyRing: Sendable {
   /// The keys at one time.
   private final class Keys: Sendable {

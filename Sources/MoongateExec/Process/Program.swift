@@ -103,7 +103,7 @@ final class Program: Sendable {
     _ = over.wait(atMost: limits.farewell * 2 + .seconds(1))
   }
 
-  /// Whether the program has exited for good or changed its introduction. A later generation needs a new one.
+  /// Whether the program has exited permanently or changed its introduction. A later generation needs a new one.
   var isSpent: Bool { inbox.isSpent }
 
   /// The number of open calls.

@@ -67,7 +67,7 @@ final class ProgramLoop {
   private var retiredAt: ContinuousClock.Instant?
   /// When the program closed its output. It usually exits then, and its exit status is a better reason.
   private var outputEndedAt: ContinuousClock.Instant?
-  /// The last line of standard error since the start; empty if there is none.
+  /// The last line of standard error since the start; empty if none exists.
   private var lastErrorLine = ""
 
   init(_ parts: ProgramLoopParts) {
@@ -251,7 +251,7 @@ final class ProgramLoop {
     }
   }
 
-  /// The time of the next timeout or poll; nil if there is none.
+  /// The time of the next timeout or poll; nil if none exists.
   private func nextMoment(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     var moments: [ContinuousClock.Instant] = []
     switch phase {

@@ -102,7 +102,7 @@ struct AccountCalls: Sendable {
   }
 
   /// The account that the path identifies: by id, phone number or email address.
-  /// - Throws: 404 if there is none; 400 if there are several.
+  /// - Throws: 404 if none exists; 400 if there are several.
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
     guard let name = exchange.parameters[0].removingPercentEncoding else { throw unknown(exchange) }
     let found = try await exchange.asking { () async throws(StoreFault) in

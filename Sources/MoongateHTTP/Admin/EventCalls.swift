@@ -5,8 +5,8 @@ import MoongateSDK
 import NIOCore
 import ServiceLifecycle
 
-/// `/events` and `/decisions/{id}`: the audit trail, newest event first. When it is followed, new events come as they
-/// happen, oldest first.
+/// `/events` and `/decisions/{id}`: the audit trail, newest event first. A client that follows it receives new events
+/// as they happen, oldest first.
 struct EventCalls: Sendable {
   private static let usual = 1_000
   /// The size of the audit trail.

@@ -9,7 +9,7 @@ struct PageFlow: Sendable {
   /// The result of a step.
   struct Outcome: Sendable {
     let result: Result<FlowDriver.Driven, Refusal>
-    /// The flow; nil if there is none.
+    /// The flow; nil if none exists.
     let id: FlowID?
     /// `Set-Cookie` header values, for success and failure.
     let cookies: [String]
@@ -209,7 +209,7 @@ extension Exchange {
     if view.status == .complete { return view.next ?? "/" }
     let id = view.id.secret.reveal()
     if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
-    // All waiting steps have the same page, whatever other pages their providers have.
+    // All waiting steps have the same page, regardless of other pages of their providers.
     if view.step?.retryAfter != nil { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
     let due = view.due.flatMap { ProviderPage($0, providers) }
     guard let due else {

@@ -122,7 +122,7 @@ extension AccountPage {
     let hasRoutes: Bool
   }
 
-  /// The tokens of the account; nil if no route accepts any and there are none.
+  /// The tokens of the account; nil if no route accepts tokens and the account has none.
   func tokens(_ words: Words, _ exchange: Exchange) async -> Tokens? {
     let routes = TokenPage.routes(exchange)
     // The page works without them.

@@ -29,7 +29,7 @@ package struct GatewayResponder: HTTPResponder {
   }
 
   private func answer(_ request: Request, _ context: ConnectionContext) async throws -> Response {
-    // Applies to whichever thread of the pool runs this. A flood of sign-ins must not take processor time from
+    // Applies to the pool thread that runs this. A flood of sign-ins must not take processor time from
     // authenticated requests.
     ThreadPriority.answering.take()
     let path = (request.head.path ?? "").prefix { $0 != "?" }

@@ -41,7 +41,7 @@ package struct PolicyCase: Sendable {
       })
   }
 
-  /// Whether its accounts have a PIN or a password, which `account` sets by fields of their own.
+  /// Whether its accounts have a PIN or a password, which `account` sets by separate fields.
   var holdings: (pad: Bool, password: Bool) {
     let setups = acts.compactMap { if case .account(let setup) = $0.kind { setup } else { nil } }
     return (setups.contains { $0.hasPIN || $0.pin != nil }, setups.contains { $0.password != nil })

@@ -86,7 +86,7 @@ package struct ConfigurationLoader: Sendable {
     return GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
   }
 
-  /// Loads the folder. Never crashes and never hangs, whatever the folder contains.
+  /// Loads the folder. Never crashes and never hangs, even for malicious folders.
   /// - Parameter base: the base of relative paths; nil: the folder itself.
   package func read(folder: String, base: String? = nil) -> Result<LoadedConfiguration, RefusedConfiguration> {
     var files = ConfigurationFiles(folder: folder)

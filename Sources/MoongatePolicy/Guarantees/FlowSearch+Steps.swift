@@ -45,7 +45,7 @@ extension FlowSearch {
     return ways
   }
 
-  /// The situations after the step is passed, as far as `verify` allows it.
+  /// The situations after the step is passed and `verify` has allowed it.
   private func verified(
     _ provider: ProviderName, _ policy: ProviderPolicy, _ pass: StepPass, _ before: FlowSituation,
     _ flow: FlowDefinition

@@ -50,7 +50,7 @@ struct AccountsReader {
       return []
     }
     guard table.isList else {
-      problems.add(node.location, "sign_in", "must be \(example): each step with a condition is a table of its own")
+      problems.add(node.location, "sign_in", "must be \(example): each step with a condition is a separate table")
       return []
     }
     var requirements: [SignInRequirement] = []

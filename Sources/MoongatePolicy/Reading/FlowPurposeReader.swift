@@ -47,7 +47,7 @@ struct FlowPurposeReader {
   let providers: ProviderCatalog
   let problems: Problems
 
-  /// The provider that the flow names but gateway.lua does not configure; nil if there is none. Such a flow is left
+  /// The provider that the flow names but gateway.lua does not configure; nil if none exists. Such a flow is left
   /// out.
   func unconfiguredProvider(_ reader: TableReader) -> ProviderName? {
     guard case .text(let text)? = reader.explicitValue("provider")?.value, let name = providers.known(text),

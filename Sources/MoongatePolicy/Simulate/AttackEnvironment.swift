@@ -164,7 +164,7 @@ final class AttackEnvironment {
     return true
   }
 
-  /// The last code that was sent to the user; empty if there is none.
+  /// The last code that was sent to the user; empty if none exists.
   private func code(of person: Int) throws -> String {
     target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? "" : ""
   }

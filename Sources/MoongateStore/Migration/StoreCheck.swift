@@ -11,7 +11,7 @@ package struct StoreReport: Sendable, Equatable {
   /// The version of the schema.
   package let version: Int
   package let counts: [Count]
-  /// The problems, one sentence each. Empty if there are none.
+  /// The problems, one sentence each. Empty if the store is sound.
   package let findings: [String]
 }
 

@@ -148,9 +148,9 @@ final class PostgresConnection {
 
   /// Sets the session's parameters, in one round trip.
   private func settle() throws(PostgresError) {
-    // Attack: someone who can create objects in a schema that is searched first puts a table or a function of their own
-    // in place of ours. Commits are on disk before they are acknowledged, whatever the server's default is. A node that
-    // was cut off does not hold locks for long. Statements without BEGIN are read-only and see a consistent snapshot.
+    // Attack: someone who can create objects in a schema that is searched first replaces our tables or functions.
+    // Commits are on disk before they are acknowledged, regardless of the server's default. A node that was cut off
+    // does not hold locks for long. Statements without BEGIN are read-only and see a consistent snapshot.
     queue(
       """
       SELECT current_schema()::text, set_config('default_transaction_isolation', 'repeatable read', false),

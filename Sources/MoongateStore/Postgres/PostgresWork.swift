@@ -82,7 +82,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           kind = .reading
           continue
         }
-        // The database's first error counts, whatever the body made of it.
+        // The database's first error counts, even if the body ignored it.
         let error: any Error = transaction.failure ?? error
         round += 1
         if (error as? PostgresError)?.meetsAnother ?? false, round <= PostgresRestart.most, !connection.isBroken {
@@ -131,7 +131,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
 }
 
 extension PostgresError {
-  /// Conflicts that the database's own constraints detect, whichever transaction was first.
+  /// Conflicts that the database's constraints detect, in either order of the transactions.
   fileprivate var conflict: (any Error)? {
     switch self {
     case .refused(.uniqueViolation, constraint: "identifier_verified"): ChangeConflict(.identifierTaken)

@@ -107,8 +107,8 @@ enum AccessTokenRows {
   }
 
   /// Records a use.
-  /// - Returns: whether the token's network is new, as far as known. For a token that was deleted meanwhile, always
-  ///   true.
+  /// - Returns: whether the token was not used from this network before. Always true for a token that was deleted
+  ///   meanwhile.
   static func record(_ use: AccessTokenUse, _ rows: some SQLTransaction) throws -> Bool {
     let lock = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE")
     guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else {

@@ -119,7 +119,7 @@ enum IdentifierRows {
 
   /// Moves the account's verified identifiers to its heir, and deletes the account.
   ///
-  /// Attack: someone who has taken over another user's number merges that account into one of their own, and would get
+  /// Attack: someone who has taken over another user's number merges that account into their own, and would get
   /// its groups without its second factor. Groups are therefore not moved; an operator must add the heir.
   static func absorb(
     _ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction

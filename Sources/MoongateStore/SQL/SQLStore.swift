@@ -91,8 +91,8 @@ extension SQLStore {
   }
 
   /// Removes users who are about to be deleted from the audit trail, in batches: searching all of it in the deleting
-  /// transaction would block everyone else. If this is interrupted, too much was removed about a user whom an operator
-  /// wants to delete.
+  /// transaction would block all other writers. If this is interrupted, too much was removed about a user whose
+  /// deletion was requested anyway.
   private func blankingTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange] {
     var changes = changes
     for index in changes.indices {

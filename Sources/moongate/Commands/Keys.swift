@@ -79,7 +79,7 @@ extension KeyCensus {
     return "\(records) record\(records == 1 ? "" : "s")" + (hashes.map { ", hashes of \($0)" } ?? "")
   }
 
-  /// The hashes under a key by provider, for example `password 1, pin 3`; nil if there are none.
+  /// The hashes under a key by provider, for example `password 1, pin 3`; nil if none exist.
   func hashWords(for name: String) -> String? {
     guard let found = peppered[name], !found.isEmpty else { return nil }
     return found.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")

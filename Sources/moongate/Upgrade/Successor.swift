@@ -69,7 +69,7 @@ final class Successor {
 
   func say(_ state: HandedState) { control.say(state.line) }
 
-  /// Returns the next event. Stops the process if there is none in time.
+  /// Returns the next event. Stops the process if the time limit expires first.
   /// - Parameter doing: the expected action, for the message.
   func next(within limit: Duration, doing: String) -> Event {
     let end = ContinuousClock.now + limit

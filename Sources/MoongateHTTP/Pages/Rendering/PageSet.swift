@@ -161,7 +161,7 @@ struct PageSet: Sendable {
     logoOrigin = picture == nil ? logo.map { "https://" + $0.dropFirst(8).prefix { $0 != "/" } } : nil
   }
 
-  /// The problems of built-in templates. A test asserts that there are none.
+  /// The problems of built-in templates. A test asserts that this is empty.
   static let faults: [String] = own.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
     faults(of: file.bytes, for: String(file.name.dropLast(9))).map { "\(file.name):\($0.line): \($0.message)" }
   }
