@@ -30,7 +30,7 @@ import Testing
     #expect(await Conformance.run(provider).findings == [])
   }
 
-  @Test func whatIsGoodOncePasses() async {
+  @Test func providerThatHoldsARulePasses() async {
     let report = await Conformance.run(ToyTick(), ToyTick.subject)
     #expect(report.findings == [])
     for rule in [ConformanceRule.expiry, .concurrency, .proof, .refusals] {
@@ -53,7 +53,7 @@ import Testing
   }
 
   /// The finding contains the answer of the setup step, which is the cause.
-  @Test func aSettingThatFailsIsToldWithItsCause() async {
+  @Test func failingSetupIsReportedWithItsCause() async {
     let odd = ToyWord(submits: { _, _ in throw ToyWord.Fault(text: "the hub is down") })
     let report = await Conformance.run(odd, rules: [.proof])
     #expect(report.findings.map(\.rule) == [.proof])
@@ -308,7 +308,7 @@ import Testing
         ? .refused("wrong_word") : try await ToyWord.judge(step, input)
     },
     Broken(
-      what: "tells that there is nobody", rule: .unknown,
+      what: "reveals that no account exists", rule: .unknown,
       provider: ToyWord(
         descriptor: ToyWord.described(outcomes: [
           Outcome("wrong_word", "No."), Outcome("nobody", "There is nobody.", isFailure: false),

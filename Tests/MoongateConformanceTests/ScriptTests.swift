@@ -43,7 +43,7 @@ import Testing
     return subject
   }
 
-  @Test func whatWasShownIsRememberedUntilTheSubjectIsReset() async throws {
+  @Test func shownContentIsRememberedUntilReset() async throws {
     let subject = Self.subject(["code": .shown("list.1")])
     _ = try await subject.right(Self.step([.list(["a", "b"]), .text("Keep these.")], []))
     #expect(try await subject.right(Self.step([])) == ["code": .text("b")])

@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Attack: an account claims `ceo@example.com`, and a function does not check whether the address is verified.
-  @Test func claimedAddressIsNoFactOfAGroup() throws {
+  @Test func claimedAddressIsNotUsedByGroups() throws {
     let accounts = "return accounts { groups = { staff = function(f) return f.email.address ~= nil end } }"
     #expect(try Self.entitlements(accounts, Self.snapshot()).groups.map(\.rawValue) == ["staff"])
     #expect(try Self.entitlements(accounts, Self.snapshot(verified: false)).groups == [])
@@ -284,7 +284,7 @@ import Testing
       .first?.contains("`staff` is computed") == true)
   }
 
-  @Test func comparisonTellsWhoGainsAndWhoLoses() throws {
+  @Test func comparisonReportsGainedAndLostAccess() throws {
     let old = try TestFolder([
       "accounts.lua": Self.accounts,
       "routes.lua": Self.routes(

@@ -53,7 +53,7 @@ import Testing
       rows.ran[1].arguments == [.text("ac_a"), .text("ac_b")] && rows.ran[1].sql.hasSuffix("ORDER BY id FOR UPDATE"))
   }
 
-  @Test func nothingIsTakenWhereThereIsNothing() throws {
+  @Test func emptyRequestLocksNoRows() throws {
     let rows = RecordingTransaction(.postgres)
     try Holding().take(rows)
     #expect(rows.trips.isEmpty && rows.ran.isEmpty)

@@ -26,7 +26,9 @@ struct AccountCalls: Sendable {
       Endpoint(.call, .accounts) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["name", "after"], suggestion: suggestion)
         let accounts = try await exchange.asking { () async throws(StoreFault) in
-          if let name = query["name"] { return try await administration.accounts(named: name, region: exchange.gateway.region) }
+          if let name = query["name"] {
+            return try await administration.accounts(named: name, region: exchange.gateway.region)
+          }
           return try await administration.accounts(after: query["after"], limit: Self.most)
         }
         return .json(.list(accounts.map { .operated($0) }))
@@ -49,7 +51,9 @@ struct AccountCalls: Sendable {
         let account = try await account(exchange)
         let administration = acting(exchange)
         guard
-          let export = try await exchange.asking({ () async throws(StoreFault) in try await administration.export(account.id) })
+          let export = try await exchange.asking({ () async throws(StoreFault) in
+            try await administration.export(account.id)
+          })
         else {
           throw unknown(exchange)
         }
@@ -95,7 +99,8 @@ struct AccountCalls: Sendable {
     Endpoint(.call, operation) { exchange throws(Refusal) in
       let account = try await account(exchange)
       let administration = acting(exchange)
-      let outcome = try await exchange.asking { () async throws(StoreFault) in try await act(administration, account.id) }
+      let outcome = try await exchange.asking { () async throws(StoreFault) in try await act(administration, account.id)
+      }
       guard outcome == .done else { throw unknown(exchange) }
       return .nothing
     }
@@ -118,7 +123,9 @@ struct AccountCalls: Sendable {
   }
 
   /// Account administration that records the caller of this request as the actor.
-  private func acting(_ exchange: Exchange) -> AccountAdministration { administration.acting(as: entrance.identity(exchange)) }
+  private func acting(_ exchange: Exchange) -> AccountAdministration {
+    administration.acting(as: entrance.identity(exchange))
+  }
 
   private func none(_ exchange: Exchange) -> Refusal {
     exchange.refusal(.notFound, detail: "The account has no factor of this provider.")

@@ -43,7 +43,9 @@ struct PolicyCalls: Sendable {
       Endpoint(.call, .promoteShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
-        guard let seen = shadow.status() else { throw exchange.refusal(.notFound, detail: "No candidate runs in shadow mode.") }
+        guard let seen = shadow.status() else {
+          throw exchange.refusal(.notFound, detail: "No candidate runs in shadow mode.")
+        }
         record(
           .shadowPromoted, query, ["candidate": seen.candidate.id].merging(isForced ? ["force": "1"] : [:]) { $1 },
           exchange)

@@ -33,7 +33,8 @@ struct AccountsReader {
   ) -> Duration? {
     guard let duration = reader.duration(name, atLeast: least) else { return nil }
     guard duration <= most else {
-      problems.add(reader.explicitValue(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
+      problems.add(
+        reader.explicitValue(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
       return nil
     }
     return duration

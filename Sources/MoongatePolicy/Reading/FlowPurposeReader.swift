@@ -59,7 +59,8 @@ struct FlowPurposeReader {
   /// Whether the flow manages a factor or an identifier of an account. Without a configured provider for it, the flow
   /// has no purpose.
   func isOfAccount(_ reader: TableReader) -> Bool {
-    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else {
+    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let word = FlowPurposeKind(rawValue: text)
+    else {
       return false
     }
     return word != .signIn && word != .register && word != .stepUp

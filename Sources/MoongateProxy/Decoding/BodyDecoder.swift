@@ -2,7 +2,7 @@ import NIOCore
 
 /// Reads the body of a message from the bytes after its head. Trailers are checked and dropped.
 package struct BodyDecoder: Sendable {
-/// The next part of the body.
+  /// The next part of the body.
   package enum Part: Sendable, Equatable {
     /// More bytes are needed.
     case incomplete

@@ -98,7 +98,8 @@ extension SQLStore {
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
       // If the account no longer exists, there is nothing to do. The transaction reports that.
-      guard let names = try await database.read({ rows in try AccountDeletionRows.names(of: trail.account, rows) }) else {
+      guard let names = try await database.read({ rows in try AccountDeletionRows.names(of: trail.account, rows) })
+      else {
         continue
       }
       changes[index].traces = try FlowTraces(account: trail.account, names: names)

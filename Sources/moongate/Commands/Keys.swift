@@ -112,7 +112,8 @@ struct KeySource {
       if changed.oldest.name == before { printNotice("A running gateway reloads it within a second.") }
     case .value:
       let changed = try await body(try read())
-      printNotice("The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
+      printNotice(
+        "The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
       print(changed.text, terminator: "")
     case .credential(let path):
       let changed = try await body(try read())

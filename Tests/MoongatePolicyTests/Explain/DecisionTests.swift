@@ -40,7 +40,7 @@ import Testing
     return id
   }
 
-  @Test func faultOfAProviderIsTold() async throws {
+  @Test func faultOfAProviderIsShown() async throws {
     let gateway = try gateway(Self.limits + "}")
     gateway.mailbox.cut(off: ProviderName(test: "phone_otp"))
     var text = ""
@@ -126,7 +126,7 @@ import Testing
     #expect(refused.text(colour: false).contains("f.phone.country    = IN"))
   }
 
-  @Test func whatWhenAndVaryReadIsTold() async throws {
+  @Test func factsReadByWhenAndVaryAreShown() async throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """
       return policy "phone_otp" {

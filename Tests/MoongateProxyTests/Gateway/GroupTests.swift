@@ -38,7 +38,7 @@ import Testing
     return gateway
   }
 
-  @Test func memberPassesAndServiceIsToldTheGroups() async throws {
+  @Test func memberPassesAndUpstreamReceivesTheGroups() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(
       [.test(ports: [upstream.port], groups: ["ops"])], groups: [Self.ops, GroupName(test: "a,b")])
@@ -74,7 +74,7 @@ import Testing
   }
 
   /// Attack: a step-up for a user without the group would ask for a passcode again and again.
-  @Test func missingGroupIsToldBeforeAnyStep() async throws {
+  @Test func missingGroupIsRefusedBeforeAnyStep() async throws {
     let gateway = try await gateway([
       .test(ports: [1], requirement: .passed(ProviderName(test: "pin"), within: nil), groups: ["ops"])
     ])
@@ -85,7 +85,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func browserIsToldWhoIsSignedInAndWhereItWasGoing() async throws {
+  @Test func refusalPageReceivesTheUserAndTheRequestedURL() async throws {
     let seen = Seen()
     let gateway = try await TestGateway(
       routes: [.test(ports: [1], groups: ["ops"])],
@@ -109,7 +109,7 @@ import Testing
       "Remote-Groups: staff,\r\n ops", "Remote-Groups: \(String(repeating: "ops,", count: 7000))",
       "Remote-Groups: \(String(repeating: "ops,", count: 16_384))",
       "Connection: Remote-Groups\r\nRemote-Groups: ops", "X-Moongate-Groups: ops", "REMOTE-groups:ops\0,staff",
-    ]) func clientsSayNothingOfGroups(_ forged: String) async throws
+    ]) func clientsCannotSetGroups(_ forged: String) async throws
   {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test(ports: [upstream.port])])
@@ -183,7 +183,7 @@ import Testing
   }
 
   /// Attack: a group is removed from accounts.lua, and cached sessions keep it.
-  @Test func groupThatIsNotDefinedAnyMoreCountsForNothing() async throws {
+  @Test func removedGroupHasNoEffect() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test(ports: [upstream.port])], groups: [Self.ops])
     #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200"))
@@ -215,8 +215,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: ForwardAuthTests.dialects) func proxiesThatAskAreAlwaysToldTheGroups(_ dialect: String) async throws
-  {
+  @Test(arguments: ForwardAuthTests.dialects) func forwardAuthAlwaysReturnsTheGroups(_ dialect: String) async throws {
     var settings = GatewaySettings.test()
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
     let gateway = try await TestGateway(

@@ -121,7 +121,7 @@ import Testing
   }
 
   /// Attack: a service token keeps its group after the group was removed from accounts.lua, and its socket stays open.
-  @Test func groupOfATokenCountsOnlyWhileItIsDefined() async throws {
+  @Test func groupOfATokenIsIgnoredAfterItsRemoval() async throws {
     let upstream = try await RecordingUpstream()
     let route = Route.test(ports: [upstream.port], groups: ["ops"], tokens: .services)
     let gateway = try await TestGateway(routes: [route], change: { $0.accounts.groups = [Self.ops: .members] })
@@ -136,7 +136,7 @@ import Testing
 
   /// Attack: `decide` on a route that accepts tokens asks for completed steps. A token has none and is identified as a
   /// token.
-  @Test func decideIsToldThatATokenHasPassedNothing() async throws {
+  @Test func tokenHasNoPassedStepsInDecide() async throws {
     let upstream = try await RecordingUpstream()
     let decide = FunctionName("routes[1].decide")
     let gateway = try await TestGateway(
