@@ -80,8 +80,15 @@ struct CodeRules: Sendable {
         "Send it by `tools.send`, or set the answers of your site in the subject.")
       return
     }
-    let use = first.use
-    if unseen == nil, use.messages.isEmpty, use.requests.isEmpty {
+    judgeFirst(first.use, to: identifier, isSeen: unseen == nil)
+    harness.judge(first, typed: [Self.code])
+    await judgeSecond(to: identifier, after: first.use, isSeen: unseen == nil)
+    harness.judge(first, typed: [Self.code])
+  }
+
+  /// A code is sent once, to its recipient, with the text of the policy.
+  private func judgeFirst(_ use: RecordedCapabilities.Use, to identifier: Identifier, isSeen: Bool) {
+    if isSeen, use.messages.isEmpty, use.requests.isEmpty {
       harness.finds(
         .delivery, "Nothing was sent before `deliver` returned.",
         "Return after the message is handed over. A failure after that is not reported.")
@@ -110,14 +117,15 @@ struct CodeRules: Sendable {
         harness.judgeText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code])
       }
     }
-    harness.judge(first, typed: [Self.code])
+  }
 
-    // Another step for the same user, with another code.
+  /// Another step for the same user, with another code, sends the same number of messages and requests.
+  private func judgeSecond(to identifier: Identifier, after use: RecordedCapabilities.Use, isSeen: Bool) async {
     let other = CodeMessage(
       code: Self.otherCode, text: "\(Self.otherCode) is your code",
       domainBoundLine: "@auth.example.com #\(Self.otherCode)", service: "Moongate")
     let second = RecordedCapabilities()
-    if unseen == nil { harness.judges(.beginTwice) }
+    if isSeen { harness.judges(.beginTwice) }
     let called = await deliver(other, to: identifier, second)
     let sent = second.use
     let isSame =
@@ -133,7 +141,6 @@ struct CodeRules: Sendable {
         "Keep no state between deliveries: the policy limits how often a user can request a code.")
     }
     harness.judge(second, typed: [Self.code, other.code])
-    harness.judge(first, typed: [Self.code])
   }
 
   /// A code that is sent through a site is delivered once, to its recipient.

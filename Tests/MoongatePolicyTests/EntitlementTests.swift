@@ -63,7 +63,7 @@ import Testing
     let found = try Self.entitlements(
       Self.accounts,
       Self.snapshot(
-        age: .seconds(40_000_000), groups: [GroupName(test: "ops"), GroupName(test: "gone")],
+        age: .seconds(40_000_000), groups: [try GroupName(test: "ops"), try GroupName(test: "gone")],
         passed: ["phone_otp", "pin"]))
     #expect(found.groups.map(\.rawValue) == ["ops", "staff"])
     #expect(found.claims == ["plan": .text("veteran"), "strong": .flag(true)])
@@ -85,7 +85,7 @@ import Testing
     ]) func functionThatFailsIsAFault(_ body: String) throws
   {
     #expect(throws: PolicyFault.self) {
-      try Self.entitlements("return accounts { \(body) }", Self.snapshot(groups: [GroupName(test: "ops")]))
+      try Self.entitlements("return accounts { \(body) }", Self.snapshot(groups: [try GroupName(test: "ops")]))
     }
   }
 

@@ -103,6 +103,7 @@ package final class KeyRing: Sendable {
   package func isMAC(
     _ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String
   ) -> Bool {
+    // Six parameters: the MAC, and all values that it covers.
     all.reduce(false) { found, keys in
       let fits = constantTimeEquals(
         keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)

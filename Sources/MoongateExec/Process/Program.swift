@@ -60,6 +60,7 @@ final class Program: Sendable {
     _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?,
     within time: Duration? = nil, as _: Result.Type
   ) async throws(ProgramFault) -> Result {
+    // Six parameters: one JSON-RPC call, with its limits and grants.
     try inbox.enter()
     defer { inbox.left() }
     log.secrets.add(secrets, at: .now)

@@ -39,6 +39,7 @@ struct AppAPICalls: Sendable {
     in session: SessionSnapshot? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> FlowDriver.Driven {
+    // Six parameters: the first step of a flow; two have defaults.
     let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
     var driven: FlowDriver.Driven
     do throws(Refusal) {

@@ -20,6 +20,7 @@ struct PageFlow: Sendable {
     _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?,
     _ exchange: Exchange
   ) async -> Outcome {
+    // Six parameters: the first step of a flow.
     if let known {
       let result = await step(known, provider, inputs, as: nil, exchange)
       if !result.isOfDeadFlow { return Outcome(result: result, id: known, cookies: result.cookies) }

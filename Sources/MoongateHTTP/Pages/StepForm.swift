@@ -185,6 +185,7 @@ extension StepModel {
     choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
     now: Timestamp, here: String
   ) {
+    // Long, with seven parameters: computes every member of the page's model.
     let words = words.speaking(provider?.descriptor.words)
     self.here = here
     let step = form.step

@@ -122,6 +122,7 @@ struct StepPage: Sendable {
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
+    // Seven parameters: the members of the form that differ between requests.
     guard shows(view, exchange) || chosen != nil else { return exchange.redirect(to: exchange.address(of: view)) }
     var form = StepForm(
       flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider,

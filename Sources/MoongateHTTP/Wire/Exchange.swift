@@ -52,6 +52,7 @@ struct Exchange: Sendable {
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil,
     reason: String? = nil
   ) -> Refusal {
+    // Six parameters: all but the code are optional details.
     recorder.record(
       Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address,
       fault: fault, reason: reason)

@@ -56,17 +56,7 @@ package struct GatewayResponder: HTTPResponder {
         }
       case .found(let endpoint, let parameters):
         kind = endpoint.kind
-        var credentials: Credentials
-        do throws(Credentials.Contradiction) {
-          // Attack: a form of another site acts with the cookies of the user who views it.
-          credentials = try Credentials(kind == .inbound ? [:] : request.headers, gateway: generation.gateway)
-        } catch {
-          throw recorder.record(
-            Refusal(
-              .badRequest, decision: decision,
-              detail: "The request's cookie and its Authorization name different sessions."),
-            from: client.address, fault: nil)
-        }
+        var credentials = try credentials(of: request, kind, generation.gateway, decision, from: client.address)
         if kind == .page, credentials.browser == nil, request.opensFlow {
           let browser = SecretText(Base64URL.encode(random.bytes(32)))
           credentials.begin(browser)
@@ -89,6 +79,22 @@ package struct GatewayResponder: HTTPResponder {
     response.setCookies(cookies)
     elsewhere?.mark(&response, for: request)
     return request.method == .head ? response.createHeadResponse() : response
+  }
+
+  private func credentials(
+    of request: Request, _ kind: Endpoint.Kind, _ gateway: GatewaySettings, _ decision: DecisionID,
+    from address: ClientAddress
+  ) throws(Refusal) -> Credentials {
+    do throws(Credentials.Contradiction) {
+      // Attack: a form of another site acts with the cookies of the user who views it.
+      return try Credentials(kind == .inbound ? [:] : request.headers, gateway: gateway)
+    } catch {
+      throw recorder.record(
+        Refusal(
+          .badRequest, decision: decision,
+          detail: "The request's cookie and its Authorization name different sessions."),
+        from: address, fault: nil)
+    }
   }
 
   /// Logs the refusal and converts it into an answer that the client can read.

@@ -10,6 +10,7 @@ extension CaseRun {
   /// Performs an act.
   /// - Returns: the outcome in words.
   mutating func perform(_ act: PolicyCase.Act) async throws -> String {
+    // Long: one case for each kind of act.
     switch act.kind {
     case .identifier(let kind, let text):
       identifiers[kind] = text
@@ -52,25 +53,7 @@ extension CaseRun {
         run.take(await run.gateway.resend(flow.id, by: run.client))
       }
     case .wrong(let tries): return try await wrong(tries, act)
-    case .right:
-      if let waiting = await waitingStep() { return try await decide(true, at: waiting, act) }
-      if let provider = try await ceremonyStep() { return await answerByDevice(provider, isRight: true) }
-      if let step = try await secretStep() {
-        let name = step.provider.descriptor.name
-        guard let secret = secrets[name] else {
-          let isShort = [padProvider, passwordProvider].contains(name)
-          let said = isShort ? "\(step.field) = \"…\"" : "factors = { \(name) = \"…\" }"
-          throw fail(act, "the account has no \(step.field): add account { \(said) }")
-        }
-        await give([step.field: secret], to: step.provider)
-        return told
-      }
-      if let provider = try await appStep() { return try await rightByApp(provider, act) }
-      guard let code = await openStepCode() ?? lastCode else {
-        throw fail(act, "no code has been sent to \(recipient)")
-      }
-      await submit(code)
-      return told
+    case .right: return try await right(act)
     case .enter(let fields):
       try await makeAccount(act)
       return try await enter(fields)
@@ -88,6 +71,28 @@ extension CaseRun {
       }
       return "as expected"
     }
+  }
+
+  /// Passes the current step with the right answer.
+  private mutating func right(_ act: PolicyCase.Act) async throws -> String {
+    if let waiting = await waitingStep() { return try await decide(true, at: waiting, act) }
+    if let provider = try await ceremonyStep() { return await answerByDevice(provider, isRight: true) }
+    if let step = try await secretStep() {
+      let name = step.provider.descriptor.name
+      guard let secret = secrets[name] else {
+        let isShort = [padProvider, passwordProvider].contains(name)
+        let said = isShort ? "\(step.field) = \"…\"" : "factors = { \(name) = \"…\" }"
+        throw fail(act, "the account has no \(step.field): add account { \(said) }")
+      }
+      await give([step.field: secret], to: step.provider)
+      return told
+    }
+    if let provider = try await appStep() { return try await rightByApp(provider, act) }
+    guard let code = await openStepCode() ?? lastCode else {
+      throw fail(act, "no code has been sent to \(recipient)")
+    }
+    await submit(code)
+    return told
   }
 
   private mutating func begin(_ name: String) async throws {

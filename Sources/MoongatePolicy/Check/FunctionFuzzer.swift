@@ -63,6 +63,7 @@ package struct FunctionFuzzer {
     found: (Fault) -> Void,
     clamped: (LuaEvaluator.Clamped) -> Void
   ) {
+    // Six parameters: one function with its situation, and two kinds of results.
     var pending: [FactChoice] = [FactChoice()]
     var seen: Set<FactChoice> = [FactChoice()]
     var next = 0

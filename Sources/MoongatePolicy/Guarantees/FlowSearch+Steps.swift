@@ -99,6 +99,7 @@ extension FlowSearch {
     _ before: FlowSituation, knowsAccount: Bool,
     _ flow: FlowDefinition
   ) throws(ProofBudget.Exhausted) -> Answers {
+    // Seven parameters: the facts of one call of the function.
     var moment = moment(before, flow)
     moment.action = action
     moment.provider = provider

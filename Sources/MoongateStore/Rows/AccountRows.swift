@@ -82,6 +82,7 @@ enum AccountRows {
     _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    // Six parameters: the columns of the row, and the transaction.
     try demandPresent(account, rows)
     if let sealed {
       try rows.run(
@@ -107,7 +108,9 @@ enum AccountRows {
   }
 
   /// Sets the language.
-  static func setLanguage(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func setLanguage(
+    _ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
+  )
     throws
   {
     try rows.run("UPDATE account SET language = ?1 WHERE id = ?2", [.text(language), .text(account)])

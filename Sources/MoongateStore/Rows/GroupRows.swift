@@ -8,6 +8,7 @@ enum GroupRows {
     _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    // Six parameters: the columns of the row, and the transaction.
     try AccountRows.demandPresent(account, rows)
     let named: [SQLValue] = [.text(group.rawValue), .text(account)]
     let sql =

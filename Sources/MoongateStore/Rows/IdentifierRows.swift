@@ -32,6 +32,7 @@ enum IdentifierRows {
     _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    // Six parameters: the members of the change, and the transaction.
     let found = try rows.rows([
       holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
       SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), own(identifier, account),

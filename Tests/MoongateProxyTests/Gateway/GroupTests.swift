@@ -9,14 +9,16 @@ import Testing
 
 /// Access by groups, and the groups that services and proxies receive.
 @Suite(.timeLimit(.minutes(2))) struct GroupTests {
-  private static let ops = GroupName(test: "ops")
-  private static let staff = GroupName(test: "staff")
+  private static var ops: GroupName { get throws { try GroupName(test: "ops") } }
+  private static var staff: GroupName { get throws { try GroupName(test: "staff") } }
   private static let function = FunctionName("accounts.groups.staff")
   private static let claim = FunctionName("accounts.claims.plan")
 
   /// `ops` has members; `staff` is computed: accounts with a verified address of example.com.
-  private static func rules(_ generation: inout TestGeneration) {
-    generation.accounts.groups = [ops: .members, staff: .computed(function), GroupName(test: "a,b"): .members]
+  private static func rules(_ generation: inout TestGeneration) throws {
+    generation.accounts.groups = [
+      try ops: .members, try staff: .computed(function), try GroupName(test: "a,b"): .members,
+    ]
     generation.accounts.claims = ["plan": claim]
     generation.conditions[function] = { facts in
       facts.account.isEmailVerified
@@ -41,7 +43,7 @@ import Testing
   @Test func memberPassesAndUpstreamReceivesTheGroups() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(
-      [.test(ports: [upstream.port], groups: ["ops"])], groups: [Self.ops, GroupName(test: "a,b")])
+      [.test(ports: [upstream.port], groups: ["ops"])], groups: [try Self.ops, try GroupName(test: "a,b")])
     #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200"))
     #expect(upstream.all.contains("\r\nRemote-Groups: a%2Cb,ops,staff\r\n"), "\(upstream.all)")
     let claims = try Self.claims(in: upstream.all)
@@ -140,7 +142,7 @@ import Testing
         Self.rules(&generation)
         generation.conditions[Self.function] = failing
       })
-    gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [Self.ops]))
+    gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [try Self.ops]))
     for path in ["/ops/x", "/x"] {
       let answer = try await gateway.talk(request(path))
       #expect(answer.hasPrefix("HTTP/1.1 503") && answer.contains("policy_error"), "\(answer)")
@@ -164,7 +166,7 @@ import Testing
       [
         .test("/ws", ports: [upstream.port], upgrade: true, groups: ["ops"]),
         .test(ports: [upstream.port], groups: ["ops"]),
-      ], groups: [Self.ops])
+      ], groups: [try Self.ops])
     let socket = try await RawClient(port: gateway.port)
     try await socket.send(request("/ws", "Origin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"))
     #expect(try await socket.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
@@ -185,11 +187,11 @@ import Testing
   /// Attack: a group is removed from accounts.lua, and cached sessions keep it.
   @Test func removedGroupHasNoEffect() async throws {
     let upstream = try await RecordingUpstream()
-    let gateway = try await gateway([.test(ports: [upstream.port])], groups: [Self.ops])
+    let gateway = try await gateway([.test(ports: [upstream.port])], groups: [try Self.ops])
     #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200"))
     #expect(upstream.all.contains("Remote-Groups: ops,staff\r\n"))
     var next = TestGeneration(gateway: .test(), routes: [.test(ports: [upstream.port])], flows: [], policies: [])
-    next.accounts.groups = [Self.staff: .members]
+    next.accounts.groups = [try Self.staff: .members]
     gateway.active.activate(next, at: gateway.clock.now())
     #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200"))
     let last = try #require(upstream.all.components(separatedBy: "GET / ").last)
