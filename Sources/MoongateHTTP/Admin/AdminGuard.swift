@@ -32,7 +32,7 @@ struct AdminGuard: Sendable {
   }
 
   /// Whether the request carries a token, or none is required.
-  func lets(_ exchange: Exchange) -> Bool {
+  func allows(_ exchange: Exchange) -> Bool {
     let tokens = tokens(exchange)
     return tokens.isEmpty ? listen.isLoopback : holder(tokens, exchange) != nil
   }

@@ -121,7 +121,7 @@ struct AccountPage: Sendable {
         switch form["action"] {
         case "everywhere", "elsewhere":
           let isEverywhere = form["action"] == "everywhere"
-          try await exchange.asking { () async throws(StoreFault) in
+          try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
           }
           return isEverywhere
@@ -133,12 +133,12 @@ struct AccountPage: Sendable {
         case "revoke_token": return try await revokeToken(form, exchange)
         default: break
         }
-        let all = try await exchange.asking { () async throws(StoreFault) in
+        let all = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await driver.sessions.sessions(of: own.account)
         }
         // Only among the user's own sessions.
         for session in all where session.id == form["session"] {
-          try await exchange.asking { () async throws(StoreFault) in
+          try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.end(session, by: exchange.client.address)
           }
         }
@@ -160,7 +160,7 @@ struct AccountPage: Sendable {
     guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else {
       throw refusal
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var response = try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
     response.addRefusalHeaders(refusal)
     return response
@@ -188,7 +188,7 @@ struct AccountPage: Sendable {
         return exchange.redirect(to: address)
       }
       guard let own = try await driver.session(exchange) else { throw refusal }
-      exchange.note(refusal)
+      exchange.log(refusal)
       var response = try await show(own, exchange, refused: (refusal.code, sentence(of: refusal, at: site, exchange)))
       response.addRefusalHeaders(refusal)
       return response
@@ -236,7 +236,7 @@ struct AccountPage: Sendable {
     let words = pages.words(exchange)
     let account = found.account
     let query = try exchange.query()
-    let sessions = try await exchange.asking { () async throws(StoreFault) in
+    let sessions = try await exchange.mappingFaults { () async throws(StoreFault) in
       try await driver.sessions.sessions(of: account.id)
     }
     let email = account.identifier(.email)

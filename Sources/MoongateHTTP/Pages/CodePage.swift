@@ -109,7 +109,7 @@ struct CodePage: Sendable {
       model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify",
       status: refusal?.code.httpStatus ?? .ok, exchange)
     if let refusal {
-      exchange.note(refusal)
+      exchange.log(refusal)
       response.addRefusalHeaders(refusal)
     }
     return response

@@ -99,7 +99,7 @@ struct ContactPage: Sendable {
       {
         return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
       }
-      exchange.note(refusal)
+      exchange.log(refusal)
       var response = page(
         flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
       response.addRefusalHeaders(refusal)

@@ -220,7 +220,7 @@ struct PINPage: Sendable {
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var view: FlowView?
     if let id { view = try? await driver.engine.view(id, client: try await driver.caller(exchange)).get() }
     let task = view.flatMap { self.task(of: $0) } ?? self.task(of: exchange.generation.purpose(of: flow))

@@ -134,7 +134,8 @@ extension PageFlow {
   ) async -> FlowDriver.Driven? {
     do throws(Refusal) {
       let hash = TokenHash(of: token.reveal().utf8)
-      let found = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.find(hash)
+      }
       guard let session = found else { return nil }
       let created = try await driver.create(flow, returnTo: returnTo, in: session, exchange)
       do throws(Refusal) {
@@ -145,7 +146,7 @@ extension PageFlow {
         sent.browser = created.browser
         return sent
       } catch {
-        exchange.note(error)
+        exchange.log(error)
         return created
       }
     } catch {

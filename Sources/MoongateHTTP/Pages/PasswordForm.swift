@@ -123,7 +123,7 @@ struct PasswordForm: Sendable {
     guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else {
       throw refusal
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var ways = ProofMethods(password: provider)
     if let definition = exchange.generation.flows[flow], definition.purpose.needsSession,
       let own = try await driver.session(exchange)

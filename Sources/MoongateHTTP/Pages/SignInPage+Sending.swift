@@ -29,7 +29,7 @@ extension SignInPage {
     form.lastName = sent["last_name"]
     if try exchange.isSwitch {
       let query = try exchange.query()
-      form.told(refused(query, exchange), by: query["refused"], of: query["by"])
+      form.show(refused(query, exchange), by: query["refused"], of: query["by"])
       return page(form, exchange)
     }
     // Switches to another method and keeps the typed address. It is in the form's body, not in a URL, which browsers
@@ -83,7 +83,7 @@ extension SignInPage {
       }
       form.id = outcome.id?.secret.reveal()
       explain(refusal, of: site, in: &form, exchange)
-      exchange.note(refusal)
+      exchange.log(refusal)
       var response = page(form, exchange, status: refusal.code.httpStatus)
       response.addRefusalHeaders(refusal)
       response.setCookies(outcome.cookies)

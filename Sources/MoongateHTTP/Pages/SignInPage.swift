@@ -58,7 +58,7 @@ struct SignInPage: Sendable {
       form.phone = query["phone"]
       form.region = SignInForm.region(query["region"])
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
-      form.told(refused(query, exchange), by: query["refused"], of: query["by"])
+      form.show(refused(query, exchange), by: query["refused"], of: query["by"])
       return greeting(page(form, exchange), exchange)
     }
     // "Edit": the same flow with another identifier. If the flow has ended, the form is empty.
@@ -113,7 +113,7 @@ struct SignInPage: Sendable {
       if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
     }
     (form.firstName, form.lastName) = (view.firstName, view.lastName)
-    form.told(refused(query, exchange), by: query["refused"], of: query["by"])
+    form.show(refused(query, exchange), by: query["refused"], of: query["by"])
     return page(form, exchange)
   }
 

@@ -271,7 +271,7 @@ struct StepPage: Sendable {
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var response: Response
     if let id = state.id,
       case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange))

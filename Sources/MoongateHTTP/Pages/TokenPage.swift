@@ -56,7 +56,7 @@ struct TokenPage: Sendable {
           return page(Model(form: nil, secret: made.secret.reveal(), routes: Self.routes(exchange)), exchange)
         case .failure(let refusal):
           guard [.invalidInput, .denied].contains(refusal.code) else { return try redirect(after: refusal, exchange) }
-          exchange.note(refusal)
+          exchange.log(refusal)
           return form(exchange, name: name, days: days, refusal: refusal)
         }
       },

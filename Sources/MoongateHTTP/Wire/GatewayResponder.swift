@@ -68,7 +68,7 @@ package struct GatewayResponder: HTTPResponder {
           recorder: recorder, reader: reader, builtIn: providers)
         try guarded(exchange, kind)
         if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
-          response = try exchange.leadHome()
+          response = try exchange.redirectHome()
         } else {
           response = try await endpoint.handle(exchange)
         }
@@ -101,7 +101,7 @@ package struct GatewayResponder: HTTPResponder {
   private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration)
     -> Response
   {
-    recorder.note(refusal, method: request.method.rawValue)
+    recorder.log(refusal, method: request.method.rawValue)
     return kind != .call && request.wantsHTML ? pages.page(for: refusal, to: request, generation) : .problem(refusal)
   }
 }
@@ -145,7 +145,7 @@ extension Exchange {
   ///
   /// Attack: a token of one root domain changes the account, or begins its own step-up. Only the token of the sign-in
   /// itself may do that.
-  fileprivate func leadHome() throws(Refusal) -> Response {
+  fileprivate func redirectHome() throws(Refusal) -> Response {
     let home = gateway.publicURL.description
     guard kind == .page, [.get, .head].contains(request.method) else {
       throw refusal(.notFound, detail: "Only \(home) answers this address.")

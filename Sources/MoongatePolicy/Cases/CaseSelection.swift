@@ -62,5 +62,5 @@ struct CaseSelection {
     catalog.configured == nil || catalog.descriptors.contains { condition($0) && catalog.isConfigured($0.name) }
   }
 
-  private func lacksSender(_ one: PolicyCase) -> Bool { one.asksCodeForNobody(among: reachable) }
+  private func lacksSender(_ one: PolicyCase) -> Bool { one.sendsCodeWithoutIdentifier(among: reachable) }
 }

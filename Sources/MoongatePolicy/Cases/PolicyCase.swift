@@ -16,7 +16,7 @@ package struct PolicyCase: Sendable {
   /// Whether the case requests a code after naming only identifiers that cannot receive codes. Without any identifier,
   /// the code goes to one of the account.
   /// - Parameter kinds: the kinds of identifier that can receive codes.
-  func asksCodeForNobody(among kinds: Set<IdentifierKind>) -> Bool {
+  func sendsCodeWithoutIdentifier(among kinds: Set<IdentifierKind>) -> Bool {
     var named: Set<IdentifierKind> = []
     for act in acts {
       switch act.kind {

@@ -79,7 +79,7 @@ struct FolderReader {
     candidates = started
     catalog.configured = GatewayReader.configured(node, catalog)
     gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
-    problems.tellUnsafe()
+    problems.reportUnsafe()
     if let gateway { problems.add(loader.gatewayProblems(gateway)) }
   }
 

@@ -64,7 +64,7 @@ package struct RequestDecoder: Sendable {
       case .field(let field, let next):
         position = next
         head.fields.append(field)
-        if field.kind != .other { try note(field, bytes) }
+        if field.kind != .other { try process(field, bytes) }
       }
     }
   }
@@ -179,7 +179,7 @@ package struct RequestDecoder: Sendable {
     }
   }
 
-  private mutating func note(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
+  private mutating func process(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
     switch field.kind {
     case .host:
       hosts += 1

@@ -87,7 +87,7 @@ package struct ResponseDecoder: Sendable {
       case .field(let field, let next):
         position = next
         head.fields.append(field)
-        try note(field, bytes)
+        try process(field, bytes)
       }
     }
   }
@@ -118,7 +118,7 @@ package struct ResponseDecoder: Sendable {
     return true
   }
 
-  private mutating func note(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
+  private mutating func process(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
     switch field.kind {
     case .contentLength:
       guard head.contentLength == nil else { throw .malformed("more than one Content-Length") }

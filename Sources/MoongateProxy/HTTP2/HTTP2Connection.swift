@@ -153,7 +153,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let frame = unwrapInboundIn(data)
     isReading = true
-    tellManager(context, frame, data)
+    passToManager(context, frame, data)
     guard frame.streamID != .rootStream else { return }
     switch frame.payload {
     case .headers, .data:
@@ -168,7 +168,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   /// Passes frames to the manager, which closes connections without traffic. It needs every PING. Of other frames it
   /// gets one per second, because each frame resets two timers.
-  private func tellManager(_ context: ChannelHandlerContext, _ frame: HTTP2Frame, _ data: NIOAny) {
+  private func passToManager(_ context: ChannelHandlerContext, _ frame: HTTP2Frame, _ data: NIOAny) {
     let now = loop.now
     let isMeant = if case .ping = frame.payload { true } else { false }
     guard isMeant || now - managerHeard >= Self.interval else { return }

@@ -32,7 +32,7 @@ struct PostgresTiming: Sendable {
 /// time.
 final class PostgresConnection {
   let timing: PostgresTiming
-  let numbers: PostgresMetrics
+  let metrics: PostgresMetrics
   let handle: OpaquePointer
   /// The names of prepared statements, by their SQL.
   var prepared: [String: String] = [:]
@@ -52,7 +52,7 @@ final class PostgresConnection {
   private let timelines: ServerTimeline
 
   /// - Throws: `PostgresError.notConnected` with the first target's failure that is not just absence.
-  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError)
+  static func open(_ address: PostgresAddress, timing: PostgresTiming, metrics: PostgresMetrics) throws(PostgresError)
     -> PostgresConnection
   {
     var obstacle: PostgresErrorClassification?
@@ -61,14 +61,14 @@ final class PostgresConnection {
     var found: [PostgresConnection] = []
     for target in address.targets {
       do throws(PostgresError) {
-        let connection = try PostgresConnection(address, target, timing: timing, numbers: numbers)
+        let connection = try PostgresConnection(address, target, timing: timing, metrics: metrics)
         try connection.settle()
         if address.targets.count > 1 { try connection.findTimeline() }
-        numbers.connected()
+        metrics.connected()
         guard asksAll else { return connection }
         found.append(connection)
       } catch {
-        numbers.failedToConnect()
+        metrics.failedToConnect()
         let found: PostgresErrorClassification =
           switch error {
           case .notConnected(let found): found
@@ -85,10 +85,10 @@ final class PostgresConnection {
   }
 
   private init(
-    _ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresMetrics
+    _ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, metrics: PostgresMetrics
   ) throws(PostgresError) {
     self.timing = timing
-    self.numbers = numbers
+    self.metrics = metrics
     timelines = address.timeline
     silence = timing.silence
     var options = address.options
@@ -183,7 +183,7 @@ final class PostgresConnection {
       guard error == .refused(.noFunction, constraint: nil) else { throw error }
     }
     if isSuperseded { throw .notConnected(.superseded) }
-    if let timeline { timelines.meet(timeline) }
+    if let timeline { timelines.observe(timeline) }
   }
 
   /// Whether a server with a later timeline was seen since.

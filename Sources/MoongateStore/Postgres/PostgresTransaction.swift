@@ -77,7 +77,7 @@ package final class PostgresTransaction: SQLTransaction {
 
   package func wake() throws { isCalling = true }
 
-  package func takeTime() throws {
+  package func allowLongRun() throws {
     _ = try rows(
       ["statement_timeout", "idle_in_transaction_session_timeout"].map {
         SQLRead("SELECT set_config('\($0)', '0', false)")

@@ -121,7 +121,7 @@ extension SQLStore {
   private func delete(_ traces: FlowTraces, at now: Timestamp) async throws {
     var last = Int64.min
     while true {
-      let (end, isThere) = try await database.read { [last] rows in try traces.look(after: last, rows) }
+      let (end, isThere) = try await database.read { [last] rows in try traces.search(after: last, rows) }
       if isThere {
         try await database.write(at: now) { [last] rows in try traces.delete(after: last, to: end ?? .max, rows) }
       }
@@ -258,10 +258,10 @@ extension SQLStore {
     -> ExpiredAccounts
   {
     let (expired, sessions) = try await write(at: now) { rows in
-      let news = ChangeNotifications()
-      let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, news, rows)
-      try news.write(at: now, rows)
-      return (ExpiredAccounts(removed: removed, hasMore: hasMore), news.changes)
+      let notifications = ChangeNotifications()
+      let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, notifications, rows)
+      try notifications.write(at: now, rows)
+      return (ExpiredAccounts(removed: removed, hasMore: hasMore), notifications.changes)
     }
     await memory.committed.tell(sessions)
     if expired.removed > 0 { await database.forgetDeleted() }

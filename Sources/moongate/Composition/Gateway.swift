@@ -209,8 +209,8 @@ struct Gateway {
       },
       Background {
         while !Task.isCancelled {
-          policyFaults.tellSuppressed()
-          proxy.tellSuppressedFailures()
+          policyFaults.logSuppressed()
+          proxy.logSuppressedFailures()
           try? await Task.sleep(for: .seconds(5))
         }
       },

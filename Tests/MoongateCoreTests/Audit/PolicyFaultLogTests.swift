@@ -40,11 +40,11 @@ import Testing
     let faults = PolicyFaultLog(logger: log.logger, clock: clock)
     for _ in 0..<5 { report(faults, fault(line: 9)) }
     report(faults, fault(line: 10))
-    faults.tellSuppressed()
+    faults.logSuppressed()
     #expect(log.lines.count == 2)
     clock.advance(by: .seconds(60))
-    faults.tellSuppressed()
-    faults.tellSuppressed()
+    faults.logSuppressed()
+    faults.logSuppressed()
     #expect(log.lines.dropFirst(2) == ["error a policy kept failing fault=routes.lua:9: broken suppressed=4"])
   }
 

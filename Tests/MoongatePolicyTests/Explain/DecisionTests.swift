@@ -42,7 +42,7 @@ import Testing
 
   @Test func faultOfAProviderIsShown() async throws {
     let gateway = try gateway(Self.limits + "}")
-    gateway.mailbox.cut(off: ProviderName(test: "phone_otp"))
+    gateway.mailbox.disconnect(ProviderName(test: "phone_otp"))
     var text = ""
     for _ in 0..<2 {
       let id = try await gateway.create("enter", by: gateway.client()).get().id

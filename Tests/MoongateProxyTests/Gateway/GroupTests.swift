@@ -139,7 +139,7 @@ import Testing
         .test(ports: [upstream.port]),
       ],
       change: { generation in
-        Self.rules(&generation)
+        try Self.rules(&generation)
         generation.conditions[Self.function] = failing
       })
     gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [try Self.ops]))
@@ -206,7 +206,7 @@ import Testing
     let gateway = try await TestGateway(
       routes: [.test(ports: [upstream.port], groups: ["staff"])],
       change: { generation in
-        Self.rules(&generation)
+        try Self.rules(&generation)
         generation.conditions[Self.function] = { _ in
           counted.add()
           return true

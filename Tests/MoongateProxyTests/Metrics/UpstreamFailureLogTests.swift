@@ -23,10 +23,10 @@ import Testing
     report(log, upstream: "http://two:2")
     report(log, .unreachable)
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 3)
-    log.tellSuppressed()
+    log.logSuppressed()
     #expect(captured.lines.count == 3, "the minute is not over")
     clock.advance(by: .seconds(61))
-    log.tellSuppressed()
+    log.logSuppressed()
     let last = captured.lines.filter { $0.contains("an upstream kept failing") }
     #expect(
       last.count == 1
@@ -48,7 +48,7 @@ import Testing
         .count == 1)
     #expect(captured.lines.count == 2)
     clock.advance(by: .seconds(61))
-    log.tellSuppressed()
+    log.logSuppressed()
     #expect(
       captured.lines.filter { $0.contains("requests were retried with others") && $0.contains("9") }.count == 1)
   }

@@ -95,7 +95,7 @@ extension PostgresDatabase {
     let takesTime: Bool
 
     func run(_ rows: some SQLTransaction) throws -> Int? {
-      if takesTime { try rows.takeTime() }
+      if takesTime { try rows.allowLongRun() }
       return try rows.row("SELECT 1::bigint FROM (SELECT pg_sleep(1)) AS slept")?.count(0)
     }
   }
@@ -143,7 +143,7 @@ extension PostgresDatabase {
   /// A reservation takes two round trips because of this.
   @Test func writesAreSentWithTheNextReadOrCommit() async throws {
     try await database.add(0)
-    let before = database.numbers.count
+    let before = database.metrics.count
     try await database.write(at: now) { one in
       try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(1)])
       try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(2)])
@@ -156,15 +156,15 @@ extension PostgresDatabase {
       #expect(numbers == [1, 2])
       try one.run("DELETE FROM note WHERE number = ?1", [.integer(1)])
     }
-    let written = database.numbers.count
+    let written = database.metrics.count
     #expect(written.roundTrips - before.roundTrips == 2)
     #expect(written.statements - before.statements == 7, "BEGIN, two to write, two to read, one more, COMMIT")
     #expect(try await database.count() == 2)
     #expect(
-      database.numbers.count.roundTrips - written.roundTrips == 1,
+      database.metrics.count.roundTrips - written.roundTrips == 1,
       "a read-only transaction does not wait for its COMMIT")
     #expect(try await database.read { _ in 7 } == 7)
-    #expect(database.numbers.count.roundTrips - written.roundTrips == 1)
+    #expect(database.metrics.count.roundTrips - written.roundTrips == 1)
   }
 
   @Test func changesAreCounted() async throws {
@@ -187,7 +187,7 @@ extension PostgresDatabase {
   ])
   func aDemandThatIsNotMetUndoesAll(statement: String) async throws {
     try await database.add(1)
-    let before = database.numbers.count.roundTrips
+    let before = database.metrics.count.roundTrips
     await #expect(throws: ChangeConflict.self) {
       try await database.write(at: now) { one in
         try one.run("INSERT INTO note (number) VALUES (5)")
@@ -196,7 +196,7 @@ extension PostgresDatabase {
         try one.run("INSERT INTO note (number) VALUES (6)")
       }
     }
-    #expect(database.numbers.count.roundTrips - before == 1)
+    #expect(database.metrics.count.roundTrips - before == 1)
     #expect(try await database.count() == 1)
     do {
       try await database.write(at: now) { one in
@@ -289,7 +289,7 @@ extension PostgresDatabase {
   @Test func aLookIsOneStatementAndOneMoment() async throws {
     // Opens a connection.
     #expect(try await database.count() == 0)
-    let before = database.numbers.count
+    let before = database.metrics.count
     let found = try await database.read { one in
       try one.rows([
         SQLRead("SELECT current_setting('transaction_isolation')"),
@@ -298,8 +298,8 @@ extension PostgresDatabase {
     }
     #expect(found == ["repeatable read", "on"])
     #expect(
-      database.numbers.count.statements - before.statements == 2
-        && database.numbers.count.roundTrips - before.roundTrips == 1)
+      database.metrics.count.statements - before.statements == 2
+        && database.metrics.count.roundTrips - before.roundTrips == 1)
     let other = try bench.database()
     async let counts = database.read { one in
       try one.rows([
@@ -424,7 +424,7 @@ extension PostgresDatabase {
       try await group.waitForAll()
     }
     #expect(try await database.count() == 400)
-    #expect(database.numbers.count.connects <= 4)
+    #expect(database.metrics.count.connects <= 4)
   }
 
   @Test func aScriptIsOfManyStatements() async throws {

@@ -174,7 +174,7 @@ import Testing
     await told.next()
     _ = try await nodes[0].apply([.endSession(session("se_1").token)], at: now)
     await told.next()
-    #expect(nodes[1].database.numbers.count.notifications == 1)
+    #expect(nodes[1].database.metrics.count.notifications == 1)
     // A listener that lost its connection subscribes again.
     try server.sql(
       """
@@ -200,9 +200,9 @@ import Testing
     let node = nodes[0]
     let limits = [limit("one"), limit("two", max: 9)]
     func trips(_ body: () async throws -> Void) async throws -> Int {
-      let before = node.database.numbers.count.roundTrips
+      let before = node.database.metrics.count.roundTrips
       try await body()
-      return node.database.numbers.count.roundTrips - before
+      return node.database.metrics.count.roundTrips - before
     }
     // The latest time is recorded once a second.
     _ = try await node.reserve(

@@ -159,7 +159,7 @@ import Testing
   /// After a failover, connections to the former server fall silent one by one, beside good ones to the new server.
   @Test func earlierSilenceIsNotAnOutage() throws {
     let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
-    let pool = PostgresPool(address, timing: .serving, numbers: PostgresMetrics(), jitter: { 0.5 })
+    let pool = PostgresPool(address, timing: .serving, metrics: PostgresMetrics(), jitter: { 0.5 })
     let (first, second) = (PostgresWorker(pool: pool), PostgresWorker(pool: pool))
     let (generation, sameGeneration) = (pool.connected(first), pool.connected(second))
     #expect(pool.lost(first, connectionGeneration: generation, silent: true, after: nil) && pool.isOut)
@@ -217,7 +217,7 @@ import Testing
     gate.signal()
     try await held
     #expect(try await database.count() == 1)
-    #expect(database.numbers.count.busy == PostgresPool.mostWaiting + 50)
+    #expect(database.metrics.count.busy == PostgresPool.mostWaiting + 50)
   }
 
   /// A server that refuses more connections: the existing ones are used.
@@ -240,7 +240,7 @@ import Testing
         try await database.count()
       }
     }
-    #expect(database.numbers.count.refusedConnects < 10)
+    #expect(database.metrics.count.refusedConnects < 10)
     try database.close()
   }
 

@@ -54,7 +54,7 @@ import Testing
     let server = try #require(PostgresServer.shared)
     let address = try PostgresAddress(server.url(try server.makeDatabase()))
     let clocks = try (0..<3).map { _ in
-      let connection = try PostgresConnection.open(address, timing: .patient, numbers: PostgresMetrics())
+      let connection = try PostgresConnection.open(address, timing: .patient, metrics: PostgresMetrics())
       let readings = try connection.clockReadings()
       return try #require(ServerClock(readings))
     }
