@@ -8,7 +8,7 @@ return tests {
     flow "verify_email", send(), expect { status = 409, code = "already_set" },
   },
 
-  case "nobody has to verify an address" {
+  case "verifying an address is optional" {
     email "asha@example.com", account { phone = "+919999999999", email_verified = false },
     flow "verify_email", skip(), expect { status = "complete" },
   },

@@ -6,7 +6,7 @@ return tests {
     flow "google_oauth_join", expect { status = 401, code = "unauthenticated" },
   },
 
-  case "whoever has proved something just now may connect one" {
+  case "a user with a recent proof can connect one" {
     phone "+919999999999", account {},
     flow "google_oauth_join", expect { status = "pending" },
   },

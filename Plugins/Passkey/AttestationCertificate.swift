@@ -12,7 +12,7 @@ struct AttestationCertificate {
   private let chain: [Certificate]
 
   /// - Parameter x5c: the certificates of the statement, in DER.
-  /// - Returns: nil if there are none or too many, or if one cannot be parsed.
+  /// - Returns: nil if the list is empty or too long, or if one cannot be parsed.
   init?(_ x5c: CBORValue) {
     guard case .list(let items) = x5c, (1...Self.longestChain).contains(items.count) else { return nil }
     var chain: [Certificate] = []

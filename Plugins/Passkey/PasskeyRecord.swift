@@ -68,7 +68,7 @@ struct Credential: Codable, Equatable {
   static let attached = "Security key"
   static let single = "On one device only"
 
-  /// The kind of device, as far as known.
+  /// The kind of device; nil if unknown.
   private var kind: String {
     if isBackedUp { return Self.synced }
     return !transports.contains("internal") && !Set(transports).isDisjoint(with: ["usb", "nfc", "ble", "smart-card"])

@@ -34,7 +34,7 @@ struct Person: Equatable {
 
   // MARK: state between `begin` and `submit`
 
-  /// Both names, separated by a line feed, which names cannot contain; empty if there are none.
+  /// Both names, separated by a line feed, which names cannot contain; empty if none exist.
   var state: [UInt8] {
     guard let first, let last else { return [] }
     return Array("\(first)\n\(last)".utf8)

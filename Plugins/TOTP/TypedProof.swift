@@ -6,7 +6,7 @@ enum TypedProof: Equatable {
   case recovery([UInt8])
 
   /// - Parameter purpose: with `set`, only a code of the app is accepted.
-  /// - Throws: an error if there is none or both. Then nothing is charged.
+  /// - Throws: an error unless exactly one exists. Then nothing is charged.
   init(_ input: ProviderInput, for purpose: StepPurpose) throws(InputProblem) {
     let code = try Self.text(TOTP.code.name, input)
     let recovery = purpose == .set ? nil : try Self.text(TOTP.recoveryCode.name, input)

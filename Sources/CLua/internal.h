@@ -146,5 +146,5 @@ int gmatch_step(lua_State *L);
 // string.
 void push_suggestion(lua_State *L, int index, const char *word, size_t length);
 // Pushes "; available: `a`, `b` and `c`": the sorted keys of the table at `index`, as many as fit into a message.
-// Pushes an empty string if there are none.
+// Pushes an empty string if none exist.
 void push_names(lua_State *L, int index);

@@ -13,7 +13,7 @@ struct CodeRules: Sendable {
 
   func run() async {
     let core = "the core creates, stores and compares the codes"
-    harness.passesOver(
+    harness.markInapplicable(
       .proof, .rounds, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .upgrade, .outcomes,
       .unknown, .timing,
       because: core)
@@ -21,14 +21,14 @@ struct CodeRules: Sendable {
       try provider.readIdentifier(input)
     }.run()
     guard let identifier else {
-      harness.passesOver(
+      harness.markInapplicable(
         .delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup,
         because: "no identifier could be read to deliver to")
       return
     }
-    if harness.wants(.delivery, .beginTwice) { await judgeDelivery(to: identifier) }
-    if harness.wants(.faults) { await judgeFaults(to: identifier) }
-    await judgeCancellation(to: identifier)
+    if harness.needs(.delivery, .beginTwice) { await checkDelivery(to: identifier) }
+    if harness.needs(.faults) { await checkFaults(to: identifier) }
+    await checkCancellation(to: identifier)
   }
 
   private func deliver(
@@ -39,85 +39,93 @@ struct CodeRules: Sendable {
     harness.trace.hide(message.text, as: "text")
     harness.trace.hide(message.code, as: "code")
     if harness.watched == nil {
-      harness.trace.note("→ deliver(code: \"\(message.code)\", text: \"\(message.text)\", to: \(identifier.value))")
+      harness.trace.record("→ deliver(code: \"\(message.code)\", text: \"\(message.text)\", to: \(identifier.value))")
     }
     let called = await harness.call(capabilities) { [provider] () async throws in
       try await provider.deliver(message, to: identifier, with: tools)
     }
     if case .threw(let thrown) = called {
-      harness.judgeText(thrown.delivery?.reason ?? thrown.text, "a fault", typed: [message.code])
+      harness.checkText(thrown.delivery?.reason ?? thrown.text, "a fault", typed: [message.code])
     }
     if harness.watched == nil {
       for sent in capabilities.use.messages {
-        harness.trace.note("  tools.send(to: \(sent.to), text: \"\(sent.text)\")")
+        harness.trace.record("  tools.send(to: \(sent.to), text: \"\(sent.text)\")")
       }
       for request in capabilities.use.requests {
-        harness.trace.note("  tools.web.send(\(request.method) \(request.url))")
+        harness.trace.record("  tools.web.send(\(request.method) \(request.url))")
       }
       if case .threw(let thrown) = called {
-        harness.trace.note("← throws \(thrown.text)")
+        harness.trace.record("← throws \(thrown.text)")
       } else {
-        harness.trace.note("← returns")
+        harness.trace.record("← returns")
       }
     }
     return called
   }
 
   /// A code is delivered once, to its recipient, with the text of the policy. So is a second one.
-  private func judgeDelivery(to identifier: Identifier) async {
+  private func checkDelivery(to identifier: Identifier) async {
     await harness.subject.reset()
     let first = RecordedCapabilities()
     harness.typedEver.add([Self.code, Self.otherCode])
     let unseen = harness.watched?.isUnseen
     if let unseen {
-      harness.passesOver(.delivery, .beginTwice, .faults, .cancellation, because: unseen)
+      harness.markInapplicable(.delivery, .beginTwice, .faults, .cancellation, because: unseen)
     } else {
-      harness.judges(.delivery)
+      harness.markChecked(.delivery)
     }
     guard case .answered = await deliver(to: identifier, first) else {
-      harness.finds(
+      harness.addFinding(
         .delivery, "A code could not be delivered, although all tools worked.",
         "Send it by `tools.send`, or set the answers of your site in the subject.")
       return
     }
-    let use = first.use
-    if unseen == nil, use.messages.isEmpty, use.requests.isEmpty {
-      harness.finds(
+    checkFirst(first.use, to: identifier, isSeen: unseen == nil)
+    harness.check(first, typed: [Self.code])
+    await checkSecond(to: identifier, after: first.use, isSeen: unseen == nil)
+    harness.check(first, typed: [Self.code])
+  }
+
+  /// A code is sent once, to its recipient, with the text of the policy.
+  private func checkFirst(_ use: RecordedCapabilities.Use, to identifier: Identifier, isSeen: Bool) {
+    if isSeen, use.messages.isEmpty, use.requests.isEmpty {
+      harness.addFinding(
         .delivery, "Nothing was sent before `deliver` returned.",
-        "Return after the message is handed over. A failure after that is reported to no one.")
+        "Return after the message is handed over. A failure after that is not reported.")
     }
     if use.messages.count > 1 {
-      harness.finds(
+      harness.addFinding(
         .delivery, "One code was sent \(use.messages.count) times.",
         "Send one message: each costs, and limits count one.")
     }
-    if use.messages.isEmpty, !use.requests.isEmpty { judge(use.requests, to: identifier) }
+    if use.messages.isEmpty, !use.requests.isEmpty { check(use.requests, to: identifier) }
     for message in use.messages {
       if message.to != identifier.value {
-        harness.finds(.delivery, "A code was sent to another recipient.", "Send it to `identifier.value`.")
+        harness.addFinding(.delivery, "A code was sent to another recipient.", "Send it to `identifier.value`.")
       }
       if !message.text.contains(Self.message.text) {
-        harness.finds(
+        harness.addFinding(
           .delivery, "The message does not contain the text of the policy.",
           "Send `code.text`: operators change it in the policy.")
       }
       if message.code != Self.code {
-        harness.finds(
+        harness.addFinding(
           .delivery, "The message has no `code`.",
           "Give `code: code.code`: the demo's outbox and the redaction of logs use it.")
       }
       if let subject = message.subject {
-        harness.judgeText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code])
+        harness.checkText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code])
       }
     }
-    harness.judge(first, typed: [Self.code])
+  }
 
-    // Another step for the same user, with another code.
+  /// Another step for the same user, with another code, sends the same number of messages and requests.
+  private func checkSecond(to identifier: Identifier, after use: RecordedCapabilities.Use, isSeen: Bool) async {
     let other = CodeMessage(
       code: Self.otherCode, text: "\(Self.otherCode) is your code",
       domainBoundLine: "@auth.example.com #\(Self.otherCode)", service: "Moongate")
     let second = RecordedCapabilities()
-    if unseen == nil { harness.judges(.beginTwice) }
+    if isSeen { harness.markChecked(.beginTwice) }
     let called = await deliver(other, to: identifier, second)
     let sent = second.use
     let isSame =
@@ -128,57 +136,56 @@ struct CodeRules: Sendable {
     if case .answered = called, isSame, sent.messages.allSatisfy({ $0.text.contains(other.code) }) {
       // Expected.
     } else {
-      harness.finds(
+      harness.addFinding(
         .beginTwice, "A second code for the same person was not delivered like the first.",
         "Keep no state between deliveries: the policy limits how often a user can request a code.")
     }
-    harness.judge(second, typed: [Self.code, other.code])
-    harness.judge(first, typed: [Self.code])
+    harness.check(second, typed: [Self.code, other.code])
   }
 
   /// A code that is sent through a site is delivered once, to its recipient.
-  private func judge(_ requests: [WebRequest], to identifier: Identifier) {
+  private func check(_ requests: [WebRequest], to identifier: Identifier) {
     switch requests.count(where: { $0.carries(Self.code) }) {
     case 0:
-      harness.finds(.delivery, "No request contains the code.", "Send `code.text`, the text of the policy.")
+      harness.addFinding(.delivery, "No request contains the code.", "Send `code.text`, the text of the policy.")
     case 1: break
     case let count:
-      harness.finds(
+      harness.addFinding(
         .delivery, "One code was sent \(count) times.", "Send one message: each costs, and limits count one.")
     }
     if !requests.contains(where: { $0.carries(identifier.value) }) {
-      harness.finds(
+      harness.addFinding(
         .delivery, "No request contains the recipient.", "Send it to the identifier's value.")
     }
   }
 
-  private func judgeFaults(to identifier: Identifier) async {
+  private func checkFaults(to identifier: Identifier) async {
     if harness.watched?.isUnseen != nil { return }
     await harness.subject.reset()
-    harness.judges(.faults)
+    harness.markChecked(.faults)
     let failing = RecordedCapabilities(.fails)
     if case .answered = await deliver(to: identifier, failing) {
-      harness.finds(
+      harness.addFinding(
         .faults, "A message that could not be sent counts as delivered.",
         "Let the DeliveryFault through: the attempt is then not charged, and the user gets an error.")
     }
-    harness.judge(failing, typed: [Self.code])
+    harness.check(failing, typed: [Self.code])
     guard harness.descriptor.settings.contains(where: { if case .messages = $0.kind { true } else { false } }) else {
       return
     }
     let nowhere = RecordedCapabilities()
     let called = await deliver(to: identifier, nowhere, hasMessenger: false)
     if case .answered = called, !nowhere.use.isAny {
-      harness.finds(
+      harness.addFinding(
         .faults, "Without a message service, a code counts as delivered.",
         "Use `tools.send`, which throws if gateway.lua configures no message service.")
     }
-    harness.judge(nowhere, typed: [Self.code])
+    harness.check(nowhere, typed: [Self.code])
   }
 
-  private func judgeCancellation(to identifier: Identifier) async {
+  private func checkCancellation(to identifier: Identifier) async {
     await harness.subject.reset()
-    await harness.judgeCancellation("deliver") { [provider, harness] capabilities in
+    await harness.checkCancellation("deliver") { [provider, harness] capabilities in
       try await provider.deliver(Self.message, to: identifier, with: harness.tools(capabilities))
     }
   }
@@ -186,17 +193,17 @@ struct CodeRules: Sendable {
 
 extension ConformanceHarness {
   /// Cancels a call that waits for something that never happens.
-  func judgeCancellation(_ name: String, _ body: @escaping @Sendable (RecordedCapabilities) async throws -> Void) async
+  func checkCancellation(_ name: String, _ body: @escaping @Sendable (RecordedCapabilities) async throws -> Void) async
   {
     let capabilities = RecordedCapabilities(.hangs)
     if let watched {
       guard watched.isUnseen == nil, watched.canBeHeldUp else {
-        passesOver(.cancellation, because: watched.isUnseen ?? "what it sends by cannot be made to wait")
+        markInapplicable(.cancellation, because: watched.isUnseen ?? "what it sends by cannot be made to wait")
         return
       }
       watched.meets(.hangs)
     } else {
-      judges(.cancellation)
+      markChecked(.cancellation)
     }
     defer { watched?.meets(.works) }
     let ended = await Race.run(for: patience) { () async -> Bool in
@@ -215,21 +222,21 @@ extension ConformanceHarness {
       return true
     }
     guard ended != nil else {
-      finds(
+      addFinding(
         .cancellation, "`\(name)` had not ended \(patience) after its task was cancelled.",
         "Do not catch and repeat what a cancelled wait throws; give up when `Task.isCancelled`.")
       return
     }
     guard watched != nil else { return }
     guard capabilities.use.isAny else {
-      passesOver(.cancellation, because: "none of its actions can be delayed")
+      markInapplicable(.cancellation, because: "none of its actions can be delayed")
       return
     }
     // A separate process cannot be observed to end a call, so check that the next call works.
-    judges(.cancellation)
+    markChecked(.cancellation)
     let next = RecordedCapabilities()
     if case .threw(let thrown) = await call(next, { try await body(next) }) {
-      finds(
+      addFinding(
         .cancellation,
         "After a cancelled `\(name)`, the next one fails: \(thrown.text.prefix(120)).",
         "Stop waiting on `cancel`, or after your own time limit.")

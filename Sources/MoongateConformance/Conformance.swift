@@ -28,13 +28,13 @@ public enum Conformance {
     case let code as any CodeProvider: await CodeRules(harness: harness, provider: code).run()
     case let full as any FullProvider: await FullRules(harness: harness, provider: full).run()
     default:
-      harness.finds(
+      harness.addFinding(
         .descriptor, "The provider is neither a CodeProvider nor a FullProvider.",
         "Conform to one of the two: the core supports no other shape.")
     }
-    await harness.judgeStragglers()
-    await declaration.judgeAgain()
-    await harness.judgeLeavings()
+    await harness.checkStragglers()
+    await declaration.checkAgain()
+    await harness.checkLeavings()
     return harness.report
   }
 }

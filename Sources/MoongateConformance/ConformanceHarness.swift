@@ -7,7 +7,7 @@ final class ConformanceHarness: Sendable {
     var findings: [ConformanceFinding] = []
     /// Includes rules that were not selected, because other rules may then not apply.
     var broken: Set<ConformanceRule> = []
-    var judged: Set<ConformanceRule> = []
+    var checked: Set<ConformanceRule> = []
     var reasons: [ConformanceRule: String] = [:]
   }
 
@@ -69,25 +69,26 @@ final class ConformanceHarness: Sendable {
   ]
 
   /// Whether a check for these rules must run.
-  func wants(_ some: ConformanceRule...) -> Bool {
+  func needs(_ some: ConformanceRule...) -> Bool {
     guard let rules else { return true }
     return !rules.isDisjoint(with: Self.everywhere.union(some))
   }
 
   /// Whether findings of the rule are reported.
-  private func tells(_ rule: ConformanceRule) -> Bool { rules?.contains(rule) ?? true }
+  private func isReported(_ rule: ConformanceRule) -> Bool { rules?.contains(rule) ?? true }
 
   /// Reports a finding.
   /// - Parameters:
   ///   - seen: the observation, most likely cause first, in terms of the Swift API. It is translated for programs.
   ///   - field: the related field, if any.
-  func finds(_ rule: ConformanceRule, _ seen: String, _ advice: String, field: String? = nil) {
+  func addFinding(_ rule: ConformanceRule, _ seen: String, _ advice: String, field: String? = nil) {
     let language = watched?.language ?? .swift
-    let finding = ConformanceFinding(rule: rule, seen: language.says(seen), advice: language.says(advice), field: field)
+    let finding = ConformanceFinding(
+      rule: rule, seen: language.translate(seen), advice: language.translate(advice), field: field)
     found.withLock { found in
       found.broken.insert(rule)
-      guard tells(rule) else { return }
-      found.judged.insert(rule)
+      guard isReported(rule) else { return }
+      found.checked.insert(rule)
       let told = found.findings.filter { $0.rule == rule }
       guard told.count < Self.maxReported, !told.contains(where: { $0.seen == finding.seen }) else { return }
       found.findings.append(finding)
@@ -100,7 +101,7 @@ final class ConformanceHarness: Sendable {
     let rule =
       rules.flatMap { rules in rules.contains(.proof) ? nil : ConformanceRule.allCases.first(where: rules.contains) }
       ?? .proof
-    finds(
+    addFinding(
       rule, "The subject has no answer: \(error)",
       "Change the subject, or make the provider show what the subject needs.")
   }
@@ -108,21 +109,21 @@ final class ConformanceHarness: Sendable {
   func isBroken(_ rule: ConformanceRule) -> Bool { found.withLock { $0.broken.contains(rule) } }
 
   /// Records that the rule was checked.
-  func judges(_ rule: ConformanceRule) { found.withLock { _ = $0.judged.insert(rule) } }
+  func markChecked(_ rule: ConformanceRule) { found.withLock { _ = $0.checked.insert(rule) } }
 
   /// Records why rules do not apply.
-  func passesOver(_ rules: ConformanceRule..., because why: String) {
+  func markInapplicable(_ rules: ConformanceRule..., because why: String) {
     found.withLock { found in for rule in rules { found.reasons[rule] = why } }
   }
 
   var report: ConformanceReport {
     let found = found.withLock { $0 }
-    let order = ConformanceRule.allCases.filter(tells)
+    let order = ConformanceRule.allCases.filter(isReported)
     let lines = order.map { rule in
       if found.findings.contains(where: { $0.rule == rule }) {
         return ConformanceReport.Line(rule: rule, verdict: .broken)
       }
-      if found.judged.contains(rule) { return ConformanceReport.Line(rule: rule, verdict: .held) }
+      if found.checked.contains(rule) { return ConformanceReport.Line(rule: rule, verdict: .held) }
       return ConformanceReport.Line(
         rule: rule,
         verdict: .doesNotApply(why: found.reasons[rule] ?? "the provider does nothing that this rule covers"))
@@ -137,7 +138,7 @@ final class ConformanceHarness: Sendable {
 
   var now: Int64 { time.now }
 
-  func turn(to moment: Int64) { time.turn(to: moment) }
+  func setTime(to moment: Int64) { time.setTime(to: moment) }
 
   /// Empties the provider's key-value store, so that the next step has a new user.
   func forget() { entries.withLock { [time] entries in entries = MemoryKeyValueStore(clock: StepClock { time.now }) } }
@@ -190,7 +191,7 @@ final class ConformanceHarness: Sendable {
     look(capabilities)
     if capabilities.manner != .works { watched?.meets(.works) }
     guard let outcome else {
-      finds(
+      addFinding(
         .cancellation, "A call had not ended after \(patience).",
         "Set a time limit on everything that you wait for, and stop when the task is cancelled.")
       return .late
@@ -201,9 +202,9 @@ final class ConformanceHarness: Sendable {
   }
 
   /// Checks the tools again, after a provider has had time to use them after its answer.
-  func judgeStragglers() async {
+  func checkStragglers() async {
     try? await Task.sleep(for: .milliseconds(20))
-    for capabilities in capabilitiesOfCalls.withLock({ $0 }) { judgeLate(capabilities) }
+    for capabilities in capabilitiesOfCalls.withLock({ $0 }) { checkLate(capabilities) }
   }
 }
 
@@ -215,5 +216,5 @@ final class SuiteTime: Sendable {
 
   var now: Int64 { moment.withLock { $0 } }
 
-  func turn(to moment: Int64) { self.moment.withLock { $0 = moment } }
+  func setTime(to moment: Int64) { self.moment.withLock { $0 = moment } }
 }

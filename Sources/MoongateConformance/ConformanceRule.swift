@@ -22,7 +22,7 @@ public enum ConformanceRule: String, Sendable, CaseIterable, Codable {
   case beginTwice = "begin_twice"
   /// A proof with a lifetime is accepted until just before its end.
   case expiry
-  /// Concurrent submits are judged independently, and a one-time proof is accepted once.
+  /// Concurrent submits are checked independently, and a one-time proof is accepted once.
   case concurrency
   /// A wrong answer is `refused`, without an error or a side effect.
   case refusals
@@ -64,7 +64,7 @@ public enum ConformanceRule: String, Sendable, CaseIterable, Codable {
     case .askedFields: "only requested fields are read"
     case .beginTwice: "a step can be begun twice"
     case .expiry: "a proof ends when it should"
-    case .concurrency: "concurrent answers are judged independently"
+    case .concurrency: "concurrent answers are checked independently"
     case .refusals: "a wrong answer is refused and changes nothing"
     case .counted: "a wrong answer counts as a failure"
     case .wholeAnswer: "all of an answer is compared"

@@ -65,7 +65,7 @@ final class Trace: Sendable {
   }
 
   /// Records a message.
-  func note(_ message: @autoclosure () -> String) {
+  func record(_ message: @autoclosure () -> String) {
     guard isOn else { return }
     let text = message()
     state.withLock { state in

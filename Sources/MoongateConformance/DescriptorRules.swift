@@ -6,58 +6,58 @@ struct DescriptorRules: Sendable {
   let provider: any Provider
 
   func run() async {
-    harness.judges(.descriptor)
+    harness.markChecked(.descriptor)
     let descriptor = harness.descriptor
     for mistake in descriptor.mistakes {
-      harness.finds(
+      harness.addFinding(
         .descriptor, "The declaration is invalid: \(mistake).", "Correct it: a gateway does not start with it.")
     }
-    for _ in 0..<3 { judgeSame(provider.descriptor) }
+    for _ in 0..<3 { checkSame(provider.descriptor) }
     for setting in descriptor.settings where setting.help.isEmpty {
-      harness.finds(
+      harness.addFinding(
         .descriptor, "The setting `\(setting.name)` has no help.", "Describe its value for operators in one sentence.")
     }
     for fact in descriptor.facts where fact.help.isEmpty {
-      harness.finds(.descriptor, "The fact `\(fact.name)` has no help.", "Describe it in a few words.")
+      harness.addFinding(.descriptor, "The fact `\(fact.name)` has no help.", "Describe it in a few words.")
     }
     if provider is any CodeProvider {
       if descriptor.submitFields.map(\.name) != ["code"] {
-        harness.finds(
+        harness.addFinding(
           .descriptor, "A code provider asks at submit for \(descriptor.submitFields.map(\.name)).",
           "Ask for `code` and nothing else: the core compares it.")
       }
       if descriptor.identifierKinds.isEmpty || !descriptor.beginFields.contains(where: \.isRequired) {
-        harness.finds(
+        harness.addFinding(
           .descriptor, "A code provider declares no identifier, or requires no field that names it.",
           "Declare the kind of identifier, and mark its field as required.")
       }
     }
-    judgePresentation(descriptor)
-    judgeLanguages(descriptor)
-    judgeFlows(descriptor)
-    judgePolicy(descriptor)
+    checkPresentation(descriptor)
+    checkLanguages(descriptor)
+    checkFlows(descriptor)
+    checkPolicy(descriptor)
   }
 
   /// Reads the descriptor again after all other rules, and starts a program again.
   ///
   /// Attack: a provider passes all checks and then changes its descriptor: other fields, a wrong answer that does not
   /// count as a failure, or other settings.
-  func judgeAgain() async {
-    guard harness.wants(.descriptor) else { return }
-    judgeSame(provider.descriptor)
+  func checkAgain() async {
+    guard harness.needs(.descriptor) else { return }
+    checkSame(provider.descriptor)
     switch await harness.watched?.declaredAgain() {
-    case .success(let again)?: judgeSame(again, isRestarted: true)
+    case .success(let again)?: checkSame(again, isRestarted: true)
     case .failure(let problem)?:
-      harness.finds(
+      harness.addFinding(
         .descriptor, "A second start of the program fails: \(problem.sentence).",
         "Answer `hello` at every start, independent of earlier runs.")
     case nil: break
     }
   }
 
-  private func judgeSame(_ other: ProviderDescriptor, isRestarted: Bool = false) {
+  private func checkSame(_ other: ProviderDescriptor, isRestarted: Bool = false) {
     guard let part = other.difference(from: harness.descriptor) else { return }
-    harness.finds(
+    harness.addFinding(
       .descriptor,
       isRestarted
         ? "The answer to `hello` changes: \(part) differs at the second start."
@@ -68,14 +68,14 @@ struct DescriptorRules: Sendable {
   }
 
   /// Checks which presentations are allowed for the shape, which the descriptor alone cannot tell.
-  private func judgePresentation(_ descriptor: ProviderDescriptor) {
+  private func checkPresentation(_ descriptor: ProviderDescriptor) {
     switch (descriptor.presentation, provider is any CodeProvider) {
     case (.codeEntry?, false):
-      harness.finds(
+      harness.addFinding(
         .descriptor, "Its presentation is a code entry, but it sends no codes.",
         "Choose a digit pad or a form: `codeEntry` is for code providers.")
     case (.digitPad?, true), (.externalSite?, true):
-      harness.finds(
+      harness.addFinding(
         .descriptor, "It sends codes, but its presentation is not a code entry.",
         "Choose `codeEntry`, or leave `presentation` out.")
     default: break
@@ -83,9 +83,9 @@ struct DescriptorRules: Sendable {
   }
 
   /// Checks that translations have existing languages, because others are never shown.
-  private func judgeLanguages(_ descriptor: ProviderDescriptor) {
+  private func checkLanguages(_ descriptor: ProviderDescriptor) {
     for tag in (descriptor.words?.translations ?? [:]).keys.sorted() where !Languages.isKnown(tag) {
-      harness.finds(
+      harness.addFinding(
         .descriptor, "Its words are translated to `\(tag.prefix(40))`, which is not a language.",
         "Use a code of ISO 639, for example `hi` or `pt-BR`.")
     }
@@ -97,17 +97,17 @@ struct DescriptorRules: Sendable {
   }
 
   /// Attack: a provider includes a flow that sets or resets another provider's factor.
-  private func judgeFlows(_ descriptor: ProviderDescriptor) {
+  private func checkFlows(_ descriptor: ProviderDescriptor) {
     for flow in descriptor.flows {
       let text = PolicyText(flow.text)
       guard let name = text.flow else {
-        harness.finds(
+        harness.addFinding(
           .descriptor, "Its flow `\(flow.name)` is not a flow.",
           "Write a text like `return flow \"\(flow.name)\" { … }`.")
         continue
       }
       if name != flow.name {
-        harness.finds(
+        harness.addFinding(
           .descriptor, "Its flow `\(flow.name)` has the name `\(name)`.", "Use the same name for the flow and its file."
         )
       }
@@ -115,13 +115,13 @@ struct DescriptorRules: Sendable {
         ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
         text.value(of: "provider") == nil, !isConnection(purpose, text, of: descriptor)
       {
-        harness.finds(
+        harness.addFinding(
           .descriptor, "Its flow `\(flow.name)` has the purpose `\(purpose)`, which does not concern its own factor.",
           "Include only flows that set, change, disable or reset your own factor, or that verify and change your identifiers. The operator decides about sign-in."
         )
       }
       if let other = text.value(of: "provider"), other != descriptor.name.rawValue {
-        harness.finds(
+        harness.addFinding(
           .descriptor,
           "Its flow `\(flow.name)` concerns the factor of another provider, `\(other.prefix(48))`.",
           "Write `provider = \"\(descriptor.name)\"`: this provider must not be able to replace another provider's secret."
@@ -130,10 +130,10 @@ struct DescriptorRules: Sendable {
     }
   }
 
-  private func judgePolicy(_ descriptor: ProviderDescriptor) {
+  private func checkPolicy(_ descriptor: ProviderDescriptor) {
     let policy = PolicyText(descriptor.policy.text)
     if policy.name != descriptor.name.rawValue {
-      harness.finds(
+      harness.addFinding(
         .descriptor, "Its default policy is \(policy.name.map { "of `\($0)`" } ?? "no policy").",
         "\(descriptor.policy.file) returns policy \"\(descriptor.name)\" { limits = { … } }.")
       return
@@ -142,13 +142,13 @@ struct DescriptorRules: Sendable {
     // An identity that is proved elsewhere has no secret here that could be guessed.
     let isGuessable = !descriptor.identifierKinds.contains(.federated) || descriptor.hashesSecrets
     if isGuessable, policy.limits(on: "verify").isDisjoint(with: personal) {
-      harness.finds(
+      harness.addFinding(
         .descriptor, "Its default policy has no limit on verify per identifier or account.",
         "Without one, codes can be guessed: verify = { on = \"verify\", per = \"identifier\", max = 5, window = \"24h\", lock = \"15m\" }."
       )
     }
     if provider is any CodeProvider, policy.limits(on: "send").isDisjoint(with: personal) {
-      harness.finds(
+      harness.addFinding(
         .descriptor, "Its default policy has no limit on send per identifier.",
         "Without one, an attacker can flood a user with messages: send = { on = \"send\", per = \"identifier\", max = 4, window = \"15m\" }."
       )

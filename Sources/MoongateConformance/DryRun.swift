@@ -69,7 +69,7 @@ struct DryRun: Sendable {
   {
     let context = context(purpose, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false)
     let input = harness.input(beginFields.merging(harness.declared(along)) { own, _ in own })
-    if harness.watched == nil { harness.trace.note(TracedCall.text("begin", context, input)) }
+    if harness.watched == nil { harness.trace.record(TracedCall.text("begin", context, input)) }
     let heard = CallResult(
       answer: answer(
         await harness.call(capabilities) { [provider] in try await provider.begin(context, input) }, purpose),
@@ -90,7 +90,7 @@ struct DryRun: Sendable {
     let input = harness.input(fields.merging(unasked) { asked, _ in asked })
     let typed = Self.secrets(input.fields.filter { !harness.subject.uncompared.contains($0.key) }, opened)
     for text in typed where !Anomalies.texts.contains(text) { harness.trace.hide(text, as: "answer") }
-    if harness.watched == nil { harness.trace.note(TracedCall.text("submit", context, input)) }
+    if harness.watched == nil { harness.trace.record(TracedCall.text("submit", context, input)) }
     let answer: CallResult.Answer
     do throws(InputProblem) {
       try provider.check(context, input)
@@ -158,53 +158,53 @@ struct DryRun: Sendable {
   // MARK: checks of every answer
 
   private func look(at heard: CallResult, _ purpose: StepPurpose, typed: [String]) {
-    if harness.watched == nil { harness.trace.note(TracedCall.text(heard.answer)) }
-    harness.judge(heard.capabilities, typed: typed)
+    if harness.watched == nil { harness.trace.record(TracedCall.text(heard.answer)) }
+    harness.check(heard.capabilities, typed: typed)
     switch heard.answer {
     case .opened(let opened):
       look(at: opened)
     case .proved(let proof): look(at: proof, purpose, typed: typed)
     case .refused(let reason, let then):
       if let then { look(at: then) }
-      harness.judges(.outcomes)
+      harness.markChecked(.outcomes)
       if harness.descriptor.outcome(reason) == nil {
-        harness.finds(
+        harness.addFinding(
           .outcomes, "It refuses with `\(reason.rawValue.prefix(60))`, which it does not declare.",
           "Add it to the descriptor's `outcomes`; until then the core answers 503.")
       }
-      harness.judgeText(reason.rawValue, "the reason of a refusal", typed: typed)
+      harness.checkText(reason.rawValue, "the reason of a refusal", typed: typed)
     case .malformed(let problem):
-      harness.judge(problem)
-      harness.judgeText(problem.detail, "the sentence of an InputProblem", typed: typed)
-    case .threw(let thrown): harness.judgeText(thrown.text, "a fault", typed: typed)
+      harness.check(problem)
+      harness.checkText(problem.detail, "the sentence of an InputProblem", typed: typed)
+    case .threw(let thrown): harness.checkText(thrown.text, "a fault", typed: typed)
     case .late: break
     }
   }
 
   private func look(at opened: Opened) {
     if let redirect = opened.redirect {
-      harness.judgeText(redirect, "the address that the person is sent to", typed: [])
+      harness.checkText(redirect, "the address that the person is sent to", typed: [])
     } else {
-      harness.judgeRound(opened)
+      harness.checkRound(opened)
     }
-    for shown in opened.shown { harness.judgeText("\(shown)", "what the person is shown", typed: []) }
+    for shown in opened.shown { harness.checkText("\(shown)", "what the person is shown", typed: []) }
   }
 
   private func look(at proof: Proof, _ purpose: StepPurpose, typed: [String]) {
-    harness.judgeOnce(proof, purpose)
-    harness.judgeFacts(of: proof)
+    harness.checkOnce(proof, purpose)
+    harness.checkFacts(of: proof)
     for identifier in proof.proved + proof.attested + proof.claimed {
-      harness.judgeFacts(of: identifier)
+      harness.checkFacts(of: identifier)
       if !harness.descriptor.identifierKinds.contains(identifier.kind) {
-        harness.finds(
+        harness.addFinding(
           .proof, "It proves an identifier of the kind `\(identifier.kind.rawValue)`, which it does not declare.",
           "Name the kind in `identifierKinds`.")
       }
     }
     guard let bytes = proof.record.bytes else { return }
-    harness.judges(.secrets)
+    harness.markChecked(.secrets)
     if SecretSearch(typed).isIn(bytes) || SecretSearch(harness.planted.values).isIn(bytes) {
-      harness.finds(
+      harness.addFinding(
         .secrets, "The account's record contains a secret, in plain text or in an encoding.",
         "Keep what `tools.hasher` makes of it, not the secret itself.")
     }

@@ -32,8 +32,8 @@ extension FullRules {
 
   // MARK: refusals
 
-  func judgeRefusals(_ person: DryRun) async {
-    guard harness.wants(.refusals, .counted, .rounds) else { return }
+  func checkRefusals(_ person: DryRun) async {
+    guard harness.needs(.refusals, .counted, .rounds) else { return }
     let count = rounds
     var isKnown = false
     for index in 0..<count {
@@ -43,12 +43,12 @@ extension FullRules {
       for _ in 0..<5 {
         guard let fields = await wrong(opened) else { break }
         isKnown = true
-        harness.judges(.refusals)
+        harness.markChecked(.refusals)
         guard await isRefused(person, opened, fields, left: count - index - 1) else { return }
       }
       guard await isStillOpen(person, opened) else { return }
     }
-    if !isKnown { harness.passesOver(.refusals, .counted, because: "the subject knows no wrong answer") }
+    if !isKnown { harness.markInapplicable(.refusals, .counted, because: "the subject knows no wrong answer") }
   }
 
   /// Whether a wrong answer is refused. Reports a finding otherwise.
@@ -60,23 +60,23 @@ extension FullRules {
     let field = fields.keys.sorted().first(where: opened.asks)
     switch wronged.first {
     case .refused(let reason, let then):
-      judgeCounted(reason, field)
+      checkCounted(reason, field)
       guard then != nil else { return true }
       return isAskedAgain(wronged, left: left, field)
     case .proved:
       if let field, await isPartCompared(field, person, opened) {
-        tellPart(of: field, "a partly right answer is proved.")
+        reportIgnoredPart(of: field, "a partly right answer is proved.")
       } else {
-        harness.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.", field: field)
+        harness.addFinding(.refusals, "A wrong answer is proved.", "Compare before you prove.", field: field)
       }
     case .threw where harness.isBroken(.outcomes): return true
     case .threw(let thrown):
-      harness.finds(
+      harness.addFinding(
         .refusals, "A wrong answer is an error: \(thrown.text.prefix(200))",
         "Answer `.refused` with a declared reason: an error refunds the attempt, so guesses cost nothing.",
         field: field)
     case .malformed:
-      harness.finds(
+      harness.addFinding(
         .refusals, "A wrong answer is malformed, which is not counted.",
         "Answer `.refused` for what can be read and is wrong.", field: field)
     case .opened: return isJudgedLater(wronged, left: left, field)
@@ -97,11 +97,11 @@ extension FullRules {
 
   /// Attack: the outcome of a wrong answer is declared as no failure. Every attempt is refunded, and the secret can be
   /// guessed.
-  private func judgeCounted(_ reason: RefusalReason, _ field: String?) {
+  private func checkCounted(_ reason: RefusalReason, _ field: String?) {
     guard let outcome = harness.descriptor.outcome(reason) else { return }
-    harness.judges(.counted)
+    harness.markChecked(.counted)
     if outcome.isFailure { return }
-    harness.finds(
+    harness.addFinding(
       .counted,
       "A wrong answer is not counted: it is refused with `\(reason.rawValue)`, whose outcome is declared with `isFailure: false`.",
       "Leave that out for every refusal of a wrong answer. Only a refusal that reveals nothing about a secret may refund the attempt.",
@@ -112,40 +112,40 @@ extension FullRules {
   ///
   /// Attack: after a wrong answer to the first question, the second one is asked, and its right answer alone succeeds.
   private func isAskedAgain(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
-    harness.judges(.rounds)
+    harness.markChecked(.rounds)
     guard case .proved = wronged.end else {
-      harness.finds(
+      harness.addFinding(
         .rounds, "After a refusal that asks again, the right answers are not proved: `submit` \(wronged.end.word).",
         "Give `.refused(reason, then: …)` the `state` that its round needs.", field: field)
       return false
     }
     if wronged.following > left { return true }
-    harness.finds(
+    harness.addFinding(
       .rounds,
       "A refusal continues after the wrong answer: the following answers are proved, but the wrong one was never corrected.",
       "Ask in `.refused(reason, then: …)` for the wrong round again, or for an earlier one.", field: field)
     return false
   }
 
-  /// Checks an answer that is followed by another round: it must be judged at the end or counted.
+  /// Checks an answer that is followed by another round: it must be checked at the end or counted.
   private func isJudgedLater(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
     switch wronged.end {
     case .refused(let reason, _):
-      judgeCounted(reason, field)
+      checkCounted(reason, field)
       return true
     case .proved where wronged.following <= left:
-      harness.finds(
+      harness.addFinding(
         .refusals, "A wrong answer in a round before the last is proved.",
         "Compare the answers of all rounds before you prove.", field: field)
     case .proved, .opened:
-      harness.finds(
+      harness.addFinding(
         .refusals, "A round asks again after a wrong answer, which is not counted.",
         "Answer `.refused`: the core keeps the step open. With `.refused(reason, then: …)` another round is asked.",
         field: field)
     default:
-      harness.finds(
+      harness.addFinding(
         .refusals, "A wrong answer in a round before the last is not refused: `submit` \(wronged.end.word).",
-        "Return `.refused` when a wrong answer is judged.",
+        "Return `.refused` when a wrong answer is checked.",
         field: field)
     }
     return false
@@ -155,7 +155,7 @@ extension FullRules {
   private func isStillOpen(_ person: DryRun, _ opened: DryRun.Opened) async -> Bool {
     guard let after = await carried(person, opened) else { return false }
     if case .proved = after { return true }
-    harness.finds(
+    harness.addFinding(
       .refusals, "After wrong answers the right one is not proved: `submit` \(after.word).",
       "Change nothing when you refuse: the core counts attempts and locks.")
     return false
@@ -167,9 +167,9 @@ extension FullRules {
   ///
   /// Attack: only one word of a two-word phrase is compared, or only the first four digits of a code. A guess then
   /// succeeds a thousand times as often.
-  func judgeWholeAnswer(_ person: DryRun) async {
+  func checkWholeAnswer(_ person: DryRun) async {
     // If a wrong answer is proved, altered ones are too.
-    guard harness.wants(.wholeAnswer, .counted), !harness.isBroken(.refusals),
+    guard harness.needs(.wholeAnswer, .counted), !harness.isBroken(.refusals),
       let person = await prepared(person.fresh(subject))
     else { return }
     let count = rounds
@@ -180,30 +180,31 @@ extension FullRules {
       for field in opened.fields
       where [.digits, .text, .password].contains(field.kind) && !subject.uncompared.contains(field.name) {
         guard case .text(let text)? = right[field.name], !text.isEmpty else { continue }
-        harness.judges(.wholeAnswer)
-        await judge(AlteredAnswer.all(of: text), of: field.name, right, person, opened, left: count - index - 1)
+        harness.markChecked(.wholeAnswer)
+        await check(AlteredAnswer.all(of: text), of: field.name, right, person, opened, left: count - index - 1)
       }
     }
   }
 
-  private func judge(
+  private func check(
     _ altered: [AlteredAnswer], of field: String, _ right: [String: InputValue], _ person: DryRun,
     _ opened: DryRun.Opened, left: Int
   ) async {
+    // Six parameters: the altered answers, and the step that they are sent to.
     for altered in altered {
       let wronged = await wronged(person, opened, right.merging([field: .text(altered.text)]) { _, new in new })
       switch (wronged.first, wronged.end) {
-      case (.refused(let reason, _), _): judgeCounted(reason, field)
+      case (.refused(let reason, _), _): checkCounted(reason, field)
       case (_, .proved) where wronged.following <= left:
-        tellPart(of: field, "with \(altered.what), the answer is still proved.")
+        reportIgnoredPart(of: field, "with \(altered.what), the answer is still proved.")
         return
       default: break
       }
     }
   }
 
-  private func tellPart(of field: String, _ how: String) {
-    harness.finds(
+  private func reportIgnoredPart(of field: String, _ how: String) {
+    harness.addFinding(
       .wholeAnswer, "Only a part of `\(field)` is compared: \(how)",
       "Compare all of it, in constant time. List fields that are not part of the answer in `ConformanceSubject.uncompared`.",
       field: field)
@@ -215,8 +216,8 @@ extension FullRules {
   ///
   /// Attack: a client adds a field, and the provider reads it. (The core drops it, so a provider that needs it never
   /// receives it.)
-  func judgeAskedFields(_ person: DryRun) async {
-    guard harness.wants(.askedFields), let person = await prepared(person.fresh(subject)) else { return }
+  func checkAskedFields(_ person: DryRun) async {
+    guard harness.needs(.askedFields), let person = await prepared(person.fresh(subject)) else { return }
     let declared = harness.descriptor.beginFields + harness.descriptor.submitFields
     for index in 0..<rounds {
       guard let opened = await reached(person, index), opened.redirect == nil, let right = await right(opened) else {
@@ -231,7 +232,7 @@ extension FullRules {
         for (name, value) in beside.sorted(by: { $0.key < $1.key }) {
           let with = await person.submit(opened, fields, unasked: [name: value]).answer.word
           if with == without { continue }
-          harness.finds(
+          harness.addFinding(
             .askedFields,
             "The field `\(name)` is read although this round does not ask for it: with it `submit` \(with), without it \(without).",
             "Ask for it in this round's `.ask`, or do not read it: the core passes on only what was asked for.",

@@ -4,32 +4,32 @@ import MoongateSDK
 
 extension FullRules {
   /// Disabling a factor removes its record.
-  func judgeRemoval(_ person: DryRun) async {
-    guard harness.wants(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)),
+  func checkRemoval(_ person: DryRun) async {
+    guard harness.needs(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)),
       let opened = await opened(person, .disable),
       case .proved(let proof)? = await carried(person, opened)
     else { return }
     if case .remove = proof.record { return }
-    harness.finds(
+    harness.addFinding(
       .cleanup, "A step of the purpose `disable` leaves the record in place.",
       "Answer `.proved(Proof(record: .remove))`.")
   }
 
   /// A user who does not know an existing secret cannot set another one.
-  func judgeSetOnce(_ person: DryRun) async {
-    guard harness.wants(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)),
+  func checkSetOnce(_ person: DryRun) async {
+    guard harness.needs(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)),
       person.record != nil,
       let opened = await opened(person, .set), case .proved? = await carried(person, opened)
     else { return }
-    harness.finds(
+    harness.addFinding(
       .proof, "A step of the purpose `set` is proved although the account already has a secret that was not verified.",
       "Refuse with `already_set` if `account.record` exists: otherwise anyone with an open session could set another secret.  "
         + "`change` verifies the old secret, and in a flow of the purpose `reset` another factor was verified first.")
   }
 
   /// A change is checked like a set. Not every provider supports it.
-  func judgeChange(_ person: DryRun) async {
-    guard harness.wants(.once), subject.setsUp, let person = await prepared(person.fresh(subject)),
+  func checkChange(_ person: DryRun) async {
+    guard harness.needs(.once), subject.setsUp, let person = await prepared(person.fresh(subject)),
       let opened = await opened(person, .change)
     else {
       return
@@ -41,25 +41,25 @@ extension FullRules {
 
   /// Attack: an attacker with the database or a backup looks up a plain hash in a table, or sees that two accounts have
   /// the same secret.
-  func judgeHashing(_ person: DryRun) async {
+  func checkHashing(_ person: DryRun) async {
     guard subject.setsUp else {
-      harness.passesOver(.hashing, because: "no secret is set by a step of the purpose `set`")
+      harness.markInapplicable(.hashing, because: "no secret is set by a step of the purpose `set`")
       return
     }
-    guard harness.wants(.hashing) else { return }
+    guard harness.needs(.hashing) else { return }
     var one = person.fresh(subject)
     one.accountID = "ac_suite_1"
     var two = one
     two.accountID = "ac_suite_2"
     guard let first = await set(one), let second = await set(two) else { return }
-    harness.judges(.hashing)
+    harness.markChecked(.hashing)
     let salts =
       [("the account's id", one.accountID), ("the provider's name", harness.descriptor.name.rawValue)]
       + (one.named.map { [("the identifier", $0.value)] } ?? [])
     let search = HashSearch(first.record, guessable: salts)
     for (text, isChosen) in first.chosen.map({ ($0, true) }) + first.shown.prefix(2).map({ ($0, false) }) {
       guard let found = search.find(text, isChosen: isChosen) else { continue }
-      harness.finds(
+      harness.addFinding(
         .hashing,
         found.isSalted
           ? "A secret is kept under a fast hash: the record has its \(found.digest.name) with a salt, and a graphics card can try billions of those per second."
@@ -75,7 +75,7 @@ extension FullRules {
     for other in [Choice.wrong, .altered] {
       guard let third = await set(one, other), Set(third.chosen) != Set(first.chosen) else { continue }
       if shared.subtracting(third.words).isEmpty { return }
-      return harness.finds(
+      return harness.addFinding(
         .hashing, "The same secret gives the same record in two accounts, so each hash lacks its own salt.",
         "Keep what `tools.hasher` makes of it.")
     }
@@ -123,7 +123,7 @@ extension FullRules {
   private func set(_ person: DryRun, _ choice: Choice = .right) async -> CreatedRecord? {
     await subject.reset()
     harness.forget()
-    harness.turn(to: subject.start)
+    harness.setTime(to: subject.start)
     guard var opened = await opened(person, .set) else { return nil }
     var (chosen, shown): ([String], [String]) = ([], [])
     for _ in 0..<Self.maxRounds {

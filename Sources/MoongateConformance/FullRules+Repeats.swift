@@ -7,34 +7,34 @@ extension FullRules {
   ///
   /// Attack: a user mistypes a new secret in one of two rounds. If they are not compared, the user does not know the
   /// new secret. In a change, a round without a comparison accepts any input.
-  func judgeRepeats(_ person: DryRun) async {
-    guard harness.wants(.rounds), subject.setsUp else { return }
-    await judgeRepeats(of: .set) { person.fresh(subject) }
-    await judgeRepeats(of: .change) { await prepared(person.fresh(subject)) }
+  func checkRepeats(_ person: DryRun) async {
+    guard harness.needs(.rounds), subject.setsUp else { return }
+    await checkRepeats(of: .set) { person.fresh(subject) }
+    await checkRepeats(of: .change) { await prepared(person.fresh(subject)) }
   }
 
-  private func judgeRepeats(of purpose: StepPurpose, _ person: () async -> DryRun?) async {
+  private func checkRepeats(of purpose: StepPurpose, _ person: () async -> DryRun?) async {
     guard let rounds = await roundsAnswered(purpose, person) else { return }
     var taken: Set<String> = []
     for (index, fields) in rounds.enumerated() {
       for name in fields where taken.contains(name) && !subject.uncompared.contains(name) {
-        await judgeRepeat(of: name, purpose, index, left: rounds.count - index - 1, person)
+        await checkRepeat(of: name, purpose, index, left: rounds.count - index - 1, person)
       }
       taken.formUnion(fields)
     }
   }
 
   /// Gives a different answer to the repeated field.
-  private func judgeRepeat(
+  private func checkRepeat(
     of name: String, _ purpose: StepPurpose, _ index: Int, left: Int, _ person: () async -> DryRun?
   ) async {
     guard let (person, opened, right) = await arrived(at: index, purpose, person), case .text(let text)? = right[name],
       let other = AlteredAnswer.whole(text)
     else { return }
-    harness.judges(.rounds)
+    harness.markChecked(.rounds)
     let wronged = await wronged(person, opened, right.merging([name: .text(other)]) { _, new in new })
     guard case .proved = wronged.end, wronged.following <= left else { return }
-    harness.finds(
+    harness.addFinding(
       .rounds,
       "A round asks for `\(name)` again but does not compare it: a step of the purpose `\(purpose.rawValue)` is proved with two different answers.",
       "Keep a hash of the first answer in `step.state`, and refuse an answer that does not match it. List fields that may differ in `ConformanceSubject.uncompared`.",
@@ -76,6 +76,6 @@ extension FullRules {
   private func restart() async {
     await subject.reset()
     harness.forget()
-    harness.turn(to: subject.start)
+    harness.setTime(to: subject.start)
   }
 }

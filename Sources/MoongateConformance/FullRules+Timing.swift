@@ -14,21 +14,21 @@ extension FullRules {
   ///
   /// The rule `unknown` counts the use of tools (hashes, requests, messages). This rule measures time. To avoid false
   /// findings on a busy machine, both the minimum and the median must differ in each of several measurements.
-  func judgeTiming(_ person: DryRun) async {
+  func checkTiming(_ person: DryRun) async {
     guard conceals(person) else {
-      harness.passesOver(.timing, because: Self.reveals)
+      harness.markInapplicable(.timing, because: Self.reveals)
       return
     }
     guard !harness.isBroken(.unknown) else {
-      harness.passesOver(.timing, because: "the work already differs, as the rule `unknown` reports")
+      harness.markInapplicable(.timing, because: "the work already differs, as the rule `unknown` reports")
       return
     }
-    guard harness.wants(.timing), let known = await prepared(person.fresh(subject)) else { return }
+    guard harness.needs(.timing), let known = await prepared(person.fresh(subject)) else { return }
     guard let opened = await opened(known), let wrong = await wrong(opened) else {
-      harness.passesOver(.timing, because: "the subject knows no wrong answer")
+      harness.markInapplicable(.timing, because: "the subject knows no wrong answer")
       return
     }
-    harness.judges(.timing)
+    harness.markChecked(.timing)
     for (who, whose) in [(known.asNobody, "unknown"), (known.asWithoutRecord, "that of an account without a record")] {
       var last: (Times, Times)?
       for _ in 0..<Self.measurements {
@@ -40,7 +40,7 @@ extension FullRules {
         last = times
       }
       guard let (one, other) = last else { continue }
-      harness.finds(
+      harness.addFinding(
         .timing,
         "For an identifier that is \(whose), an answer takes \(other.median.inMilliseconds) ms, but \(one.median.inMilliseconds) ms for a known one.",
         "Do the same work for all users: `hasher.verify(typed, against: nil)` takes as long as with a hash.")

@@ -5,25 +5,25 @@ import MoongateSDK
 extension FullRules {
   // MARK: concurrency
 
-  func judgeConcurrency(_ person: DryRun) async {
-    guard harness.wants(.concurrency), let person = await prepared(person.fresh(subject)),
+  func checkConcurrency(_ person: DryRun) async {
+    guard harness.needs(.concurrency), let person = await prepared(person.fresh(subject)),
       let (opened, fields) = await last(person)
     else { return }
-    harness.judges(.concurrency)
+    harness.markChecked(.concurrency)
     let answers = await withTaskGroup(of: DryRun.CallResult.Answer.self) { group in
       for _ in 0..<20 { group.addTask { await person.submit(opened, fields).answer } }
       return await group.reduce(into: []) { $0.append($1) }
     }
     let proofs = answers.compactMap { if case .proved(let proof) = $0 { proof } else { nil } }
     guard let winner = proofs.first else {
-      harness.finds(
+      harness.addFinding(
         .concurrency, "Of twenty concurrent right answers, none is proved.",
         "Judge each by its own state and record; share no mutable state.")
       return
     }
     guard subject.isOneTime else {
       if proofs.count < answers.count {
-        harness.finds(
+        harness.addFinding(
           .concurrency, "Of twenty concurrent right answers, \(proofs.count) are proved.",
           "Judge each by its own state and record: a user may sign in on two devices at once.")
       }
@@ -31,9 +31,9 @@ extension FullRules {
     }
     let counted = proofs.filter { if case .replaceOnce = $0.record { false } else { true } }
     if counted.count > 1 {
-      harness.finds(
+      harness.addFinding(
         .concurrency, "A one-time proof was accepted \(proofs.count) times concurrently.",
-        "Note its use in the record and answer `record: .replaceOnce(…)`: of all flows judged by one record, the core completes one."
+        "Note its use in the record and answer `record: .replaceOnce(…)`: of all flows checked by one record, the core completes one."
       )
     }
     // Replay the answer with the record of the first proof.
@@ -41,7 +41,7 @@ extension FullRules {
     if let record = winner.record.bytes { later.record = record }
     let replay = await later.submit(opened, fields)
     if case .proved = replay.answer {
-      harness.finds(
+      harness.addFinding(
         .concurrency, "A one-time proof is accepted again later.",
         "Refuse an answer that the record marks as used, for the same or an earlier time.")
     }
@@ -49,10 +49,10 @@ extension FullRules {
 
   // MARK: expiry
 
-  func judgeExpiry(_ person: DryRun) async {
-    guard harness.wants(.expiry) else { return }
+  func checkExpiry(_ person: DryRun) async {
+    guard harness.needs(.expiry) else { return }
     guard let lifetime = subject.lifetime else {
-      harness.passesOver(.expiry, because: "its right answers do not expire")
+      harness.markInapplicable(.expiry, because: "its right answers do not expire")
       return
     }
     let milliseconds = lifetime.components.seconds * 1000 + lifetime.components.attoseconds / 1_000_000_000_000_000
@@ -60,30 +60,30 @@ extension FullRules {
       guard let person = await prepared(person.fresh(subject)), let (opened, fields) = await last(person) else {
         return
       }
-      harness.judges(.expiry)
-      harness.turn(to: harness.now + age)
+      harness.markChecked(.expiry)
+      harness.setTime(to: harness.now + age)
       let heard = await person.submit(opened, fields)
       if case .proved = heard.answer {
         if !isAlive {
-          harness.finds(
+          harness.addFinding(
             .expiry, "A proof with a lifetime of \(lifetime) is accepted \(age - milliseconds) ms after its end.",
             "It is valid in [made, made + lifetime). Use `step.now`, not the system clock."
           )
         }
       } else if isAlive {
-        harness.finds(
+        harness.addFinding(
           .expiry,
           "A proof with a lifetime of \(lifetime) is not accepted a millisecond before its end: `submit` \(heard.answer.word).",
           "It is valid in [made, made + lifetime). Use `step.now`, not the system clock.")
       }
     }
-    harness.turn(to: subject.start)
+    harness.setTime(to: subject.start)
   }
 
   // MARK: malformed
 
-  func judgeMalformed(_ person: DryRun) async {
-    guard harness.wants(.malformed), let person = await prepared(person.fresh(subject)),
+  func checkMalformed(_ person: DryRun) async {
+    guard harness.needs(.malformed), let person = await prepared(person.fresh(subject)),
       let first = await opened(person)
     else { return }
     for fields in subject.malformedSubmits {
@@ -98,7 +98,7 @@ extension FullRules {
       guard fields.keys.contains(where: opened.asks) else { continue }
       let heard = await person.submit(opened, good.merging(fields) { _, new in new })
       if case .malformed = heard.answer { continue }
-      harness.finds(
+      harness.addFinding(
         .malformed, "Unreadable input is not reported as malformed: `submit` \(heard.answer.word).",
         "Throw an InputProblem in `check`, so that it is answered 422 and not counted.",
         field: fields.keys.sorted().first)
@@ -115,12 +115,12 @@ extension FullRules {
       // The core does not call a provider without its required fields.
       case .threw where fields.isEmpty && first.fields.contains(where: \.isRequired): continue
       case .threw(let thrown):
-        harness.finds(
+        harness.addFinding(
           .malformed, "Input that cannot be read is an error: \(thrown.text.prefix(120)).",
           "Answer `malformed`, or throw an InputProblem in `check`.")
         return
       case .proved where fields != good && !good.isEmpty && fields.isEmpty:
-        harness.finds(
+        harness.addFinding(
           .malformed, "An empty `submit` is proved.", "Require the fields that you need, and refuse without them.")
       default: break
       }
@@ -136,31 +136,31 @@ extension FullRules {
     person.named != nil && harness.descriptor.policy.text.contains(/unknown_account\s*=\s*["']conceal["']/)
   }
 
-  func judgeUnknown(_ person: DryRun) async {
+  func checkUnknown(_ person: DryRun) async {
     guard conceals(person) else {
-      harness.passesOver(.unknown, because: Self.reveals)
+      harness.markInapplicable(.unknown, because: Self.reveals)
       return
     }
-    guard harness.wants(.unknown), let known = await prepared(person.fresh(subject)) else { return }
+    guard harness.needs(.unknown), let known = await prepared(person.fresh(subject)) else { return }
     let (unknown, without) = (known.asNobody, known.asWithoutRecord)
     guard let opened = await opened(known), let wrong = await wrong(opened) else { return }
     let expected = await known.submit(opened, wrong)
     if case .proved = expected.answer {
-      harness.passesOver(.unknown, because: "the wrong answer is proved for a known account")
+      harness.markInapplicable(.unknown, because: "the wrong answer is proved for a known account")
       return
     }
-    harness.judges(.unknown)
+    harness.markChecked(.unknown)
     for (who, whose) in [(unknown, "unknown"), (without, "that of an account without a record")] {
       let begun = await who.begin(.prove)
       guard case .opened(let step) = begun.answer, step.fields == opened.fields, step.shown == opened.shown else {
-        harness.finds(
+        harness.addFinding(
           .unknown, "For an identifier that is \(whose), `begin` answers differently.",
           "Answer the same for every user: a different answer reveals who is registered.")
         continue
       }
       let heard = await who.submit(step, wrong)
       if heard.answer.word != expected.answer.word {
-        harness.finds(
+        harness.addFinding(
           .unknown,
           "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for a known one.",
           "Give the same refusal to both.")
@@ -171,7 +171,7 @@ extension FullRules {
         || left.messages.count != right.messages.count
         || left.random != right.random || left.storing != right.storing
       {
-        harness.finds(
+        harness.addFinding(
           .unknown, "For an identifier that is \(whose), the work differs from that for a known one.",
           "Do the same work: `hasher.verify(typed, against: nil)` takes as long as with a hash, and response times reveal who is registered."
         )
@@ -182,25 +182,25 @@ extension FullRules {
   // MARK: faults
 
   /// - Parameter isAble: whether the subject knows the right answer.
-  func judgeFaults(_ person: DryRun, isAble: Bool) async {
-    guard harness.wants(.faults), let person = await prepared(person.fresh(subject)) else { return }
+  func checkFaults(_ person: DryRun, isAble: Bool) async {
+    guard harness.needs(.faults), let person = await prepared(person.fresh(subject)) else { return }
     if let unseen = harness.watched?.isUnseen {
-      harness.passesOver(.faults, because: unseen)
+      harness.markInapplicable(.faults, because: unseen)
       return
     }
-    // An external provider is judged only if something that it uses can fail.
-    if harness.watched == nil { harness.judges(.faults) }
+    // An external provider is checked only if something that it uses can fail.
+    if harness.watched == nil { harness.markChecked(.faults) }
     let failing = RecordedCapabilities(.fails)
     let begun = await person.begin(.prove, failing)
     if failing.use.canFail {
-      harness.judges(.faults)
+      harness.markChecked(.faults)
       switch begun.answer {
       case .threw, .late: break
       // The provider may know the site's response from before.
       case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty && failing.use.storing.isEmpty:
         break
       default:
-        harness.finds(
+        harness.addFinding(
           .faults, "When a tool fails, `begin` \(begun.answer.word).",
           "Let the error through: the core answers 503 and charges no attempt.")
       }
@@ -209,14 +209,14 @@ extension FullRules {
     let capabilities = RecordedCapabilities(.fails)
     let heard = await person.submit(opened, good, capabilities)
     guard capabilities.use.canFail else { return }
-    harness.judges(.faults)
+    harness.markChecked(.faults)
     switch heard.answer {
     case .threw, .late: break
     // The provider did not use the failing tools.
     case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil:
       break
     default:
-      harness.finds(
+      harness.addFinding(
         .faults, "When a tool fails, `submit` \(heard.answer.word).",
         "Let the error through: a fault is neither a refusal nor a success.")
     }
@@ -224,16 +224,16 @@ extension FullRules {
 
   // MARK: cancellation and cleanup
 
-  func judgeCancellation(_ person: DryRun) async {
-    guard harness.wants(.cancellation), let person = await prepared(person.fresh(subject)) else { return }
+  func checkCancellation(_ person: DryRun) async {
+    guard harness.needs(.cancellation), let person = await prepared(person.fresh(subject)) else { return }
     let input = harness.input(person.beginFields)
-    await harness.judgeCancellation("begin") { [provider] capabilities in
+    await harness.checkCancellation("begin") { [provider] capabilities in
       _ = try await provider.begin(
         person.context(.prove, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false), input)
     }
     guard let (opened, good) = await last(person) else { return }
     let sent = harness.input(good.filter { opened.asks(for: $0.key) })
-    await harness.judgeCancellation("submit") { [provider] capabilities in
+    await harness.checkCancellation("submit") { [provider] capabilities in
       _ = try await provider.submit(
         person.context(.prove, state: opened.state, asked: opened.fields, capabilities, hashes: true), sent)
     }

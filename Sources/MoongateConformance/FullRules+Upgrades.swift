@@ -7,21 +7,21 @@ extension FullRules {
   ///
   /// Attack: an `upgrade` that converts every old record into one that accepts any answer. An upgrade that loses the
   /// secret locks out all accounts.
-  /// - Parameter able: a user whose answer is proved; nil if there is none.
-  func judgeUpgrades(_ able: DryRun?) async {
+  /// - Parameter able: a user whose answer is proved; nil if none exists.
+  func checkUpgrades(_ able: DryRun?) async {
     let newest = harness.descriptor.recordVersion
-    guard newest > 1 else { return harness.passesOver(.upgrade, because: "its records have one version") }
-    guard harness.wants(.upgrade) else { return }
+    guard newest > 1 else { return harness.markInapplicable(.upgrade, because: "its records have one version") }
+    guard harness.needs(.upgrade) else { return }
     for version in 1..<newest {
       guard let old = subject.oldRecords[version] else {
         await lookForUpgrade(from: version)
         continue
       }
       guard let record = await upgraded(old, from: version), let able else { continue }
-      harness.judges(.upgrade)
-      await judgeUpgraded(record, from: version, able)
+      harness.markChecked(.upgrade)
+      await checkUpgraded(record, from: version, able)
     }
-    harness.passesOver(
+    harness.markInapplicable(
       .upgrade,
       because: able == nil
         ? "the right answer is not proved"
@@ -41,7 +41,7 @@ extension FullRules {
   }
 
   private func findMissing(_ version: Int) {
-    harness.finds(
+    harness.addFinding(
       .upgrade,
       "Its records have version \(harness.descriptor.recordVersion), and it has no `upgrade` for a record of version \(version).",
       "Write `upgrade`: until then every account with such a record is answered 503.")
@@ -54,7 +54,7 @@ extension FullRules {
     case .answered(let record): return record
     case .late: return nil
     case .threw(let thrown):
-      harness.finds(
+      harness.addFinding(
         .upgrade,
         "`upgrade` does not read the subject's record of version \(version): it throws (\(thrown.text.prefix(160))).",
         "Convert records of every version that accounts may have. Make sure that the subject's record has that version."
@@ -63,15 +63,15 @@ extension FullRules {
     }
   }
 
-  private func judgeUpgraded(_ record: [UInt8], from version: Int, _ able: DryRun) async {
+  private func checkUpgraded(_ record: [UInt8], from version: Int, _ able: DryRun) async {
     for isRight in [true, false] {
       await subject.reset()
       harness.forget()
-      harness.turn(to: subject.start)
+      harness.setTime(to: subject.start)
       var person = able
       person.record = record
       guard let opened = await opened(person) else {
-        harness.finds(
+        harness.addFinding(
           .upgrade, "A step cannot be opened with a record that was upgraded from version \(version).",
           "Make sure that `upgrade` creates a record that `begin` can read.")
         return
@@ -80,11 +80,11 @@ extension FullRules {
       switch (end, isRight) {
       case (nil, _), (.proved?, true): break
       case (.proved?, false):
-        harness.finds(
+        harness.addFinding(
           .upgrade, "A wrong answer is proved with a record that was upgraded from version \(version).",
           "Convert the record, and let `submit` compare with all of it.")
       case (let end?, true):
-        harness.finds(
+        harness.addFinding(
           .upgrade,
           "The right answer is not proved with a record that was upgraded from version \(version): `submit` \(end.explained).",
           "Convert the record so that it accepts the same answer. Make sure that the subject's record matches its right answer."

@@ -9,40 +9,40 @@ struct FullRules: Sendable {
   var subject: ConformanceSubject { harness.subject }
 
   func run() async {
-    harness.passesOver(.delivery, because: "codes are delivered by code providers")
+    harness.markInapplicable(.delivery, because: "codes are delivered by code providers")
     let named = await IdentifierRules(harness: harness) { [provider] input throws(InputProblem) in
       try provider.readIdentifier(input)
     }.run()
     let start = DryRun(harness: harness, provider: provider, record: subject.record, named: named)
-    guard let able = await judgeProof(start) else {
+    guard let able = await checkProof(start) else {
       let isTold = [ConformanceRule.proof, .askedFields, .rounds].contains(where: harness.isBroken)
       let why = isTold ? "the right answer is not proved" : "the subject does not know the right answer"
-      harness.passesOver(
+      harness.markInapplicable(
         .proof, .askedFields, .beginTwice, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing,
         .unknown, .timing, because: why)
-      await judgeUpgrades(nil)
-      await judgeMalformed(start)
-      await judgeFaults(start, isAble: false)
-      await judgeCancellation(start)
+      await checkUpgrades(nil)
+      await checkMalformed(start)
+      await checkFaults(start, isAble: false)
+      await checkCancellation(start)
       return
     }
-    await judgeBeginTwice(able)
-    await judgeRefusals(able)
-    await judgeWholeAnswer(able)
-    await judgeAskedFields(able)
-    await judgeConcurrency(able)
-    await judgeExpiry(able)
-    await judgeMalformed(able)
-    await judgeUnknown(able)
-    await judgeTiming(able)
-    await judgeFaults(able, isAble: true)
-    await judgeCancellation(able)
-    await judgeRemoval(able)
-    await judgeSetOnce(able)
-    await judgeChange(able)
-    await judgeRepeats(able)
-    await judgeHashing(able)
-    await judgeUpgrades(able)
+    await checkBeginTwice(able)
+    await checkRefusals(able)
+    await checkWholeAnswer(able)
+    await checkAskedFields(able)
+    await checkConcurrency(able)
+    await checkExpiry(able)
+    await checkMalformed(able)
+    await checkUnknown(able)
+    await checkTiming(able)
+    await checkFaults(able, isAble: true)
+    await checkCancellation(able)
+    await checkRemoval(able)
+    await checkSetOnce(able)
+    await checkChange(able)
+    await checkRepeats(able)
+    await checkHashing(able)
+    await checkUpgrades(able)
   }
 
   // MARK: preparing a user
@@ -51,7 +51,7 @@ struct FullRules: Sendable {
   func prepared(_ start: DryRun) async -> DryRun? {
     await subject.reset()
     harness.forget()
-    harness.turn(to: subject.start)
+    harness.setTime(to: subject.start)
     guard subject.setsUp else { return start }
     guard case .opened(let opened) = await start.begin(.set).answer,
       case .proved(let proof)? = await carried(start, opened),
@@ -60,7 +60,7 @@ struct FullRules: Sendable {
     var able = start
     able.record = record
     // The user returns a minute later, so that a one-time answer is valid again.
-    harness.turn(to: harness.now + 60_000)
+    harness.setTime(to: harness.now + 60_000)
     return able
   }
 
@@ -73,7 +73,7 @@ struct FullRules: Sendable {
     for round in 1...Self.maxRounds {
       for case .list(let lines) in opened.shown { kept += lines }
       guard let fields = await right(opened) else { return nil }
-      if let poll = opened.poll { harness.turn(to: harness.now + Int64(poll / .milliseconds(1))) }
+      if let poll = opened.poll { harness.setTime(to: harness.now + Int64(poll / .milliseconds(1))) }
       sent.merge(fields) { _, new in new }
       let answer = await person.submit(opened, fields, unasked: beside ? sent : [:]).answer
       if case .opened(let next) = answer {
@@ -84,7 +84,7 @@ struct FullRules: Sendable {
         harness.rounds.withLock { $0 = $0 == 0 ? round : $0 }
       }
       if case .proved(let proof) = answer, let record = proof.record.bytes, SecretSearch(kept).isIn(record) {
-        harness.finds(
+        harness.addFinding(
           .secrets,
           "Content for the user to keep, for example recovery codes, is stored in plain text in the account's record.",
           "Store salted hashes of it.")
@@ -92,7 +92,7 @@ struct FullRules: Sendable {
       return answer
     }
     if !beside {
-      harness.finds(
+      harness.addFinding(
         .rounds, "After \(Self.maxRounds) right answers, the step still asks for more.",
         "Answer `.proved` after the last round: keep the number of the round in `state`.")
     }
@@ -163,15 +163,15 @@ struct FullRules: Sendable {
 
   /// - Returns: a user whose answer is proved; nil if the subject knows no answer or the provider does not accept it
   ///   (which is reported).
-  private func judgeProof(_ start: DryRun) async -> DryRun? {
+  private func checkProof(_ start: DryRun) async -> DryRun? {
     await subject.reset()
-    harness.turn(to: subject.start)
+    harness.setTime(to: subject.start)
     if subject.setsUp, case .opened(let opened) = await start.begin(.set).answer, await right(opened) == nil {
       return nil
     }
     guard let able = await prepared(start) else {
       if !harness.isBroken(.rounds), await !reads(start, .set) {
-        harness.finds(
+        harness.addFinding(
           .proof,
           "A step of the purpose `set` does not end with a record, although it got the subject's answers: \(await settingEnd(start)).",
           "Answer `.proved` with `record: .replaceOnce(…)`, or set `setsUp = false` and give the subject its own answers."
@@ -188,26 +188,26 @@ struct FullRules: Sendable {
       } else if await asked(subject.right, declared) == nil {
         return nil
       }
-      harness.finds(
+      harness.addFinding(
         .proof, "`begin` \(begun.answer.word) instead of opening the step.",
         "Answer `.ask` or `.redirect`. The core refuses `.proved` in `begin`, because a step that succeeds without an attempt is not counted by any limit."
       )
       return nil
     }
     guard let end = await carried(able, opened) else { return nil }
-    harness.judges(.proof)
-    harness.judges(.rounds)
-    harness.judges(.askedFields)
+    harness.markChecked(.proof)
+    harness.markChecked(.rounds)
+    harness.markChecked(.askedFields)
     guard case .proved = end else {
       if await !reads(able, .prove) {
-        harness.finds(
+        harness.addFinding(
           .proof, "The right answer is not proved: `submit` \(end.explained).",
           "Make sure that the subject's answer is right and that `submit` accepts it."
         )
       }
       return nil
     }
-    await judgeBeginAlong(able)
+    await checkBeginAlong(able)
     return able
   }
 
@@ -226,7 +226,7 @@ struct FullRules: Sendable {
     guard let opened = await opened(person, purpose), case .proved? = await carried(person, opened, beside: true) else {
       return false
     }
-    harness.finds(
+    harness.addFinding(
       .askedFields,
       "A field is read that its round does not ask for: the right answer is proved only together with fields of other calls.",
       "Keep data for a later round in `step.state`. `submit` receives only the fields of the last `.ask`."
@@ -234,10 +234,10 @@ struct FullRules: Sendable {
     return true
   }
 
-  /// Attack: fields of `submit` that are sent with `begin` are judged there, where no attempt is charged, so that an
+  /// Attack: fields of `submit` that are sent with `begin` are checked there, where no attempt is charged, so that an
   /// attacker can guess without limit.
-  private func judgeBeginAlong(_ able: DryRun) async {
-    guard harness.wants(.proof), let opened = await opened(able), opened.redirect == nil else { return }
+  private func checkBeginAlong(_ able: DryRun) async {
+    guard harness.needs(.proof), let opened = await opened(able), opened.redirect == nil else { return }
     for (what, fields) in [("right", await right(opened)), ("wrong", await wrong(opened))] {
       guard let fields, let field = fields.keys.sorted().first(where: opened.asks) else { continue }
       let begun = await able.begin(.prove, along: fields).answer
@@ -245,12 +245,12 @@ struct FullRules: Sendable {
       case .opened(let same) where same.fields == opened.fields: continue
       case .malformed, .late: continue
       case .proved:
-        harness.finds(
+        harness.addFinding(
           .proof, "`begin` proves if it receives the answer.",
           "Only `submit` may answer `.proved`, after the attempt was charged: answer `.ask` in `begin`, regardless of its fields.",
           field: field)
       default:
-        harness.finds(
+        harness.addFinding(
           .proof,
           "`begin` judges an answer that it receives: with the \(what) one it \(begun.explained), and without it asks.",
           "Answer `.ask` in `begin`, regardless of its fields: nothing that `begin` judges is counted.",
@@ -261,19 +261,19 @@ struct FullRules: Sendable {
 
   // MARK: begin twice
 
-  private func judgeBeginTwice(_ person: DryRun) async {
-    guard harness.wants(.beginTwice) else { return }
+  private func checkBeginTwice(_ person: DryRun) async {
+    guard harness.needs(.beginTwice) else { return }
     guard let person = await prepared(person.fresh(subject)), let first = await opened(person),
       let second = await opened(person)
     else {
-      harness.finds(
+      harness.addFinding(
         .beginTwice, "The second `begin` of a step does not open it.",
         "Open it again: the core abandons the first.")
       return
     }
-    harness.judges(.beginTwice)
+    harness.markChecked(.beginTwice)
     if first.fields != second.fields || (first.redirect == nil) != (second.redirect == nil) {
-      harness.finds(
+      harness.addFinding(
         .beginTwice, "The second `begin` asks for other fields than the first.",
         "Answer the same, independent of earlier calls.")
     }
@@ -281,7 +281,7 @@ struct FullRules: Sendable {
     for opened in subject.isOneTime ? [second] : [second, first] {
       guard let end = await carried(person, opened) else { return }
       if case .proved = end { continue }
-      harness.finds(
+      harness.addFinding(
         .beginTwice, "After a second `begin`, the right answer is not proved: `submit` \(end.word).",
         "Keep all data of a step in its `state`, not in the provider.")
     }

@@ -12,7 +12,7 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
   case json
 
   /// Translates a sentence with terms of the Swift API into the terms of this language.
-  func says(_ sentence: String) -> String {
+  func translate(_ sentence: String) -> String {
     guard let column = Self.columns[self] else { return sentence }
     return Self.names.reduce(sentence) { $0.replacing($1[0], with: $1[column]) }
   }

@@ -77,25 +77,25 @@ extension ConformanceHarness {
   }
 
   private func note(_ seen: Sightings) {
-    for finding in seen.findings { finds(finding.rule, finding.seen, finding.advice) }
+    for finding in seen.findings { addFinding(finding.rule, finding.seen, finding.advice) }
     overheard.add(seen.lines)
-    for message in seen.messages { trace.note(message) }
+    for message in seen.messages { trace.record(message) }
   }
 
   /// Stops an external provider and checks its late actions.
-  func judgeLeavings() async {
+  func checkLeavings() async {
     guard let watched else { return }
     let late = watched.sightings()
     note(late)
     if !late.requests.isEmpty {
-      finds(
+      addFinding(
         .cleanup, "Something was sent after the call had ended.",
         "Answer after all messages are handed over. A failure after the answer cannot be reported.")
     }
     await watched.end()
     note(watched.sightings())
     // A line may arrive after its call, so check each against all secrets.
-    for line in overheard.all.sorted() { judgeLine(line, typed: typedEver.all) }
+    for line in overheard.all.sorted() { checkLine(line, typed: typedEver.all) }
   }
 }
 

@@ -5,6 +5,7 @@ enum MockPages {
     key: String, path: String, client: String, accounts: [MockAccount], seen: Set<String>, signsWith: String,
     hasRotated: Bool
   ) -> String {
+    // Seven parameters: the values of the template.
     page(
       "Choose an account", path: path,
       """

@@ -141,7 +141,7 @@ package final class Proxy: Sendable {
   }
 
   /// Logs and resets the suppressed upstream failures of past minutes.
-  package func tellSuppressedFailures() { upstreamFailures.tellSuppressed() }
+  package func logSuppressedFailures() { upstreamFailures.logSuppressed() }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.
   package func endAccessLog() async {

@@ -203,7 +203,7 @@ final class ProxyLoop {
 
   func takeActivity() -> [TokenHash: Timestamp] { sessions.takeActivity() }
 
-  /// Removes changed sessions from the cache and checks those that keep a stream or a socket open.
+  /// Removes changed sessions from the cache and checks sessions with an open stream or socket.
   func apply(_ changes: SessionChanges) {
     sessions.apply(changes)
     tokens.cache.apply(changes)

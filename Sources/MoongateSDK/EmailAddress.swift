@@ -85,7 +85,7 @@ extension Identifier {
 
 extension FactField {
   /// `f.email.domain`, which every identifier created from an `EmailAddress` has.
-  public static let emailDomain = FactField(name: "domain", kind: .text, of: .email, help: "what stands behind its @")
+  public static let emailDomain = FactField(name: "domain", kind: .text, of: .email, help: "the domain after the @")
 }
 
 extension ProviderInput {

@@ -8,7 +8,7 @@ public protocol FullProvider: Provider {
   /// - Throws: the problem and its field.
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier?
 
-  /// Checks whether the input can be judged at all. Called before anything is charged or compared, for `submit` and for
+  /// Checks whether the input can be judged. Called before anything is charged or compared, for `submit` and for
   /// a `begin` that holds everything that `submit` asks for. May be called more than once. A PIN that is too weak is
   /// refused here, so that the refusal reveals nothing about the current PIN or a code beside it.
   /// - Throws: the problem and its field.
@@ -96,7 +96,7 @@ public struct StepContext: Sendable {
   public let flowPurpose: FlowPurposeKind
   /// What the step does.
   public let purpose: StepPurpose
-  /// The account of the flow, or the one that the identifier of `begin` belongs to; nil if there is none (yet). If the
+  /// The account of the flow, or the account of the identifier in `begin`; nil if no account is known yet. If the
   /// policy conceals, the provider must do the same work in the same time without an account.
   public var account: StepAccount?
   /// The result of `readIdentifier` for the input of `begin`, if any.
@@ -173,7 +173,7 @@ public enum FlowPurposeKind: String, Sendable, Codable, CaseIterable {
 public enum StepPurpose: String, Sendable, Codable {
   /// Prove an existing secret, or a federated identity.
   case prove
-  /// Set a secret if there is none, or in place of a forgotten one. The flow has required the necessary proofs before.
+  /// Set a secret if none exists, or in place of a forgotten one. The flow has required the necessary proofs before.
   case set
   /// Prove the old secret and replace it, in one attempt.
   case change
@@ -194,10 +194,10 @@ public struct Callback: Sendable, Equatable {
   }
 }
 
-/// The account of a step, as far as its provider may see it.
+/// The parts of a step's account that its provider may see.
 public struct StepAccount: Sendable {
   public let id: String
-  /// The provider's own record for the account, sealed at rest by the core; nil if there is none.
+  /// The provider's own record for the account, sealed at rest by the core; nil if none exists.
   public let record: [UInt8]?
   /// The account's identifiers, verified or only claimed, for rules such as "the PIN must not be part of your phone
   /// number".
@@ -303,7 +303,7 @@ public struct Proof: Sendable {
   public package(set) var proved: [Identifier]
   /// Identifiers that another site has verified once but does not vouch for today, such as an address at a domain that
   /// is not the site's own. A new account holds them as verified. An existing account that already has one of them is
-  /// only joined after it has proved something of its own.
+  /// only joined after it has proved another factor.
   public package(set) var attested: [Identifier]
   /// Identifiers that the user claims without proof. They are stored as unverified and cannot be used to sign in by
   /// themselves.

@@ -24,7 +24,7 @@ public protocol KeyValueStore: Sendable {
   /// - Returns: nil if there is no entry, or if it has expired.
   func take(_ key: String) async throws(KeyValueFault) -> [UInt8]?
 
-  /// Removes an entry. Does nothing if there is none.
+  /// Removes an entry. Does nothing if none exists.
   func remove(_ key: String) async throws(KeyValueFault)
 }
 

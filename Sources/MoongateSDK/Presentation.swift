@@ -24,7 +24,7 @@ public enum Entrance: Sendable, Equatable {
   /// With a field for a phone number or an email address. If several providers have the same field, the one with the
   /// highest priority uses it; the others are offered by a link.
   case field(kind: IdentifierKind, priority: Int)
-  /// With a button of its own below the fields, sorted by descending priority. `icon` is the text of an SVG image; nil
+  /// With a separate button below the fields, sorted by descending priority. `icon` is the text of an SVG image; nil
   /// for none.
   case button(label: String, icon: String?, priority: Int)
   /// With a link.

@@ -20,7 +20,7 @@ public struct ProviderDescriptor: Sendable {
   /// The kinds of identifier that it reads or proves.
   public let identifierKinds: [IdentifierKind]
   /// Whether its `submit` hashes secrets. If true, the core acquires a permit for the hashing threads before it charges
-  /// an attempt, answers `busy` if there is none, and counts a registration before the hash. `StepTools.hasher` is
+  /// an attempt, answers `busy` if none is free, and counts a registration before the hash. `StepTools.hasher` is
   /// available in `submit` either way.
   public let hashesSecrets: Bool
   /// The number of different secrets that users can choose from, for the guess budget of `moongate check`; nil if

@@ -10,7 +10,7 @@ public protocol SecretImporting: Provider {
   /// - Parameter hash: of one of the accepted kinds, well formed and at an acceptable cost.
   func record(importing hash: String) -> [UInt8]
 
-  /// The hash in a record; nil if there is none.
+  /// The hash in a record; nil if the record contains none.
   func hash(exporting record: [UInt8]) -> String?
 }
 

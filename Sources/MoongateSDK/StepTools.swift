@@ -8,7 +8,7 @@ public struct StepTools: Sendable {
   /// charged must not include hashing.
   ///
   /// With `hashesSecrets`, a permit for the hashing threads is reserved before the attempt is charged. Without it, the
-  /// first use asks for a permit, and throws if there is none: 503, refunded.
+  /// first use requests a permit, and throws if none is free: 503, refunded.
   public var hasher: (any SecretHasher)?
   /// Sends requests to other sites.
   public let web: any WebClient

@@ -26,7 +26,7 @@ public struct WebhookRequest: Sendable {
     self.remote = remote
   }
 
-  /// The only header with the name; nil if there is none or more than one.
+  /// The only header with the name; nil if it is missing or repeated.
   /// - Parameter name: in lower case.
   public func header(_ name: String) -> String? {
     let values = headers.filter { $0.name == name }

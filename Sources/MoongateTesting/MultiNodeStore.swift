@@ -4,7 +4,7 @@ import MoongateStore
 import Synchronization
 import Testing
 
-/// Several gateways' stores of one database, used in turn for each call, as a load balancer would do.
+/// Several gateways' stores of one database, used alternately for each call, as a load balancer would do.
 package final class MultiNodeStore: Store {
   private let stores: [any Store]
   private let calls = Atomic<Int>(0)

@@ -216,7 +216,7 @@ package final class PostgresServer: Sendable {
 }
 
 extension PostgresServer {
-  /// A store in a database of its own, empty.
+  /// An empty store in a new database.
   package func makeStore(key: [UInt8] = [UInt8](repeating: 7, count: 16)) throws -> PostgresStore {
     try PostgresStore(url: url(try makeDatabase()), keyFingerprint: key, purpose: .working)
   }

@@ -90,7 +90,7 @@ extension StoreConformance {
         "another gateway finds nothing")
       #expect(try await bench.store.account("ac_signed_in")?.lastSeenAt == bench.now, "a session counts as use")
     },
-    StoreConformance("a person's events are found by account and by identifier, newest first, and nobody else's") {
+    StoreConformance("a user's events are found by account and identifier, newest first, without those of others") {
       bench async throws in
       func event(_ id: String, account: String?, identifier: String?) -> AuditEvent {
         AuditEvent(
@@ -109,7 +109,7 @@ extension StoreConformance {
       #expect(try await found(1) == ["dc_4"])
       #expect(try await bench.store.events(about: "ac_3", traces: [], limit: 10).isEmpty)
     },
-    StoreConformance("a claim is stored unverified, once, and identifies nobody") { bench async throws in
+    StoreConformance("a claim is stored unverified, once, and identifies no account") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       for _ in 0..<2 {
         #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email())) == .applied(locks: []))

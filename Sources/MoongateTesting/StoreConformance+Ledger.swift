@@ -16,7 +16,7 @@ extension StoreConformance {
       #expect(results.compactMap(\.places).flatMap { $0 }.sorted() == [1, 2, 3, 4, 5])
       #expect(results.count { $0 == .filledByPending } == 195)
     },
-    StoreConformance("places are in the order of the request, whatever the order of the counters") {
+    StoreConformance("places are in the order of the request, not of the counters") {
       bench async throws in
       let limits = ["c", "a", "b"].map { bench.limit($0, max: 9) }
       try await bench.attempt([limits[1]], .failure)

@@ -40,7 +40,7 @@ extension StoreConformance {
       #expect(try await bench.apply(.putSession(bench.session("se_3", of: "ac_1"))) == .applied(locks: []))
       #expect(try await bench.apply(.setLocked(account: "nobody", true)) == .conflict(.accountUnavailable))
     },
-    StoreConformance("deletion removes identifiers, records, sessions and flows; events name nobody") {
+    StoreConformance("deletion removes identifiers, records, sessions and flows; events name no user") {
       bench async throws in
       let phone = bench.phone()
       let address = bench.email("asha+/x@example.com")

@@ -123,7 +123,8 @@ extension StoreConformance {
       try await bench.apply(.createAccount(account))
       #expect(try await bench.store.account("ac_1") == account)
       #expect(try await bench.store.account(holding: bench.phone()) == account)
-      #expect(try await bench.store.account(holding: bench.email()) == nil, "an unverified address identifies nobody")
+      #expect(
+        try await bench.store.account(holding: bench.email()) == nil, "an unverified address identifies no account")
       #expect(try await bench.store.account("ac_2") == nil)
       let stored = try #require(try await bench.store.account("ac_1")?.identifier(.phone)?.identifier)
       #expect(stored.display == bench.phone().display && stored.attributes == bench.phone().attributes)
@@ -140,7 +141,8 @@ extension StoreConformance {
       #expect(results.count { $0 == .applied(locks: []) } == 1)
       #expect(results.count { $0 == .conflict(.identifierTaken) } == 19)
     },
-    StoreConformance("whoever proves an address owns it; other claimants lose address, password and sessions") {
+    StoreConformance("the account that proves an address owns it; other claimants lose address, password and sessions")
+    {
       bench async throws in
       let password = ProviderName(test: "password")
       let pin = ProviderName(test: "pin")

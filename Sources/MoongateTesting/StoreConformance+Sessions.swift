@@ -64,7 +64,7 @@ extension StoreConformance {
       try await bench.store.touch([session.token: begun + .seconds(43_200)])
       #expect(try await seen() == last, "at its end: it had ended")
     },
-    StoreConformance("changes are numbered and told from any number on") { bench async throws in
+    StoreConformance("changes are numbered and can be read from any number on") { bench async throws in
       let none = try await bench.store.sessionChanges(after: .max)
       #expect(none.tokens.isEmpty && none.accounts.isEmpty && !none.isIncomplete)
       #expect(try await bench.store.sessionChanges(after: none.latest) == none)
@@ -81,7 +81,7 @@ extension StoreConformance {
       #expect(second.accounts == ["ac_1"] && second.tokens.isEmpty && second.latest > first.latest)
       #expect(try await bench.store.sessionChanges(after: second.latest).accounts.isEmpty)
     },
-    StoreConformance("a query from before the stored changes is told to trust no cache") { bench async throws in
+    StoreConformance("a query from before the stored changes must not trust any cache") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")))
       let start = try await bench.store.sessionChanges(after: .max).latest
       for _ in 0..<3 { try await bench.apply(.endSessions(account: "ac_1", except: nil)) }
@@ -95,7 +95,7 @@ extension StoreConformance {
         try await bench.store.sessionChanges(after: latest + 1).isIncomplete, "a number that this store has not given")
       bench.clock.advance(by: .seconds(7200))
       while try await bench.store.prune(at: bench.now) {}
-      #expect(try await bench.store.sessionChanges(after: .max).latest == latest, "no number comes twice")
+      #expect(try await bench.store.sessionChanges(after: .max).latest == latest, "numbers are unique")
     },
     StoreConformance("ended sessions are pruned, live ones are kept") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1")))

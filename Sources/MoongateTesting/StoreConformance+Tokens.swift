@@ -172,6 +172,7 @@ extension StoreBench {
     _ name: String, id: String? = nil, owner: AccountVersion? = nil, groups: [String] = [], networks: [String] = [],
     expires: Duration? = nil
   ) -> AccessToken {
+    // Six parameters: the members of a token that tests vary, with defaults.
     let id = id ?? "tk_\(name)"
     return AccessToken(
       id: id, name: name, owner: owner, groups: groups.compactMap { GroupName(rawValue: $0) },

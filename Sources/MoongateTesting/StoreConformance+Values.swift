@@ -95,6 +95,7 @@ extension StoreBench {
     _ key: String, _ sealed: [UInt8], of provider: ProviderName = "phone_otp", once: Bool = false, most: Int = 100,
     under lease: Lease? = nil
   ) async throws -> ProviderValueOutcome {
+    // Six parameters: the members of a value that tests vary, with defaults.
     try await store.putProviderValue(
       ProviderValue(place: place(key, of: provider), sealed: sealed, expiresAt: now + .seconds(10)),
       ProviderValueRule(isOnce: once, most: most, lease: lease),

@@ -46,6 +46,7 @@ struct StoreBench: Sendable {
     window: Duration? = .seconds(60),
     counts: LimitCounts = .failures, lock: [Duration] = [], disables: Bool = false
   ) -> ResolvedLimit {
+    // Eight parameters: the members of a limit that tests vary, with defaults.
     ResolvedLimit(
       provider: ProviderName(test: "phone_otp"), name: name, key: key,
       counter: Array(TokenHash(of: "\(name) \(subject)".utf8).bytes.prefix(20)),

@@ -24,6 +24,7 @@ extension Limit {
     counts: LimitCounts? = nil,
     lock: [Duration] = [], disables: Bool = false
   ) -> Self {
+    // Eight parameters: the members of a limit that tests vary, with defaults.
     Self(
       name: name, action: action, key: key, max: .fixed(max), window: window.map { .fixed($0) },
       counts: counts ?? (action == .verify ? .failures : .all), lock: lock.map { .fixed($0) }, disables: disables,
@@ -47,6 +48,7 @@ extension ProviderPolicy {
     send: FunctionName? = nil,
     verify: FunctionName? = nil
   ) -> Self {
+    // Eight parameters: the members of a policy that tests vary, with defaults.
     Self(
       provider: provider, code: code, resendAfter: resendAfter.map { .fixed($0) },
       limits: limits.sorted { $0.name < $1.name },

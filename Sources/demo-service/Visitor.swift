@@ -29,7 +29,7 @@ struct Visitor {
   var hasUnverifiedEmail: Bool { assertion?.emailIsVerified == false && assertion?.steps?.contains("password") == true }
 
   /// The best known name of the user.
-  var title: String { name ?? phone ?? email ?? account ?? "nobody the gateway knows" }
+  var title: String { name ?? phone ?? email ?? account ?? "an anonymous user" }
 }
 
 /// The decoded assertion of the gateway, for display only.

@@ -7,7 +7,7 @@ import Testing
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  @Test(arguments: ["MoongateCore", "MoongateExec"]) func usesOnlyWhatIsBelow(_ target: String) throws {
+  @Test(arguments: ["MoongateCore", "MoongateExec"]) func foldersUseOnlyLowerFolders(_ target: String) throws {
     let sources = Self.root.appendingPathComponent("Sources/\(target)")
     let order = try Self.order(
       inTableOf: String(contentsOf: sources.appendingPathComponent("README.md"), encoding: .utf8))
@@ -32,7 +32,7 @@ import Testing
 
   /// A name in a comment or in a string literal is not a use, and a private type that two files declare belongs to
   /// neither folder.
-  @Test func whatIsNoUseIsNotSeen() {
+  @Test func commentsAndLiteralsAreNotUses() {
     let low = SourceFile(
       folder: "Values", name: "Host.swift", source: "// Session\nlet text = \"Session\"\nprivate struct Part {}")
     let high = SourceFile(

@@ -67,7 +67,7 @@ extension OpaquePointer {
     (CLUA_TAKES_TABLE_OR_NOTHING, "{}", "(1)", "word takes a table, as in word { … }"),
     (CLUA_TAKES_NAME, "'x'", "{}", "word takes a name first, as in word \"…\" { … }"),
     (CLUA_TAKES_NAME, "'x' {}", "'x' 'y'", "word takes a table after its name, as in word \"…\" { … }"),
-  ]) func takesWhatItsFormSays(_ form: clua_form, _ right: String, _ wrong: String, _ refusal: String) throws {
+  ]) func acceptsOnlyItsForm(_ form: clua_form, _ right: String, _ wrong: String, _ refusal: String) throws {
     #expect(try Self.value(of: "return word \(right)", constructors: ["word": form]) == "word")
     #expect(try Self.value(of: "return word \(wrong)", constructors: ["word": form]) == refusal)
   }

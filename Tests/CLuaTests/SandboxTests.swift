@@ -42,7 +42,7 @@ import Testing
     ("return cidr('10.0.0.0', '10.0.0.1')", "cidr: `10.0.0.0` is not an address block such as 10.0.0.0/8"),
     ("return duration '90'", "`90` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     ("for k in pairs({[{}] = 1}) do end", "keys of type table have no order: use strings, numbers or booleans"),
-  ]) func saysWhatIsWrong(_ body: String, _ message: String) throws {
+  ]) func reportsTheMistake(_ body: String, _ message: String) throws {
     #expect(try Script.outcome(of: body) == .failed(message, line: 2))
   }
 

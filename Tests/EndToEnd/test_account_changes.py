@@ -159,7 +159,7 @@ def test_an_account_with_a_passcode_changes_by_its_passcode(open_house, number, 
     assert done.status_code == 200 and done.json()["account"]["phone"] == new
 
 
-def test_a_new_number_is_no_factor(open_house, number, other_number):
+def test_a_new_number_is_not_a_factor(open_house, number, other_number):
     """Attack: with a stolen session, the thief verifies their own number and then counts as the owner."""
     house = open_house
     email = f"new{number[-5:]}@example.org"
@@ -292,7 +292,7 @@ def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_pro
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_person_confirms_once_and_is_led_back(open_house, number, other_number, tmp_path, scripts):
+def test_user_confirms_once_and_is_redirected_back(open_house, number, other_number, tmp_path, scripts):
     """Adding a passcode right after the sign-in needs no confirmation; then the number changes with the passcode,
     which is requested once."""
     house = open_house

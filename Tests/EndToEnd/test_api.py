@@ -70,7 +70,7 @@ def test_the_documents_are_as_written(shared, number):
     problem(shared.submit(flow["id"], code), 409, "step_not_open")
 
 
-def test_who_is_known_and_who_is_not(shared, number):
+def test_registered_and_unregistered_identifiers(shared, number):
     refusal = problem(shared.begin(shared.flow(), number), 404, "account_not_found")
     assert refusal["detail"] == "No account found. Create one?"
     assert number not in [entry["to"] for entry in shared.outbox()]
@@ -110,7 +110,7 @@ def test_metrics_that_are_none(shared, phone, region, field, code):
 @pytest.mark.parametrize(
     "code", ["", "12345", "1234567", "12345a", "1" * 10_000, "😀😀😀😀😀😀", None, 123456, ["1"], {}]
 )
-def test_codes_that_are_none_are_no_guess(shared, number, code):
+def test_input_that_cannot_be_a_code_is_not_a_guess(shared, number, code):
     shared.register(number)
     flow = shared.flow()
     shared.begin(flow, number)
@@ -185,7 +185,7 @@ def test_the_session(shared, number):
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "A" * 43, "A" * 7000, "\"", "a; moongate=b", "é"])
-def test_damaged_cookies_are_no_session(shared, cookie):
+def test_damaged_cookies_are_not_a_session(shared, cookie):
     headers = {"Cookie": f"moongate={cookie}".encode()}
     problem(shared.api("GET", "/session", headers=headers), 401, "unauthenticated")
     problem(requests.get(f"{shared.url}/home", headers=headers, timeout=10), 401, "unauthenticated")

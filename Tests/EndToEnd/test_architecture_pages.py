@@ -65,7 +65,7 @@ def test_actions_of_a_flow():
     assert len(cases) >= 4 and [case for case in cases if f"`{case}`" not in page] == []
 
 
-def test_modules_import_what_the_diagram_says():
+def test_module_imports_match_the_diagram():
     """Each arrow between two modules is a dependency in Package.swift."""
     package = (ROOT / "Package.swift").read_text()
     diagram = re.search(r"```mermaid\nflowchart BT\n(.*?)```", (FOLDER / "README.md").read_text(), re.S)[1]

@@ -86,7 +86,7 @@ def test_result_of_an_app_is_dead_after_an_operators_lock(house, number):
     assert answer.status_code >= 400 and "token" not in answer.text, answer.text
 
 
-def test_lock_by_an_operator_stops_what_is_under_way(house, number):
+def test_lock_by_an_operator_stops_running_flows(house, number):
     person = Person(house, phone=number, email=new_email())
     flow = house.flow("login")
     code = send(house, flow, "phone_otp", number)

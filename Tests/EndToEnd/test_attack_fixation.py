@@ -130,7 +130,7 @@ def test_registration_that_an_attacker_began(house, victim):
     assert not asked and page_status(house, link) == 404
 
 
-def test_sign_in_that_an_attacker_began_tells_who_signed_in(house, victim, number):
+def test_sign_in_started_by_an_attacker_names_the_account(house, victim, number):
     person = Person(house, phone=number, email=new_email())
     flow = house.flow("login")
     code = send(house, flow, "phone_otp", number)
@@ -161,7 +161,7 @@ def test_flow_of_one_browser_does_not_exist_in_another(house, attacker, victim, 
     attacker.enters(house.code(number)).at("/home")
 
 
-def test_account_is_told_only_when_the_flow_is_complete_or_the_session_is_its_own(house, number):
+def test_account_is_shown_only_for_a_complete_flow_or_its_own_session(house, number):
     """Attack: someone who knows a flow id reads the account of an identifier before everything is proved."""
     person = Person(house, phone=number, email=new_email()).signs_in()
     flow = house.flow("password_reset")
@@ -186,7 +186,7 @@ def app_flow(house):
     return created.json()["id"], verifier
 
 
-def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(house, victim, attacker, number):
+def test_flow_of_an_app_belongs_to_the_first_browser_and_reveals_nothing_to_its_creator(house, victim, attacker, number):
     person = Person(house, phone=number, email=new_email())
     flow, verifier = app_flow(house)
     told = []
@@ -224,7 +224,7 @@ def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(ho
     assert house.api("GET", "/session", **bearer(done.json()["session"]["token"])).status_code == 200
 
 
-def test_app_cannot_finish_what_a_browser_began_for_it(house, victim, number):
+def test_app_cannot_finish_a_flow_of_a_browser(house, victim, number):
     """Attack: the attacker is the app, knows the verifier, and continues the flow by API with the code that the
     victim entered."""
     Person(house, phone=number)
@@ -240,7 +240,7 @@ def test_app_cannot_finish_what_a_browser_began_for_it(house, victim, number):
         assert answer.status_code >= 400 and "token" not in answer.text, answer.text
 
 
-def test_app_flow_in_which_the_attacker_typed_a_password_is_no_page(house, victim):
+def test_app_flow_with_the_attackers_password_has_no_page(house, victim):
     """Attack: the attacker is the app. They register the victim's address with their own password and send the link.
     The victim enters the genuine code on the genuine page, which would verify the address with the attacker's
     password."""

@@ -119,7 +119,7 @@ def test_old_session_neither_exports_nor_deletes(house, person, method, path):
     assert person.is_signed_in() and person.stored()["id"] == person.id
 
 
-def test_code_to_the_phone_is_not_enough_for_who_has_a_pin(house, person, other_number):
+def test_code_to_the_phone_is_not_enough_for_an_account_with_a_pin(house, person, other_number):
     """Attack: the thief has the SIM. The PIN was set for this case."""
     person.sets_pin(PIN)
     thief = person.elsewhere().signs_in()
@@ -134,7 +134,7 @@ def test_code_to_the_phone_is_not_enough_for_who_has_a_pin(house, person, other_
     assert house.api("POST", "/flows", {"flow": "change_phone"}, **thief.own).status_code == 201
 
 
-def test_new_address_is_no_factor(house, person):
+def test_new_address_is_not_a_factor(house, person):
     """Attack: verifying an address that was just added satisfies `require`, raises `aal` and opens what the PIN
     protects."""
     before = house.api("GET", "/session", **person.own).json()["session"]
@@ -145,7 +145,7 @@ def test_new_address_is_no_factor(house, person):
     problem(requests.get(f"{house.url}/by-mail/x", timeout=20, **person.own), 403, "step_up_required")
 
 
-def test_new_number_is_no_factor(house, other_number):
+def test_new_number_is_not_a_factor(house, other_number):
     person = Person(house, email=new_email()).signs_in()
     before = house.api("GET", "/session", **person.own).json()["session"]
     done = tries_to_add(house, person, "join_phone", "phone_otp", other_number())

@@ -199,7 +199,7 @@ def test_account_that_an_operator_locked_looks_like_none(house):
     problem(log_in_by_password(house, person.email, PASSWORD), 403, "disabled")
 
 
-def test_loser_of_a_race_is_not_told_that_the_account_exists(house, other_number):
+def test_loser_of_a_race_does_not_learn_that_the_account_exists(house, other_number):
     """With several concurrent right codes in a registration, one wins, and the others are reported as late, not as
     already registered."""
     for _ in range(5):
@@ -214,7 +214,7 @@ def test_loser_of_a_race_is_not_told_that_the_account_exists(house, other_number
         assert {answer.json()["code"] for answer in answers if answer.status_code != 200} <= {"step_not_open"}
 
 
-def test_unverified_address_locks_nobody_out(house):
+def test_unverified_address_locks_no_owner_out(house):
     """Attack: an attacker registers with a user's unverified address and their own password, and the user's password
     no longer works."""
     email = new_email()
@@ -235,7 +235,7 @@ def test_unverified_address_locks_nobody_out(house):
     problem(log_in_by_password(house, email, "violet harbour eleven"), 429, "too_many_attempts")
 
 
-def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(house):
+def test_account_registered_in_the_victims_name_keeps_no_data_of_the_attacker(house):
     """Attack: an account is registered with the victim's address before the victim does, and contains the attacker's
     PIN."""
     email = new_email()
@@ -263,7 +263,7 @@ def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(h
     assert again["status"] == "complete", "the attacker's authenticator app is asked for"
 
 
-def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
+def test_proof_of_a_shared_address_offers_the_accounts(house):
     """Attack: an attacker also registers with the victim's address, and recovery gives the victim the attacker's
     account."""
     email = new_email()
@@ -331,7 +331,7 @@ def test_error_of_a_route_is_in_the_log(house, number):
     wait_for(lambda: f"routes.lua:{line}" in house.log, "the error's file and line in the log", 5)
 
 
-def test_decision_is_found_as_soon_as_its_id_is_told(house):
+def test_decision_is_found_as_soon_as_its_id_is_sent(house):
     for _ in range(20):
         told = requests.get(f"{house.url}/home", timeout=20).json()["decision_id"]
         assert requests.get(f"{house.admin}/decisions/{told}", timeout=20).status_code == 200

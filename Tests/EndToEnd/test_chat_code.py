@@ -71,7 +71,7 @@ def spoken(chat):
     spoken.close()
 
 
-def test_it_says_what_it_is(spoken):
+def test_introduction(spoken):
     assert spoken.introduction["shape"] == "code" and spoken.introduction["identifier"] == "email"
     assert 'policy "work_chat"' in spoken.introduction["policy"], "gateway.lua may use another name"
     assert spoken.configured["result"] == {}
@@ -91,7 +91,7 @@ def test_a_code_goes_to_the_person(spoken, chat):
         ("a/../../posts?x=1#@example.com", None),
     ],
 )
-def test_nobody_else_gets_it(spoken, chat, email, person):
+def test_message_reaches_only_the_recipient(spoken, chat, email, person):
     if person:
         chat.has(email, **person)
     told = spoken.call("deliver", spoken.deliver(email))["error"]["message"]
@@ -105,7 +105,7 @@ def test_a_redirect_takes_the_token_nowhere(spoken, chat):
     assert chat.stolen == []
 
 
-def test_a_chat_that_hangs_is_given_up_and_holds_nobody_up(chat):
+def test_hanging_chat_times_out_and_delays_no_other_request(chat):
     spoken = Spoken(chat, patience=0.5)
     chat.delay = 30
     begun = time.monotonic()

@@ -129,7 +129,7 @@ def lived_in(node, number, other_number):
     return token, *lock(node, locked)
 
 
-def test_all_know_who_serves(cluster, nodes, postgres):
+def test_all_nodes_know_the_serving_nodes(cluster, nodes, postgres):
     wait_for(lambda: [node.metric("moongate_nodes") for node in nodes] == [3, 3, 3], "three nodes", 25)
     assert [node.metric("moongate_generations") for node in nodes] == [1, 1, 1]
     told = nodes[0].policy()
@@ -172,7 +172,7 @@ def test_the_manuals_files_serve(cluster, nodes, number):
     )
 
 
-def test_what_one_begins_another_ends(nodes, number):
+def test_flow_started_on_one_node_ends_on_another(nodes, number):
     one, two, three = nodes
     flow, code = begun(one, number, "register")
     done = two.submit(flow, code)
@@ -683,7 +683,7 @@ def test_failing_over_loses_nothing(pair, tmp_path, number, other_number):
         cluster.stop()
 
 
-def test_what_is_no_store_is_said_in_a_sentence(cluster, postgres, tmp_path):
+def test_unusable_store_is_reported_in_a_sentence(cluster, postgres, tmp_path):
     cluster = many(Cluster(tmp_path, postgres, 0))
     own = ("moongate", "moongate", PASSWORD)
     postgres.ask("CREATE DATABASE foreign_one OWNER moongate; CREATE DATABASE newer OWNER moongate")

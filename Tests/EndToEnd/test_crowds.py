@@ -36,7 +36,7 @@ def room():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_ten_thousand_that_say_nothing_or_half(house, room):
+def test_ten_thousand_silent_or_partial_connections(house, room):
     generation = house.policy()["active"]
     house.edit(
         "gateway.lua",
@@ -71,7 +71,7 @@ def test_ten_thousand_that_say_nothing_or_half(house, room):
     wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "an answer")
 
 
-def test_whoever_stops_in_the_middle_is_let_go(house):
+def test_client_that_stops_midway_is_disconnected(house):
     for sent in (b"GET /home HT", b"POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf"):
         with connect(house) as client:
             client.sendall(sent)

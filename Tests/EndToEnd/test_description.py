@@ -20,7 +20,7 @@ ENDINGS = ["signOut", "logout", "endSession"]
 @pytest.mark.parametrize(
     "choice", ["--exclude-operation-id", "--include-operation-id"], ids=["signed in", "signing out"]
 )
-def test_it_answers_as_it_says(house, number, choice):
+def test_responses_match_the_description(house, number, choice):
     token = house.register(number)["session"]["token"]
     program = pathlib.Path(sys.executable).parent / "schemathesis"
     told = subprocess.run(
@@ -58,7 +58,7 @@ def test_it_answers_as_it_says(house, number, choice):
     assert house.gateway.process.poll() is None
 
 
-def test_the_admin_listener_answers_as_it_says(empty_house):
+def test_the_admin_listener_matches_its_description(empty_house):
     """With a token, as on an address that other machines can reach. (Wrong tokens are limited, so schemathesis must
     not try any.) An upgrade replaces the process: see test_upgrade.py."""
     house = empty_house

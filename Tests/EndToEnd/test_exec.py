@@ -165,7 +165,7 @@ def deliver(params): return {"failed": "not_there"}
 '''
 
 
-def test_a_program_that_cannot_deliver_gives_way_to_the_next_provider(hub, number, other_number):
+def test_failed_delivery_falls_back_to_the_next_provider(hub, number, other_number):
     # A busy machine must not look like a declared reason.
     programs.add(
         hub, UNREACHED, entry='exec { "./sms_hub.py", timeout = "20s", sender = "Ours", token = env "HUB_TOKEN" }'
@@ -197,7 +197,7 @@ def test_a_program_that_cannot_deliver_gives_way_to_the_next_provider(hub, numbe
     )
 
 
-def test_a_program_that_hangs_costs_others_nothing(hub, other_number):
+def test_hanging_program_does_not_delay_others(hub, other_number):
     programs.add(hub, "def deliver(params):\n    time.sleep(1000)\n")
     hub.start(**TOKEN)
     answers = []
@@ -247,7 +247,7 @@ def test_no_program_outlives_the_gateway(hub, how):
     thread.join(20)
 
 
-def test_check_starts_programs_and_says_so(hub):
+def test_check_starts_programs_and_reports_it(hub):
     programs.add(hub)
 
     def check(*options):
@@ -279,7 +279,7 @@ def test_check_starts_programs_and_says_so(hub):
     assert re.search(r"^gateway\.lua:\d+: providers\.password: duplicate name", told, re.M), told
 
 
-def test_trying_out_a_configuration_sends_nobody_anything(hub):
+def test_testing_a_configuration_sends_no_messages(hub):
     programs.add(hub)
     (hub.config / "tests" / "hub.lua").write_text("""return tests {
       case "in by the hub" { flow "hub", phone "+919999999999", send(), right(), expect { status = "complete" } },
@@ -539,7 +539,7 @@ def tape(house):
     return [line.split(" ", 1) for line in (house.config / "tape.txt").read_text().splitlines()]
 
 
-def test_the_schema_is_what_is_said(hub, number, other_number):
+def test_the_schema_matches_the_messages(hub, number, other_number):
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     programs.add(hub, FULL + TAPE)
     hub.start(**TOKEN)
@@ -660,5 +660,5 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
         ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "role": ["owner"]}),
     ],
 )
-def test_the_schema_refuses_what_the_gateway_refuses(name, message):
+def test_the_schema_and_the_gateway_refuse_the_same_messages(name, message):
     assert not schema("results").is_valid({name: message})

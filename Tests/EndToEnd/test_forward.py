@@ -166,7 +166,7 @@ def test_signing_in_and_coming_back(setting, proxy):
     assert home.status_code == 200 and json.loads(home.content)["line"] == "GET /in/page?a=1&b=%2F HTTP/1.1"
 
 
-def test_programs_are_told_401(proxy, setting):
+def test_programs_get_401(proxy, setting):
     before = len(setting.service.seen)
     for headers in [
         (),
@@ -252,7 +252,7 @@ RESERVED = [
 ]
 
 
-def test_what_services_believe_of_a_proxy_comes_from_no_client(proxy, setting):
+def test_forwarding_headers_from_clients_are_removed(proxy, setting):
     """Attack: forged user, address or method headers for services and frameworks that trust them."""
     spellings = RESERVED + [name.replace("-", "_") for name in RESERVED] + [name.lower() for name in RESERVED]
     for path in ("/in/x", "/open/x"):
@@ -269,7 +269,7 @@ def test_an_apps_device_header_reaches_the_gateway(proxy, setting):
     assert status == 200, body
 
 
-def test_groups_are_required_and_told(proxy, setting):
+def test_groups_are_required_and_forwarded(proxy, setting):
     """Attack: a client sends group headers itself, in the forward-auth request and to the service."""
     forged = ["Remote-Groups: ops", "remote_groups: ops", "Remote.Groups: ops", "X-Forwarded-Groups: ops"]
     before = len(setting.service.seen)
@@ -320,7 +320,7 @@ def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
     assert decision.status_code == 200 and "is not sent to 127.0.0.1" in decision.text
 
 
-def test_what_is_refused_is_refused(proxy, setting):
+def test_refused_requests(proxy, setting):
     before = len(setting.service.seen)
     assert proxy.raw("GET", "/mail/x", [setting.cookie])[0] == 403
     status, fields, _ = proxy.raw("GET", "/mail/x", [setting.cookie, "Accept: text/html"])
@@ -366,7 +366,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("path", sorted(SHAPES))
-def test_what_is_judged_is_what_is_sent(proxy, setting, path):
+def test_the_authorised_path_is_the_forwarded_path(proxy, setting, path):
     """Attack: a path that is open for the gateway but another one for the service."""
     status, _, body = proxy.raw("GET", path)
     if status != 200:
@@ -454,7 +454,7 @@ def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target
     assert seen == ["free.example"], f"{body}"
 
 
-def test_nobody_but_the_proxy_may_ask(proxy, setting):
+def test_only_the_proxy_can_use_forward_auth(proxy, setting):
     """Attack: a client sends the forward-auth request itself with forged headers."""
     own = [
         setting.cookie,
@@ -504,7 +504,7 @@ def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
     assert status == 401 and "www-authenticate" not in fields
 
 
-def test_a_gateway_that_is_gone_lets_nobody_through(setting):
+def test_unavailable_gateway_admits_no_request(setting):
     """Runs last, because it ends the gateway."""
     setting.house.gateway.end()
     before = len(setting.service.seen)

@@ -154,7 +154,7 @@ def forwarded(service, heads):
     return [None if number is None else service.requests[number] for number in numbers]
 
 
-def test_what_is_forwarded_is_what_others_read(wired, service):
+def test_forwarded_requests_are_read_alike_by_other_servers(wired, service):
     dice = random.Random(SEED)
     deadline = time.monotonic() + SECONDS
     tried = passed = refused = 0
@@ -199,6 +199,6 @@ def test_what_is_forwarded_is_what_others_read(wired, service):
         (b"GET /open/a HTTP/1.1\r\nHost : localhost\r\n\r\n", [Message(b"GET", b"/open/a", [], b"", True)]),
     ],
 )
-def test_the_comparison_sees_what_is_wrong(data, wrong):
+def test_the_comparison_detects_differences(data, wrong):
     assert framing.violations(data, wrong)
     assert not framing.violations(data, [None] * len(wrong))

@@ -76,7 +76,7 @@ def test_the_demo_makes_its_secret_and_keeps_it(house):
     assert secret.strip() not in house.log
 
 
-def test_check_makes_nothing_and_wants_no_secret_of_the_demo(empty_house):
+def test_check_creates_nothing_and_needs_no_demo_secret(empty_house):
     def check():
         return subprocess.run(
             [BIN / "moongate", "check", "--config", empty_house.config, "--json"],
@@ -117,7 +117,7 @@ def test_an_unverified_address_joins_nothing(house):
     assert third.account()["id"] == first.account()["id"]
 
 
-def test_the_link_of_somebody_elses_sign_in(house):
+def test_link_of_a_foreign_sign_in(house):
     attacker, victim = Visitor(house), Visitor(house)
     back = choose(attacker.continues(), account=ASHA)
     victim.continues()
@@ -211,7 +211,7 @@ def test_an_address_that_was_left_behind_does_not_come_back(house):
     )
     time.sleep(0.5)
     assert not [entry for entry in house.outbox()[: len(house.outbox()) - sent] if entry["code"]], (
-        "it is nobody's: nothing is sent"
+        "it is unregistered: nothing is sent"
     )
 
 
@@ -330,7 +330,7 @@ def test_authlib_is_refused(google, what):
 @pytest.mark.parametrize(
     "address", ["http://localhost:9/callback/", "http://localhost:9/other", "http://evil.example.com/"]
 )
-def test_nobody_is_sent_to_an_unknown_address(google, address):
+def test_unknown_redirect_address_is_refused(google, address):
     _, challenge = pkce()
     answer = requests.get(
         google.issuer + "/authorize",
@@ -348,7 +348,7 @@ def test_nobody_is_sent_to_an_unknown_address(google, address):
     assert answer.status_code == 400 and "Location" not in answer.headers
 
 
-def test_mock_google_says_what_is_wrong_with_its_options():
+def test_mock_google_reports_invalid_options():
     for flags, words in [([], "--redirect"), (["--redirect", CALLBACK, "--port", "70000"], "65535")]:
         done = subprocess.run([BIN / "moongate", "mock-google", *flags], capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and words in done.stderr

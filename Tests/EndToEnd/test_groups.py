@@ -76,7 +76,7 @@ def claims(fields):
     return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
 
 
-def test_who_is_in_no_group_is_told_so_and_why(place, person):
+def test_user_without_a_group_sees_the_reason(place, person):
     refused = problem(get(place, person, "/echo/ops/x"), 403, "forbidden")
     assert refused["group"] == "ops"
     assert problem(get(place, person, "/echo/any/x"), 403, "forbidden")["group"] == ["ops", "billing"]
@@ -146,7 +146,7 @@ def test_the_admin_listener_changes_members_at_once(place, person):
     problem(requests.get(f"{place.admin}/groups/a%0D%0Ab", timeout=10), 422, "invalid_input")
 
 
-def test_mistakes_are_told(place, person):
+def test_mistakes_are_reported(place, person):
     status, _, error = tool(place, "group", "add", "opps", person["id"])
     assert status == 1 and 'defines no group "opps"' in error and 'Did you mean "ops"?' in error
     status, _, error = tool(place, "group", "add", "phones", person["id"])
@@ -155,7 +155,7 @@ def test_mistakes_are_told(place, person):
     assert tool(place, "group", "list", "opps")[0] == 1
 
 
-def test_claimed_address_names_nobody(place):
+def test_claimed_address_identifies_no_account(place):
     """Attack: someone registers with Asha's address without verifying it, and waits until the operator adds it to a
     group."""
     claimed = place.api(
@@ -170,7 +170,7 @@ def test_claimed_address_names_nobody(place):
     assert json.loads(tool(place, "group", "list", "ops", "--json")[1])["members"] == []
 
 
-def test_function_that_fails_refuses_and_says_where(place):
+def test_failing_function_refuses_and_is_reported_with_its_line(place):
     """Attack: a failing function must neither admit a user nor remove a group silently."""
     answer = place.api(
         "POST",
@@ -223,7 +223,7 @@ def test_export_and_deletion_include_groups(place, person):
 GUIDE = "guides/who-may-go-where.md"
 
 
-def test_guide_who_may_go_where(tmp_path):
+def test_guide_to_access_by_groups(tmp_path):
     house = House(tmp_path)
     files = {}
     for text in blocks("lua", GUIDE):
@@ -273,7 +273,7 @@ def signed_in(house, address):
     return {"headers": {"Authorization": f"Bearer {token}"}}
 
 
-def test_guides_recipes_do_what_they_say(tmp_path):
+def test_recipes_of_the_guide_work_as_described(tmp_path):
     """Staff only, a list of users, and a service for each group: the guide's files are used one after the other, and
     its commands are run."""
     house = House(tmp_path)

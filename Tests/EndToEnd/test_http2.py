@@ -436,7 +436,7 @@ def test_a_stream_that_is_reset_midway_leaves_nothing_whole(house, upstream, cli
     assert kept.endswith(b"half")
 
 
-def test_a_body_that_is_too_large_is_413_and_the_connection_goes_on(house, client):
+def test_too_large_body_is_413_and_the_connection_stays_open(house, client):
     answer = client.answer(
         client.ask(
             client.headers("/open/x", "POST", [("content-length", str(101 * 1024 * 1024))]), b"x" * 1000, end=False
@@ -579,7 +579,7 @@ def priority():
 @pytest.mark.parametrize(
     "frame", [PingFrame(0, b"12345678"), SettingsFrame(0), priority()], ids=["ping", "settings", "priority"]
 )
-def test_floods_of_what_wants_an_answer(house, frame):
+def test_floods_of_frames_that_require_a_reply(house, frame):
     assert flood(house, [frame.serialize() * 100] * 100)
 
 

@@ -134,7 +134,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     assert answer.status_code == 404 and mixed.account() is None
 
 
-def test_two_ways_for_sms_are_told_apart_and_counted_apart(empty_house, number):
+def test_two_sms_providers_have_separate_names_and_counters(empty_house, number):
     house = empty_house
     with_instances(house)
     house.start()

@@ -163,7 +163,7 @@ def probe(command):
     probe.close()
 
 
-def test_hello_is_what_is_declared(probe):
+def test_hello_matches_the_declaration(probe):
     said = probe.introduction["result"]
     assert (
         said["protocol"] == 2
@@ -218,7 +218,7 @@ def test_every_answer(probe):
     assert probe.submit("equal")["result"] == {"proved": {}}
 
 
-def test_what_few_answers_say(probe):
+def test_rare_answers(probe):
     assert probe.submit("weak")["result"] == {
         "malformed": {"field": "what", "detail": "Say more.", "reason": "weak_pin"}
     }
@@ -255,7 +255,7 @@ def test_state_comes_back_as_it_was_given(probe):
     assert second["refused"] == "again" and json.loads(second["then"]["state"]) == {"round": 2}
 
 
-def test_what_the_gateway_grants(probe):
+def test_granted_capabilities(probe):
     probe.gateway = Gateway()
     heard = json.loads(probe.submit("tools")["result"]["proved"]["record"]["replace"])
     assert heard == ["hash of a word", True, "newer", False, "value", "value", None]
@@ -274,12 +274,12 @@ def test_what_the_gateway_grants(probe):
     assert [params["expires_in"] for _, params in probe.gateway.asked if "expires_in" in params] == [60, 1.5]
 
 
-def test_what_the_gateway_does_not_grant_is_a_fault(probe):
+def test_capability_that_is_not_granted_is_a_fault(probe):
     assert probe.submit("tools")["error"]["message"] == "`hash`: call 3 is not open"
 
 
 @pytest.mark.parametrize("what, advice", [("undeclared", "outcomes"), ("nothing", "return"), ("long", "65536")])
-def test_a_mistake_is_an_error_that_says_what_to_do(probe, what, advice):
+def test_mistake_raises_an_error_with_advice(probe, what, advice):
     told = probe.submit(what)["error"]["message"]
     assert advice.lower() in told.lower()
 
@@ -289,7 +289,7 @@ def test_a_proof_in_begin_is_an_error(probe):
     assert "begin" in probe.call("begin", probe.step(None, flow="mistake"))["error"]["message"]
 
 
-def test_an_exception_is_a_fault_without_what_was_typed(probe):
+def test_exception_is_a_fault_without_user_input(probe):
     """Attack: an exception quotes a part of the input, but the gateway redacts only the whole input."""
     told = probe.submit("crash,ninety-nine quiet-pigeons, and more")["error"]["message"]
     assert "probe." in told and "[redacted]" in told, told
@@ -298,7 +298,7 @@ def test_an_exception_is_a_fault_without_what_was_typed(probe):
     assert probe.submit("proved")["result"] == {"proved": {}}
 
 
-def test_what_is_printed_is_no_message(probe):
+def test_printed_text_is_not_a_message(probe):
     assert probe.submit("print")["result"] == {"proved": {}}
     assert probe.submit("proved")["result"] == {"proved": {}}
 
@@ -402,7 +402,7 @@ def test_half_a_declaration_is_an_error(command, what, advice):
     probe.close()
 
 
-def test_a_program_without_its_policy_says_so(command, tmp_path):
+def test_program_without_its_policy_is_reported(command, tmp_path):
     if command[0].endswith("/probe"):
         pytest.skip("the Go compiler says so")
     for file in os.listdir(os.path.dirname(command[-1])):

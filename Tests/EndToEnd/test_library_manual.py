@@ -115,7 +115,7 @@ NAMES = {"python": python, "node": node, "go": go}
 
 
 @pytest.mark.parametrize("language", NAMES)
-def test_the_manual_names_what_the_library_has(language):
+def test_the_manual_lists_the_library(language):
     if language == "node" and shutil.which("node") is None:
         pytest.skip("node is not installed")
     manual, library = described(language), NAMES[language]()

@@ -120,7 +120,7 @@ def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
     assert "a@example.com" not in empty_house.log and PASSWORD not in empty_house.log
 
 
-def test_where_the_policy_conceals_a_mail_that_cannot_leave_is_told_to_the_operator(empty_house, tmp_path, number):
+def test_concealed_mail_failure_is_reported_to_the_operator(empty_house, tmp_path, number):
     with MailServer(tmp_path, None, auth=False) as server:
         server.refuse = "550 nobody here"
         mail_by(empty_house, server)

@@ -142,7 +142,7 @@ def test_the_access_log(logged):
     assert found(house, '/open/%22quoted%22%5Cand%7Bbraces%7D') or len(lines(house)) == before + 1
 
 
-def test_the_log_is_opened_anew_at_sighup(logged):
+def test_the_log_is_reopened_at_sighup(logged):
     import signal
 
     house = logged
@@ -156,7 +156,7 @@ def test_the_log_is_opened_anew_at_sighup(logged):
     assert "/open/two" not in house.access.with_suffix(".1").read_text()
 
 
-def test_a_log_that_cannot_be_opened_is_told_at_the_start(empty_house):
+def test_unopenable_log_is_reported_at_the_start(empty_house):
     gateway = empty_house.serve(MOONGATE_ACCESS_LOG="/nowhere/at/all.log")
     assert gateway.process.wait(30) == 2
     gateway.reader.join(5)
@@ -174,7 +174,7 @@ def asked(house, path, headers):
     ]
 
 
-def test_a_trace_goes_on(logged):
+def test_trace_is_continued(logged):
     [parent], state = asked(logged, "/open/t1", {"traceparent": PARENT, "tracestate": "a=1,b=2"})
     assert (
         parent[:36] == PARENT[:36]
@@ -210,7 +210,7 @@ def test_a_trace_begins(logged, sent):
     assert found(logged, "/open/t2")["trace"] == parent[3:35]
 
 
-def test_a_later_version_is_read_as_ours(logged):
+def test_later_version_of_the_header_is_accepted(logged):
     [parent], _ = asked(logged, "/open/t3", {"traceparent": PARENT.replace("00-", "cc-", 1) + "-what-follows"})
     assert parent.startswith("00-" + PARENT[3:35])
 

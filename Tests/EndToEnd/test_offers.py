@@ -183,7 +183,7 @@ def test_apps_and_new_accounts_are_not_offered_anything(shipped, number, other_n
     assert shipped.submit(flow, shipped.code(number)).json()["next"] == "/home"
 
 
-def test_who_is_on_the_way_to_a_page_of_ours_is_not_stopped(screen, key):
+def test_offer_does_not_interrupt_the_way_to_a_gateway_page(screen, key):
     screen.forget()
     screen.enters(screen.asks_code(screen.number, "login?return_to=/auth/account")).at("/auth/account")
     # That does not count either.

@@ -70,7 +70,7 @@ def test_a_lock_names_the_person(house, number):
     )
 
 
-def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
+def test_unlocking_ends_every_lock(house, number):
     account = house.register(number)["account"]["id"]
     flow, code = lock_out(house, number)
     assert tool(house, "account", "lock", number, "--as", "ravi")[0] == 0

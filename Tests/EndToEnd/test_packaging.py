@@ -114,7 +114,7 @@ def test_the_configuration_of_the_compose_file(tmp_path):
     assert told.returncode == 0 and "warning" not in told.stdout, told.stdout + told.stderr
 
 
-def test_examples_hold_what_init_writes(tmp_path):
+def test_examples_match_the_output_of_init(tmp_path):
     """Flows, policies and accounts of the examples equal those of `moongate init`, so that changes must be applied
     to both."""
     folder = tmp_path / "site"

@@ -33,7 +33,7 @@ def screen(driver, house):
     return Screen(driver, house).forget()
 
 
-def test_refused_person_reads_why_and_signs_in_as_somebody_else(house, screen, number, other_number):
+def test_refused_user_sees_the_reason_and_switches_accounts(house, screen, number, other_number):
     member = house.register(other_number())
     phone = member["account"]["phone"]
     assert tool(house, "group", "add", "ops", member["account"]["id"])[0] == 0

@@ -62,7 +62,7 @@ def test_4_1_the_account_is_made_before_the_code(screen, number):
     }
 
 
-def test_4_2_back_leads_on_and_nothing_is_lost(screen, number):
+def test_4_2_back_continues_and_keeps_the_input(screen, number):
     email = address(number)
     code = registers(screen, email)
     screen.find(".back").click()
@@ -99,7 +99,7 @@ def test_4_2_a_mistyped_address_is_edited_on_the_spot(screen, number):
     assert (account["email"], account["is_email_verified"]) == (email, True)
 
 
-def test_4_1_a_registration_gives_nobody_an_address(screen, number, shipped):
+def test_4_1_registration_does_not_verify_an_address(screen, number, shipped):
     """Attack: a verified address is registered again, to find out whether it has an account or to get into it."""
     email = address(number)
     screen.enters(registers(screen, email)).at("/profile-setup")
@@ -198,7 +198,7 @@ def test_the_groups(person):
     person.is_sound("the account").presses("Back to Moongate").at("/home").presses("Your account").at("/auth/account")
 
 
-def test_the_name_is_edited_where_it_stands(person):
+def test_the_name_is_edited_in_place(person):
     person.opens("/auth/account").find("summary").click()
     person.fills("first_name", " Asha ").fills("last_name", "Rao").presses("Save name").at("/auth/account").reads(
         "Name changed.", "Asha Rao"
@@ -239,7 +239,7 @@ def test_a_name_is_text_and_has_an_end(person):
     assert person.errors() == []
 
 
-def test_another_site_renames_nobody(shipped, number):
+def test_another_site_cannot_rename_a_user(shipped, number):
     token = shipped.register(number)["session"]["token"]
     for action in ("rename", "disconnect"):
         answer = requests.post(
@@ -460,7 +460,7 @@ def test_the_address_goes_along_to_the_forgotten_password(screen, number):
     )
 
 
-def test_cookies_that_are_blocked_are_said_before_a_code_is_sent(screen, number, shipped):
+def test_blocked_cookies_are_reported_before_a_code_is_sent(screen, number, shipped):
     shipped.register(number)
     sent = len(shipped.outbox())
     screen.opens("/auth/login").fills("phone", number).waits(

@@ -31,7 +31,7 @@ def browser(screen, request):
 @pytest.mark.parametrize(
     "browser", [NO_STORAGE, CLOCK % DAY, CLOCK % -DAY], indirect=True, ids=["no storage", "a day ahead", "a day behind"]
 )
-def test_a_browser_that_keeps_nothing_or_is_wrong_about_the_day(browser, number):
+def test_browser_without_cookies_or_with_a_wrong_clock(browser, number):
     code = browser.asks_code(number, "register")
     browser.matches(r"Resend code in (00:[345]\d|01:00)")
     browser.find("#code").send_keys(wrong(code))
@@ -112,7 +112,7 @@ def picture(width, height):
     )
 
 
-def test_brands_that_nobody_can_read_and_a_logo_of_4000_px(driver, tmp_path):
+def test_unreadable_brand_colours_and_a_logo_of_4000_px(driver, tmp_path):
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", many)
     (house.config / "logo.png").write_bytes(picture(4000, 1000))

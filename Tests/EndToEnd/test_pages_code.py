@@ -55,7 +55,7 @@ def state(screen):
     return screen.find("form[data-form=code]").get_attribute("data-state")
 
 
-def test_1_1_what_the_page_says(screen, number):
+def test_1_1_page_texts(screen, number):
     screen.asks_code(number, "register")
     shown = f"+91 {number[3:8]} {number[8:]}"
     screen.reads(
@@ -117,13 +117,13 @@ def test_1_2_paste(screen, number, text):
     screen.at("/profile-setup")
 
 
-def test_1_2_what_holds_no_code_takes_nothing_away(screen, number):
+def test_1_2_pasted_text_without_a_code_changes_nothing(screen, number):
     typed = wrong(screen.asks_code(number, "register"))[:3]
     screen.types(typed).pastes("#code", "hello world")
     assert boxes(screen) == typed and screen.find("#code").get_attribute("value") == typed
 
 
-def test_1_2_without_its_script_the_field_shows_what_is_typed(screen, number):
+def test_1_2_without_scripts_the_field_shows_the_input(screen, number):
     screen.asks_code(number, "register")
     screen.driver.execute_cdp_cmd("Network.enable", {})
     screen.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -374,7 +374,7 @@ def test_1_10_back_and_edit(screen, number, other_number):
     screen.waits(lambda: other[3:8] + " " + other[8:] in screen.text, "the other number")
 
 
-def test_1_10_a_refusal_is_said_inside_the_sheet(screen, number, other_number):
+def test_1_10_a_refusal_is_shown_inside_the_sheet(screen, number, other_number):
     screen.house.register(number)
     screen.asks_code(number)
     screen.presses("Edit phone number")

@@ -56,7 +56,7 @@ def test_1_6_after_the_expiry(driver, tmp_path, number):
         house.stop()
 
 
-def test_1_7_what_is_said_when_a_lock_ends(driver, quick, number):
+def test_1_7_announcement_when_a_lock_ends(driver, quick, number):
     screen = Screen(driver, quick).forget()
     code = screen.asks_code(number, "register")
     screen.types(wrong(code)).reads("1 try left.").types(wrong(code)).reads("Too many attempts.").listens()

@@ -13,7 +13,7 @@ def button(screen):
     return screen.find("button.main")
 
 
-def test_2_1_and_2_13_what_the_page_says(screen):
+def test_2_1_and_2_13_page_texts(screen):
     screen.opens("/auth/login").reads(
         "Welcome Back!",
         "Sign in to continue",
@@ -113,7 +113,7 @@ def test_2_1_countries(screen):
 
 
 @pytest.mark.parametrize("language", ["en", "hi"])
-def test_2_1_countries_by_what_people_call_them(screen, language):
+def test_2_1_countries_by_common_names(screen, language):
     """By ISO code, by alternative names, and by English names in every language."""
     screen.opens(f"/auth/login?language={language}").find(".country").click()
     screen.waits(lambda: screen.find("[role=option]").text, "the countries")
@@ -144,7 +144,7 @@ def test_2_1_countries_by_what_people_call_them(screen, language):
     )
 
 
-def test_2_1_when_formatting_fails_typing_goes_on(screen, number):
+def test_2_1_typing_works_if_formatting_fails(screen, number):
     screen.house.register(number)
     screen.opens("/auth/login")
     screen.driver.execute_cdp_cmd("Network.enable", {})
@@ -249,7 +249,7 @@ def test_2_6_no_connection(screen, number):
     screen.at("/auth/verify")
 
 
-def test_2_6_an_answer_that_is_no_page_of_ours(screen, number):
+def test_2_6_response_that_is_not_a_gateway_page(screen, number):
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     screen.js(
@@ -260,7 +260,7 @@ def test_2_6_an_answer_that_is_no_page_of_ours(screen, number):
     assert number.endswith(screen.find("#phone").get_attribute("value").replace(" ", ""))
 
 
-def test_2_7_what_was_typed_is_carried(screen, number):
+def test_2_7_input_is_kept(screen, number):
     screen.opens("/auth/login").fills("phone", number[3:8])
     screen.presses("Create Account").at("/auth/register")
     assert screen.find("#phone").get_attribute("value").replace(" ", "") == number[3:8]

@@ -190,7 +190,7 @@ def test_a_change_is_seen(screen, change):
 @pytest.mark.parametrize(
     "path", ["/auth/login", "/auth/login?with=email", "/auth/register?with=email", "/auth/verify", "/auth/account"]
 )
-def test_a_page_stands_before_its_scripts(screen, number, path):
+def test_page_is_visible_before_its_scripts_run(screen, number, path):
     """On a slow connection, the country code is shown, and nothing changes its color or place when the scripts
     arrive. (The passcode pad is drawn by its script; its place is reserved, and its fields appear after three
     seconds.)"""

@@ -142,7 +142,7 @@ def test_3_4_and_3_8_the_lock(screen):
     screen.types(PIN).at("/pay/now")
 
 
-def test_a_code_that_is_asked_for_says_by_whom(screen):
+def test_required_code_names_the_requester(screen):
     """Before it is sent, and on the page where it is entered."""
     screen.waits(lambda: screen.opens("/sent/now").path == "/auth/verify", "a proof that is too old")
     screen.reads("Moongate asks you to confirm that it's you.")
@@ -153,7 +153,7 @@ def test_a_code_that_is_asked_for_says_by_whom(screen):
     assert "asks you" not in screen.opens("/auth/verify?flow=step_up").text
 
 
-def test_a_step_that_nobody_asks_for_has_no_reason(screen):
+def test_voluntary_step_has_no_reason(screen):
     for path in (
         "/auth/pin?flow=pin_set&return_to=%2Fhome",
         "/auth/pin?flow=pin_set",
@@ -219,7 +219,7 @@ def test_3_5_forgotten(screen):
     screen.keys(OTHER).at("/home")
 
 
-def test_3_2_a_mismatch_is_told_once(screen):
+def test_3_2_a_mismatch_is_shown_once(screen):
     screen.moves().opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode").listens()
     screen.js(
         """window.shakes = 0; document.addEventListener('animationstart', event => { if (event.animationName === 'shake') shakes += 1 })"""

@@ -160,7 +160,7 @@ def test_without_scripts_locked(plain, shipped, number):
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["scripts", "no scripts"])
-def test_another_language_keeps_what_was_typed(driver, plain, shipped, number, scripted):
+def test_another_language_keeps_the_input(driver, plain, shipped, number, scripted):
     """Sent in a form body, with and without scripts, because URLs are stored by histories, proxies and logs."""
     screen = Screen(driver if scripted else plain, shipped).forget()
     screen.opens("/auth/register?with=email&return_to=%2Fhome").fills("first_name", "Asha").fills(
@@ -313,7 +313,7 @@ def test_brand(driver, tmp_path):
         house.stop()
 
 
-def test_overrides_and_what_is_wrong_with_them(shipped):
+def test_overrides_and_their_problems(shipped):
     pages = shipped.config / "pages"
     pages.mkdir()
     (pages / "logout.mustache").write_text(

@@ -206,7 +206,7 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         house.stop()
 
 
-def test_a_device_that_verifies_nobody(driver, tmp_path, number):
+def test_device_without_user_verification(driver, tmp_path, number):
     """Without user verification: a security key with touch only and no discoverable credentials. (PasskeyTests
     checks that it is a single factor.)"""
     house = House(tmp_path)
@@ -263,7 +263,7 @@ def test_a_security_key_without_memory(screen, driver):
         driver.execute_cdp_cmd("WebAuthn.disable", {})
 
 
-def test_who_has_none_reads_nothing_of_it(screen):
+def test_account_without_a_passkey_sees_no_hint_of_it(screen):
     with_pin(screen).forget().belongs_to(screen.number)
     screen.opens("/pay/now").at("/auth/pin")
     assert "passkey" not in screen.text.lower()
@@ -302,7 +302,7 @@ def test_lost_and_removed_by_the_phone(screen, key):
     assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
 
 
-def test_a_lost_passkey_is_told_from_one_that_was_used(screen, key):
+def test_lost_passkey_differs_from_a_used_one(screen, key):
     """A user who cancels can report it lost; a user who used it is not asked. A sign-in has other methods."""
     adds(screen)
     key.knows_its_owner(False)
@@ -425,7 +425,7 @@ def test_one_of_them_is_renamed_on_the_account_page(screen, key):
     assert listed(screen) == ["Old phone", "Key ring"]
 
 
-def test_what_was_removed_in_another_tab_is_said(screen, key):
+def test_removal_in_another_tab_is_reported(screen, key):
     two(screen, key)
     link = screen.find("a[aria-label='Remove: Key ring']").get_attribute("href")
     screen.presses("Remove: Key ring").at("/auth/step")
@@ -669,7 +669,7 @@ def test_wrong_answers_are_counted(shipped, number):
     assert shipped.submit(flow, shipped.code(number)).status_code == 200
 
 
-def test_what_is_no_answer_is_not_counted(shipped, number):
+def test_invalid_answer_is_not_counted(shipped, number):
     registered(shipped, number)
     flow, _ = asked(shipped)
     for answer in ["", "x", [], 1, {}, {"id": "x"}, {"response": {}}, {"x": "1" * 40_000}]:
@@ -707,7 +707,7 @@ def test_answers_of_fido2(shipped, number, algorithm):
     assert done.status_code == 200, done.text
 
 
-def test_what_no_authenticator_says(shipped, number):
+def test_answers_that_no_authenticator_sends(shipped, number):
     """Unreadable input gives 422 or 401, never an error, and the flow continues."""
     key, _ = registered(shipped, number, Fido2Passkey(shipped.url))
     flow, said = asked(shipped)
@@ -753,7 +753,7 @@ def test_related_origins(empty_house):
     assert requests.get(f"{house.url}/.well-known/webauthn", timeout=10).json() == {"origins": ["https://shop.example"]}
 
 
-def test_a_passkey_that_is_asked_for_says_by_whom(screen, key):
+def test_required_passkey_names_the_requester(screen, key):
     screen.opens("/vault/now").at("/auth/step").reads("Moongate asks you to set this up first.")
     screen.is_sound("why a passkey is set up")
     adds(screen)
@@ -766,5 +766,5 @@ def test_a_passkey_that_is_asked_for_says_by_whom(screen, key):
     key.waits_for_a_touch(False)
     screen.opens("/vault/now").waits(lambda: screen.path == "/vault/now", "the passkey, asked for on arrival")
     assert "asks you" not in screen.opens("/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount").text, (
-        "nobody asks for another one"
+        "no further one is requested"
     )

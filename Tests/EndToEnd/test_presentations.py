@@ -231,7 +231,7 @@ def passed(screen):
 
 
 @every_box
-def test_what_the_page_of_a_code_says(screen, number, boxes):
+def test_texts_of_a_code_page(screen, number, boxes):
     to = address(boxes, number)
     boxes.asks_code(screen, to)
     shown = f"+91 {to[3:8]} {to[8:]}" if boxes.kind == "phone" else to

@@ -284,7 +284,7 @@ def device(driver):
 
 @every_form
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_what_a_form_says(screen, number, form, dark):
+def test_texts_of_a_form(screen, number, form, dark):
     form.belongs(screen.looks(dark=dark), number)
     screen.opens(f"/{form.name}/gold").waits(lambda: screen.path == form.page, "the form")
     screen.reads(*form.says).is_sound("the form")
@@ -421,7 +421,7 @@ def asked(screen, device, key):
 
 @every_key
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_what_a_ceremony_says(screen, number, device, key, dark):
+def test_texts_of_a_ceremony(screen, number, device, key, dark):
     key.is_set(screen.looks(dark=dark).belongs_to(number))
     asked(screen, device, key).reads(key.title).is_sound("the ceremony")
     assert screen.js("return getComputedStyle(document.body).backgroundColor") == (

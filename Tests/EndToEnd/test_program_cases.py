@@ -85,7 +85,7 @@ def test_a_programs_cases_are_played(empty_house):
     told = run(empty_house, "policy", "test", "--json")
     cases = {case["name"]: case for case in json.loads(told.stdout)["cases"]}
     own = [
-        "only somebody who is signed in chooses or removes a phrase",
+        "only a signed-in user can choose or remove a phrase",
         "an account without a phrase may choose one",
         "a wrong phrase removes nothing",
     ]

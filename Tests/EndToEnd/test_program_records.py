@@ -74,7 +74,7 @@ def signs_in(house, number):
     return {"Authorization": f"Bearer {done.json()['session']['token']}"}
 
 
-def test_a_program_receives_what_it_asked_for(house, number):
+def test_program_receives_the_requested_fields(house, number):
     """Attack: fields that no round asks for, and a round without its field."""
     headers = owner(house, number)
     flow = begun(house, headers)

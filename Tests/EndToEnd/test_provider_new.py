@@ -174,6 +174,6 @@ def test_one_rule_is_run_and_traced():
         (["--rule", "proof", "--show-secrets"], "--show-secrets needs a trace"),
     ],
 )
-def test_what_cannot_be_run_is_told(arguments, told):
+def test_unrunnable_program_is_reported(arguments, told):
     tested = subprocess.run([MOONGATE, "provider", "test", "pin", *arguments], capture_output=True, text=True)
     assert tested.returncode not in (0, 1) and told in tested.stderr and tested.stdout == ""

@@ -230,7 +230,7 @@ def test_approval_signs_in_by_the_api(house):
     assert 'moongate_provider_calls_total{provider="push",call="begin",outcome="waiting"}' in metrics
 
 
-def test_refusal_is_told_and_counted(house):
+def test_refusal_is_reported_and_counted(house):
     email = new_email()
     flow, _ = begin(house, email)
     hook(house, prompt(house, email), "declined")
@@ -239,7 +239,7 @@ def test_refusal_is_told_and_counted(house):
     problem(poll(house, flow), 409, "step_not_open")
 
 
-def test_prompt_that_nobody_answers_ends(house):
+def test_unanswered_prompt_expires(house):
     email = new_email()
     flow, _ = begin(house, email)
     refusal = problem(polled(house, flow), 401, "timed_out")
@@ -297,7 +297,7 @@ def test_approval_signs_in_on_the_page(house, driver):
     screen.at("/profile-setup")
 
 
-def test_refusal_is_told_on_the_page_and_the_step_begun_again(house, driver):
+def test_refusal_is_shown_on_the_page_and_the_step_restarted(house, driver):
     email = new_email()
     screen = Screen(driver, house).forget().opens("/auth/step?flow=push&with=push&language=hi")
     screen.find('input[name="field.email"]').send_keys(email)

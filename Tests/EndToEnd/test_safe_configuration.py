@@ -301,7 +301,7 @@ def field(name, line):
     return found and found[1]
 
 
-def test_what_happens_to_accounts_is_in_the_log(house, number, other_number):
+def test_account_events_are_logged(house, number, other_number):
     done = house.register(number)
     account, token = done["account"]["id"], done["session"]["token"]
     line = wait_for(lambda: events(house, "session_started"), "the sign-in")[0]
@@ -388,7 +388,7 @@ def test_errors_of_decide_are_in_the_log_once(house, number):
 # Headers
 
 
-def test_headers_that_services_believe_reach_none(house, number):
+def test_trusted_headers_from_clients_are_removed(house, number):
     """Attack: forged user, method or address headers in any spelling."""
     token = house.register(number)["session"]["token"]
     names = [

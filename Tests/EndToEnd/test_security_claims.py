@@ -70,7 +70,7 @@ def test_authenticator_keys_have_160_bits_and_differ(house, other_number):
     assert len(set(keys)) == 3 and all(len(key) == 20 for key in keys)
 
 
-def test_changes_are_told_to_the_person(house, number):
+def test_user_is_notified_of_changes(house, number):
     """By mail, which the browser or app that made the change does not see."""
     person = Person(house, phone=number, email=new_email()).signs_in()
 

@@ -33,7 +33,7 @@ def checks(config, *arguments, **options):
     return told.returncode, {entry["check"]: entry for entry in found}
 
 
-def test_init_writes_what_check_likes(tmp_path):
+def test_output_of_init_passes_check(tmp_path):
     folder = tmp_path / "site"
     told = moongate(
         "init",
@@ -88,7 +88,7 @@ def test_init_with_codes_by_sms(tmp_path, messages):
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
 
 
-def test_init_writes_nothing_for_answers_that_are_none(tmp_path):
+def test_init_writes_nothing_for_invalid_answers(tmp_path):
     folder = tmp_path / "site"
     told = moongate("init", folder, "--public-url", "http://auth.example.com")
     assert told.returncode == 2 and "Use https." in told.stderr
@@ -166,7 +166,7 @@ def test_a_clock_that_is_an_hour_off(site):
     ), found["clock"]
 
 
-def test_what_is_wrong_is_told_with_its_fix(site, tmp_path):
+def test_problems_are_reported_with_their_fix(site, tmp_path):
     broken = tmp_path / "broken"
     shutil.copytree(site[0], broken)
     lua = broken / "gateway.lua"

@@ -63,7 +63,7 @@ def reset(house, address):
     return flow, code
 
 
-def test_a_second_registration_locks_nobody_out(shared):
+def test_second_registration_does_not_lock_the_owner_out(shared):
     address = "shared@example.com"
     _, first = register(shared, address, FIRST)
     _, second = register(shared, address, SECOND)
@@ -152,7 +152,7 @@ def test_the_choice_on_a_page(driver, plain, shared, scripts):
     problem(log_in(shared, address, FIRST), 401, "invalid_password")
 
 
-def test_the_choice_in_hindi_and_for_nobody_else(shared):
+def test_the_choice_in_hindi_and_only_for_its_browser(shared):
     address = "hindi@example.com"
     for password in (FIRST, SECOND):
         register(shared, address, password)

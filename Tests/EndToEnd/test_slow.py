@@ -95,7 +95,7 @@ def resident(house):
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def test_who_takes_nothing_costs_little_and_nothing_afterwards(empty_house):
+def test_client_that_reads_nothing_costs_little(empty_house):
     """Attack: many clients request large files and read nothing. `Tests/Bench/slow_readers.py` does it with more of
     them."""
     upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)

@@ -67,7 +67,7 @@ def test_more_guesses_than_the_operator_accepts_are_refused(empty_house):
     assert status == 1 and "risk_budget" in output
 
 
-def test_check_tells_every_problem(empty_house):
+def test_check_reports_every_problem(empty_house):
     empty_house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
     empty_house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
     told = run("check", "--config", empty_house.config)
@@ -210,11 +210,11 @@ def test_sigterm_waits_ten_seconds_and_no_longer(house, number):
     assert answers == [None]
 
 
-def test_sigterm_with_nothing_at_work_ends_soon(house):
+def test_sigterm_while_idle_exits_soon(house):
     assert house.gateway.end(seconds=5) == 0
 
 
-def test_what_needs_a_restart_is_said(house):
+def test_needed_restart_is_reported(house):
     before = house.policy()["active"]
     house.edit("gateway.lua", lambda text: text.replace(f"127.0.0.1:{house.ports[1]}", "127.0.0.1:1"))
     house.wait_generation(before)
@@ -239,7 +239,7 @@ def test_health_asks_the_gateway_that_runs(empty_house):
     assert run("health", "--config", empty_house.config).returncode == 1
 
 
-def test_health_of_a_listener_that_is_no_gateway():
+def test_health_of_a_listener_that_is_not_a_gateway():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -26,7 +26,7 @@ def store(*arguments, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_gateway_goes_on_from_a_copy(house, number):
+def test_gateway_continues_from_a_copy(house, number):
     person = house.register(number)
     token = person["session"]["token"]
     status, text, complaint = tool(house, "store", "check")
@@ -178,7 +178,7 @@ def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
         postgres.remove()
 
 
-def test_what_it_says(tmp_path):
+def test_messages(tmp_path):
     first = f"sqlite:{tmp_path}/first.db"
     none = f"moongate: There is no store at {first} yet. A gateway creates it at its first start; if one has used it before, `store` names another place.\n"
     assert store("check", first) == (2, "", none)

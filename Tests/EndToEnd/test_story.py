@@ -148,7 +148,7 @@ def test_from_the_demo_to_home(browser, house):
     assert cookie["httpOnly"] and cookie["sameSite"] == "Lax" and cookie["path"] == "/"
 
 
-def test_a_wrong_code_is_said_and_counted(browser, house):
+def test_wrong_code_is_reported_and_counted(browser, house):
     phone = "+919999999999"
     house.register(phone)
     seen = {entry["id"] for entry in house.outbox()}

@@ -142,7 +142,7 @@ def test_notifications_sockets_and_credentials_together(house, folder):
     operator.close()
 
 
-def test_a_start_that_fails_is_told_to_systemd(house, folder, tmp_path):
+def test_failed_start_is_reported_to_systemd(house, folder, tmp_path):
     notified = Notifications(tmp_path)
     gateway = house.serve(NOTIFY_SOCKET=notified.path)
     assert gateway.process.wait(60) == 1
@@ -150,7 +150,7 @@ def test_a_start_that_fails_is_told_to_systemd(house, folder, tmp_path):
     assert not any("READY" in fields for fields in notified.seen)
 
 
-def test_a_socket_that_nobody_named_is_refused(house, tmp_path):
+def test_unnamed_socket_is_refused(house, tmp_path):
     with listening(free_port()) as made:
         gateway = serve(house, [("moongate.socket", made)])
         assert gateway.process.wait(60) == 2
@@ -171,7 +171,7 @@ def test_the_unit_is_confined():
     assert level and float(level[1]) < 2.0, told.stdout + told.stderr
 
 
-def test_the_units_name_what_the_program_knows():
+def test_the_units_use_known_options():
     unit = (UNITS / "moongate.service").read_text()
     assert "Type=notify-reload" in unit and "WatchdogSec=" in unit
     sockets = re.search(r"^Sockets=(.*)$", unit, re.M)[1].split()

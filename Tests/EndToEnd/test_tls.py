@@ -81,7 +81,7 @@ def test_sessions_by_tls(empty_house, files, monkeypatch):
         requests.get(house.url.replace("https://", "http://") + "/auth/login", timeout=10)
 
 
-def test_a_key_of_another_certificate_is_told_at_the_start(empty_house, files, tmp_path):
+def test_key_of_another_certificate_is_reported_at_the_start(empty_house, files, tmp_path):
     cert, _ = files
     _, other = certificate(tmp_path, "two")
     speak_tls(empty_house, cert, other)
@@ -126,7 +126,7 @@ def test_a_new_certificate_is_served_without_a_restart(empty_house, files, tmp_p
     assert house.policy()["candidate_refused"] is None
 
 
-def test_a_broken_pair_changes_nothing_and_is_told(empty_house, files, tmp_path):
+def test_broken_pair_is_reported_and_ignored(empty_house, files, tmp_path):
     house = empty_house
     speak_tls(house, *files)
     house.start()
@@ -276,7 +276,7 @@ def test_tls13_takes_all_its_suites(handshakes, suite):
 
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
 @pytest.mark.parametrize("offered", ["smtp", "http/1.0", "h3,ftp", "H2"])
-def test_alpn_without_a_protocol_of_ours_is_refused(handshakes, version, offered):
+def test_alpn_without_a_supported_protocol_is_refused(handshakes, version, offered):
     """Attack (ALPACA): a browser's connection is redirected between services that share a certificate."""
     said = handshakes(version, "-alpn", offered)
     assert "alert no application protocol" in said and "SSL alert number 120" in said and "Cipher is (NONE)" in said, (
@@ -289,7 +289,7 @@ def test_alpn_without_a_protocol_of_ours_is_refused(handshakes, version, offered
     "offered,agreed",
     [("h2", "h2"), ("http/1.1", "http/1.1"), ("smtp,http/1.1", "http/1.1"), ("http/1.1,h2", "h2"), (None, None)],
 )
-def test_alpn_with_a_protocol_of_ours_or_none_at_all_goes_on(handshakes, version, offered, agreed):
+def test_alpn_with_a_supported_protocol_or_without_the_extension_succeeds(handshakes, version, offered, agreed):
     said = handshakes(version, *(["-alpn", offered] if offered else []))
     assert (
         f"ALPN protocol: {agreed}" if agreed else "No ALPN negotiated"

@@ -84,7 +84,7 @@ def test_show_and_test_tell_programs_too(empty_house):
     assert limits == {"send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify", "hard"}
 
 
-def test_what_is_active_and_what_the_folder_says(house, number):
+def test_active_and_stored_configuration(house, number):
     show = lambda *words: tool(house, "policy", "show", "phone_otp", *words)
     status, text, note = show()
     active = house.policy()["active"]
@@ -140,7 +140,7 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     )
 
 
-def test_a_removed_policy_and_a_needed_restart_are_told(house):
+def test_removed_policy_and_needed_restart_are_reported(house):
     (house.config / "policies" / "phone_otp.lua").unlink()
     wait_for(lambda: house.policy()["warnings"], "the warning")
     (warning,) = house.policy()["warnings"]
@@ -158,7 +158,7 @@ def test_a_removed_policy_and_a_needed_restart_are_told(house):
     assert needed["path"] == "store" and needed["file"] == "gateway.lua" and needed["line"] > 0
 
 
-def test_what_happened_is_played_against_another_folder(house, number, tmp_path):
+def test_recorded_requests_are_replayed_with_another_folder(house, number, tmp_path):
     flow = house.flow("register")
     assert house.begin(flow, number).status_code == 200
     for _ in range(3):

@@ -129,7 +129,7 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
         assert secret not in everything, secret
 
 
-def test_who_is_not_trusted_does_not_decide_what_is_recorded(traced):
+def test_untrusted_client_cannot_control_sampling(traced):
     house = traced("0", ' trusted_proxies = { "127.0.0.2/32" },')
     collector = house.collector
     forced = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
@@ -151,7 +151,7 @@ def test_who_is_not_trusted_does_not_decide_what_is_recorded(traced):
     assert len(collector.named(r"GET /open/\*\*", TRACE)) == 1
 
 
-def test_a_collector_that_is_down_holds_up_nobody(traced):
+def test_unavailable_collector_delays_no_request(traced):
     house = traced("1")
     house.collector.status = 503
     for _ in range(5):

@@ -131,7 +131,7 @@ def test_a_lifted_lock_starts_from_zero(house, number):
     assert house.submit(flow, code).status_code == 200
 
 
-def test_resend_waits_and_says_how_long(house, number):
+def test_resend_waits_and_shows_the_time(house, number):
     house.register(number)
     flow, _ = begun(house, number)
     answer = house.api("POST", f"/flows/{flow}/resend", {})

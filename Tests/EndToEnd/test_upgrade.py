@@ -218,7 +218,7 @@ def test_a_variable_that_was_left_behind_is_refused(house):
     assert "MOONGATE_UPGRADE is set, but no gateway started this process as its replacement" in gateway.output
 
 
-def test_the_next_process_holds_nothing_else(house):
+def test_the_next_process_inherits_only_its_sockets(house):
     """Attack: a connection that the old process has closed stays open in the new one by inheritance."""
     kept = [Kept(house) for _ in range(5)]
     for connection in kept:

@@ -41,7 +41,7 @@ def stricter(text):
     return changed
 
 
-def test_a_gate_refuses_what_changes_too_much(empty_house, number):
+def test_gate_refuses_a_large_change(empty_house, number):
     house = empty_house
     gate = re.search(r"^  gate .*\n", block("gateway.lua", GUIDE), re.M)[0]
     house.edit("gateway.lua", lambda text: text.replace("return gateway {\n", "return gateway {\n" + gate, 1))
@@ -81,7 +81,7 @@ def test_a_gate_refuses_what_changes_too_much(empty_house, number):
     assert asked["operator"] == "ravi" and asked["detail"]["force"] == "1"
 
 
-def test_a_candidate_looks_on(house, number, tmp_path):
+def test_candidate_runs_in_shadow_mode(house, number, tmp_path):
     candidate = tmp_path / "candidate"
     shutil.copytree(house.config, candidate, ignore=shutil.ignore_patterns("data"))
     for folder, _, files in os.walk(candidate):
@@ -186,7 +186,7 @@ def test_a_candidate_looks_on(house, number, tmp_path):
 @pytest.mark.parametrize(
     "path", ["/etc", "config", "/tmp", "/proc/self/cwd/../../etc/passwd", "/no/such/folder", "/" + "x" * 5000]
 )
-def test_a_path_that_is_none_of_theirs(shared, path):
+def test_path_outside_the_allowed_folders(shared, path):
     """Attack: a client of the admin listener makes the gateway read and activate any folder."""
     answer = requests.post(f"{shared.admin}/policy/shadow", params={"folder": path}, timeout=30)
     assert (
@@ -197,7 +197,7 @@ def test_a_path_that_is_none_of_theirs(shared, path):
     assert shared.policy()["shadow"] is None
 
 
-def test_who_may_let_it_look_on(empty_house, tmp_path):
+def test_permissions_for_shadow_mode(empty_house, tmp_path):
     house = empty_house
     value = (
         f'{{ address = "127.0.0.1:{house.ports[1]}", tokens = {{ {{ name = "grafana", role = "read", token = env "READ" }}, '

@@ -291,7 +291,7 @@ def test_a_socket_dies_with_its_session(house):
     ],
     ids=["nobody", "another site's page", "no origin"],
 )
-def test_who_is_refused(house, changes, status):
+def test_refused_origins(house, changes, status):
     made = options(house, signed_in=bool(changes))
     made.update(changes)
     with pytest.raises(websockets.exceptions.InvalidStatus) as refused:

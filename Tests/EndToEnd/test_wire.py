@@ -237,7 +237,7 @@ def test_a_routes_own_rate(wired):
     assert raw.startswith(b"HTTP/1.1 408 "), raw
 
 
-def test_who_sends_fast_enough_is_served(wired):
+def test_client_that_sends_fast_enough_is_served(wired):
     raw, took = drip(wired, "/fast/steady", [b"x" * 5000] * 20, 0.3)
     assert raw.startswith(b"HTTP/1.1 200 ") and took > 5, (raw, took)
     raw, took = drip(wired, "/unbound/slow", [b"x"] * 8 + [b"x" * 99_992], 0.5)

@@ -19,7 +19,7 @@ extension BrokenProvidersTests {
           Outcome("wrong_word", "No."), Outcome("nearly", "Nearly.", isFailure: false),
         ]),
         submits: { step, input in
-          let answer = try await ToyWord.judge(step, input)
+          let answer = try await ToyWord.check(step, input)
           let isNear = try ToyWord.typed(input).starts(with: Array("ninety-nine quiet pig".utf8))
           if case .refused("wrong_word") = answer, step.account?.record != nil, isNear { return .refused("nearly") }
           return answer
@@ -39,7 +39,7 @@ extension BrokenProvidersTests {
       what: "reads what came with begin", rule: .askedFields,
       provider: ToyWord(submits: { step, input in
         _ = try input.text("email")
-        return try await ToyWord.judge(step, input)
+        return try await ToyWord.check(step, input)
       })),
     Broken(
       what: "reads a field that it declares and does not ask for", rule: .askedFields,
@@ -49,7 +49,7 @@ extension BrokenProvidersTests {
         ]),
         submits: { step, input in
           try input.optionalText("master") != nil && step.purpose == .prove
-            ? .proved(Proof()) : try await ToyWord.judge(step, input)
+            ? .proved(Proof()) : try await ToyWord.check(step, input)
         })),
     Broken(
       what: "reads a field of the round before", rule: .askedFields, provider: ToyRounds(readsBoth: true),
@@ -66,7 +66,7 @@ extension BrokenProvidersTests {
     word("works longer for who has a word", .timing) { step, input in
       let end = ContinuousClock.now + .milliseconds(12)
       if step.account?.record != nil, step.purpose == .prove { while ContinuousClock.now < end {} }
-      return try await ToyWord.judge(step, input)
+      return try await ToyWord.check(step, input)
     },
   ]
 
@@ -75,7 +75,7 @@ extension BrokenProvidersTests {
     { step, input in
       var fields = input.fields
       fields["word"] = .text(part(try input.text("word")))
-      return try await ToyWord.judge(step, ProviderInput(fields: fields, defaultRegion: input.defaultRegion))
+      return try await ToyWord.check(step, ProviderInput(fields: fields, defaultRegion: input.defaultRegion))
     }
   }
 
@@ -118,7 +118,7 @@ extension BrokenProvidersTests {
   static func choosing(compares: Bool) -> ToyWord {
     ToyWord(submits: { step, input in
       guard step.purpose == .set, step.account?.record == nil, let hasher = step.tools.hasher else {
-        return try await ToyWord.judge(step, input)
+        return try await ToyWord.check(step, input)
       }
       if step.state.isEmpty {
         return .ask([ToyWord.word], state: Array(try await hasher.hash(try ToyWord.typed(input)).utf8))
@@ -137,8 +137,8 @@ extension BrokenProvidersTests {
 
   static let records: [Broken] = [
     word("sets its record without once", .once) { step, input in
-      guard case .proved(let proof) = try await ToyWord.judge(step, input), let record = proof.record.bytes else {
-        return try await ToyWord.judge(step, input)
+      guard case .proved(let proof) = try await ToyWord.check(step, input), let record = proof.record.bytes else {
+        return try await ToyWord.check(step, input)
       }
       return .proved(Proof(record: .replace(record)))
     },
@@ -172,10 +172,10 @@ extension BrokenProvidersTests {
       submits: { step, input in
         guard step.purpose == .prove, let record = step.account?.record.map({ String(decoding: $0, as: UTF8.self) })
         else {
-          return try await ToyWord.judge(step, input)
+          return try await ToyWord.check(step, input)
         }
         if record == "any" { return .proved(Proof()) }
-        guard record.hasPrefix("old:") else { return try await ToyWord.judge(step, input) }
+        guard record.hasPrefix("old:") else { return try await ToyWord.check(step, input) }
         return try ToyWord.typed(input) == Array(record.utf8.dropFirst(4)) ? .proved(Proof()) : .refused("wrong_word")
       })
     if let upgrades { toy.upgrades = upgrades }
@@ -230,9 +230,9 @@ extension BrokenProvidersTests {
     Broken(
       what: "proves with a fact that it does not declare", rule: .facts,
       provider: ToyWord(submits: { step, input in
-        guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove, let known = step.identifier
+        guard case .proved = try await ToyWord.check(step, input), step.purpose == .prove, let known = step.identifier
         else {
-          return try await ToyWord.judge(step, input)
+          return try await ToyWord.check(step, input)
         }
         return .proved(
           Proof(proved: [
@@ -242,8 +242,8 @@ extension BrokenProvidersTests {
           ]))
       })),
     word("tells a fact of its proof that it does not declare", .facts) { step, input in
-      guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove else {
-        return try await ToyWord.judge(step, input)
+      guard case .proved = try await ToyWord.check(step, input), step.purpose == .prove else {
+        return try await ToyWord.check(step, input)
       }
       return .proved(Proof(facts: ["mood": "good"]))
     },

@@ -30,7 +30,7 @@ import Testing
     #expect(await Conformance.run(provider).findings == [])
   }
 
-  @Test func whatIsGoodOncePasses() async {
+  @Test func providerThatHoldsARulePasses() async {
     let report = await Conformance.run(ToyTick(), ToyTick.subject)
     #expect(report.findings == [])
     for rule in [ConformanceRule.expiry, .concurrency, .proof, .refusals] {
@@ -53,7 +53,7 @@ import Testing
   }
 
   /// The finding contains the answer of the setup step, which is the cause.
-  @Test func aSettingThatFailsIsToldWithItsCause() async {
+  @Test func failingSetupIsReportedWithItsCause() async {
     let odd = ToyWord(submits: { _, _ in throw ToyWord.Fault(text: "the hub is down") })
     let report = await Conformance.run(odd, rules: [.proof])
     #expect(report.findings.map(\.rule) == [.proof])
@@ -226,14 +226,14 @@ import Testing
       step.purpose == .prove ? .proved(Proof()) : .ask([ToyWord.word], state: [])
     },
     word("proves nobody", .proof) { step, input in
-      step.purpose == .set ? try await ToyWord.judge(step, input) : .refused("wrong_word")
+      step.purpose == .set ? try await ToyWord.check(step, input) : .refused("wrong_word")
     },
     word("sets what is set", .proof) { step, input in
-      guard step.purpose == .set, let hasher = step.tools.hasher else { return try await ToyWord.judge(step, input) }
+      guard step.purpose == .set, let hasher = step.tools.hasher else { return try await ToyWord.check(step, input) }
       return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(try ToyWord.typed(input)).utf8))))
     },
     word("proves what it does not declare", .proof) { step, input in
-      guard case .proved(let proof) = try await ToyWord.judge(step, input) else { return .refused("wrong_word") }
+      guard case .proved(let proof) = try await ToyWord.check(step, input) else { return .refused("wrong_word") }
       return .proved(
         Proof(
           proved: step.purpose == .prove ? [Identifier(kind: .phone, value: "+919999999999", display: "")] : [],
@@ -248,14 +248,14 @@ import Testing
           return .ask([ToyWord.word], state: own)
         },
         submits: { step, input in
-          state.value == step.state ? try await ToyWord.judge(step, input) : .refused("wrong_word")
+          state.value == step.state ? try await ToyWord.check(step, input) : .refused("wrong_word")
         })),
     word("throws where it should refuse", .refusals) { step, input in
-      guard case .refused = try await ToyWord.judge(step, input) else { return try await ToyWord.judge(step, input) }
+      guard case .refused = try await ToyWord.check(step, input) else { return try await ToyWord.check(step, input) }
       throw ToyWord.Fault()
     },
     word("counts by itself", .refusals) { step, input in
-      let answer = try await ToyWord.judge(step, input)
+      let answer = try await ToyWord.check(step, input)
       if step.purpose != .prove { return answer }
       if case .refused = answer {
         _ = tries.change { $0 + 1 }
@@ -267,18 +267,18 @@ import Testing
       what: "refuses with what it does not declare", rule: .outcomes,
       provider: ToyWord(descriptor: ToyWord.described(outcomes: [Outcome("other_word", "No.")]))),
     word("takes a broken hasher for a wrong word", .faults) { step, input in
-      do { return try await ToyWord.judge(step, input) } catch { return .refused("wrong_word") }
+      do { return try await ToyWord.check(step, input) } catch { return .refused("wrong_word") }
     },
     word("takes a broken hasher for a right word", .faults) { step, input in
-      do { return try await ToyWord.judge(step, input) } catch { return .proved(Proof()) }
+      do { return try await ToyWord.check(step, input) } catch { return .proved(Proof()) }
     },
     word("keeps the word itself", .secrets) { step, input in
-      let answer = try await ToyWord.judge(step, input)
+      let answer = try await ToyWord.check(step, input)
       guard case .proved(let proof) = answer, step.purpose == .prove, case .keep = proof.record else { return answer }
       return .proved(Proof(record: .replace(try ToyWord.typed(input))))
     },
     word("keeps the word in hexadecimal", .secrets) { step, input in
-      let answer = try await ToyWord.judge(step, input)
+      let answer = try await ToyWord.check(step, input)
       guard case .proved = answer, step.purpose == .prove else { return answer }
       return .proved(
         Proof(
@@ -286,7 +286,7 @@ import Testing
             Array(try ToyWord.typed(input).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined().utf8))))
     },
     word("quotes the word in its error", .secrets) { step, input in
-      do { return try await ToyWord.judge(step, input) } catch { throw ToyWord.Fault(text: try input.text("word")) }
+      do { return try await ToyWord.check(step, input) } catch { throw ToyWord.Fault(text: try input.text("word")) }
     },
     Broken(
       what: "quotes the word to the person", rule: .secrets,
@@ -305,16 +305,16 @@ import Testing
     },
     word("does no work for strangers", .unknown) { step, input in
       step.purpose == .prove && step.account?.record == nil
-        ? .refused("wrong_word") : try await ToyWord.judge(step, input)
+        ? .refused("wrong_word") : try await ToyWord.check(step, input)
     },
     Broken(
-      what: "tells that there is nobody", rule: .unknown,
+      what: "reveals that no account exists", rule: .unknown,
       provider: ToyWord(
         descriptor: ToyWord.described(outcomes: [
           Outcome("wrong_word", "No."), Outcome("nobody", "There is nobody.", isFailure: false),
         ]),
         submits: { step, input in
-          let answer = try await ToyWord.judge(step, input)
+          let answer = try await ToyWord.check(step, input)
           return step.account == nil ? .refused("nobody") : answer
         })),
     Broken(
@@ -323,24 +323,24 @@ import Testing
         checks: { _ throws(InputProblem) in },
         submits: { step, input in
           guard case .text(let typed)? = input.fields["word"], typed.utf8.count < 60_000 else { throw ToyWord.Fault() }
-          return try await ToyWord.judge(step, input)
+          return try await ToyWord.check(step, input)
         })),
     word("one at a time, or not at all", .concurrency) { step, input in
-      guard step.purpose == .prove, step.account?.record != nil else { return try await ToyWord.judge(step, input) }
+      guard step.purpose == .prove, step.account?.record != nil else { return try await ToyWord.check(step, input) }
       let others = working.change { $0 + 1 }
       defer { _ = working.change { $0 - 1 } }
       if others > 0 { return .refused("wrong_word") }
       // Long enough for concurrent calls.
       for _ in 0..<200 { await Task.yield() }
-      return try await ToyWord.judge(step, input)
+      return try await ToyWord.check(step, input)
     },
     word("leaves the record when it is disabled", .cleanup) { step, input in
-      let answer = try await ToyWord.judge(step, input)
+      let answer = try await ToyWord.check(step, input)
       guard case .proved = answer, step.purpose == .disable else { return answer }
       return .proved(Proof())
     },
     word("waits for what does not come", .cancellation) { step, input in
-      do { return try await ToyWord.judge(step, input) } catch {
+      do { return try await ToyWord.check(step, input) } catch {
         guard error is CancellationError else { throw error }
         await Task.detached { try? await Task.sleep(for: .seconds(1)) }.value
         throw error

@@ -43,7 +43,7 @@ import Testing
     return subject
   }
 
-  @Test func whatWasShownIsRememberedUntilTheSubjectIsReset() async throws {
+  @Test func shownContentIsRememberedUntilReset() async throws {
     let subject = Self.subject(["code": .shown("list.1")])
     _ = try await subject.right(Self.step([.list(["a", "b"]), .text("Keep these.")], []))
     #expect(try await subject.right(Self.step([])) == ["code": .text("b")])
@@ -151,23 +151,23 @@ import Testing
 
   /// Findings about a program contain no names of the Swift API.
   @Test func findingsSpeakTheLanguageOfTheProvider() {
-    #expect(ProviderLanguage.swift.says("Answer `.refused`.") == "Answer `.refused`.")
+    #expect(ProviderLanguage.swift.translate("Answer `.refused`.") == "Answer `.refused`.")
     #expect(
-      ProviderLanguage.python.says("Answer `record: .replaceOnce(…)`, and keep what `tools.hasher` makes of it.")
+      ProviderLanguage.python.translate("Answer `record: .replaceOnce(…)`, and keep what `tools.hasher` makes of it.")
         == "Answer `proved(record=…)`, and keep what `step.tools.hash(…)` makes of it.")
     #expect(
-      ProviderLanguage.node.says("Give `.refused(reason, then: …)` the `state` that its round needs.")
+      ProviderLanguage.node.translate("Give `.refused(reason, then: …)` the `state` that its round needs.")
         == "Give `refused(reason, { then: ask(…) })` the `state` that its round needs.")
-    #expect(ProviderLanguage.go.says("Leave `isFailure: false` out.") == "Leave `Uncounted: true` out.")
+    #expect(ProviderLanguage.go.translate("Leave `isFailure: false` out.") == "Leave `Uncounted: true` out.")
     #expect(ProviderLanguage.names.allSatisfy { $0.count == 5 })
     #expect(
-      ProviderLanguage.json.says("its outcome is declared with `isFailure: false`")
+      ProviderLanguage.json.translate("its outcome is declared with `isFailure: false`")
         == "its outcome is declared with `\"counts\": false`")
     #expect(
-      ProviderLanguage.json.says("Answer `record: .replaceOnce(…)`:")
+      ProviderLanguage.json.translate("Answer `record: .replaceOnce(…)`:")
         == "Answer `\"record\": {\"replace\": …, \"once\": true}`:")
     #expect(
-      ProviderLanguage.json.says("keeps its record by `.replace(…)`")
+      ProviderLanguage.json.translate("keeps its record by `.replace(…)`")
         == "keeps its record by `record.replace` without `record.once`")
   }
 }

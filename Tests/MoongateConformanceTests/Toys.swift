@@ -68,7 +68,7 @@ struct ToyWord: FullProvider {
     try Self.check(input)
   }
   var begins: Begin = { _, _ in .ask([Self.word], state: []) }
-  var submits: Submit = { step, input in try await Self.judge(step, input) }
+  var submits: Submit = { step, input in try await Self.check(step, input) }
   var upgrades: @Sendable ([UInt8], Int) async throws -> [UInt8] = { _, version in
     throw RecordUpgradeMissing(version: version)
   }
@@ -104,7 +104,7 @@ struct ToyWord: FullProvider {
 
   static func typed(_ input: ProviderInput) throws -> [UInt8] { Array(try input.text(word.name).utf8) }
 
-  static func judge(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+  static func check(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let hasher = step.tools.hasher else { throw Fault() }
     if step.purpose == .set, step.account?.record != nil { return .refused(.alreadySet) }
     if step.purpose == .set {

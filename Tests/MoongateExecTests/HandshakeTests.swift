@@ -106,13 +106,13 @@ import Testing
     ),
   ]
 
-  @Test(arguments: answers) func aMisfitIsTold(_ answer: (introduction: String, words: String)) throws {
+  @Test(arguments: answers) func invalidIntroductionIsReported(_ answer: (introduction: String, words: String)) throws {
     let desk = try ProgramFixture()
     let told = sentences(try desk.write("def introduce(params): return \(answer.introduction)"), desk)
     #expect(told.contains { $0.contains(answer.words) }, "\(told)")
   }
 
-  @Test func whatCannotBeRunIsTold() throws {
+  @Test func unrunnableProgramIsReported() throws {
     let desk = try ProgramFixture()
     #expect(sentences(try desk.script("#!/bin/sh\n", mode: 0o644), desk)[0].contains("chmod +x"))
     #expect(
@@ -127,7 +127,7 @@ import Testing
     #expect(sentences(absent, desk)[0].contains("the file does not exist"))
   }
 
-  @Test func oneThatSaysNothingIsNotWaitedForLong() throws {
+  @Test func silentProgramTimesOut() throws {
     let desk = try ProgramFixture { $0.handshake = .milliseconds(300) }
     let started = ContinuousClock.now
     #expect(
@@ -136,7 +136,7 @@ import Testing
     #expect(ContinuousClock.now - started < .seconds(5))
   }
 
-  @Test func settingsThatItRefusesAreTold() throws {
+  @Test func refusedSettingsAreReported() throws {
     let desk = try ProgramFixture()
     let specification = try desk.write(
       #"""
@@ -166,7 +166,7 @@ import Testing
     #expect(try await pid(first) != pid(other))
   }
 
-  @Test func aReplacedProgramEndsWhenNobodyUsesIt() async throws {
+  @Test func replacedProgramExitsAfterItsLastUse() async throws {
     let desk = try ProgramFixture { $0.linger = .milliseconds(200) }
     let tells = #"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#
     let old = try #require(try desk.start(try desk.write(tells, as: "old.py")) as? any FullProvider)

@@ -56,7 +56,7 @@ import Testing
   }
 
   /// In version 1, other members of the answer are ignored.
-  @Test func versionOneKnowsNoReasons() async throws {
+  @Test func versionOneHasNoReasons() async throws {
     #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try ProgramFixture()) == nil)
   }
 

@@ -54,7 +54,7 @@ import Testing
     #expect(desk.log.lines.contains { $0.contains("misbehaves") && $0.contains("provider=word") })
   }
 
-  @Test func beginProvesNobody() async throws {
+  @Test func beginCannotProveAUser() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(#"def answer(method, params): return {"proved": {}}"#)
     await #expect(throws: ProgramFault.broken("it answers `proved` before an attempt")) {
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func nobodyIsProvedWhereNobodyIsMeant() async throws {
+  @Test func proofWithoutAnExpectedUserIsRefused() async throws {
     let desk = try ProgramFixture()
     #expect(
       try await fault(of: "", step: .some(identifier: nil), desk: desk)
@@ -98,7 +98,7 @@ import Testing
     """
 
   /// Attack: the right user with a display and attributes invented by the program, which policies would read.
-  @Test func whoIsProvedIsSpelledByTheGateway() async throws {
+  @Test func identifierOfAProofIsNormalisedByTheGateway() async throws {
     let desk = try ProgramFixture()
     let phone = Identifier(
       kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
@@ -129,7 +129,7 @@ import Testing
     """
 
   /// A program can send declared facts, but neither undeclared ones nor those of the gateway's parser.
-  @Test func whatItDeclaredItMayTellOfWhomItProves() async throws {
+  @Test func programCanSendDeclaredFacts() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.telling
@@ -152,7 +152,7 @@ import Testing
 
   /// Attack: a user who was an administrator when the account was created, but is no longer one, still counts as one
   /// for the policies of a step-up.
-  @Test func whatItTellsOfItsOwnIsWhatIsTrueNow() async throws {
+  @Test func declaredFactsAreTakenFromTheLatestProof() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.telling
@@ -182,7 +182,7 @@ import Testing
     #expect(told.contains("longer than 300 bytes") || told.contains("control characters"), "\(told)")
   }
 
-  @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(
+  @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func federatedIdentityMustBePlainText(
     _ dress: String
   ) async throws {
     let desk = try ProgramFixture()
@@ -191,7 +191,7 @@ import Testing
     #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("control characters"))
   }
 
-  @Test func anothersAnswerIsNobodys() async throws {
+  @Test func answerWithAnUnknownIdIsIgnored() async throws {
     let desk = try ProgramFixture()
     // The id of the next call can be guessed, but the call has not been sent yet.
     let fault = try await fault(
@@ -213,7 +213,7 @@ import Testing
     #expect(try await desk.heard("sent an unexpected or repeated answer"))
   }
 
-  @Test func anAnswerThatComesTooLateIsNotLookedAt() async throws {
+  @Test func lateAnswerIsIgnored() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
@@ -236,7 +236,7 @@ import Testing
     #"{"jsonrpc": "2.0", "id": 3}"#,
     #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
   ])
-  func rubbishIsToldOfAndTheRestIsHeard(_ rubbish: String) async throws {
+  func invalidMessageIsLoggedAndTheNextIsRead(_ rubbish: String) async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       """
@@ -249,7 +249,7 @@ import Testing
     #expect(desk.log.lines.contains { $0.contains("not a JSON-RPC message") })
   }
 
-  @Test func deepNestingEndsNothing() async throws {
+  @Test func deepNestingDoesNotCrash() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       """
@@ -262,7 +262,7 @@ import Testing
     #expect(try await provider.judge("open").isProof)
   }
 
-  @Test func requestsOfItsOwnAreAnsweredWithNo() async throws {
+  @Test func requestsFromTheProgramAreRefused() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
@@ -278,7 +278,7 @@ import Testing
   }
 
   /// Attack: a program that sends requests without reading the answers fills the gateway's memory.
-  @Test func whoAsksAndDoesNotReadIsEnded() async throws {
+  @Test func programThatDoesNotReadItsInputIsStopped() async throws {
     let desk = try ProgramFixture { $0.unread = 2_000 }
     let provider = try desk.full(
       #"""
@@ -290,7 +290,7 @@ import Testing
     await #expect(throws: ProgramFault.ended("does not read its input")) { try await provider.judge("open") }
   }
 
-  @Test func whatIsCutIsRedactedFirst() async throws {
+  @Test func textIsRedactedBeforeItIsTruncated() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
@@ -308,7 +308,7 @@ import Testing
     #expect(!desk.log.lines.contains { $0.contains("xa-l") || $0.contains("na-l") })
   }
 
-  @Test func whatItSaysOfAFailureIsRedacted() async throws {
+  @Test func failureTextsAreRedacted() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       #"def take(message): say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "no " + message["params"]["fields"]["word"]}})"#

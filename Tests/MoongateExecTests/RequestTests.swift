@@ -159,7 +159,7 @@ import Testing
   }
 
   /// Attack: a request that looks like the answer to another call, by its id or because it is both.
-  @Test func aRequestIsNoAnswer() async throws {
+  @Test func requestIsNotAResponse() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
@@ -247,7 +247,7 @@ import Testing
     #expect(try await desk.heard("the answer is longer than 65536 bytes"))
   }
 
-  @Test func whatAProgramKeepsIsTakenOutOfItsLog() async throws {
+  @Test func storedValuesAreRedactedInTheProgramsLog() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""

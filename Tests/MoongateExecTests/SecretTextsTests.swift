@@ -15,7 +15,7 @@ import Testing
     #expect(secrets.redacted("a word-20000-of-it", at: start) == "a word-20000-of-it")
   }
 
-  @Test func whatIsOldIsForgottenAndWhatIsNewIsNot() {
+  @Test func oldestSecretsAreForgottenFirst() {
     let secrets = SecretTexts([])
     for number in 0..<1_000 { secrets.add(["text-\(number)."], at: start + .seconds(number)) }
     let now = start + .seconds(999)
@@ -23,7 +23,7 @@ import Testing
   }
 
   /// Lines that cannot be redacted are withheld.
-  @Test func beyondTheBoundNothingIsShownUntilItIsOld() {
+  @Test func unredactableLinesAreWithheld() {
     let secrets = SecretTexts(["for-good"], most: 10)
     for number in 0..<11 { secrets.add(["text-\(number)."], at: start + .seconds(number)) }
     #expect(secrets.redacted("text-0.", at: start + .seconds(11)).hasPrefix("[withheld"))

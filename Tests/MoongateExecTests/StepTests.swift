@@ -88,7 +88,7 @@ import Testing
     #expect(!desk.log.lines.contains { $0.contains("s3cr3t") })
   }
 
-  @Test func whatAPersonSentIsRedacted() async throws {
+  @Test func userInputIsRedacted() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
@@ -127,7 +127,7 @@ import Testing
     #expect(proofs == 1_000)
   }
 
-  @Test func whoeverIsBeyondTheQueueIsToldAtOnce() async throws {
+  @Test func callBeyondTheQueueFailsAtOnce() async throws {
     let desk = try ProgramFixture { $0.outstanding = 8 }
     let provider = try desk.full("def take(message): pass", timeout: .seconds(2))
     let faults = await withTaskGroup(of: ProgramFault?.self) { group in
@@ -144,7 +144,7 @@ import Testing
     #expect(faults.filter { $0 == .busy }.count == 12 && faults.filter { $0 == .late(.seconds(2)) }.count == 8)
   }
 
-  @Test func whoGoesAwayIsToldToTheProgram() async throws {
+  @Test func cancellationReachesTheProgram() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
@@ -202,7 +202,7 @@ import Testing
 
   /// The answer to a later round without fields, for example "I have kept my codes", reaches a program whose declared
   /// fields are required.
-  @Test func roundThatAsksForNothingIsAnsweredWithNothing() async throws {
+  @Test func roundWithoutFieldsAcceptsAnEmptyAnswer() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full("")
     let word = InputField(name: "word", kind: .text)

@@ -47,7 +47,7 @@ import Testing
     ("print('x' * 100_000_000)", "longer than 65536 bytes"),
     ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
   ])
-  func aProgramThatBreaksDeniesItsCallAndComesBack(_ how: (body: String, words: String)) async throws {
+  func crashedProgramFailsItsCallAndIsRestarted(_ how: (body: String, words: String)) async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
       """
@@ -99,7 +99,7 @@ import Testing
     #expect(!desk.log.lines.contains { $0.contains("hangs") || $0.contains("started again") })
   }
 
-  @Test func aFloodOfErrorsIsBoundedAndHurtsNothing() async throws {
+  @Test func floodOfErrorsIsBounded() async throws {
     let desk = try ProgramFixture { $0.errorBytes = 4_096 }
     let provider = try desk.full(
       """
@@ -125,7 +125,7 @@ import Testing
     #expect((40...80).contains(desk.log.lines.filter { $0.contains("says: line") }.count))
   }
 
-  @Test func itsGroupGoesWithIt() async throws {
+  @Test func processGroupIsKilledWithTheProgram() async throws {
     let desk = try ProgramFixture()
     var provider: (any FullProvider)? = try desk.full(
       """
@@ -161,7 +161,7 @@ import Testing
     #expect(isOver)
   }
 
-  @Test func itHoldsNothingOfTheGateways() async throws {
+  @Test func programInheritsNothingFromTheGateway() async throws {
     let desk = try ProgramFixture()
     // Without O_CLOEXEC, like a careless library.
     let leaked = open("/dev/null", O_RDONLY)
@@ -208,7 +208,7 @@ import Testing
     #expect((.milliseconds(239) ... .milliseconds(241)).contains(delays.next(afterRunning: nil, jitter: 1)))
   }
 
-  @Test func aProgramThatComesBackAsAnotherIsNotTaken() async throws {
+  @Test func restartedProgramWithAnotherIntroductionIsRefused() async throws {
     let desk = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
     let provider = try desk.full(
       """
@@ -224,7 +224,7 @@ import Testing
     #expect(try await desk.heard("changed its introduction"))
   }
 
-  @Test func whoLoadsItAgainGetsWhatItIsNow() async throws {
+  @Test func reloadStartsTheCurrentProgram() async throws {
     let desk = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
     let specification = try desk.write(
       """

@@ -28,7 +28,7 @@ import Testing
     WebhookRequest(headers: headers.map { (name: $0.0, value: $0.1) }, body: body, remote: "192.0.2.1")
   }
 
-  @Test func programIsToldWhatWasSent() async throws {
+  @Test func programReceivesTheWebhook() async throws {
     let answer = try await receive(
       "def answer(method, params): return {\"accepted\": {\"text\": method + json.dumps(params, sort_keys=True)}}",
       request(Array("{\"id\": \"ü\"}".utf8), [("vendor", "a"), ("vendor", "b"), ("id", "7")]), try ProgramFixture())
@@ -40,7 +40,7 @@ import Testing
         ))
   }
 
-  @Test func bodyThatIsNoTextComesInBase64() async throws {
+  @Test func binaryBodyIsSentAsBase64() async throws {
     let answer = try await receive(
       "def answer(method, params): return {\"accepted\": {\"text\": str(params.get(\"body\")) + params[\"body_base64\"]}}",
       request([0xff, 0x00]), try ProgramFixture())

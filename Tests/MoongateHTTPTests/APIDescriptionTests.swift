@@ -70,7 +70,7 @@ import Testing
     #expect(endpoints == [], "describe their requests and answers in API/Description")
   }
 
-  @Test func theCheckerSeesWhatIsWrong() throws {
+  @Test func checkerFindsInvalidResponses() throws {
     let text = """
       {"components":{"schemas":{"A":{"type":"object","required":["n"],"properties":{"n":{"type":"integer","minimum":0}},"additionalProperties":false}}},
       "paths":{"/x/{y}":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}},"204":{}}}}}}

@@ -75,7 +75,7 @@ import Testing
       #expect(try await list(admin, "/events?since=1s&kind=refused").count == 5)
       #expect(try await admin.send(.get, "/events?since=2030-01-01T00:00:00Z").status == 400)
       #expect(try await list(admin, "/events?limit=2").count == 2)
-      #expect(try await admin.send(.get, "/events?account=").status == 400, "an empty name names nobody")
+      #expect(try await admin.send(.get, "/events?account=").status == 400, "an empty name is invalid")
     }
   }
 
@@ -83,7 +83,7 @@ import Testing
     "acount=ac_1", "kinds=refused", "kind=lockd", "kind=refused,", "since=yesterday", "since=2026-11-20", "since=-1d",
     "decision=1", "limit=0",
     "limit=x", "follow=yes", "account=a&account=b", "x",
-  ]) func whatIsNotUnderstoodIsRefused(_ query: String) async throws {
+  ]) func unknownParametersAreRefused(_ query: String) async throws {
     try await AdminTests.run(try AdminTests.gateway()) { admin in
       let answer = try await admin.send(.get, "/events?\(query)")
       #expect(answer.problem() == "bad_request" && answer.status == 400, "\(answer.text)")
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func aPersonsDataIsTakenOutAndThatIsTold() async throws {
+  @Test func exportOfAUsersDataIsAudited() async throws {
     try await locked { admin, id in
       let export = try await admin.send(.get, "/accounts/\(id)/export")
       #expect(export.status == 200 && (export["account"] as? [String: Any])?["id"] as? String == id)

@@ -243,7 +243,7 @@ import Testing
     ("", false),
     ("localhost@evil", false),
   ])
-  func onlyByNamesThatNobodyCanRebind(_ host: String, _ isOurs: Bool) async throws {
+  func adminAcceptsOnlyNamesThatCannotBeRebound(_ host: String, _ isOurs: Bool) async throws {
     let gateway = try Self.gateway()
     let application = AdminApplication(
       store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,

@@ -74,7 +74,7 @@ import Testing
     #expect(!gateway.log.lines.contains { $0.contains(Self.token) })
   }
 
-  @Test func healthIsForEverybodyAndSaysLittle() async throws {
+  @Test func healthNeedsNoTokenAndRevealsLittle() async throws {
     let store = try SQLiteStore.memory()
     let gateway = try gateway(store: store)
     let application = try application(gateway)
@@ -125,7 +125,7 @@ import Testing
         == .ok)
   }
 
-  @Test func anOpenListenerWithoutATokenAnswersNobody() async throws {
+  @Test func openListenerWithoutATokenRefusesEveryRequest() async throws {
     let gateway = try gateway(token: nil)
     let application = try application(gateway)
     for host in ["10.0.0.5:9901", "localhost:9901", "127.0.0.1:9901"] {
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func everyActIsToldWithTheTokensName() async throws {
+  @Test func everyOperationIsAuditedWithTheTokensName() async throws {
     let gateway = try named()
     let application = try application(gateway)
     let now = gateway.clock.now()

@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func ofSomebodyElsesFlowTellNothingOfIt() async throws {
+  @Test func eventsForAForeignFlowRevealNothing() async throws {
     try await HTTPGateway().run { client in
       let created = try await client.call(
         .post, "/api/auth/flows", #"{"flow":"register"}"#, headers: [("Origin", "http://localhost:8080")])

@@ -7,7 +7,7 @@ import Testing
 @testable import MoongateHTTP
 @testable import MoongateProxy
 
-/// The gateway's own calls and the data path find the same session, or none, whatever a client sends.
+/// The gateway's own calls and the data path find the same session, or none, for any input.
 ///
 /// Attack: a request that is anonymous to one of them and authenticated to the other.
 @Suite struct CredentialTests {

@@ -61,7 +61,7 @@ import Testing
       "https://spa.example.com ,x",
       "https://sub.spa.example.com",
     ])
-  func nobodyElseMay(_ origin: String) async throws {
+  func otherOriginsAreRefused(_ origin: String) async throws {
     try await gateway().run { client in
       let ask = [("Origin", origin), ("Access-Control-Request-Method", "POST")]
       let preflight = try await client.send(.options, "/api/auth/flows", headers: ask)
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func withoutAnyNothingIsSaid() async throws {
+  @Test func withoutOriginsNoHeaderIsSent() async throws {
     try await gateway([]).run { client in
       let answer = try await client.call(.get, "/api/auth/session", headers: [("Origin", Self.page)])
       #expect(answer.header("Vary") == nil)

@@ -49,7 +49,7 @@ private final class Messenger: CodeProvider {
     }
   }
 
-  @Test func pageSaysTheDeclaredReason() async throws {
+  @Test func pageShowsTheDeclaredReason() async throws {
     let messenger = Messenger()
     messenger.isDown.store(true, ordering: .relaxed)
     try await gateway(messenger, isFallback: false).run { client in
@@ -63,7 +63,7 @@ private final class Messenger: CodeProvider {
     }
   }
 
-  @Test func apiSaysTheDeclaredReason() async throws {
+  @Test func apiReturnsTheDeclaredReason() async throws {
     let messenger = Messenger()
     messenger.isDown.store(true, ordering: .relaxed)
     try await gateway(messenger, isFallback: false).run { client in
@@ -103,7 +103,7 @@ private final class Messenger: CodeProvider {
     }
   }
 
-  @Test func apiTellsTheFallbacksOfAStep() async throws {
+  @Test func apiReturnsTheFallbacksOfAStep() async throws {
     let messenger = Messenger()
     try await gateway(messenger, isFallback: true).run { client in
       let json = [("Content-Type", "application/json")]

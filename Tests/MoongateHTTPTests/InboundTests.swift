@@ -128,7 +128,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
 
   /// Attack: login CSRF. The attacker's page posts the attacker's grant into the victim's browser, to sign it in to the
   /// attacker's account.
-  @Test func postOfSomebodyElsesGrantSignsNobodyIn() async throws {
+  @Test func postOfAForeignGrantIsRefused() async throws {
     try await run { (client, vendor) async throws in
       let (_, state) = try await away(client)
       let (victim, _) = try await away(client)

@@ -68,7 +68,7 @@ private struct Club: FullProvider {
     return try await browser.visit(try #require(begun.header("Location")))
   }
 
-  @Test func editGoesOnWithTheProviderAndTheFlow() async throws {
+  @Test func editContinuesWithTheSameProviderAndFlow() async throws {
     let pager = Pager()
     try await gateway(pager).run { client in
       let browser = Browser(client)
@@ -92,7 +92,7 @@ private struct Club: FullProvider {
   }
 
   /// The same in the sign-in page's default flow, whose field belongs to another provider.
-  @Test func editGoesOnWithTheProviderThatWasChosen() async throws {
+  @Test func editContinuesWithTheChosenProvider() async throws {
     let pager = Pager()
     let gateway = try HTTPGateway(providers: [PhoneOTP(), pager]) { generation in
       generation.flows["login"] = .test("login", account: .any, steps: [.test("phone_otp", "pager")])
@@ -113,7 +113,7 @@ private struct Club: FullProvider {
   }
 
   /// The edit sheet that scripts open over the code page, also when the flow has expired in the meantime.
-  @Test(arguments: [true, false]) func theSheetGoesOnWithTheProviderAndTheFlow(isAlive: Bool) async throws {
+  @Test(arguments: [true, false]) func sheetContinuesWithTheSameProviderAndFlow(isAlive: Bool) async throws {
     let pager = Pager()
     try await gateway(pager).run { client in
       let browser = Browser(client)
@@ -139,7 +139,7 @@ private struct Club: FullProvider {
 
   /// A refusal by the site is shown in the site's own words, and the flow can be begun again.
   @Test(arguments: refusals, ["guests", "login"])
-  func aSitesOwnRefusalComesBackToItsFlow(
+  func refusalOfTheSiteReturnsToItsFlow(
     _ told: (error: String, name: String, english: String, hindi: String?), _ flow: String
   ) async throws {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), Club()]) { generation in
@@ -163,7 +163,7 @@ private struct Club: FullProvider {
   }
 
   /// Attack: a link makes the sign-in page show the attacker's text.
-  @Test(arguments: ["send_money_to_x", "busy", "no_member&by=phone_otp"]) func aLinkSaysNothingOfItsOwn(
+  @Test(arguments: ["send_money_to_x", "busy", "no_member&by=phone_otp"]) func linkCannotInsertTextIntoThePage(
     _ refused: String
   ) async throws {
     try await HTTPGateway(providers: [PhoneOTP(), Club()]).run { client in

@@ -67,7 +67,7 @@ import Testing
   func namesWhatThereIs(_ text: String) { #expect(problems(["logout.mustache": text]) == []) }
 
   /// A page's names are checked against that page's model; names in files that all pages include, against every model.
-  @Test func whatAPageIsGivenIsItsOwn() {
+  @Test func namesAreCheckedAgainstThePagesModel() {
     #expect(problems(["account.mustache": "{{#rows}}{{#links}}{{label}}{{badge}}{{/links}}{{/rows}}{{notice}}"]) == [])
     #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["unknown name `label`"])
     #expect(problems(["leave.mustache": "{{isSignedIn}}"]).count == 1)

@@ -35,7 +35,7 @@ import Testing
   // MARK: Country
 
   /// Read in the default country, the number would be another person's: the code used to go to a stranger.
-  @Test func theCountryGoesWithTheNumber() async throws {
+  @Test func countryIsPassedOnWithTheNumber() async throws {
     try await HTTPGateway().run { client in
       let browser = Browser(client)
       try await browser.visit("/auth/login")
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// Typed input never appears in an address, since histories, proxies and logs store addresses.
-  @Test func whatWasTypedComesAlongAndIsInNoAddress() async throws {
+  @Test func typedInputIsKeptAndNeverInAURL() async throws {
     try await passwordGateway().run { client in
       let browser = Browser(client)
       for path in ["/auth/login?with=email", "/auth/register?with=email", "/auth/login?with=code"] {
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func whatAPersonCameBackWithIsSaidInAnotherLanguage() async throws {
+  @Test func returnedRefusalIsTranslated() async throws {
     try await HTTPGateway().run { client in
       let browser = Browser(client)
       let english = try await browser.visit("/auth/login?refused=oauth_cancelled&return_to=%2Fpay")
@@ -181,7 +181,7 @@ import Testing
 
   // MARK: Without JavaScript
 
-  @Test func whoWaitsForACodeIsToldHowToGoOn() async throws {
+  @Test func waitingUserSeesHowToContinue() async throws {
     try await gateway().run { client in
       let browser = Browser(client)
       try await browser.visit("/auth/register")
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func whoIsLockedOutIsToldHowToGoOn() async throws {
+  @Test func lockedOutUserSeesHowToContinue() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
       #expect(

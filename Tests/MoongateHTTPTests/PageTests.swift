@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func tooSoonInANewFlowSaysHowLong() async throws {
+  @Test func earlyResendInANewFlowReportsTheWait() async throws {
     try await HTTPGateway().run { client in
       let browser = try await codePage(client)
       client.gateway.clock.advance(by: .seconds(15))
@@ -178,7 +178,7 @@ import Testing
     }
   }
 
-  @Test func aDoubleSubmitHarmsNothing() async throws {
+  @Test func doubleSubmitHasNoEffect() async throws {
     try await HTTPGateway().run { client in
       let browser = try await codePage(client)
       let address = browser.address
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func anotherBrowserGetsNothingByTheLink() async throws {
+  @Test func linkDoesNotWorkInAnotherBrowser() async throws {
     try await HTTPGateway().run { client in
       let browser = try await codePage(client)
       let code = try #require(client.gateway.code(for: "+919999999999"))
@@ -352,7 +352,7 @@ import Testing
     ("*, hi", "en"),
     (";;,,q=1", "en"),
   ])
-  func theLanguageThatABrowserAsksFor(_ wish: String, _ tag: String) async throws {
+  func browserLanguageIsUsed(_ wish: String, _ tag: String) async throws {
     try await HTTPGateway().run { client in
       let page = try await client.send(.get, "/auth/login", headers: [("Accept-Language", wish)])
       #expect(page.text.contains("<html lang=\"\(tag)\""))
@@ -381,7 +381,7 @@ import Testing
     }
   }
 
-  @Test func ourOwnScriptsAreToldWhereToGoOn() async throws {
+  @Test func pageScriptsReceiveTheNextAddress() async throws {
     try await HTTPGateway().run { client in
       let headers = [
         ("Accept", "text/html"), ("Origin", "http://localhost:8080"),

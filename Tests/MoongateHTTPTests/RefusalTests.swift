@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func whoIsRegisteredIsToldSo() async throws {
+  @Test func registeredUserGetsAlreadyRegistered() async throws {
     try await HTTPGateway().run { client in
       _ = try await client.register()
       let id = try #require(try await client.call(.post, "/api/auth/flows", #"{"flow":"register"}"#)["id"] as? String)
@@ -337,7 +337,7 @@ import Testing
 
   // MARK: Sessions
 
-  @Test func whoIsNotSignedIn() async throws {
+  @Test func anonymousRequestIsUnauthenticated() async throws {
     try await HTTPGateway().run { client in
       for (method, path) in [
         (HTTPRequest.Method.get, "/api/auth/session"), (.delete, "/api/auth/session"), (.get, "/api/auth/sessions"),

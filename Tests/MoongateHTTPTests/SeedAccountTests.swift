@@ -52,7 +52,7 @@ import Testing
   }
 
   /// An invalid address is refused before the flow is looked up, so the answer does not reveal whether the flow exists.
-  @Test func anAddressThatIsNoneComesBeforeTheFlow() async throws {
+  @Test func invalidAddressIsReportedBeforeTheFlow() async throws {
     try await gateway().run { client in
       for provider in ["password", "email_code"] {
         for (typed, code) in [("no address", "invalid_email"), ("a@example.com", "flow_not_found")] {

@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func aStepUpAsksForItAtOnceAndWhoHasNoneSetsItUpFirst() async throws {
+  @Test func stepUpRequiresTheFactorOrItsSetup() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
       let first = try await browser.visit("/auth/step?flow=step_up&with=totp&return_to=%2Fpay")
@@ -233,7 +233,7 @@ import Testing
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(Proof()) }
   }
 
-  @Test func whatSendsNothingDoesNotSayThatItSentACode() async throws {
+  @Test func pageWithoutAMessageDoesNotMentionACode() async throws {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), Word()]) { generation in
       generation.flows["by_word"] = .test("by_word", account: .any, steps: [.test("word")])
     }
@@ -341,7 +341,7 @@ import Testing
   }
 
   /// Attack: a thief with a stolen session sets up their own app and later uses it as proof.
-  @Test func whoProvedNothingForAWhileSetsUpNothing() async throws {
+  @Test func setupRequiresARecentProof() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
       client.gateway.clock.advance(by: .seconds(601))
@@ -354,7 +354,7 @@ import Testing
     }
   }
 
-  @Test func otherBrowsersGetNothingAndStrangersAreSentToSignIn() async throws {
+  @Test func otherBrowsersAreRefusedAndAnonymousUsersSignIn() async throws {
     try await gateway().run { client in
       let (app, _) = try await setUp(try await Browser.owner(client), client)
       let browser = try await halfWay(client)

@@ -68,7 +68,7 @@ final class PushApproval: FullProvider {
     return address
   }
 
-  @Test func pageWaitsPollsAndGoesOn() async throws {
+  @Test func pagePollsAndContinues() async throws {
     try await run { client, push in
       let browser = Browser(client)
       let address = try await waits(browser)
@@ -97,7 +97,7 @@ final class PushApproval: FullProvider {
     }
   }
 
-  @Test func scriptIsToldThePageOrWhereToGo() async throws {
+  @Test func pollReturnsThePageOrTheNextAddress() async throws {
     try await run { client, push in
       let browser = Browser(client)
       let id = String(try await waits(browser).dropFirst("/auth/step?id=".count))
@@ -116,7 +116,7 @@ final class PushApproval: FullProvider {
     }
   }
 
-  @Test func refusalIsToldWhereTheStepMayBeBegunAgain() async throws {
+  @Test func refusalIsShownWhereTheStepCanBeRestarted() async throws {
     try await run { client, push in
       for flow in ["push", "login"] {
         let browser = Browser(client)
@@ -169,7 +169,7 @@ final class PushApproval: FullProvider {
     }
   }
 
-  @Test func apiSaysWhenToAskAgain() async throws {
+  @Test func apiReturnsThePollInterval() async throws {
     try await run { client, push in
       let id = try #require(try await client.call(.post, "/api/auth/flows", #"{"flow":"push"}"#)["id"] as? String)
       let step = { (answer: Answer) in answer["step"] as? [String: Any] ?? [:] }

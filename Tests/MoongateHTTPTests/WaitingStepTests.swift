@@ -121,7 +121,7 @@ import Testing
   }
 
   /// A step that is begun again is checked against the current record.
-  @Test func whoBeginsAgainIsJudgedByTheRecordOfNow() async throws {
+  @Test func restartedStepUsesTheCurrentRecord() async throws {
     try await run { person in
       let app = try await person.setUp()
       let change = try await person.open("totp_change").id
@@ -134,8 +134,8 @@ import Testing
     }
   }
 
-  /// The text for a factor that is already set used to mention a passcode whatever the factor was.
-  @Test func whatIsSetAlreadyIsCalledByItsName() async throws {
+  /// The text for a factor that is already set used to mention a passcode for every factor.
+  @Test func alreadySetFactorIsNamed() async throws {
     try await run { person in
       let waiting = try await person.open("totp_set").id
       let app = try await person.setUp()

@@ -193,7 +193,7 @@ import Testing
 
   // MARK: Offered languages
 
-  @Test func theOperatorChoosesWhatIsOffered() {
+  @Test func operatorChoosesTheOfferedLanguages() {
     let own = PageFile(name: "nl.words", bytes: Array("language = Nederlands\n".utf8))
     func tags(_ offered: [String], _ files: [PageFile] = []) -> [String] {
       PageSet(files, brand: Brand(), languages: offered).languages.map(\.tag)

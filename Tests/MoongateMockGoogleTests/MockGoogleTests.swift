@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "nobody is sent to an address that was not registered",
+    "unregistered redirect addresses are refused",
     arguments: [
       ["redirect_uri": "http://evil.example.com/"],
       ["redirect_uri": "http://localhost:8080/auth/callback/google_oauth/"],
@@ -113,7 +113,7 @@ import Testing
       "a page is used once")
   }
 
-  @Test("anybody else may be typed, and is the same person the next time") func typed() async throws {
+  @Test("another user can be entered, and has the same subject the next time") func typed() async throws {
     var subjects: [String] = []
     for _ in 0..<2 {
       let choice = try await world.choice()
@@ -157,7 +157,7 @@ import Testing
     #expect(try await published().last == second)
   }
 
-  @Test("someone who asks for it waits for the token") func slow() async throws {
+  @Test("the token is delayed on request") func slow() async throws {
     let choice = try await world.choice()
     let code = try #require(
       MockWorld.code(

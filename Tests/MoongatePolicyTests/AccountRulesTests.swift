@@ -106,7 +106,7 @@ import Testing
     #expect(try generation.makeEvaluator().condition(of: FunctionName("accounts.offer[1].when"), given: facts))
   }
 
-  @Test func anOfferThatReachesNobodyIsWarnedOf() throws {
+  @Test func unreachableOfferGivesAWarning() throws {
     let offer = { (text: String) in "return accounts {\noffer = {\n\(text)\n},\n}" }
     #expect(
       try Self.warnings(offer("{ \"passkey\", every = \"30d\" },")) == [
@@ -251,7 +251,7 @@ import Testing
     Mistake("return accounts {", "1: unexpected symbol near <eof>"),
   ]
 
-  @Test(arguments: mistakes) func saysWhatIsWrongAndWhere(_ mistake: Mistake) throws {
+  @Test(arguments: mistakes) func reportsTheMistakeAndItsLocation(_ mistake: Mistake) throws {
     let problems = try Self.problems(mistake.text)
     #expect(problems == mistake.problems, "\(problems)")
   }
@@ -362,7 +362,7 @@ import Testing
     #expect(try Self.warnings(Self.signIn(step)) == [])
   }
 
-  @Test func aFlowThatNobodyCompletesIsWarnedOf() throws {
+  @Test func flowThatCannotBeCompletedGivesAWarning() throws {
     let reset = Self.flow("password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },")
     let warnings = try Self.warnings(Self.signIn("{ \"password\" },"), ["flows/password_reset.lua": reset])
     #expect(
@@ -371,7 +371,7 @@ import Testing
           + "factor, as in any_of { … }"), "\(warnings)")
   }
 
-  @Test func whatEverySessionRequiresIsNoLonelyProvider() throws {
+  @Test func requiredFactorIsNotASingleFactorProvider() throws {
     let generation = try Self.load(Self.folder(Self.signIn("{ \"totp\" },")))
     #expect(generation.singleFactorProviders.isEmpty)
     #expect(try Self.load(Self.folder(Self.signIn(Self.totp))).singleFactorProviders == ["phone_otp"])

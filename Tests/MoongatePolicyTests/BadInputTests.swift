@@ -8,7 +8,7 @@ import Testing
 /// Invalid folders: each problem is one clear line, and the loader never crashes or hangs.
 @Suite struct BadInputTests {
   /// After a policy is removed, a warning names the defaults that apply.
-  @Test func aPolicyThatIsNotThereIsToldOf() throws {
+  @Test func missingPolicyIsReported() throws {
     let sentence = "so the provider's defaults apply; to confirm this, create it with return policy \"phone_otp\" {}"
     #expect(
       try TestFolder(["policies/phone_otp.lua": nil]).generation().warnings.map(\.description) == [
@@ -66,7 +66,7 @@ import Testing
     #expect(folder.problems() == ["routes.lua:2: the file is not UTF-8: save it as UTF-8 in your editor"])
   }
 
-  @Test func aByteOrderMarkIsNoMatter() throws {
+  @Test func byteOrderMarkIsIgnored() throws {
     #expect(try TestFolder(["routes.lua": "\u{feff}" + TestFolder.routes]).problems() == [])
   }
 

@@ -38,7 +38,7 @@ import Testing
     #expect(loaded.gateway.allAdminTokens.map { $0.secret.reveal() } == ["admin-0123456789abcdef"])
   }
 
-  @Test func withoutSystemdTheProblemSaysWhatToDo() throws {
+  @Test func withoutSystemdTheProblemNamesTheFix() throws {
     #expect(
       try problems("key = credential \"master.key\",", isThere: false) == [
         "gateway.lua:4: key: systemd hands this process no credentials (CREDENTIALS_DIRECTORY is not set): start it by its unit, with "

@@ -35,7 +35,7 @@ import Testing
     #expect(named.subtracting(declared).sorted() == [])
   }
 
-  @Test func fieldsSayWhatTheyAre() {
+  @Test func fieldsHaveTypesAndDescriptions() {
     #expect(
       Self.text.contains(
         "---@field window? moongate.Duration|moongate.Vary time window in which events are counted, such as \"15m\""

@@ -100,7 +100,7 @@ import Testing
     "hour(-1, 'UTC') == 23",
     "(function() local s = '' for k, v in pairs(f.flow.passed) do s = s .. k .. tostring(v) end return s end)() == 'email_codetruepintrue'",
     "(function() local s = '' for k in pairs(f.phone) do s = s .. k end return s end)() == 'countrye164type'",
-  ]) func factsAreTold(_ condition: String) throws {
+  ]) func factsReachTheFunction(_ condition: String) throws {
     let evaluator = try Self.evaluator(send: "if \(condition) then return allow end return deny 'wrong'")
     #expect(evaluator.verdict(of: Self.send, given: Self.facts) == .allow)
   }
@@ -113,7 +113,7 @@ import Testing
     "f.now > 0",
     "f.client.ip == '203.0.113.7'",
     "(function() for k, v in pairs(f.session.passed) do return k .. v end end)() == 'phone_otp1795176000'",
-  ]) func requestsAreTold(_ condition: String) throws {
+  ]) func requestFactsReachDecide(_ condition: String) throws {
     let evaluator = try Self.evaluator(decide: "if \(condition) then return allow end return deny 'wrong'")
     #expect(evaluator.verdict(of: Self.decide, given: Self.requestFacts) == .allow)
   }

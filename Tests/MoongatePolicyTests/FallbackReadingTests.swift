@@ -84,7 +84,7 @@ import Testing
     #expect(rule.isFallback && rule.isSkippable && rule.when == FunctionName("flows/login.steps[2].when"))
   }
 
-  @Test func whatIsNotConfiguredIsLeftOut() throws {
+  @Test func unconfiguredProvidersAreOmitted() throws {
     let flow = try #require(try Self.load("{ fallback { \"totp\", \"phone_otp\" } }").get().flows["login"])
     #expect(flow.steps == [StepRule(choices: [ProviderName(test: "phone_otp")], isSkippable: false, when: nil)])
   }

@@ -167,7 +167,7 @@ import Testing
     ("change_email", "{ \"email_code\" }", "purpose = \"change\", identifier = \"email\""),
     ("step_up", "{ \"pin\" }", "purpose = \"step_up\""),
   ])
-  func aFlowWithoutThePurposeGetsItFromItsNameAndAWarning(_ name: String, _ steps: String, _ fields: String) throws {
+  func purposeIsDerivedFromTheNameWithAWarning(_ name: String, _ steps: String, _ fields: String) throws {
     let account = name == "register_email" ? "new" : "existing"
     let rest = "account = \"\(account)\", steps = { \(steps) }"
     let implied = try Self.load(try Self.folder(rest, named: name))
@@ -178,7 +178,7 @@ import Testing
     #expect(!declared.warnings.contains { $0.path == "purpose" })
   }
 
-  @Test func aDeclaredPurposeGoesBeforeTheName() throws {
+  @Test func declaredPurposeOverridesTheName() throws {
     let generation = try Self.load(
       try Self.folder("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", named: "pin_set"))
     #expect(generation.flows["pin_set"]?.purpose == .signIn)
@@ -246,7 +246,7 @@ import Testing
     "purpose = \"reset\", provider = \"totp\", account = \"existing\"", "purpose = \"step_up\", account = \"existing\"",
     "purpose = \"change\", identifier = \"phone\", account = \"existing\"",
   ])
-  func aProviderBringsNoFlowAboutWhatIsNotItsOwn(_ fields: String) throws {
+  func providerCannotShipAFlowForAnotherProvider(_ fields: String) throws {
     let steps =
       fields.contains("totp")
       ? "{ \"pin\" }, { \"totp\" }" : fields.contains("phone") ? "{ \"phone_otp\" }" : "{ \"pin\" }"
@@ -259,7 +259,7 @@ import Testing
       ])
   }
 
-  @Test func twoProvidersThatBringOneFlowAreToldApart() throws {
+  @Test func flowsOfTwoProvidersWithOneNameAreDistinguished() throws {
     let problems = Self.problems(
       try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"),
       try Self.withFlow("change_phone", "purpose = \"change\", identifier = \"phone\", account = \"existing\""))
@@ -339,7 +339,7 @@ import Testing
   }
 
   /// Attack: only skippable steps of a flow are left, and it opens accounts without any proof.
-  @Test func aFlowOfNothingButSkippedStepsIsRefused() throws {
+  @Test func flowWithOnlySkippedStepsIsRefused() throws {
     let flow = "return flow \"login\" { account = \"existing\", steps = { { \"pin\", skippable = true } } }"
     #expect(
       try TestFolder(["flows/login.lua": flow]).problems() == [

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func whatItSays() throws {
+  @Test func gateSettingsAreRead() throws {
     #expect(try read("{}").gate == GateSettings(replay: .seconds(86_400), mostFlips: 0.005))
     let said = try read(#"{ replay = "90m", most_flips = "12.5%", flips_accepted = "0123456789ABCDEF" }"#).gate
     #expect(said == GateSettings(replay: .seconds(5_400), mostFlips: 0.125, accepted: "0123456789ABCDEF"))
@@ -50,7 +50,7 @@ import Testing
       "gateway.lua:3: gate.flips_accepted: \"yes\" is not the id of a change: write the 16 digits from the message of the refused reload"
     ),
   ])
-  func whatIsWrong(_ text: String, _ problem: String) throws { #expect(try read(text).problems == [problem]) }
+  func invalidGates(_ text: String, _ problem: String) throws { #expect(try read(text).problems == [problem]) }
 
   @Test func aGateThatIsNeverShutIsWarnedOf() throws {
     #expect(try read(#"{ most_flips = "100%" }"#).warnings.contains { $0.contains("allows every change") })

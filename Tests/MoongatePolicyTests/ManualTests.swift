@@ -150,7 +150,7 @@ import Testing
   }
 
   /// The messages that the troubleshooting guide quotes are those of the program.
-  @Test func errorsAreSaidSo() throws {
+  @Test func quotedErrorsExistInTheSources() throws {
     let section = try #require(
       Self.pages["guides/troubleshooting.md"]?.components(separatedBy: "\n## Messages of check and of a reload\n").last?
         .components(separatedBy: "\n## ").first)

@@ -57,12 +57,12 @@ import Testing
     ("\(one), { name = \"x\", role = \"read\", token = env \"TWO\" }", "admin.tokens[2].name: there is another"),
     ("\(one), { name = \"y\", role = \"act\", token = env \"ONE\" }", "admin.tokens[2].token: is the same as"),
     ("\"x\"", "admin.tokens[1]: must be a table"), ("x = 1", "admin.tokens: must be a list of tokens"),
-  ]) func aTokenThatIsWrongIsToldWithItsLine(_ list: String, _ problem: String) throws {
+  ]) func invalidTokenIsReportedWithItsLine(_ list: String, _ problem: String) throws {
     let told = try problems(tokens(list))
     #expect(told.contains { $0.hasPrefix("gateway.lua:2: \(problem)") }, "\(told)")
   }
 
-  @Test func anEmptyListIsNoToken() throws {
+  @Test func emptyListIsNotAToken() throws {
     #expect(try problems(tokens("")).contains { $0.contains("other hosts can reach 0.0.0.0:9901") })
   }
 
@@ -95,7 +95,7 @@ import Testing
     ("webhook { url = \"siem\", secret = env \"ONE\" }", "audit[1].url: \"siem\" is not a valid URL"),
     ("webhook { url = \"https://siem.example.com\", secret = env \"SHORT\" }", "audit[1].secret: is too short"),
     ("syslog {}, syslog {}", "audit[2]: is the same sink as another one: syslog /dev/log"),
-  ]) func aSinkThatIsWrongIsToldWithItsLine(_ list: String, _ problem: String) throws {
+  ]) func invalidSinkIsReportedWithItsLine(_ list: String, _ problem: String) throws {
     let told = try problems("audit = { \(list) },")
     #expect(told.contains { $0.hasPrefix("gateway.lua:2: \(problem)") }, "\(told)")
   }

@@ -324,7 +324,7 @@ import Testing
     Mistake("routes.lua", routes("{ path = \"/x\", to = {} },"), "2: routes[1].to: must name at least one upstream"),
   ]
 
-  @Test(arguments: policies + gateways + flows + routesFiles) func isTold(_ mistake: Mistake) throws {
+  @Test(arguments: policies + gateways + flows + routesFiles) func isReported(_ mistake: Mistake) throws {
     let got = try TestFolder([mistake.file: mistake.text]).problems().filter { $0.hasPrefix(mistake.file) }
     #expect(got == mistake.problems)
   }

@@ -106,14 +106,14 @@ struct StubPrograms: ProgramStarter {
     (#"exec { "./hub.sh", 7, sender = "x" }"#, "must be a text in quotes, not the number 7"),
     (#"exec { "./broken.sh" }"#, "providers.sms_hub: the program ./broken.sh ended with status 3"),
   ])
-  func aMisfitIsToldByItsLine(_ entry: String, _ words: String) throws {
+  func invalidProgramEntryIsReportedWithItsLine(_ entry: String, _ words: String) throws {
     // References to an unusable provider are not reported again.
     let folder = try folder(entry, extra: ["policies/sms_hub.lua": #"return policy "sms_hub" {}"#])
     let told = try problems(folder)
     #expect(told.count == 1 && told[0].hasPrefix("gateway.lua:5: ") && told[0].contains(words), "\(told)")
   }
 
-  @Test func twoProvidersOfOneNameAreTold() throws {
+  @Test func duplicateProviderNameIsReported() throws {
     let gateway = TestFolder.gateway.replacing(
       "email_code = { mail = outbox() }", with: #"email_code = exec { "./hub.sh" }"#)
     let told = try problems(
@@ -133,7 +133,7 @@ struct StubPrograms: ProgramStarter {
     #expect(told.count == 1 && told[0].contains("email_code: is set twice in one table"), "\(told)")
   }
 
-  @Test func aNameThatIsSaidTwiceIsTold() throws {
+  @Test func duplicateNameIsReported() throws {
     let told = try problems(
       try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
     #expect(
@@ -268,7 +268,7 @@ struct StubPrograms: ProgramStarter {
     #expect(wide.isCut && wide.files == [] && wide.folders.count == ProgramModules.most)
   }
 
-  @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws {
+  @Test func withoutProgramsTheGenerationHasNoRegistry() throws {
     #expect(try TestFolder().generation().registry == nil)
   }
 }

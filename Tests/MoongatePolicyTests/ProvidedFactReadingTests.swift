@@ -68,7 +68,7 @@ import Testing
     #expect(try TestFolder(["policies/phone_otp.lua": policy]).problems() == ["policies/phone_otp.lua:3: \(message)"])
   }
 
-  @Test func routesAreToldNothingOfFlows() throws {
+  @Test func routesCannotReadFlowFacts() throws {
     let routes = """
       return routes {
         { path = "/**", to = "http://127.0.0.1:3000", decide = function(f) return f.providers.phone_otp.country and allow or allow end },

@@ -86,7 +86,7 @@ import Testing
       "birds = 1, bird = 2",
       "gateway.lua:6: providers.loft.bird: unknown field; did you mean `birds`? (how many pigeons there are)"
     ),
-  ]) func whatDoesNotFitIsToldWithItsLine(_ body: String, _ problem: String) throws {
+  ]) func invalidSettingIsReportedWithItsLine(_ body: String, _ problem: String) throws {
     guard case .failure(let refused) = try read(body) else {
       Issue.record("loaded")
       return
@@ -105,7 +105,7 @@ import Testing
     ("f.email.distance == nil", ["distance": "nan"], true), ("f.email.is_island == nil", ["is_island": "maybe"], true),
     ("f.email.is_island == false", ["is_island": "false"], true), ("f.email.loft == nil", [:], true),
     ("f.email.domain == 'x.example'", ["domain": "x.example"], true),
-  ]) func policiesReadWhatIsDeclared(_ condition: String, _ attributes: [String: String], _ expected: Bool) throws {
+  ]) func policiesReadDeclaredFacts(_ condition: String, _ attributes: [String: String], _ expected: Bool) throws {
     let folder = try TestFolder([
       "gateway.lua":
         "return gateway { public_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() }, loft = { birds = 1 } } }",

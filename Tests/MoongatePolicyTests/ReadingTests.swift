@@ -114,7 +114,7 @@ import Testing
       "\(problems)")
   }
 
-  @Test func flowsAreBoundedAsTheOperatorSays() throws {
+  @Test func flowLimitsAreConfigurable() throws {
     func limits(_ text: String) throws -> ConnectionLimits {
       try TestFolder(["gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")]
       ).generation().gateway
@@ -217,7 +217,7 @@ import Testing
     ),
     ("{ \"phone_otp\", skippable = true }, { \"phone_otp\" }", []),
     ("{ \"phone_otp\", when = function(f) return true end }, { \"email_code\" }", []),
-  ]) func aFlowThatMayProveNothing(_ steps: String, _ warnings: [String]) throws {
+  ]) func flowWithoutAProofGivesAWarning(_ steps: String, _ warnings: [String]) throws {
     let folder = try TestFolder([
       "flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { \(steps) },\n}"
     ])
@@ -263,7 +263,7 @@ import Testing
   }
 
   /// A mistake under `providers` is one line, and not repeated for each flow.
-  @Test func aMisspelledProviderIsToldOnce() throws {
+  @Test func misspelledProviderIsReportedOnce() throws {
     let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("phone_otp", with: "phone_opt")])
     #expect(
       folder.problems() == [

@@ -14,7 +14,7 @@ import Testing
     try TestFolder(["routes.lua": Self.routes(body)]).generation().routes.routes[0].tokens
   }
 
-  @Test func whatARouteTakes() throws {
+  @Test func tokensOptionOfARoute() throws {
     #expect(try tokens("") == nil && tokens("tokens = false") == nil)
     #expect(try tokens("tokens = true") == .services)
     #expect(try tokens("tokens = { \"ci\", \"monitor\" }") == RouteTokens(names: ["ci", "monitor"]))

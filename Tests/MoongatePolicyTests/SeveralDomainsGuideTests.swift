@@ -40,7 +40,7 @@ import Testing
     ("gateway.lua", "\"example.org\" }", "\"example.com\" }", "is listed twice"),
     ("gateway.lua", "\"example.org\" }", "\"a.example.com\" }", "is below"),
     ("gateway.lua", "auth.example.com", "auth.example.net", "is not under any of them"),
-  ]) func whatCheckRefusesIsRefused(_ file: String, _ old: String, _ new: String, _ sentence: String) throws {
+  ]) func documentedMistakesAreRefused(_ file: String, _ old: String, _ new: String, _ sentence: String) throws {
     var files = try recipe()
     files[file] = files[file]?.replacingOccurrences(of: old, with: new)
     guard case .failure(let refused) = try load(files) else {
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// The program reports every reason in the last table.
-  @Test func reasonsAreSaidSo() throws {
+  @Test func quotedReasonsExistInTheSources() throws {
     let table = try #require(Self.guide.components(separatedBy: "\n## If it does not work\n").last)
     let quoted = table.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
     #expect(quoted.count >= 8)

@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func whatRequestsCostIsBounded() throws {
+  @Test func shippedLimitsBoundTheCost() throws {
     let policies = try shipped().policies
     func limits(_ provider: StaticString, _ action: LimitAction) -> [String] {
       (policies[ProviderName(test: provider)]?.limits ?? []).filter { $0.action == action }.map { limit in
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// The operator's files repeat the defaults as a template, and must not differ from them.
-  @Test func theOperatorsFileSaysWhatTheDefaultsSay() throws {
+  @Test func operatorFilesMatchTheDefaults() throws {
     let alone = try TestFolder().generation().policies[ProviderName(test: "phone_otp")]
     let shipped = try shipped().policies[ProviderName(test: "phone_otp")]
     func plain(_ limits: [Limit]?) -> [Limit]? {

@@ -35,7 +35,7 @@ import Testing
     ("otlp { url = \"http://127.0.0.1:4318\", sampel = 0.1 }", "did you mean `sample`?"),
     ("\"http://127.0.0.1:4318\"", "tracing: must be a collector, as in otlp { url = \"http://127.0.0.1:4318\" }"),
   ])
-  func mistakesAreTold(tracing: String, problem: String) throws {
+  func mistakesAreReported(tracing: String, problem: String) throws {
     guard case .failure(let refused) = try read(tracing) else {
       Issue.record("the folder was accepted")
       return

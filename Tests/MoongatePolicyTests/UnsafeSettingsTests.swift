@@ -174,7 +174,7 @@ import Testing
       }
   }
 
-  @Test func anAccessListSaysWhoItReallyIs() {
+  @Test func accessControlListIsEvaluated() {
     let nobody = UInt32.max
     let own: [(tag: UInt8, permissions: UInt8, id: UInt32)] = [
       (0x01, 4, nobody), (0x02, 4, 999), (0x04, 0, nobody), (0x10, 4, nobody), (0x20, 0, nobody),
@@ -204,7 +204,7 @@ import Testing
     ("ZZ", ", such as \"IN\""), ("AA", ", such as \"IN\""), ("EU", ", such as \"IN\""), ("UK", "; did you mean `GB`?"),
     ("in", "; did you mean `IN`?"), ("zz", ", such as \"IN\""), ("IND", ", such as \"IN\""), ("", ", such as \"IN\""),
   ])
-  func aRegionThatIsNoCountryIsRefused(_ region: String, _ hint: String) throws {
+  func regionThatIsNotACountryIsRefused(_ region: String, _ hint: String) throws {
     #expect(
       problems(try read("region = \"\(region)\",")) == [
         "gateway.lua:2: region: \"\(region)\" is not a country code of two capital letters (ISO 3166-1)\(hint)"
@@ -218,7 +218,7 @@ import Testing
   @Test(
     arguments: [("", 31_536_000), ("hsts = \"30d\",", 2_592_000), ("hsts = \"0s\",", 0), ("hsts = false,", nil)]
       as [(String, Int?)])
-  func browsersAreToldToKeepToHTTPS(_ line: String, _ seconds: Int?) throws {
+  func strictTransportSecurityIsSent(_ line: String, _ seconds: Int?) throws {
     let secure = try read(line, publicURL: "https://localhost:8443").get().gateway
     #expect(secure.strictTransportSecurity == seconds.map { "max-age=\($0)" })
     #expect(try read(line).get().gateway.strictTransportSecurity == nil, "not sent without HTTPS")

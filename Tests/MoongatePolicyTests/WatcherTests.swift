@@ -21,12 +21,12 @@ import Testing
     #expect([1, 0, 0, 0].map { detector.observe($0) } == [.settling, .settling, .ready, .quiet])
   }
 
-  @Test func endlessWritingHidesNothing() {
+  @Test func continuousWritesDoNotHideAChange() {
     var detector = ChangeDetector(0)
     #expect((1...10).map { detector.observe($0) } == Array(repeating: .settling, count: 9) + [.ready])
   }
 
-  @Test func theSignatureFollowsWhatIsRead() throws {
+  @Test func signatureCoversTheReadFiles() throws {
     let folder = try TestFolder()
     let path = folder.scratch.path
     let first = FolderSignature(folder: path)

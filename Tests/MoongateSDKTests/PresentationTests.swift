@@ -18,7 +18,7 @@ import Testing
     ).mistakes
   }
 
-  @Test func whatFitsHasNoMistake() {
+  @Test func validPresentationHasNoMistake() {
     #expect(Self.mistakes() == [])
     #expect(Self.mistakes(.digitPad(count: 6, current: "pin", new: "new_code"), page: "vault") == [])
     #expect(Self.mistakes(.codeEntry, entrance: .field(kind: .email, priority: 1), page: "vault") == [])
@@ -63,7 +63,7 @@ import Testing
       "its words must be plain text of at most 300 bytes each, and its title not empty"
     ),
   ])
-  func whatDoesNotFitIsTold(_ found: [String], _ mistake: String) { #expect(found == [mistake]) }
+  func mismatchIsReported(_ found: [String], _ mistake: String) { #expect(found == [mistake]) }
 
   private static func ceremony(
     _ submit: [InputField], as presentation: Presentation = .ceremony(button: "Use your key"), begin: [InputField] = []

@@ -49,7 +49,7 @@ import Testing
     #expect(descriptor(translations).mistakes == [message])
   }
 
-  @Test func whatIsWellFormed() {
+  @Test func wellFormedTranslations() {
     #expect(
       descriptor(["hi": ["Word": String(repeating: "श", count: 600)], "zh-Hant-TW": ["Word": "字"]]).mistakes == [])
     #expect(descriptor([:]).mistakes == [])

@@ -84,7 +84,7 @@ import Testing
   }
 
   /// Attack: a client disconnects between a wrong attempt and its settlement to get the attempt back.
-  @Test func aCallerThatGivesUpTakesNothingBack() async throws {
+  @Test func cancelledCallerRollsNothingBack() async throws {
     let gate = DispatchSemaphore(value: 0)
     database.asyncWriteWithoutTransaction { _ in gate.wait() }
     let caller = Task { try await write("charged") }

@@ -29,7 +29,7 @@ import Testing
       lastSeenAt: now, passed: [], userAgent: nil)
   }
 
-  @Test(arguments: endings.indices) func everyEndIsToldBeforeApplyReturns(_ index: Int) async throws {
+  @Test(arguments: endings.indices) func everySessionEndIsReportedBeforeApplyReturns(_ index: Int) async throws {
     let ending = Self.endings[index]
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let accounts = ["ac_1", "ac_2"].map { id in
@@ -55,7 +55,7 @@ import Testing
     try store.close()
   }
 
-  @Test func aTransactionThatDidNotHappenTellsNothing() async throws {
+  @Test func failedTransactionNotifiesNoListener() async throws {
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let told = Mutex(0)
     store.memory.committed.subscribe { _ in told.withLock { $0 += 1 } }

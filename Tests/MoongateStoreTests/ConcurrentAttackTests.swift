@@ -4,7 +4,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Concurrent attacks on 100,000 identifiers: memory stays bounded, no lock is lost, and nobody else is locked out.
+/// Concurrent attacks on 100,000 identifiers: memory stays bounded, no lock is lost, and no other user is locked out.
 @Suite struct ConcurrentAttackTests {
   @Test(arguments: TestedStore.here) func aHundredThousandAtOnce(_ tested: TestedStore) async throws {
     let folder = try ScratchFolder()

@@ -51,7 +51,7 @@ import Testing
   }
 
   /// Rows that a sign-in leaves in any table are removed in time.
-  @Test func nothingIsKeptForEver() async throws {
+  @Test func allEntriesExpire() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     for number in 0..<20 { try await Crash.act(number, on: store) }

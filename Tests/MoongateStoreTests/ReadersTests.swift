@@ -25,7 +25,7 @@ import Testing
     try Int.fetchOne(db, sql: "SELECT count(*) FROM seen") ?? -1
   }
 
-  @Test func aReadSeesWhatWasCommittedBeforeItAndNothingElse() throws {
+  @Test func readSeesOnlyEarlierCommits() throws {
     try writer.writeWithoutTransaction { db in
       try db.execute(sql: "BEGIN IMMEDIATE; INSERT INTO seen VALUES (1)")
       #expect(try readers.read(Self.count) == 0)
@@ -62,7 +62,7 @@ import Testing
     #expect(try readers.read(Self.count) == 0)
   }
 
-  @Test func whatReadsCannotWrite() throws {
+  @Test func readersCannotWrite() throws {
     #expect(throws: DatabaseError.self) {
       try readers.read { db in try SQLiteTransaction(db).run("INSERT INTO seen VALUES (1)") }
     }

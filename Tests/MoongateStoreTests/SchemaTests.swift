@@ -9,7 +9,7 @@ import Testing
 @Suite struct SchemaTests {
   /// A shipped step is never run again: changing it would result in two schemas with the same number.
   @Test(arguments: [(0, "6a49309c3d9932fdcb0196d53b867290c39424c4d950bf44f78ae66c529f831f")])
-  func whatHasShippedForSQLiteStays(step: Int, digest: String) {
+  func shippedSQLiteStepsDoNotChange(step: Int, digest: String) {
     let hash = TokenHash(of: Schema.steps(after: step, .sqlite)[0].utf8).bytes
     #expect(hash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == digest)
   }

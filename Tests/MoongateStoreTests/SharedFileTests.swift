@@ -38,7 +38,7 @@ import Testing
     #expect(reserved == 5)
   }
 
-  @Test func whatOneEndsTheOtherLearns() async throws {
+  @Test func endedSessionIsSeenByTheOtherProcess() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let session = Session(
       id: "se_1", token: TokenHash(of: "t".utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60),

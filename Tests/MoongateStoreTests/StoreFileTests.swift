@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: ["SQLite format 4\0", String(repeating: "not a database. ", count: 500)])
-  func whatIsNoDatabaseIsRefused(text: String) throws {
+  func fileThatIsNotADatabaseIsRefused(text: String) throws {
     try folder.write(text, to: "notes.txt")
     let path = folder.path("notes.txt")
     #expect(refusal(path) == .unreadable(path: path))
@@ -92,7 +92,7 @@ import Testing
     try open(key: [1]).close()
   }
 
-  @Test func whatCannotBeWrittenIsRefused() throws {
+  @Test func readOnlyStoreIsRefused() throws {
     try folder.write("a file where a folder should be", to: "file")
     for path in [folder.path("file/moongate.db"), folder.path, "/proc/moongate/moongate.db"] {
       let refused = try #require(refusal(path))
@@ -153,7 +153,7 @@ import Testing
     try open().close()
   }
 
-  @Test func aFaultTellsNoValues() async throws {
+  @Test func faultContainsNoValues() async throws {
     let store = try open()
     let account = Account(id: "ac_secret", createdAt: ManualClock.start, lastSeenAt: ManualClock.start)
     _ = try await store.apply([.createAccount(account)], at: ManualClock.start)

@@ -14,7 +14,7 @@ import Testing
     }?.value
   }
 
-  @Test func itTellsLocksSessionsAndSizes() async throws {
+  @Test func gaugesIncludeLocksSessionsAndSizes() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
@@ -46,7 +46,7 @@ import Testing
   }
 
   /// Attack on ourselves: a store with millions of sessions, which takes seconds to count them, counts all the time.
-  @Test func whatTakesLongIsCountedSeldom() async throws {
+  @Test func expensiveCountsRunRarely() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
     let store = try SQLiteStore(path: path, keyFingerprint: [1])

@@ -183,7 +183,7 @@ def later(deb, folder, change):
     return made
 
 
-def test_an_upgrade_keeps_what_was_changed(debian, deb, tmp_path):
+def test_upgrade_keeps_changed_files(debian, deb, tmp_path):
     mine = debian.root / "etc/moongate/gateway.lua"
     mine.write_text(mine.read_text().replace("https://auth.example.com", "https://login.example.org"))
     key = (debian.root / "var/lib/moongate/master.key").read_bytes()
@@ -228,7 +228,7 @@ def test_remove_keeps_and_purge_deletes(debian, deb):
     debian.sh("dpkg -P moongate")
 
 
-def test_a_user_with_a_number_of_its_own_is_taken(debian, deb):
+def test_user_with_a_numeric_id_is_accepted(debian, deb):
     """As the Containerfile makes it: adduser would refuse a user whose number is none of the system's."""
     debian.sh(
         "userdel moongate; groupadd --system --gid 10001 moongate; "

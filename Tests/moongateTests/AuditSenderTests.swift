@@ -73,7 +73,7 @@ import Testing
   }
 
   /// The gateway is killed after the sink has accepted events and before the position is stored.
-  @Test func whoIsKilledInBetweenSendsAgain() async throws {
+  @Test func killedSenderSendsAgain() async throws {
     try await append(0..<3)
     let sink = Sink()
     let first = sender(sink)
@@ -108,7 +108,7 @@ import Testing
     #expect(sink.ids == ids(0..<5))
   }
 
-  @Test func aSinkThatIsDownLosesNothingAndIsToldOnceAMinute() async throws {
+  @Test func unavailableSinkLosesNoEventsAndIsLoggedOnceAMinute() async throws {
     try await append(0..<2)
     let sink = Sink()
     sink.down(true)
@@ -131,7 +131,7 @@ import Testing
   }
 
   /// While a sink is down, more events than the quota arrive. They are kept until they are sent.
-  @Test func whatASinkDoesNotHaveIsNotPruned() async throws {
+  @Test func unsentEventsAreNotPruned() async throws {
     let most = AuditQuota.security.most
     let sink = Sink()
     sink.down(true)

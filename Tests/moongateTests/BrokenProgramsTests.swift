@@ -122,7 +122,7 @@ import Testing
   }
 
   /// Unobservable messages are reported, with how to make them observable.
-  @Test func whatCannotBeSeenIsNotTicked() async throws {
+  @Test func unobservableRulesAreNotReportedAsHeld() async throws {
     let report = try await Self.report(Self.code(delivers: "    pass"), "{}")
     for rule in [ConformanceRule.delivery, .beginTwice, .faults, .cancellation] {
       guard case .doesNotApply(let why)? = report.lines.first(where: { $0.rule == rule })?.verdict else {
@@ -134,7 +134,7 @@ import Testing
   }
 
   /// The run leaves nothing in the working folder.
-  @Test func itRunsInAFolderOfItsOwn() async throws {
+  @Test func runUsesATemporaryFolder() async throws {
     let scratch = try ScratchFolder()
     let seen = scratch.path("seen.txt")
     let program = Self.code(delivers: "    open('codes.txt', 'a').write('x'); open('\(seen)', 'w').write(os.getcwd())")
@@ -262,7 +262,8 @@ import Testing
     code("sends it twice", [.delivery], delivers: "\(send); \(send)"),
     code("sends nothing", [.delivery, .faults], delivers: "pass"),
     code(
-      "sends it to somebody else", [.delivery], delivers: "post({'to': 'copy@vendor.example', 'text': params['text']})"),
+      "sends it to another recipient", [.delivery],
+      delivers: "post({'to': 'copy@vendor.example', 'text': params['text']})"),
     code(
       "sends the second code only on Sundays", [.beginTwice],
       delivers: "settings['n'] = settings.get('n', 0) + 1\n    if settings['n'] != 2: \(send)"
@@ -275,13 +276,13 @@ import Testing
       subject: site,
       breaksMore: true),
     code(
-      "never gets over a call that nobody waits for", [.cancellation],
+      "stops working after a cancelled call", [.cancellation],
       delivers:
         "if settings.get('stuck'): raise Exception()\n    try: \(send)\n    except urllib.error.HTTPError: raise\n    except Exception: settings['stuck'] = True"
     ),
     code("prints to standard output", [.cleanup], delivers: "print('sent a message', flush=True); \(send)"),
     code(
-      "asks what nobody answers", [.cleanup],
+      "sends a request without an answer", [.cleanup],
       delivers: "say({'jsonrpc': '2.0', 'id': 'a', 'method': 'give_session', 'params': {}}); \(send)"),
     code(
       "answers twice", [.cleanup],

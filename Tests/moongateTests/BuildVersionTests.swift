@@ -5,7 +5,7 @@ import Testing
 
 /// The output of `moongate --version` and the health command.
 @Suite struct BuildVersionTests {
-  @Test func everyLibraryTellsItsVersion() {
+  @Test func everyLibraryReportsItsVersion() {
     let libraries = BuildVersion.libraries
     #expect(
       libraries.map(\.name) == [
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func everyPlaceTellsTheSameVersion() {
+  @Test func allPlacesHaveTheSameVersion() {
     let lines = BuildVersion.text.split(separator: "\n")
     #expect(lines.first == "moongate \(BuildVersion.number)")
     let sample = BuildMetrics.family.samples.first

@@ -88,7 +88,7 @@ import Testing
   }
 
   /// The number that the message suggests is accepted, and the next one is not.
-  @Test func theNumberThatIsLowEnoughIsToldOf() async throws {
+  @Test func suggestedNumberIsAccepted() async throws {
     let policy = { (max: Int) in
       """
       return policy "phone_otp" {

@@ -83,7 +83,7 @@ import Testing
       "{\"right\": {\"code\": {\"program\": [\"./answer.py\"]}}}",
       "names a program that cannot be run: make sure that `./answer.py` exists"
     ),
-  ]) func aMistakeIsToldWithItsLine(_ text: String, _ told: String) throws {
+  ]) func mistakeIsReportedWithItsLine(_ text: String, _ told: String) throws {
     let scratch = try ScratchFolder()
     #expect {
       try Self.file(text, in: scratch)
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatIsNotThereIsTold() {
+  @Test func missingFileIsReported() {
     #expect(throws: StartProblem.self) { try ConformanceSubjectFile(path: "/nowhere/subject.json") }
   }
 
@@ -125,7 +125,7 @@ import Testing
     ("print('{}')", "did not answer with a `code`: print {\"code\": \"…\"}"),
     ("sys.exit('no such luck')", "ended with status 1: no such luck"),
     ("print('x' * 70000)", "wrote more than 65536 bytes"),
-  ]) func aProgramThatDoesNotAnswerIsTold(_ text: String, _ told: String) async throws {
+  ]) func unresponsiveProgramIsReported(_ text: String, _ told: String) async throws {
     let scratch = try ScratchFolder()
     let program = try Self.program(text, in: scratch)
     await #expect {
@@ -164,7 +164,7 @@ import Testing
   }
 
   /// Content that the subject needs but the provider does not show is reported with its line.
-  @Test func whatIsNotShownIsToldWithItsLine() async throws {
+  @Test func missingContentIsReportedWithItsLine() async throws {
     let scratch = try ScratchFolder()
     try scratch.write(BrokenProgramsTests.riddle(isWhole: true), to: "toy.py")
     try scratch.setMode(0o700, of: "toy.py")

@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct DedicatedThreadTests {
   /// All work runs on one thread, and other threads of the process continue.
-  @Test func quietWorkRunsOnAThreadOfItsOwn() async {
+  @Test func backgroundWorkRunsOnADedicatedThread() async {
     let names = await DedicatedThread.run(at: .lowPriority) { () async -> (UInt, UInt, Int32) in
       let before = UInt(pthread_self())
       await Task.yield()
@@ -21,7 +21,7 @@ import Testing
   }
 
   /// Attack: so many sign-ins that the poll for ended sessions is delayed, and no session is trusted in the meantime.
-  @Test func theLookForEndedSessionsWaitsForNobody() async throws {
+  @Test func sessionPollRunsOnItsThread() async throws {
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let watch = SessionWatch(store: store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     let threads = Mutex<[UInt]>([])

@@ -28,7 +28,7 @@ import Testing
     #expect(Judgement.clock([]).state == .warning)
   }
 
-  @Test func fewFilesAreTold() {
+  @Test func lowFileLimitIsReported() {
     #expect(
       Judgement.files(limit: 1024, connections: 10_000).fix
         == "Set LimitNOFILE=20200 in the unit, or lower `limits.connections` in gateway.lua.")

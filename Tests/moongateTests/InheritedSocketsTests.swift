@@ -75,7 +75,7 @@ import Testing
     )
   }
 
-  @Test func whatDoesNotListenIsRefused() {
+  @Test func socketThatDoesNotListenIsRefused() {
     let notListening: (String) -> CInt? = { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
     let told =
       "Sockets from systemd: The socket named \"listen\" is not a listening TCP socket. Set ListenStream=ADDRESS:PORT and remove Accept=."
@@ -96,7 +96,7 @@ import Testing
     #expect(Gateway.ListenAddresses(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
   }
 
-  @Test func aSocketElsewhereThanTheConfigurationSaysIsTold() throws {
+  @Test func socketOfAnotherAddressIsReported() throws {
     let listenAddresses = Gateway.ListenAddresses(sockets: try take(["listen"]))
     let address = try #require(listenAddresses.listen)
     #expect(
@@ -106,7 +106,7 @@ import Testing
         ])
   }
 
-  @Test func aSocketThatIsLetGoCannotBeHandedOver() throws {
+  @Test func closedSocketCannotBeHandedOver() throws {
     let socket = try ListeningSocket.open(ListenAddress(host: "127.0.0.1", port: 0))
     let copy = try socket.duplicate()
     #expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0)
@@ -126,7 +126,7 @@ import Testing
         + "(moongate.socket)."
     ),
     (EADDRNOTAVAIL, "This machine has no address 127.0.0.1. Correct `listen` in gateway.lua."),
-  ]) func anAddressThatCannotBeUsedIsToldInOneSentence(_ code: CInt, _ sentence: String) {
+  ]) func unusableAddressIsReportedInOneSentence(_ code: CInt, _ sentence: String) {
     #expect(Listener.sentence(code, name: "listen", address: ListenAddress(host: "127.0.0.1", port: 443)) == sentence)
   }
 }

@@ -19,7 +19,7 @@ import Testing
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
   }
 
-  @Test func aRotationIsTakenAndToldOnce() async throws {
+  @Test func rotationIsLoadedAndReportedOnce() async throws {
     let first = try MasterKey(.file(path: path))
     let reload = KeyReload(.file(path: path), keys: first.keys, logger: log.logger)
     reload.take(path)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoRingOfThisStoreIsToldAndNotTaken() async throws {
+  @Test func keyRingOfAnotherStoreIsReportedAndIgnored() async throws {
     let first = try MasterKey(.file(path: path))
     let reload = KeyReload(.file(path: path), keys: first.keys, logger: log.logger)
     let ring = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }

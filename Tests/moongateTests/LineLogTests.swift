@@ -32,7 +32,7 @@ import Testing
       ) != nil)
   }
 
-  @Test("is one line whatever a client sends") func injection() {
+  @Test("is one line for any client input") func injection() {
     let told = lines {
       $0.error(
         "bad\nvalue",

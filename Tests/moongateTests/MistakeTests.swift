@@ -54,7 +54,7 @@ import Testing
 
   @Test func thereAreAtLeastTwenty() { #expect(Self.names.count >= 20) }
 
-  @Test(arguments: names) func isTold(name: String) async throws {
+  @Test(arguments: names) func isReported(name: String) async throws {
     let path = Self.folder + "/" + name
     let text = try String(contentsOfFile: path, encoding: .utf8)
     let (files, expected) = Self.read(text)

@@ -39,7 +39,7 @@ import Testing
   }
 
   /// The node's own clock is not used: a clock that is a minute off behaves the same.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func theServersClockCounts() async throws {
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func serversClockIsUsed() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
@@ -55,7 +55,7 @@ import Testing
   }
 
   /// A command with a wrong address in gateway.lua must not create a store there and bind it to a key.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func commandsMakeNothing() async throws {
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func commandsCreateNoStore() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
     let location = StoreLocation.postgres(url: server.url(name))
@@ -72,7 +72,7 @@ import Testing
     try await OpenedStore(location, keys).store.close()
   }
 
-  @Test func commandsMakeNothingOfSQLite() async throws {
+  @Test func commandsCreateNoSQLiteFile() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
@@ -103,7 +103,8 @@ import Testing
       try await opened.store.replaceFingerprint(
         KeyRing(ring).fingerprint, with: after.fingerprint, at: opened.clock.now()) == .replaced)
     try opened.store.close()
-    let refusal = StoreRefusal.retirementInterrupted(path: folder.path("moongate.db"), retired: old, interruptedRetirementKey: new)
+    let refusal = StoreRefusal.retirementInterrupted(
+      path: folder.path("moongate.db"), retired: old, interruptedRetirementKey: new)
     for purpose in [PostgresStore.Purpose.serving, .working] {
       await #expect(throws: refusal) { _ = try await OpenedStore(location, KeyRing(ring), purpose: purpose) }
     }

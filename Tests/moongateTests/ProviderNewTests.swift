@@ -116,7 +116,7 @@ import Testing
     #expect(tried.provider.descriptor.outcome(.alreadySet)?.isFailure == false)
   }
 
-  @Test func whoSaidWhereItGoesIsNotToldToCopyIt() throws {
+  @Test func nextStepsDoNotMentionCopyingIfATargetWasGiven() throws {
     let new = try NewProvider(name: "pigeon_post", shape: .code, moongate: nil)
     #expect(ProviderTemplate.program(new, in: .python).next(in: "pigeon_post").contains("cp -r . …/config/pigeon_post"))
     let placed = ProviderTemplate.program(new, in: .python, isPlaced: true).next(in: "config/pigeon_post")
@@ -126,7 +126,7 @@ import Testing
   @Test(arguments: [
     ("chat_code.py", true), ("./chat_code", true), ("a/b", true), ("chat_code", false), ("totp", false),
   ])
-  func whatHasADotIsAProgram(_ name: String, _ isPath: Bool) { #expect(ProviderTest.isPath(name) == isPath) }
+  func namesWithADotArePrograms(_ name: String, _ isPath: Bool) { #expect(ProviderTest.isPath(name) == isPath) }
 
   // MARK: reports
 

@@ -86,7 +86,7 @@ import Testing
         == functions)
   }
 
-  @Test func noFieldSaysOnlyWhatKindOfValueItTakes() {
+  @Test func everyFieldHasADescription() {
     let bare = [
       "true or false", "a whole number", "a text", "a PEM file", "a function of facts", "a duration, such as \"15m\"",
     ]
@@ -150,7 +150,7 @@ import Testing
     #expect(Set(names("headers.md")) == headers)
   }
 
-  @Test func helpPrintsWhatTheReferenceSays() throws {
+  @Test func helpMatchesTheReference() throws {
     let window = try #require(reference.text(of: "policy.limits.window"))
     #expect(window.contains("Duration|Vary") && window.contains("time window in which events are counted"))
     #expect(window.hasSuffix("Documentation/reference/policies.md#policylimits"))

@@ -27,7 +27,7 @@ import Testing
     SetupFolder(try answers(store, messages), state: "data", region: "IN", service: service)
   }
 
-  @Test func answersThatAreNoneAreTold() {
+  @Test func invalidAnswersAreReported() {
     #expect(problem { try SetupAnswers.publicURL("http://auth.example.com") }?.contains("Use https.") ?? false)
     #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is not a public URL") ?? false)
     #expect(
@@ -42,12 +42,12 @@ import Testing
   }
 
   /// Attack: a password is repeated on a terminal that others see or in an installation log.
-  @Test func aPasswordInAnAnswerIsNeverSaidAgain() {
+  @Test func passwordInAnAnswerIsNotRepeated() {
     #expect(problem { try SetupAnswers.store("mysql://root:hunter2@db/x") }?.contains("hunter2") == false)
   }
 
   /// Attack: a password in a world-readable file, or in version control with the configuration.
-  @Test func passwordsGoIntoFilesOfTheirOwn() throws {
+  @Test func passwordsAreWrittenToSeparateFiles() throws {
     let made = try files("postgres://moongate:hunter2@db.example.com/moongate", "smtp://me:s3cret@mail.example.com")
     #expect(made.secrets == ["secrets/store", "secrets/smtp.password"])
     #expect(made.files["secrets/smtp.password"] == "s3cret\n")

@@ -35,13 +35,13 @@ import Testing
 @Suite struct ControlSocketTests {
   @Test func linesComeOneByOne() throws {
     let (own, other) = try ControlSocket.pair()
-    other.say("one")
-    other.say("two")
+    other.send("one")
+    other.send("two")
     #expect(own.next(within: .seconds(5)) == .line("one"))
     #expect(own.next(within: .seconds(5)) == .line("two"))
     #expect(own.next(within: .zero) == .silence)
     #expect(!own.isOver)
-    other.say("half")
+    other.send("half")
     #expect(!own.isOver)
   }
 
@@ -50,12 +50,12 @@ import Testing
     do {
       let pair = try ControlSocket.pair()
       own = pair.own
-      pair.other.say("last")
+      pair.other.send("last")
     }
     #expect(own.next(within: .seconds(5)) == .line("last"))
     #expect(own.isOver)
     #expect(own.next(within: .seconds(5)) == .end)
-    own.say("to nobody")
+    own.send("to nobody")
   }
 
   @Test func readingCanBeStopped() throws {

@@ -29,7 +29,7 @@ import Testing
     try await group.shutdownGracefully()
   }
 
-  @Test func onlyAWatchedProcessTellsThatItIsAlive() {
+  @Test func onlyAWatchedProcessSendsKeepalives() {
     let make = { (environment: [String: String]) in
       Watchdog(
         environment: environment, process: 5, eventLoops: MultiThreadedEventLoopGroup.singleton, notifier: .none,

@@ -421,7 +421,7 @@
 
 ---@class (exact) moongate.Facts.email
 ---@field address string? email address in lower case
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.account
 ---@field exists boolean whether the account exists
@@ -466,13 +466,13 @@
 ---@field type string? the kind of number: mobile, fixed, voip or unknown
 
 ---@class (exact) moongate.Facts.providers.email_code
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.providers.password
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.providers.google_oauth
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.providers.passkey
 ---@field uv boolean? whether the device verified the user by its PIN or a fingerprint
@@ -484,13 +484,13 @@
 ---@field type string? the kind of number: mobile, fixed, voip or unknown
 
 ---@class (exact) moongate.Facts.email_code
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.password
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.google_oauth
----@field domain string? what stands behind its @
+---@field domain string? the domain after the @
 
 ---@class (exact) moongate.Facts.passkey
 ---@field uv boolean? whether the device verified the user by its PIN or a fingerprint

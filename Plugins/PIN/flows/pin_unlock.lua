@@ -1,4 +1,4 @@
--- Enter the PIN where a page or route requires it (`require = { passed = "pin" }` in routes.lua). The session goes on
+-- Enter the PIN where a page or route requires it (`require = { passed = "pin" }` in routes.lua). The session continues
 -- under a new token.
 return flow "pin_unlock" {
   purpose = "unlock",

@@ -108,7 +108,7 @@ import Testing
 
   /// 22. Attack: a copy of an authenticator with a lower counter.
   @Test(arguments: [(5, 5), (5, 4), (5, 0), (0, 0), (0, 1), (5, 6)] as [(UInt32, UInt32)])
-  func aCounterThatDoesNotGoUpIsToldOrRefused(_ stored: UInt32, _ said: UInt32) throws {
+  func counterThatDoesNotIncreaseIsReportedOrRefused(_ stored: UInt32, _ said: UInt32) throws {
     var key = SoftAuthenticator()
     key.count = said
     let isBehind = (stored != 0 || said != 0) && said <= stored
@@ -121,7 +121,7 @@ import Testing
   }
 
   /// 17: ignored but reported if user verification is not required.
-  @Test func verificationIsAsTheOperatorSays() throws {
+  @Test func userVerificationFollowsTheConfiguration() throws {
     var key = SoftAuthenticator()
     key.flags = 0x19
     var rules = Rules()

@@ -111,7 +111,7 @@ import X509
   }
 
   /// 24. Attack: a certificate of valid form, created by the user.
-  @Test func whatNoRootHasSignedIsRefused() async throws {
+  @Test func attestationWithoutATrustedRootIsRefused() async throws {
     #expect(try await registration(Maker().authenticator(), trusting: Maker()) == "passkey_not_accepted")
     // Self attestation is not a statement of the manufacturer.
     var own = SoftAuthenticator()

@@ -16,7 +16,7 @@ import Testing
       ([0x82, 0x01, 0xf5], .list([.integer(1), .flag(true)])), ([0xa1, 0x61, 0x61, 0xf6], .map([.text("a"): .null])),
       ([0xf4], .flag(false)),
     ] as [([UInt8], CBORValue)])
-  func whatAuthenticatorsWriteIsRead(_ bytes: [UInt8], _ value: CBORValue) throws {
+  func validCBORIsRead(_ bytes: [UInt8], _ value: CBORValue) throws {
     #expect(try CBORReader.read(bytes) == value)
   }
 
@@ -39,7 +39,7 @@ import Testing
       ([0x61, 0xff], .text), ([0xa2, 1, 2, 1, 3], .key), ([0xa1, 0x41, 0x61, 0x01], .key), ([0xa1, 0xf5, 0x01], .key),
       ([0x81, 0x81, 0x81, 0x81, 0x81, 0x01], .depth),
     ] as [([UInt8], CBORFault)])
-  func whatTheyDoNotWriteIsRefused(_ bytes: [UInt8], _ fault: CBORFault) {
+  func invalidCBORIsRefused(_ bytes: [UInt8], _ fault: CBORFault) {
     #expect(throws: fault) { try CBORReader.read(bytes) }
   }
 

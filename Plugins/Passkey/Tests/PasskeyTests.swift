@@ -32,7 +32,7 @@ import Testing
     try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8))
   }
 
-  @Test func optionsSayWhatIsAskedOfTheDevice() async throws {
+  @Test func optionsDescribeTheCeremony() async throws {
     var desk = PasskeyFixture()
     let first = try shape(try await desk.begin(.set))
     #expect(first.rp?.id == "auth.example.com" && first.rp?.name == "Shop" && first.user?.name == "a@example.com")
@@ -194,7 +194,7 @@ import Testing
     #expect(try await victim.assertion(key) == "invalid_passkey")
   }
 
-  @Test func nobodyHasNone() async throws {
+  @Test func accountWithoutAPasskeyIsRefused() async throws {
     var desk = PasskeyFixture()
     let refused = try await desk.provider.begin(desk.step(.prove), ProviderInput(fields: [:], defaultRegion: "IN"))
     #expect(try desk.outcome(of: refused) == "no_passkey")
@@ -209,7 +209,7 @@ import Testing
   @Test(arguments: [
     "{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#,
   ])
-  func whatIsNoAnswerIsMalformed(_ text: String) async throws {
+  func invalidCredentialIsMalformed(_ text: String) async throws {
     let desk = PasskeyFixture()
     let begun = try await desk.begin(.set)
     #expect(try desk.outcome(of: try await desk.submit(.set, begun, ["credential": text])) == "malformed")
@@ -236,7 +236,7 @@ import Testing
     #expect(try desk.outcome(of: refused) == "too_many_passkeys")
   }
 
-  @Test func theOneThatIsUsedIsRenamed() async throws {
+  @Test func usedPasskeyIsRenamed() async throws {
     var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
@@ -364,7 +364,7 @@ import Testing
     #expect(try PasskeyState(bytes: round.state).item == item)
   }
 
-  @Test func whatWasRemovedAlreadyIsSaid() async throws {
+  @Test func removedPasskeyIsReported() async throws {
     var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
@@ -426,7 +426,7 @@ import Testing
     #expect(throws: (any Error).self) { try desk.provider.holdings(in: [1]) }
   }
 
-  @Test func whatTheOperatorDoesNotAcceptIsSaidSo() async throws {
+  @Test func unacceptedAuthenticatorIsReported() async throws {
     var desk = PasskeyFixture()
     desk.settings = ["attestation": "packed", "aaguids": ["FBFC3007-154E-4ECC-8C0B-6E020557D7BD"]]
     var key = SoftAuthenticator()

@@ -155,7 +155,7 @@ import Testing
     #expect(try Self.judge(key, wrong.rules) == .failure(wrong.fault))
   }
 
-  @Test func whatFailsNoStepIsTaken() throws {
+  @Test func validRegistrationIsAccepted() throws {
     var key = SoftAuthenticator()
     key.count = 3
     key.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
@@ -198,7 +198,7 @@ import Testing
   }
 
   /// 16: only if user verification is required.
-  @Test func verificationIsAsTheOperatorSays() throws {
+  @Test func userVerificationFollowsTheConfiguration() throws {
     var key = SoftAuthenticator()
     key.flags = 0x19
     #expect(try Self.judge(key, Self.rules { $0.userVerification = .preferred }).get().isUserVerified == false)

@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("input without an identifier or account is malformed") func nobody() async throws {
+  @Test("input without an identifier or account is malformed") func missingIdentifierIsMalformed() async throws {
     let step = StepContext.step(.prove, email: nil, hasAccount: false)
     #expect(try await password.begin(step, .fields([:])).told == "invalid_input email")
     #expect(throws: InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")) {

@@ -170,7 +170,7 @@ extension ProviderInput {
     }
   }
 
-  @Test("asks the same without an account, and refuses every code") func nobody() async throws {
+  @Test("asks the same without an account, and refuses every code") func isIndependentOfTheAccount() async throws {
     var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     let known = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))

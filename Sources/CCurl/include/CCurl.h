@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
   /// 0 if the server has accepted the mail.
   int error;
-  /// The last reply code of the server (RFC 5321 section 4.2); 0 if there was none.
+  /// The last reply code of the server (RFC 5321 section 4.2); 0 before its first reply.
   long reply;
   /// Whether the server refused this mail (MAIL, RCPT, DATA), not the connection.
   bool of_this_mail;

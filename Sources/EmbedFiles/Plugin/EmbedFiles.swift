@@ -1,10 +1,10 @@
 import Foundation
 import PackagePlugin
 
-/// Embeds a target's files that are no sources and are not left out, and what lies in its folders `Templates`, as
-/// `PackageResources`.
+/// Embeds a target's files as `PackageResources`: those that are neither sources nor excluded, and its `Templates`
+/// folders.
 ///
-/// SwiftPM's own `.embedInCode` writes an array of numbers, of which the compiler checks each: that was a tenth of the
+/// SwiftPM's `.embedInCode` writes an array of numbers, and the compiler checks each of them. That took a tenth of the
 /// whole build.
 @main struct EmbedFiles: BuildToolPlugin {
   func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

@@ -14,9 +14,9 @@ package struct NamedLock: Sendable, Equatable {
   }
 
   package let lock: LockRecord
-  /// The identifier entered in the last attempt; nil if there was none or it is unknown.
+  /// The identifier entered in the last attempt; nil if it had none or is unknown.
   package let identifier: Identifier?
-  /// The account that the last attempt was about; nil if there was none or it is unknown.
+  /// The account that the last attempt was about; nil if it had none or is unknown.
   package let account: String?
   /// The key of the limit; nil if the policy no longer has such a limit.
   package let key: LimitKey?

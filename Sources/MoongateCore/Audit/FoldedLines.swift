@@ -22,7 +22,7 @@ package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Senda
     self.most = most
   }
 
-  /// - Returns: the number of lines suppressed since the last written one, if this line is to be written; nil if it was
+  /// - Returns: the number of lines suppressed since the last written one, if this line must be written; nil if it was
   ///   only counted.
   package func admit(_ key: Key, _ line: Line, at now: Timestamp) -> Int? {
     windows.withLock { windows in

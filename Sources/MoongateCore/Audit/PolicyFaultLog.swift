@@ -44,7 +44,7 @@ package final class PolicyFaultLog: Sendable {
   }
 
   /// Logs and resets the counts of errors whose minute is over.
-  package func tellSuppressed() {
+  package func logSuppressed() {
     for (fault, count) in lines.takeOver(at: clock.now()) {
       logger.error("a policy kept failing", metadata: ["fault": "\(Self.cut(fault))", "suppressed": "\(count)"])
     }

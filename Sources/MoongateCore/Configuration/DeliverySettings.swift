@@ -24,7 +24,7 @@ package struct SMTPSettings: Sendable, Equatable {
   package let port: Int
   package let encryption: Encryption
   package let from: MailSender
-  /// Set together with `password`, or not at all.
+  /// Set if and only if `password` is set.
   package let user: SecretText?
   package let password: SecretText?
   /// A PEM file of trusted certificate authorities to use instead of the system's.

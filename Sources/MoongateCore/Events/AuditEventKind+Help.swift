@@ -14,7 +14,7 @@ extension AuditEvent.Kind {
     case .accountLocked: "An operator locked an account."
     case .accountUnlocked: "An operator unlocked an account."
     case .accountDisabled: "An account or one of its credentials was disabled until an operator re-enables it."
-    case .accountDeleted: "An account was deleted; its remaining events name nobody."
+    case .accountDeleted: "An account was deleted; its remaining events name no user."
     case .accountExported: "An operator exported everything that is stored about a person."
     case .accountRenamed: "A person changed the name of the account. The event holds neither name."
     case .accountsImported: "An operator imported accounts."
@@ -38,7 +38,7 @@ extension AuditEvent.Kind {
     case .generationRefused: "A changed configuration was refused; `detail` says why."
     case .reloadRequested: "An operator asked for a reload."
     case .upgradeRequested:
-      "An operator asked for an upgrade: the program starts again in place of the one that serves."
+      "An operator asked for an upgrade: the program starts again and replaces the running process."
     case .upgradeEnded: "An upgrade ended; `detail` says whether the new program took over."
     case .shadowBegun: "An operator started a shadow candidate (`moongate policy shadow`)."
     case .shadowPromoted: "An operator made the shadow candidate active."

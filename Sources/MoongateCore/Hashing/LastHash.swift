@@ -4,7 +4,7 @@ import Synchronization
 /// the same cost and salt takes one hash.
 ///
 /// Attack: a large number of accounts that claim one address. A password is compared with those of several claimants;
-/// each would take a hash of its own, and the response time would reveal how many there are. Passwords of one address
+/// each would take a separate hash, and the response time would reveal how many there are. Passwords of one address
 /// therefore share a salt (`FlowEngine.salt`).
 package final class LastHash: Sendable {
   private struct Made {

@@ -1,10 +1,10 @@
 import Foundation
 import MoongateSDK
 
-/// A failed attempt at something that can be locked, as it is stored. It tells an operator who examines a lock whom the
-/// lock is about.
+/// A stored failed attempt at something that can be locked. It shows an operator who examines a lock which user it
+/// concerns.
 ///
-/// Attack: a copy of the database. The counter and both hashes are keyed, and what they stand for is sealed under a key
+/// Attack: a copy of the database. The counter and both hashes are keyed, and their plaintext is sealed under a key
 /// that is not in the database. The rows show that someone failed, and when. They do not show who, or from which
 /// address.
 package struct FailedAttempt: Sendable, Equatable {
@@ -32,7 +32,7 @@ package struct FailedAttempt: Sendable, Equatable {
   }
 }
 
-/// Whom a failed attempt was about, and where it came from.
+/// The user that a failed attempt concerned, and its source.
 package struct AttemptOrigin: Sendable, Equatable, Codable {
   package let identifier: Identifier?
   /// The account's ID.

@@ -11,7 +11,7 @@ package enum Varying<Value: Sendable & Comparable & Hashable>: Sendable, Hashabl
 package enum LimitAction: String, Sendable, Codable, CaseIterable {
   case send
   case verify
-  /// Every `begin` of a provider, whatever its result.
+  /// Every `begin` of a provider, with any result.
   case begin
   /// Every new account, counted before the work for it is done.
   case register

@@ -194,7 +194,7 @@ extension FlowPurpose: RawRepresentable, Codable {
 
 extension FlowPurpose {
   /// The usual name of a flow with this purpose, which is preferred if several flows have the same purpose; nil if
-  /// there is none.
+  /// none exists.
   package var usualName: String? {
     switch self {
     case .signIn: nil

@@ -42,7 +42,7 @@ extension ProviderInstance: ProviderWrapper {
 ///
 /// Attack: two instances of one provider lead to two sites, and someone has the same subject at one site as the owner
 /// of an account has at the other. Because of the prefix, identities of one instance never equal those of another,
-/// whatever the provider writes into them.
+/// regardless of their content.
 extension ProviderInstance {
   private var prefix: String? { descriptor.instanceOf == nil ? nil : "\(descriptor.name) " }
 

@@ -1,4 +1,4 @@
-/// The client of a request and the host name that it used, as far as the peer is trusted.
+/// The client of a request and the host name that it used. Forwarding headers count only if the peer is trusted.
 ///
 /// Attack: anyone can send `X-Forwarded-For: 127.0.0.1` to be someone else, or a fresh address for each guess. The
 /// headers are only read from a peer in `trusted_proxies`, and of the list only what trusted proxies added: it is read

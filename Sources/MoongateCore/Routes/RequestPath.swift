@@ -2,7 +2,7 @@
 ///
 /// Attack: a gateway that reads `/public/..;/admin` or `/public%2f..%2fadmin` differently from the service behind it
 /// lets requests pass to where they must not go. A path that two programs could parse differently is therefore refused,
-/// and the path sent upstream is byte for byte the one that was validated (RFC 3986 section 6).
+/// and the path sent upstream is byte for byte the validated path (RFC 3986 section 6).
 package struct RequestPath: Sendable {
   /// The path decoded once, without parameters; nil if that equals the received path.
   package let decoded: [UInt8]?

@@ -8,7 +8,7 @@ package enum ReservedHeaders {
   /// services read names that way (CGI turns all of them into `_`).
   package static let names: [StaticString] = [
     "forwarded", "x-forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "x-remote-user", "proxy",
-    // These claim another address or another method than the one that was authorised.
+    // These claim another address or method than the authorised one.
     "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",
     // The client's device token, and an upgrade to HTTP/2 in cleartext (RFC 7540 section 3.2.1).
     "moongate-device", "http2-settings",

@@ -11,7 +11,7 @@ import Synchronization
 /// attempts.
 ///
 /// The ring is shared: `replace` exchanges its keys for all users at once. Operations that take several calls must
-/// therefore work with whichever keys each call finds.
+/// therefore tolerate different keys in each call.
 package final class KeyRing: Sendable {
   /// The keys at one time.
   private final class Keys: Sendable {
@@ -103,6 +103,7 @@ package final class KeyRing: Sendable {
   package func isMAC(
     _ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String
   ) -> Bool {
+    // Six parameters: the MAC, and all values that it covers.
     all.reduce(false) { found, keys in
       let fits = constantTimeEquals(
         keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)

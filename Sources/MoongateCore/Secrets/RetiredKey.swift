@@ -22,7 +22,7 @@ struct RetiredKey: Sendable {
   init(_ master: [UInt8], devicesUntil: Timestamp) {
     let keys = DerivedKeys(master)
     counting = keys.counting
-    // If no devices are to be recognised, the key for it is not kept.
+    // If devices are no longer recognised, the key for them is not kept.
     devices =
       devicesUntil > Timestamp(milliseconds: 0) ? keys.devices.bytes : [UInt8](repeating: 0, count: Self.keyLength)
     self.devicesUntil = devicesUntil

@@ -83,7 +83,7 @@ package enum HandoffRefusal: String, Error, Sendable {
   case spent = "the code was used before"
   case otherOrigin = "the code is for another origin"
   /// The browser has no handoff cookie, or a different one.
-  case otherBrowser = "the browser is not the one that asked for the code"
+  case otherBrowser = "the code was requested by another browser"
   case ended = "the sign-in has ended, or has a new token"
 }
 
@@ -148,7 +148,7 @@ package struct HandoffService: Sendable {
   }
 
   /// Redeems a code. Every attempt marks the code as used, so that a code that was intercepted becomes worthless, in
-  /// whatever order the requests come.
+  /// any order of the requests.
   ///
   /// Attacks: a code replayed (marked as used); in another browser, be it a stolen code or an attacker's own (the
   /// nonce); at another origin; after a sign-out; later than 30 s.

@@ -37,7 +37,7 @@ package struct WatchedRequest: Sendable {
   let userAgent: String?
   let session: SessionSnapshot?
 
-  /// - Parameter session: the live session; nil if there is none.
+  /// - Parameter session: the live session; nil if none exists.
   package init(facts: RequestFacts, address: ClientAddress, userAgent: String?, session: SessionSnapshot?) {
     self.facts = facts
     self.address = address

@@ -1,6 +1,6 @@
 /// Stores access tokens. Changes to them are in `Change`.
 package protocol AccessTokenStore: Sendable {
-  /// The token whose secret has one of these hashes, expired or not, with its owner; nil if there is none.
+  /// The token whose secret has one of these hashes, expired or not, with its owner; nil if none exists.
   func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken?
   /// The token with this ID.
   func accessToken(_ id: String) async throws(StoreFault) -> FoundAccessToken?

@@ -52,7 +52,7 @@ package struct AuditBacklog: Sendable, Equatable {
   package static let most = 100_000
 
   package let count: Int
-  /// The time of the oldest one; nil if there are none.
+  /// The time of the oldest one; nil if none exist.
   package let oldest: Timestamp?
 
   package init(count: Int, oldest: Timestamp?) {

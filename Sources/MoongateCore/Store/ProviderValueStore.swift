@@ -3,7 +3,7 @@ import MoongateSDK
 /// Stores the entries of the providers' key-value stores (`KeyValueStore`). The core seals each entry, so the store
 /// sees neither keys nor values.
 package protocol ProviderValueStore: Sendable {
-  /// The sealed value at a place; nil if there is none or it has expired.
+  /// The sealed value at a place; nil if none exists or it has expired.
   func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]?
   /// Stores a value if the rule allows it.
   func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault)

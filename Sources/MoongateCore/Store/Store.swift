@@ -87,7 +87,7 @@ package protocol AccountStore: Sendable {
   ///   - limit: the maximum number, 1 or more.
   func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault)
     -> [String]
-  /// A full provider's sealed record for the account; nil if there is none. `Account.credentials` lists the providers
+  /// A full provider's sealed record for the account; nil if none exists. `Account.credentials` lists the providers
   /// that have one.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
   /// The providers that have a record for the account, sorted by name, with their times.
@@ -112,7 +112,7 @@ package struct ExpiredAccounts: Sendable, Equatable {
 
 /// Stores sessions.
 package protocol SessionStore: Sendable {
-  /// The session with its account, expired or not; nil if there is none. Found by its own token, or by a token for
+  /// The session with its account, expired or not; nil if none exists. Found by its own token, or by a token for
   /// another root domain. The latter has `Session.domain` and the steps that had passed when it was created.
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
@@ -180,7 +180,7 @@ package enum Change: Sendable {
   /// other records, groups and all sessions. Conflicts if the account has not verified the identifier, or has verified
   /// another one, because then someone else has proved to be its owner.
   case reclaimAccount(String, by: Identifier, keeping: Set<ProviderName>)
-  /// Removes all identifiers of a kind from the account, except the one that replaces them.
+  /// Removes all identifiers of a kind from the account, except their replacement.
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
   /// Sets names that the account does not have yet; nil leaves a name unchanged.
   case nameAccount(account: String, firstName: String?, lastName: String?)
@@ -213,7 +213,7 @@ package enum Change: Sendable {
   /// Replaces the session with this token. Conflicts if that session has ended, so that a step-up cannot revive it.
   case replaceSession(TokenHash, by: Session)
   /// Stores a session's token for another root domain and invalidates its previous one for that domain. Conflicts if
-  /// the session has ended or has a new token of its own.
+  /// the session has ended or has a new token.
   case putDomainToken(NewDomainToken)
   /// Ends the session with this token, which may be its own or one for another root domain, with all its tokens.
   case endSession(TokenHash)

@@ -90,6 +90,7 @@ extension AuditEvent {
     _ token: AccessToken, _ kind: Kind, at now: Timestamp, _ random: any RandomSource, address: ClientAddress? = nil,
     _ more: [String: String] = [:]
   ) -> AuditEvent {
+    // Six parameters: the members of the event.
     // The name of a personal token may be private, and its ID is enough to find it.
     let name = token.owner == nil ? ["name": token.name] : [:]
     return AuditEvent(

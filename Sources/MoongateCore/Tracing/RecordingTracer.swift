@@ -13,6 +13,7 @@ package struct RecordingTracer: Tracer {
     at instant: @autoclosure () -> Instant,
     function: String, file fileID: String, line: UInt
   ) -> RecordedSpan {
+    // Seven parameters: required by the protocol `Tracer`.
     let context = context()
     guard spans.isOpen, let parent = context.place else { return .none }
     return RecordedSpan(

@@ -16,7 +16,7 @@ package final class SpanQueue: Sendable {
 
   package init() {}
 
-  /// Whether spans are recorded at all (`tracing` in gateway.lua).
+  /// Whether spans are recorded (`tracing` in gateway.lua).
   package var isOpen: Bool {
     get { isOpenFlag.load(ordering: .relaxed) }
     set {

@@ -11,6 +11,7 @@ package func traced<Value, Fault: Error>(
   isolation: isolated (any Actor)? = #isolation, outcome: (Value) -> String? = { _ in nil },
   _ body: () async throws(Fault) -> Value
 ) async throws(Fault) -> Value {
+  // Six parameters: most have defaults, and the compiler supplies `isolation`.
   guard let current = InstrumentationContext.current, current.place != nil else { return try await body() }
   let span = InstrumentationSystem.tracer.startSpan(
     name(), context: current, ofKind: kind == .client ? .client : .internal)

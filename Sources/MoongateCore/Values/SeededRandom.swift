@@ -26,7 +26,7 @@ package final class SeededRandom: RandomSource {
     return bytes
   }
 
-  /// A random element; nil if there are none.
+  /// A random element; nil if none exist.
   package func pick<Element>(_ elements: [Element]) -> Element? {
     elements.isEmpty ? nil : elements[Int(uniform(below: UInt32(elements.count)))]
   }

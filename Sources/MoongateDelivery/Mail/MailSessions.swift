@@ -13,7 +13,7 @@ final class MailSessions: Sendable {
 
 /// A libcurl handle.
 ///
-/// `@unchecked`: `pointer` never changes. Its target is used by one thread at a time, the one that took the session
+/// `@unchecked`: `pointer` never changes. Its target is used only by the thread that took the session
 /// from `MailSessions`.
 final class MailSession: @unchecked Sendable {
   let pointer: OpaquePointer

@@ -23,7 +23,7 @@ struct LineBuffer {
   }
 
   /// The same for text, where a line that is too long is truncated instead.
-  mutating func takeCutting(_ bytes: [UInt8]) -> [[UInt8]] {
+  mutating func takeTruncating(_ bytes: [UInt8]) -> [[UInt8]] {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
     while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {

@@ -60,6 +60,7 @@ final class Program: Sendable {
     _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?,
     within time: Duration? = nil, as _: Result.Type
   ) async throws(ProgramFault) -> Result {
+    // Six parameters: one JSON-RPC call, with its limits and grants.
     try inbox.enter()
     defer { inbox.left() }
     log.secrets.add(secrets, at: .now)
@@ -103,7 +104,7 @@ final class Program: Sendable {
     _ = over.wait(atMost: limits.farewell * 2 + .seconds(1))
   }
 
-  /// Whether the program has exited for good or changed its introduction. A later generation needs a new one.
+  /// Whether the program has exited permanently or changed its introduction. A later generation needs a new one.
   var isSpent: Bool { inbox.isSpent }
 
   /// The number of open calls.

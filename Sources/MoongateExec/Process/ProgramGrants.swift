@@ -12,7 +12,7 @@ struct ProgramGrants: Sendable {
   /// The answer to the request, as a line.
   func answer(_ id: RequestID, _ method: ProgramMethod, _ parameters: ProgramRequest.Parameters) async -> [UInt8] {
     do throws(ProgramRefusal) {
-      return Self.line(Reply(id: id, result: try await carryOut(method, parameters), error: nil), id)
+      return Self.line(Reply(id: id, result: try await perform(method, parameters), error: nil), id)
     } catch {
       return Self.refusal(id, error)
     }
@@ -26,7 +26,7 @@ struct ProgramGrants: Sendable {
     (try? JSONLine.encode(reply)) ?? []
   }
 
-  private func carryOut(_ method: ProgramMethod, _ said: ProgramRequest.Parameters) async throws(ProgramRefusal)
+  private func perform(_ method: ProgramMethod, _ said: ProgramRequest.Parameters) async throws(ProgramRefusal)
     -> ProgramReply
   {
     switch method {

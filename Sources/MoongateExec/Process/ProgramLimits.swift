@@ -61,7 +61,7 @@ struct RateGate {
     left = rate.burst
   }
 
-  mutating func lets(at now: ContinuousClock.Instant) -> Bool {
+  mutating func allows(at now: ContinuousClock.Instant) -> Bool {
     if let last, now > last { left = min(rate.burst, left + (now - last) / .seconds(1) * rate.perSecond) }
     last = now
     guard left >= 1 else { return false }

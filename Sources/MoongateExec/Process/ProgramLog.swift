@@ -17,7 +17,7 @@ package enum ReceivedNotification: Sendable {
 final class ProgramLog: Sendable {
   private struct RateGates {
     var said: RateGate
-    var unsaid = 0
+    var suppressed = 0
     /// The last time of each kind of complaint, and the number suppressed since.
     var complaints: [String: (at: ContinuousClock.Instant, left: Int)] = [:]
   }
@@ -90,20 +90,20 @@ final class ProgramLog: Sendable {
     _ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now
   ) {
     notifyListener(([text] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " "))
-    let (lets, unsaid) = gates.withLock { gates -> (Bool, Int) in
-      guard gates.said.lets(at: now) else {
-        gates.unsaid += 1
+    let (isAllowed, suppressed) = gates.withLock { gates -> (Bool, Int) in
+      guard gates.said.allows(at: now) else {
+        gates.suppressed += 1
         return (false, 0)
       }
-      defer { gates.unsaid = 0 }
-      return (true, gates.unsaid)
+      defer { gates.suppressed = 0 }
+      return (true, gates.suppressed)
     }
-    guard lets else { return }
+    guard isAllowed else { return }
     var metadata: Logger.Metadata = [:]
     for (name, value) in values.sorted(by: { $0.key < $1.key }).prefix(16) {
       metadata["says.\(secrets.redacted(name).prefix(48))"] = "\(cut(value))"
     }
-    if unsaid > 0 { metadata["left_out"] = "\(unsaid)" }
+    if suppressed > 0 { metadata["left_out"] = "\(suppressed)" }
     logger.log(level: level, "says: \(cut(text))", metadata: metadata)
   }
 

@@ -5,9 +5,9 @@ extension ProgramLoop {
   var mayAsk: Bool { introduction.map { $0.protocol >= 2 } ?? false }
 
   /// Handles a request of the program. It runs outside this thread, which later sends the answer.
-  func hearRequest(_ id: RequestID, _ name: String, _ line: [UInt8], at now: ContinuousClock.Instant) {
+  func receiveRequest(_ id: RequestID, _ name: String, _ line: [UInt8], at now: ContinuousClock.Instant) {
     // Attack: a program sends endless requests, each of which uses the database or the hashing threads.
-    guard requests.lets(at: now) else { return terminate("floods the gateway with requests", at: now) }
+    guard requests.allows(at: now) else { return terminate("floods the gateway with requests", at: now) }
     guard let method = ProgramMethod(rawValue: name) else {
       let known = ProgramMethod.allCases.map(\.rawValue).joined(separator: ", ")
       return refuse(id, .noSuchMethod, "there is no method `\(log.secrets.redacted(name).prefix(40))`: \(known)")

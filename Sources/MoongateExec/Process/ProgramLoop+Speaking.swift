@@ -5,10 +5,10 @@ import Logging
 
 extension ProgramLoop {
   /// Sends the first message of the handshake.
-  func sayHello(at now: ContinuousClock.Instant) {
+  func sendHello(at now: ContinuousClock.Instant) {
     let id = parts.inbox.number()
     phase = .greeting(id: id, until: now + limits.handshake)
-    say(Outgoing(id: id, method: .hello, params: Hello(name: parts.specification.name)), id: id)
+    send(Outgoing(id: id, method: .hello, params: Hello(name: parts.specification.name)), id: id)
   }
 
   func sendSettings(at now: ContinuousClock.Instant) {
@@ -23,7 +23,7 @@ extension ProgramLoop {
     if let child { send(to: child) }
   }
 
-  private func say(_ message: some Encodable, id: Int?) {
+  private func send(_ message: some Encodable, id: Int?) {
     guard let line = try? JSONLine.encode(message) else { return }
     // Attack: a program sends requests and never reads the refusals.
     guard sending.bytes + line.count <= limits.unread else {
@@ -57,15 +57,15 @@ extension ProgramLoop {
   }
 
   /// Abandons a call.
-  func giveUp(_ call: ProgramInbox.Call, _ fault: ProgramFault) {
+  func abandon(_ call: ProgramInbox.Call, _ fault: ProgramFault) {
     call.answer.resume(throwing: fault)
     calls.remember(call.id)
     guard case .ready = phase, !sending.drop(call.id) else { return }
-    say(Outgoing(id: nil, method: .cancel, params: Cancellation(id: call.id)), id: nil)
+    send(Outgoing(id: nil, method: .cancel, params: Cancellation(id: call.id)), id: nil)
   }
 
   /// Handles one line from the program.
-  func hear(_ line: [UInt8], at now: ContinuousClock.Instant) {
+  func receive(_ line: [UInt8], at now: ContinuousClock.Instant) {
     log.notifyListener(message: line, isOut: false)
     let message: Incoming
     do {
@@ -83,8 +83,8 @@ extension ProgramLoop {
       return
     }
     switch message.kind {
-    case .answer(let id): hearAnswer(id, line, nil, at: now)
-    case .failure(let id, let problem): hearAnswer(id, line, problem, at: now)
+    case .answer(let id): receiveAnswer(id, line, nil, at: now)
+    case .failure(let id, let problem): receiveAnswer(id, line, problem, at: now)
     case .notification("log"):
       guard isUnasked(nil, "", at: now) else { return }
       do {
@@ -96,7 +96,7 @@ extension ProgramLoop {
     case .notification(let method):
       isUnasked(
         "notification", "wrote an unknown notification: `\(log.secrets.redacted(method).prefix(40))`", at: now)
-    case .request(let id, let method) where mayAsk: hearRequest(id, method, line, at: now)
+    case .request(let id, let method) where mayAsk: receiveRequest(id, method, line, at: now)
     case .request(let id, let method):
       guard
         isUnasked(
@@ -106,14 +106,15 @@ extension ProgramLoop {
       else {
         return
       }
-      say(Refusal(id: id), id: nil)
+      send(Refusal(id: id), id: nil)
     }
   }
 
-  private func hearAnswer(_ id: Int, _ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
+  private func receiveAnswer(_ id: Int, _ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant)
+  {
     switch phase {
-    case .greeting(id, _): hearIntroduction(line, problem, at: now)
-    case .configuring(id, _): hearConfigured(problem, at: now)
+    case .greeting(id, _): receiveIntroduction(line, problem, at: now)
+    case .configuring(id, _): receiveConfigured(problem, at: now)
     default:
       guard let call = calls.removeSent(id) else {
         if calls.forget(id) {
@@ -149,14 +150,14 @@ extension ProgramLoop {
     _ kind: String?, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant
   ) -> Bool {
     if let kind { log.complain(kind, "it \(sentence())", at: now) }
-    if unasked.lets(at: now) { return true }
+    if unasked.allows(at: now) { return true }
     terminate("floods the gateway with lines that are not answers", at: now)
     return false
   }
 
   // MARK: the handshake
 
-  private func hearIntroduction(_ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
+  private func receiveIntroduction(_ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
     if let problem {
       terminate("refused `hello`: \(shown(problem))", at: now)
       return
@@ -193,7 +194,7 @@ extension ProgramLoop {
     }
   }
 
-  private func hearConfigured(_ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
+  private func receiveConfigured(_ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
     if let problem {
       terminate("refused its settings: \(shown(problem))", at: now)
       return

@@ -67,7 +67,7 @@ final class ProgramLoop {
   private var retiredAt: ContinuousClock.Instant?
   /// When the program closed its output. It usually exits then, and its exit status is a better reason.
   private var outputEndedAt: ContinuousClock.Instant?
-  /// The last line of standard error since the start; empty if there is none.
+  /// The last line of standard error since the start; empty if none exists.
   private var lastErrorLine = ""
 
   init(_ parts: ProgramLoopParts) {
@@ -129,7 +129,7 @@ final class ProgramLoop {
         calls.add(call, isSent: false)
       }
     case .cancel(let id):
-      if let call = calls.remove(id) { giveUp(call, .cancelled) }
+      if let call = calls.remove(id) { abandon(call, .cancelled) }
     case .configure(let settings, let answer):
       self.settings = settings
       configured = answer
@@ -158,7 +158,7 @@ final class ProgramLoop {
     lastHeard = now
     outputEndedAt = nil
     lastErrorLine = ""
-    sayHello(at: now)
+    sendHello(at: now)
   }
 
   /// Handles an exit or a failed start.
@@ -219,7 +219,7 @@ final class ProgramLoop {
     for call in calls.takeLate(at: now) {
       lateInRow += 1
       log.complain("late", "no answer within \(call.timeout.shortText)", at: now)
-      giveUp(call, .late(call.timeout))
+      abandon(call, .late(call.timeout))
     }
     switch phase {
     case .down where retiredAt != nil && calls.isEmpty: phase = .over
@@ -240,7 +240,7 @@ final class ProgramLoop {
       phase = .leaving(until: now + limits.farewell, isTerminated: true)
     default: break
     }
-    if let child, child.ended < 0, child.hasEnded { takeEnd(of: child, at: now) }
+    if let child, child.ended < 0, child.hasEnded { handleExit(of: child, at: now) }
     if let outputEndedAt, child != nil, now - outputEndedAt >= Self.endPause {
       self.outputEndedAt = nil
       terminate("closed its standard output", at: now)
@@ -251,7 +251,7 @@ final class ProgramLoop {
     }
   }
 
-  /// The time of the next timeout or poll; nil if there is none.
+  /// The time of the next timeout or poll; nil if none exists.
   private func nextMoment(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     var moments: [ContinuousClock.Instant] = []
     switch phase {
@@ -289,16 +289,16 @@ final class ProgramLoop {
     if polled[4].revents != 0 { send(to: child) }
     if polled[3].revents != 0 { readErrors(of: child, at: now) }
     if polled[2].revents != 0 { readOutput(of: child, at: now) }
-    if polled[1].revents != 0, child.hasEnded { takeEnd(of: child, at: now) }
+    if polled[1].revents != 0, child.hasEnded { handleExit(of: child, at: now) }
   }
 
   private func readErrors(of child: ChildProcess, at now: ContinuousClock.Instant) {
     guard case .bytes(let bytes) = child.readErrors(atMost: min(16_384, errorBytesLeft)) else { return }
     errorBytesLeft -= bytes.count
-    for line in errors.takeCutting(bytes) { tellError(line, at: now) }
+    for line in errors.takeTruncating(bytes) { logStandardError(line, at: now) }
   }
 
-  private func tellError(_ line: [UInt8], at now: ContinuousClock.Instant) {
+  private func logStandardError(_ line: [UInt8], at now: ContinuousClock.Instant) {
     if line.isEmpty { return }
     lastErrorLine = log.excerpt(line.filter { $0 >= 0x20 && $0 != 0x7f })
     log.logMessage(String(decoding: line, as: UTF8.self), level: .notice, at: now)
@@ -315,7 +315,7 @@ final class ProgramLoop {
       if case .terminating = phase { return false }
       let (lines, isTooLong) = output.take(bytes)
       for line in lines {
-        hear(line, at: now)
+        receive(line, at: now)
         if case .terminating = phase { return false }
       }
       if isTooLong { terminate("wrote a line longer than \(limits.line) bytes", at: now) }
@@ -324,11 +324,11 @@ final class ProgramLoop {
   }
 
   /// Reaps the program after reading its remaining output.
-  private func takeEnd(of child: ChildProcess, at now: ContinuousClock.Instant) {
+  private func handleExit(of child: ChildProcess, at now: ContinuousClock.Instant) {
     // At most the capacity of a pipe.
     for _ in 0..<16 where child.isOutputOpen { if !readOutput(of: child, at: now) { break } }
     if child.isErrorsOpen, errorBytesLeft > 0 { readErrors(of: child, at: now) }
-    if let rest = errors.flush() { tellError(rest, at: now) }
+    if let rest = errors.flush() { logStandardError(rest, at: now) }
     let how = child.reap()
     switch phase {
     case .terminating(let why, let ran): hasEnded(why, ran: ran, at: now)

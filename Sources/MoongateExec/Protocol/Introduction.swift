@@ -129,7 +129,7 @@ struct Introduction: Decodable, Equatable, Sendable {
   let words: Words?
   /// The text of policy.lua.
   let policy: String
-  /// Whether it proves identities of its own, for example of another site.
+  /// Whether it proves separate identities, for example of another site.
   let federated: Bool?
   /// Version 2.
   let presentation: Shown?

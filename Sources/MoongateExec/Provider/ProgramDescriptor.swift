@@ -30,6 +30,36 @@ extension Introduction {
     if let identifier, reader == nil {
       wrong.append("uses identifiers of kind `\(identifier.rawValue)`, which this gateway cannot read")
     }
+    checkShape(&wrong)
+    checkFields(&wrong)
+    if policy.isEmpty || policy.utf8.count > Self.longestText {
+      wrong.append("its `policy` must be the text of a policy.lua, at most 32 KiB")
+    }
+    if `protocol` < 2, isOfVersion2 {
+      wrong.append("uses members of protocol version 2: answer `protocol`: 2")
+    }
+    let descriptor = ProviderDescriptor(
+      name: name, beginFields: (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field),
+      submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
+      settings: settingFields(&wrong), policy: PolicySource(file: "\(source) (policy)", text: policy),
+      flows: ownFlows(source, &wrong),
+      cases: ownCases(source, &wrong),
+      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []),
+      hashesSecrets: hashes ?? false,
+      outcomes: declaredOutcomes(&wrong), deliveryReasons: declaredDeliveryReasons(&wrong),
+      facts: (reader?.descriptor.facts ?? []) + ownFacts(&wrong), words: stepWords(&wrong),
+      presentation: shownAs(&wrong),
+      entrance: offeredBy(&wrong), page: page,
+      role: ownRole(&wrong), callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
+      receivesWebhooks: hook ?? false,
+      recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) }, sdk: `protocol`)
+    wrong += descriptor.mistakes
+    guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
+    return descriptor
+  }
+
+  /// Checks that a code provider has none of the members that only full providers may have.
+  private func checkShape(_ wrong: inout [String]) {
     if shape == .code {
       if identifier == nil { wrong.append("is a code provider without `identifier`: \"phone\" or \"email\"") }
       for (field, said) in [("begin", begin), ("submit", submit)] where !(said ?? []).isEmpty {
@@ -42,23 +72,21 @@ extension Introduction {
         wrong.append("is a code provider with `federated`: a code proves only the identifier that it was sent to")
       }
     }
-    let fields = (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field)
+    if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) {
+      wrong.append("has no `submit`: declare the fields that a user sends")
+    }
+  }
+
+  private func checkFields(_ wrong: inout [String]) {
     for (place, said) in [("begin", begin ?? []), ("submit", submit ?? []), ("callback", callback ?? [])] {
       if said.count > Self.maxFields { wrong.append("`\(place)` has more than \(Self.maxFields) fields") }
       for field in said where !(1...1_000).contains(field.length ?? 1) {
         wrong.append("`\(place)`: the length of `\(field.name.prefix(48))` must be from 1 to 1000")
       }
     }
-    if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) {
-      wrong.append("has no `submit`: declare the fields that a user sends")
-    }
-    let settings = settingFields(&wrong)
-    let outcomes = declaredOutcomes(&wrong)
-    let deliveryReasons = declaredDeliveryReasons(&wrong)
-    let facts = ownFacts(&wrong)
-    if policy.isEmpty || policy.utf8.count > Self.longestText {
-      wrong.append("its `policy` must be the text of a policy.lua, at most 32 KiB")
-    }
+  }
+
+  private func stepWords(_ wrong: inout [String]) -> StepWords? {
     var links: [StepPurpose: String] = [:]
     for (name, text) in words?.links ?? [:] {
       if let purpose = StepPurpose(rawValue: name) {
@@ -78,32 +106,12 @@ extension Introduction {
         wrong.append("its `words` have a notice for `\(name.prefix(48))`: use set, change or disable")
       }
     }
-    let stepWords = words.map {
+    return words.map {
       StepWords(
         title: $0.title, name: $0.name, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links,
         page: $0.page ?? [:],
         notices: notices, translations: $0.translations ?? [:])
     }
-    if `protocol` < 2, isOfVersion2 {
-      wrong.append("uses members of protocol version 2: answer `protocol`: 2")
-    }
-    let descriptor = ProviderDescriptor(
-      name: name, beginFields: fields,
-      submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
-      settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy),
-      flows: ownFlows(source, &wrong),
-      cases: ownCases(source, &wrong),
-      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []),
-      hashesSecrets: hashes ?? false,
-      outcomes: outcomes, deliveryReasons: deliveryReasons,
-      facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords, presentation: shownAs(&wrong),
-      entrance: offeredBy(&wrong), page: page,
-      role: ownRole(&wrong), callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
-      receivesWebhooks: hook ?? false,
-      recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) }, sdk: `protocol`)
-    wrong += descriptor.mistakes
-    guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
-    return descriptor
   }
 
   private var isOfVersion2: Bool {

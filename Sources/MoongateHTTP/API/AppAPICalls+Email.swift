@@ -47,7 +47,9 @@ extension AppAPICalls {
       let hash = TokenHash(of: token.reveal().utf8)
       // The account exists, whether or not the mail was sent. A failure is recorded in the audit trail, and
       // resend-verification tries again.
-      if let session = try await exchange.asking({ () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      if let session = try await exchange.mappingFaults({ () async throws(StoreFault) in
+        try await driver.sessions.find(hash)
+      }
       ) {
         _ = try? await sendVerification(in: session, exchange)
       }
@@ -99,7 +101,7 @@ extension AppAPICalls {
     if let own = try await driver.session(exchange), own.isHolder(of: address) {
       if own.unverifiedEmail != nil { try await sendVerification(in: own, exchange) }
     } else if let flow = remembered.find(.address(address), at: clock.now()) {
-      let found = try await exchange.asking { () async throws(StoreFault) -> SessionSnapshot? in
+      let found = try await exchange.mappingFaults { () async throws(StoreFault) -> SessionSnapshot? in
         let live = try await driver.sessions.sessions(of: flow.account)
         guard let session = live.first(where: { $0.id == flow.session }) ?? live.first else { return nil }
         return try await driver.sessions.find(session.token)

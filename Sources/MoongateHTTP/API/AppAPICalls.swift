@@ -39,6 +39,7 @@ struct AppAPICalls: Sendable {
     in session: SessionSnapshot? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> FlowDriver.Driven {
+    // Six parameters: the first step of a flow; two have defaults.
     let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
     var driven: FlowDriver.Driven
     do throws(Refusal) {
@@ -74,7 +75,7 @@ struct AppAPICalls: Sendable {
   /// The answer to a flow that requires another step.
   func another(_ driven: FlowDriver.Driven, _ exchange: Exchange) -> Response {
     var refusal = exchange.refusal(.stepUpRequired)
-    exchange.note(refusal)
+    exchange.log(refusal)
     refusal.flow = driven.view.flow
     refusal.provider = driven.view.due
     var response = Response.problem(refusal, ["flow_id": driven.view.id.secret.reveal()])

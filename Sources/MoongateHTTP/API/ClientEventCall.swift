@@ -35,7 +35,8 @@ struct ClientEventCall: Sendable {
     for (index, item) in items.enumerated() {
       guard let event = ClientEvent(item, sites: sites) else {
         throw exchange.refusal(
-          .invalidInput, detail: "There is no such event, or a value of it cannot be.", field: "events[\(index)]")
+          .invalidInput, detail: "The event is unknown, or one of its values is not allowed.", field: "events[\(index)]"
+        )
       }
       events.append(event)
     }

@@ -32,7 +32,7 @@ struct FlowDriver: Sendable {
   /// The live session of the request.
   func session(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
     guard let token = exchange.credentials.session else { return nil }
-    let found = try await exchange.asking { () async throws(StoreFault) in try await sessions.find(token) }
+    let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(token) }
     // Attack: a token of one root domain is used at a host of another.
     return found.flatMap { exchange.gateway.accepts($0.session, at: exchange.client.host?.name) ? $0 : nil }
   }

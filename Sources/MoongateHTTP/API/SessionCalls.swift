@@ -59,7 +59,7 @@ struct SessionCalls: Sendable {
     }
     let own = try await signedIn(exchange).session
     let kept = all == "true" ? nil : own
-    try await exchange.asking { () async throws(StoreFault) in
+    try await exchange.mappingFaults { () async throws(StoreFault) in
       try await ending.endAll(of: own.account, except: kept, by: exchange.client.address)
     }
     var response = Response.nothing
@@ -74,13 +74,13 @@ struct SessionCalls: Sendable {
   }
 
   func end(_ session: Session, _ exchange: Exchange) async throws(Refusal) {
-    try await exchange.asking { () async throws(StoreFault) in
+    try await exchange.mappingFaults { () async throws(StoreFault) in
       try await ending.end(session, by: exchange.client.address)
     }
   }
 
   private func sessions(of account: String, _ exchange: Exchange) async throws(Refusal) -> [Session] {
-    try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account) }
+    try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.sessions(of: account) }
   }
 
   private func document(_ session: Session, isCurrent: Bool) -> JSONValue {

@@ -25,22 +25,24 @@ struct AccountCalls: Sendable {
       // All accounts by pages, or those that `name` identifies: by id, phone number or email address.
       Endpoint(.call, .accounts) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["name", "after"], suggestion: suggestion)
-        let accounts = try await exchange.asking { () async throws(StoreFault) in
-          if let name = query["name"] { return try await administration.accounts(named: name, region: exchange.gateway.region) }
+        let accounts = try await exchange.mappingFaults { () async throws(StoreFault) in
+          if let name = query["name"] {
+            return try await administration.accounts(named: name, region: exchange.gateway.region)
+          }
           return try await administration.accounts(after: query["after"], limit: Self.most)
         }
         return .json(.list(accounts.map { .operated($0) }))
       },
       Endpoint(.call, .account) { exchange throws(Refusal) in
         let account = try await account(exchange)
-        let overview = try await exchange.asking { () async throws(StoreFault) in
+        let overview = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.overview(of: account, in: exchange.generation)
         }
         return .json(.overview(overview, at: clock.now()))
       },
       Endpoint(.call, .accountSessions) { exchange throws(Refusal) in
         let account = try await account(exchange)
-        let sessions = try await exchange.asking { () async throws(StoreFault) in
+        let sessions = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.sessions(of: account.id)
         }
         return .json(.list(sessions.map { .operated($0) }))
@@ -49,7 +51,9 @@ struct AccountCalls: Sendable {
         let account = try await account(exchange)
         let administration = acting(exchange)
         guard
-          let export = try await exchange.asking({ () async throws(StoreFault) in try await administration.export(account.id) })
+          let export = try await exchange.mappingFaults({ () async throws(StoreFault) in
+            try await administration.export(account.id)
+          })
         else {
           throw unknown(exchange)
         }
@@ -59,7 +63,7 @@ struct AccountCalls: Sendable {
       Endpoint(.call, .unlockAccount) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let administration = acting(exchange)
-        let ended = try await exchange.asking { () async throws(StoreFault) in
+        let ended = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.unlock(account.id, in: exchange.generation)
         }
         guard let ended else { throw unknown(exchange) }
@@ -72,7 +76,7 @@ struct AccountCalls: Sendable {
         let client = ClientContext(
           decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
         let identity = entrance.identity(exchange)
-        switch try await exchange.asking({ () async throws(StoreFault) in
+        switch try await exchange.mappingFaults({ () async throws(StoreFault) in
           try await reset(provider, account.id, identity, client)
         }) {
         case .done: return .nothing
@@ -95,17 +99,19 @@ struct AccountCalls: Sendable {
     Endpoint(.call, operation) { exchange throws(Refusal) in
       let account = try await account(exchange)
       let administration = acting(exchange)
-      let outcome = try await exchange.asking { () async throws(StoreFault) in try await act(administration, account.id) }
+      let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
+        try await act(administration, account.id)
+      }
       guard outcome == .done else { throw unknown(exchange) }
       return .nothing
     }
   }
 
   /// The account that the path identifies: by id, phone number or email address.
-  /// - Throws: 404 if there is none; 400 if there are several.
+  /// - Throws: 404 if none exists; 400 if there are several.
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
     guard let name = exchange.parameters[0].removingPercentEncoding else { throw unknown(exchange) }
-    let found = try await exchange.asking { () async throws(StoreFault) in
+    let found = try await exchange.mappingFaults { () async throws(StoreFault) in
       try await administration.accounts(named: name, region: exchange.gateway.region)
     }
     guard let account = found.first else { throw unknown(exchange) }
@@ -118,7 +124,9 @@ struct AccountCalls: Sendable {
   }
 
   /// Account administration that records the caller of this request as the actor.
-  private func acting(_ exchange: Exchange) -> AccountAdministration { administration.acting(as: entrance.identity(exchange)) }
+  private func acting(_ exchange: Exchange) -> AccountAdministration {
+    administration.acting(as: entrance.identity(exchange))
+  }
 
   private func none(_ exchange: Exchange) -> Refusal {
     exchange.refusal(.notFound, detail: "The account has no factor of this provider.")

@@ -32,7 +32,7 @@ struct AdminGuard: Sendable {
   }
 
   /// Whether the request carries a token, or none is required.
-  func lets(_ exchange: Exchange) -> Bool {
+  func allows(_ exchange: Exchange) -> Bool {
     let tokens = tokens(exchange)
     return tokens.isEmpty ? listen.isLoopback : holder(tokens, exchange) != nil
   }
@@ -49,7 +49,7 @@ struct AdminGuard: Sendable {
       if listen.isLoopback { return }
       throw unauthenticated(exchange)
     }
-    // Attack: a program tries one token after another. Beyond a limit, its address learns nothing more, not even
+    // Attack: a program tries one token after another. Beyond a limit, its address gets no more answers, not even
     // whether a token was right.
     if let wait = failures.wait(exchange.client.address) {
       throw exchange.refusal(.rateLimited, detail: "Too many wrong tokens came from this address.", retryAfter: wait)

@@ -5,8 +5,8 @@ import MoongateSDK
 import NIOCore
 import ServiceLifecycle
 
-/// `/events` and `/decisions/{id}`: the audit trail, newest event first. When it is followed, new events come as they
-/// happen, oldest first.
+/// `/events` and `/decisions/{id}`: the audit trail, newest event first. A client that follows it receives new events
+/// as they happen, oldest first.
 struct EventCalls: Sendable {
   private static let usual = 1_000
   /// The size of the audit trail.
@@ -28,14 +28,15 @@ struct EventCalls: Sendable {
         let limit = try query.count("limit", usual: Self.usual, most: Self.most)
         let filter = try await filter(query, exchange)
         if try query.flag("follow") { return follow(filter) }
-        let events = try await exchange.asking { () async throws(StoreFault) in
+        let events = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await audit.events(matching: filter, limit: limit, in: store)
         }
         return .json(.list(events.map { .event($0) }))
       },
       Endpoint(.call, .decision) { exchange throws(Refusal) in
         let id = DecisionID(text: exchange.parameters[0])
-        guard let event = try await exchange.asking({ () async throws(StoreFault) in try await audit.event(id) }) else {
+        guard let event = try await exchange.mappingFaults({ () async throws(StoreFault) in try await audit.event(id) })
+        else {
           throw exchange.refusal(.notFound, detail: "There is no such decision, or it is no longer kept.")
         }
         return .json(.event(event))
@@ -48,7 +49,7 @@ struct EventCalls: Sendable {
       kinds: try query.kinds("kind"), since: try query.since("since", before: clock.now()),
       decision: try query.decision("decision"))
     if let name = query["account"] {
-      filter.people = try await exchange.asking { () async throws(StoreFault) in
+      filter.people = try await exchange.mappingFaults { () async throws(StoreFault) in
         try await administration.people(named: name, region: exchange.gateway.region)
       }
     }

@@ -17,18 +17,22 @@ struct GroupCalls: Sendable {
     [
       Endpoint(.call, .groups) { exchange throws(Refusal) in
         let rules = exchange.generation.accounts
-        let groups = try await exchange.asking { () async throws(StoreFault) in try await administration.groups(of: rules) }
+        let groups = try await exchange.mappingFaults { () async throws(StoreFault) in
+          try await administration.groups(of: rules)
+        }
         return .json(.list(groups.map { .summary($0) }))
       },
       Endpoint(.call, .groupMembers) { exchange throws(Refusal) in
         let name = try group(exchange)
         let after = try exchange.query()["after"]
         let rules = exchange.generation.accounts
-        let groups = try await exchange.asking { () async throws(StoreFault) in try await administration.groups(of: rules) }
+        let groups = try await exchange.mappingFaults { () async throws(StoreFault) in
+          try await administration.groups(of: rules)
+        }
         guard let summary = groups.first(where: { $0.name == name }) else {
           throw exchange.refusal(.notFound, detail: "There is no such group.")
         }
-        let members = try await exchange.asking { () async throws(StoreFault) in
+        let members = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.members(of: name, after: after, limit: Self.most)
         }
         return .json(.members(summary, members))
@@ -46,7 +50,7 @@ struct GroupCalls: Sendable {
       }
       let account = try await account(exchange)
       let administration = administration.acting(as: entrance.identity(exchange))
-      let outcome = try await exchange.asking { () async throws(StoreFault) in
+      let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
         try await administration.setMembership(of: account.id, in: name, isMember)
       }
       guard outcome != .unknown else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
@@ -69,7 +73,7 @@ struct GroupCalls: Sendable {
     guard let text = exchange.parameters[1].removingPercentEncoding else {
       throw exchange.refusal(.notFound, detail: "There is no such account.")
     }
-    switch try await exchange.asking({ () async throws(StoreFault) in
+    switch try await exchange.mappingFaults({ () async throws(StoreFault) in
       try await administration.holder(named: text, region: exchange.gateway.region)
     }) {
     case .account(let account): return account

@@ -12,7 +12,7 @@ struct LockCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .locks) { exchange throws(Refusal) in
-        let locks = try await exchange.asking { () async throws(StoreFault) in
+        let locks = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.namedLocks(in: exchange.generation)
         }
         return .json(.list(locks.map { .lock($0, at: clock.now()) }))
@@ -21,9 +21,11 @@ struct LockCalls: Sendable {
       Endpoint(.call, .clearLock) { exchange throws(Refusal) in
         guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
         let administration = administration.acting(as: entrance.identity(exchange))
-        let cleared = try await exchange.asking { () async throws(StoreFault) in
+        let cleared = try await exchange.mappingFaults { () async throws(StoreFault) in
           var count = 0
-          for lock in try await administration.locks(named: name, region: exchange.gateway.region, in: exchange.generation) {
+          for lock in try await administration.locks(
+            named: name, region: exchange.gateway.region, in: exchange.generation)
+          {
             if try await administration.clear(lock) == .done { count += 1 }
           }
           return count

@@ -43,7 +43,9 @@ struct PolicyCalls: Sendable {
       Endpoint(.call, .promoteShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
-        guard let seen = shadow.status() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
+        guard let seen = shadow.status() else {
+          throw exchange.refusal(.notFound, detail: "No candidate runs in shadow mode.")
+        }
         record(
           .shadowPromoted, query, ["candidate": seen.candidate.id].merging(isForced ? ["force": "1"] : [:]) { $1 },
           exchange)
@@ -52,7 +54,7 @@ struct PolicyCalls: Sendable {
       Endpoint(.call, .endShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["as"], suggestion: suggestion)
         guard let seen = shadow.status(), shadow.end() else {
-          throw exchange.refusal(.notFound, detail: "No candidate looks on.")
+          throw exchange.refusal(.notFound, detail: "No candidate runs in shadow mode.")
         }
         record(.shadowEnded, query, ["candidate": seen.candidate.id], exchange)
         return .nothing

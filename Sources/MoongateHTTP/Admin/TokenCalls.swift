@@ -9,7 +9,7 @@ struct TokenCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .serviceTokens) { exchange throws(Refusal) in
-        let all = try await exchange.asking { () async throws(StoreFault) in try await tokens.list() }
+        let all = try await exchange.mappingFaults { () async throws(StoreFault) in try await tokens.list() }
         return .json(.list(all.map { .object(document($0)) }))
       },
       Endpoint(.call, .createServiceToken) { exchange throws(Refusal) in

@@ -44,7 +44,7 @@ package final class AcceptGate: Sendable {
     channel.read()
   }
 
-  /// Closes the listener for good, because another process accepts on the socket. Open connections finish their
+  /// Closes the listener permanently, because another process accepts on the socket. Open connections finish their
   /// requests.
   package func giveUp() {
     let giveUp = state.withLock { state in

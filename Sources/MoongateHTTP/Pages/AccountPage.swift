@@ -121,23 +121,24 @@ struct AccountPage: Sendable {
         switch form["action"] {
         case "everywhere", "elsewhere":
           let isEverywhere = form["action"] == "everywhere"
-          try await exchange.asking { () async throws(StoreFault) in
+          try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
           }
           return isEverywhere
-            ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.redirect(to: "/auth/account?done=ended_elsewhere")
+            ? LogoutPage.leave(to: "/auth/login", exchange)
+            : exchange.redirect(to: "/auth/account?done=ended_elsewhere")
         case "rename": return try await rename(form, exchange)
         case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
         case "revoke_token": return try await revokeToken(form, exchange)
         default: break
         }
-        let all = try await exchange.asking { () async throws(StoreFault) in
+        let all = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await driver.sessions.sessions(of: own.account)
         }
         // Only among the user's own sessions.
         for session in all where session.id == form["session"] {
-          try await exchange.asking { () async throws(StoreFault) in
+          try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.end(session, by: exchange.client.address)
           }
         }
@@ -159,7 +160,7 @@ struct AccountPage: Sendable {
     guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else {
       throw refusal
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var response = try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
     response.addRefusalHeaders(refusal)
     return response
@@ -187,7 +188,7 @@ struct AccountPage: Sendable {
         return exchange.redirect(to: address)
       }
       guard let own = try await driver.session(exchange) else { throw refusal }
-      exchange.note(refusal)
+      exchange.log(refusal)
       var response = try await show(own, exchange, refused: (refusal.code, sentence(of: refusal, at: site, exchange)))
       response.addRefusalHeaders(refusal)
       return response
@@ -235,12 +236,12 @@ struct AccountPage: Sendable {
     let words = pages.words(exchange)
     let account = found.account
     let query = try exchange.query()
-    let sessions = try await exchange.asking { () async throws(StoreFault) in
+    let sessions = try await exchange.mappingFaults { () async throws(StoreFault) in
       try await driver.sessions.sessions(of: account.id)
     }
     let email = account.identifier(.email)
     let done = query["done"].flatMap { name -> String? in
-      guard Self.done.contains(name) else { return whatWasDone(by: name, words, exchange) }
+      guard Self.done.contains(name) else { return confirmation(of: name, words, exchange) }
       return words["done_" + (name == "add_email" ? "change_email" : name)]
     }
     let verifying = exchange.generation.flow(for: .verify(.email))?.name
@@ -278,7 +279,7 @@ struct AccountPage: Sendable {
   }
 
   /// The message about a completed flow that returns here; nil for an unknown flow.
-  private func whatWasDone(by flow: String, _ words: Words, _ exchange: Exchange) -> String? {
+  private func confirmation(of flow: String, _ words: Words, _ exchange: Exchange) -> String? {
     let said: String
     var endsOthers = true
     switch exchange.generation.purpose(of: flow) {
@@ -307,191 +308,5 @@ struct AccountPage: Sendable {
     default: return nil
     }
     return endsOthers ? said + " " + words["others_signed_out"] : said
-  }
-
-  private func offers(_ flow: String, _ exchange: Exchange) -> Bool {
-    exchange.generation.flows[flow]?.steps.first?.choices.contains { exchange.generation.policies[$0] != nil } ?? false
-  }
-
-  /// A link to a page that returns here.
-  /// - Parameter done: the value of `done=` on return.
-  private static func way(_ path: String, _ flow: String, done: String? = nil) -> String {
-    FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(done ?? flow)"])
-  }
-
-  /// The user's sign-in methods: phone number, email address, password and other sites.
-  private func signInRows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
-    let link = { (label: String, purpose: FlowPurpose, about: String) -> Link? in
-      guard let flow = exchange.generation.flow(for: purpose)?.name, offers(flow, exchange) else { return nil }
-      // The first address does not replace another one.
-      let done = label == "add" && purpose == .change(.email) ? "add_email" : nil
-      return Link(
-        label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done),
-        name: "\(words[label]): \(words[about])")
-    }
-    var rows: [Row] = []
-    let phone = account.identifier(.phone)
-    let phoneLink = phone == nil ? link("add", .join(.phone), "phone") : link("change", .change(.phone), "phone")
-    if phone != nil || phoneLink != nil {
-      rows.append(row("phone", phone, [phoneLink], words))
-    }
-    let email = account.identifier(.email)
-    let emailLinks =
-      email == nil
-      ? [link("add", .change(.email), "email")]
-      : [
-        email?.verifiedAt == nil ? link("verify_your_email", .verify(.email), "email") : nil,
-        link("change", .change(.email), "email"),
-      ]
-    if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
-    rows += exchange.pages.filter { $0.isOnEntrance && $0.passwordField != nil }.compactMap {
-      passwordRow($0, account, words, exchange)
-    }
-    return rows
-      + exchange.pages.filter { $0.descriptor.identifierKinds.contains(.federated) }.map {
-        siteRow($0, account, words, exchange)
-      }
-  }
-
-  /// The row of a password. It is changed in the same way as a forgotten one: with a code to the email address.
-  private func passwordRow(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row? {
-    let isSet = account.credentials.contains(page.name)
-    guard let email = account.identifier(.email), isSet || email.verifiedAt != nil else { return nil }
-    let title = page.shortName(words)
-    let flow = exchange.generation.flow(for: .factor(page.name, .recover))?.name
-    let label = words[isSet ? "change" : "set_up"]
-    let link = flow.flatMap { flow in
-      offers(flow, exchange)
-        ? Link(
-          label: label,
-          address: FormFields.address("/auth/login", ["with": "reset", "return_to": "/auth/account?done=\(flow)"]),
-          name: "\(label): \(title)") : nil
-    }
-    return Row(
-      name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet,
-      links: [link].compactMap(\.self))
-  }
-
-  /// The row of an identity at another site. It can be added if there is a flow for it, and removed if the account has
-  /// another sign-in method.
-  private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
-    let title = site.shortName(words)
-    let held = account.identifiers.first { site.proves($0.identifier, among: exchange.providers) }
-    let canLeave = held != nil && driver.engine.canDisconnect(site.name, from: account, exchange.generation)
-    let canJoin = held == nil && exchange.generation.flow(connecting: site.name) != nil
-    let action = canLeave ? "disconnect" : canJoin ? "connect" : nil
-    return Row(
-      name: title, value: held?.identifier.shown, badge: words[held != nil ? "joined" : "not_joined"],
-      isGood: held != nil, links: [],
-      button: action.map {
-        Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)")
-      })
-  }
-
-  /// The rows of the factors that protect the account.
-  private func factorRows(
-    _ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange
-  ) -> [Row] {
-    exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
-      let items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
-      // If each item has links to change and remove it, the row does not repeat them. "I no longer have it" on their
-      // pages leads to the reset.
-      let areLinked = !items.isEmpty && items.allSatisfy { !$0.links.isEmpty }
-      var row = row(page, account, areLinked: areLinked, words, exchange)
-      row.items = items
-      row.hasItems = !items.isEmpty
-      return row
-    }
-  }
-
-  private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words, _ exchange: Exchange) -> Item {
-    let own = words.speaking(page.descriptor.words)
-    let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap {
-      operation, label -> Link? in
-      // The item is passed to the beginning of the provider's step, which must therefore be the beginning of the flow.
-      guard page.descriptor.beginFields.contains(HeldItem.field),
-        let flow = exchange.generation.flow(for: .factor(page.name, operation)),
-        flow.steps.first?.choices == [page.name], offers(flow.name, exchange)
-      else { return nil }
-      let address = ProviderPage.stepAddress(
-        flow.name, with: nil, returnTo: "/auth/account?done=\(flow.name)", about: held.id)
-      return Link(label: own[label], address: address, name: "\(own[label]): \(held.name)")
-    }
-    return Item(
-      name: held.name, details: held.details.map(own.translated),
-      added: held.addedAt.map { Timestamp(milliseconds: $0).text },
-      used: held.usedAt.map { Timestamp(milliseconds: $0).text }, links: links)
-  }
-
-  /// The page on which a flow of the account begins.
-  private func path(of flow: String, _ exchange: Exchange) -> String {
-    exchange.offered(first: flow).lazy.compactMap(\.ownPath).first ?? ProviderPage.stepPath
-  }
-
-  /// The row of a provider's factor, with links to its flows.
-  /// - Parameter areLinked: whether each item of the provider has its own links.
-  private func row(_ page: ProviderPage, _ account: Account, areLinked: Bool, _ words: Words, _ exchange: Exchange)
-    -> Row
-  {
-    let isSet = account.credentials.contains(page.name)
-    let title = page.shortName(words)
-    let changes: [FlowPurpose.FactorOperation] = areLinked ? [] : [.change, .reset, .disable]
-    let operations = isSet ? (page.keepsSeveral ? [.set] : []) + changes : [.set]
-    let links = operations.compactMap { operation -> Link? in
-      guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else {
-        return nil
-      }
-      let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)
-      let said = operation == .reset ? words["reset"] : page.link(to: purpose, words) ?? words[purpose.label]
-      return Link(
-        label: said, address: Self.way(page.ownPath ?? ProviderPage.stepPath, flow), name: "\(said): \(title)")
-    }
-    return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)
-  }
-
-  private func row(_ name: String, _ held: HeldIdentifier?, _ links: [Link?], _ words: Words) -> Row {
-    Row(
-      name: words[name], value: held?.identifier.display,
-      badge: held.map { words[$0.verifiedAt == nil ? "not_verified" : "verified"] },
-      isGood: held?.verifiedAt != nil, links: links.compactMap(\.self))
-  }
-
-  private func place(_ session: Session, isCurrent: Bool, _ words: Words) -> Place {
-    let name = DeviceName(userAgent: session.userAgent)
-    let device = name.text(words)
-    return Place(
-      id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text,
-      isCurrent: isCurrent, isPhone: name.isPhone,
-      label: words.text("sign_out_there", ["device": device]))
-  }
-}
-
-/// A short name for a browser, from its User-Agent, by which its owner can recognise it.
-struct DeviceName {
-  let browser: String?
-  let system: String?
-
-  private static let browsers: KeyValuePairs<String, String> = [
-    "Edg/": "Edge", "OPR/": "Opera", "SamsungBrowser/": "Samsung Internet", "Firefox/": "Firefox", "FxiOS/": "Firefox",
-    "CriOS/": "Chrome",
-    "Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl",
-  ]
-  private static let systems: KeyValuePairs<String, String> = [
-    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS X": "Mac",
-    "CrOS": "ChromeOS", "Linux": "Linux",
-  ]
-
-  init(userAgent: String?) {
-    let text = userAgent ?? ""
-    browser = Self.browsers.first { text.contains($0.key) }?.value
-    system = Self.systems.first { text.contains($0.key) }?.value
-  }
-
-  /// Whether it is a mobile device.
-  var isPhone: Bool { system.map { ["iPhone", "iPad", "Android"].contains($0) } ?? false }
-
-  func text(_ words: Words) -> String {
-    if let browser, let system { return words.text("device_on", ["browser": browser, "system": system]) }
-    return browser ?? system ?? words["unknown_device"]
   }
 }

@@ -76,7 +76,7 @@ struct CallbackPage: Sendable {
       response.setCookies(next.cookies)
       return response
     } catch {
-      exchange.note(error)
+      exchange.log(error)
       if error.code == .oauthCancelled { record(.cancelled, before, of: provider, exchange) }
       // The state is used up by its answer. Earlier proofs in this flow remain valid.
       if !before.isUnderWay { _ = await driver.engine.delete(id, client: caller) }

@@ -109,7 +109,7 @@ struct CodePage: Sendable {
       model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify",
       status: refusal?.code.httpStatus ?? .ok, exchange)
     if let refusal {
-      exchange.note(refusal)
+      exchange.log(refusal)
       response.addRefusalHeaders(refusal)
     }
     return response
@@ -119,6 +119,7 @@ struct CodePage: Sendable {
     _ view: FlowView, _ step: StepView, _ sentTo: String, isEmail: Bool, _ notice: String?, _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> CodeModel {
+    // Seven parameters: the values of the page that differ between requests.
     let words = words(exchange)
     let now = clock.now()
     let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }

@@ -99,7 +99,7 @@ struct ContactPage: Sendable {
       {
         return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
       }
-      exchange.note(refusal)
+      exchange.log(refusal)
       var response = page(
         flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
       response.addRefusalHeaders(refusal)
@@ -122,6 +122,7 @@ struct ContactPage: Sendable {
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
+    // Eight parameters: the values of the page that differ between requests.
     let words = pages.words(exchange).speaking(provider.descriptor.words)
     // An account without an address needs the flow that adds one.
     let isMissing = exchange.generation.purpose(of: asked) == .verify(kind) && account?.identifier(kind) == nil

@@ -82,7 +82,7 @@ struct HandoffPage: Sendable {
       origin: origin, domain: domain, nonce: exchange.credentials.browserHash, address: exchange.client.address,
       decision: exchange.decision, old: old
     )
-    let result = try await exchange.asking { () async throws(StoreFault) in
+    let result = try await exchange.mappingFaults { () async throws(StoreFault) in
       try await driver.engine.handoffs.redeem(code, by: redeemer)
     }
     switch result {

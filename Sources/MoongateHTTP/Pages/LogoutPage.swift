@@ -25,7 +25,7 @@ struct LogoutPage: Sendable {
       Endpoint(.page, .post, "/auth/logout", servesAllDomains: true) { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try await exchange.form()["return_to"])
         if let session = try await driver.session(exchange)?.session {
-          try await exchange.asking { () async throws(StoreFault) in
+          try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.end(session, by: exchange.client.address)
           }
         }

@@ -30,7 +30,8 @@ extension PINPage {
     else { return nil }
     do throws(Refusal) {
       let hash = TokenHash(of: token.reveal().utf8)
-      let found = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.find(hash)
+      }
       guard let session = found else { return nil }
       let made = try await driver.create(unlocking.name, returnTo: nil, in: session, exchange)
       let proved = try await driver.drive(exchange, as: made, in: session) { engine, client in

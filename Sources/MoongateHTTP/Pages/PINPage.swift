@@ -127,32 +127,12 @@ struct PINPage: Sendable {
     let id = sent["id"].map(FlowID.init(text:))
     let steps = PageFlow(driver: driver)
     if purpose.resetProvider == provider {
-      if sent["action"] == "resend", let id {
-        do throws(Refusal) {
-          _ = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
-          return exchange.redirect(to: FormFields.address(path, ["id": sent["id"], "sent": "1"]))
-        } catch {
-          return try await refused(error, sent, flow, id, returnTo, [], exchange)
-        }
-      }
+      if sent["action"] == "resend", let id { return try await resend(sent, flow, id, returnTo, exchange) }
       if sent["action"] == "send" { return try await sendReset(sent, flow, returnTo, exchange) }
     }
     var inputs: [String: InputValue] = [:]
     for name in [current, new, "code"] { if let text = sent[name] { inputs[name] = .text(text) } }
-    if sent["check"] != nil {
-      // The step for the current passcode alone. It is verified and counted like unlocking.
-      let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))?.name ?? flow
-      let outcome = await steps.begin(
-        unlocking, nil, provider.rawValue, [current: .text(sent[current] ?? "")], returnTo: nil, exchange)
-      switch outcome.result {
-      case .success:
-        var response = Response.json(.members(["right": .flag(true)]))
-        response.setCookies(outcome.cookies)
-        return response
-      case .failure(let refusal):
-        return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
-      }
-    }
+    if sent["check"] != nil { return try await checkCurrent(sent, flow, returnTo, exchange) }
     if sent["confirm"] != sent[new] {
       return try await refused(exchange.refusal(.pinMismatch, field: "confirm"), sent, flow, id, returnTo, [], exchange)
     }
@@ -173,6 +153,35 @@ struct PINPage: Sendable {
       return exchange.redirect(to: exchange.address(of: driven.view), cookies)
     // A flow that is begun anew for each attempt does not have to be kept.
     case .failure(let refusal): return try await refused(refusal, sent, flow, id, returnTo, outcome.cookies, exchange)
+    }
+  }
+
+  /// Sends another code of a reset.
+  private func resend(_ sent: FormFields, _ flow: String, _ id: FlowID, _ returnTo: String?, _ exchange: Exchange)
+    async throws(Refusal) -> Response
+  {
+    do throws(Refusal) {
+      _ = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
+      return exchange.redirect(to: FormFields.address(path, ["id": sent["id"], "sent": "1"]))
+    } catch {
+      return try await refused(error, sent, flow, id, returnTo, [], exchange)
+    }
+  }
+
+  /// Verifies the current passcode before the page asks for a new one. It is verified and counted like unlocking.
+  private func checkCurrent(_ sent: FormFields, _ flow: String, _ returnTo: String?, _ exchange: Exchange)
+    async throws(Refusal) -> Response
+  {
+    let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))?.name ?? flow
+    let outcome = await PageFlow(driver: driver).begin(
+      unlocking, nil, provider.rawValue, [current: .text(sent[current] ?? "")], returnTo: nil, exchange)
+    switch outcome.result {
+    case .success:
+      var response = Response.json(.members(["right": .flag(true)]))
+      response.setCookies(outcome.cookies)
+      return response
+    case .failure(let refusal):
+      return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
     }
   }
 
@@ -205,12 +214,13 @@ struct PINPage: Sendable {
     _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String],
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
+    // Seven parameters: the request that was refused.
     switch refusal.code {
     case .unauthenticated: return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var view: FlowView?
     if let id { view = try? await driver.engine.view(id, client: try await driver.caller(exchange)).get() }
     let task = view.flatMap { self.task(of: $0) } ?? self.task(of: exchange.generation.purpose(of: flow))
@@ -286,10 +296,31 @@ struct PINPage: Sendable {
     let stressesSupport: Bool
   }
 
+  private func fields(of task: Task, byEmail: Bool, codeLength: Int, _ words: Words) -> [Field] {
+    let field = { (name: String, label: String, autocomplete: String) in
+      Field(
+        name: name, label: words[label], autocomplete: autocomplete, isSecret: name != "code",
+        length: name == "code" ? codeLength : page.pad?.count ?? 6)
+    }
+    let known = field(current, task == .unlock ? "enter_passcode" : "enter_current_passcode", "current-password")
+    let isNew = task == .create
+    let chosen = field(new, isNew ? "create_a_passcode" : "enter_new_passcode", "new-password")
+    let again = field("confirm", isNew ? "confirm_passcode" : "confirm_new_passcode", "new-password")
+    return switch task {
+    case .create, .resetAfterCode: [chosen, again]
+    case .change: [known, chosen, again]
+    case .unlock, .disable: [known]
+    case .reset:
+      [field("code", byEmail ? "enter_reset_code" : "enter_reset_code_phone", "one-time-code"), chosen, again]
+    case .forgotten: []
+    }
+  }
+
   private func page(
     _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
+    // Long, with seven parameters: computes every member of the page's model.
     let words = pages.words(exchange).speaking(page.descriptor.words)
     let reset = exchange.generation.flow(for: .factor(provider, .reset))
     let account = try await driver.session(exchange)?.account
@@ -301,24 +332,6 @@ struct PINPage: Sendable {
       byEmail = try await sender(exchange)?.isEmail ?? false
     }
     let codeLength = view?.step?.fields.first { $0.name == "code" }?.length ?? 6
-    let field = { (name: String, label: String, autocomplete: String) in
-      Field(
-        name: name, label: words[label], autocomplete: autocomplete, isSecret: name != "code",
-        length: name == "code" ? codeLength : page.pad?.count ?? 6)
-    }
-    let known = field(current, task == .unlock ? "enter_passcode" : "enter_current_passcode", "current-password")
-    let isNew = task == .create
-    let chosen = field(new, isNew ? "create_a_passcode" : "enter_new_passcode", "new-password")
-    let again = field("confirm", isNew ? "confirm_passcode" : "confirm_new_passcode", "new-password")
-    let fields: [Field] =
-      switch task {
-      case .create, .resetAfterCode: [chosen, again]
-      case .change: [known, chosen, again]
-      case .unlock, .disable: [known]
-      case .reset:
-        [field("code", byEmail ? "enter_reset_code" : "enter_reset_code_phone", "one-time-code"), chosen, again]
-      case .forgotten: []
-      }
     let (heading, button): (String, String) =
       switch task {
       case .create: ("set_passcode", "save_passcode")
@@ -351,7 +364,7 @@ struct PINPage: Sendable {
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       // A user without a session cannot reset a passcode.
       canForget: isSignedIn && task != .create && reset != nil && task != .reset && task != .resetAfterCode,
-      fields: fields,
+      fields: fields(of: task, byEmail: byEmail, codeLength: codeLength, words),
       button: words[button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow,
       returnTo: returnTo,
       back: NextPage.back(returnTo),

@@ -9,7 +9,7 @@ struct PageFlow: Sendable {
   /// The result of a step.
   struct Outcome: Sendable {
     let result: Result<FlowDriver.Driven, Refusal>
-    /// The flow; nil if there is none.
+    /// The flow; nil if none exists.
     let id: FlowID?
     /// `Set-Cookie` header values, for success and failure.
     let cookies: [String]
@@ -20,6 +20,7 @@ struct PageFlow: Sendable {
     _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?,
     _ exchange: Exchange
   ) async -> Outcome {
+    // Six parameters: the first step of a flow.
     if let known {
       let result = await step(known, provider, inputs, as: nil, exchange)
       if !result.isOfDeadFlow { return Outcome(result: result, id: known, cookies: result.cookies) }
@@ -133,7 +134,8 @@ extension PageFlow {
   ) async -> FlowDriver.Driven? {
     do throws(Refusal) {
       let hash = TokenHash(of: token.reveal().utf8)
-      let found = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.find(hash)
+      }
       guard let session = found else { return nil }
       let created = try await driver.create(flow, returnTo: returnTo, in: session, exchange)
       do throws(Refusal) {
@@ -144,7 +146,7 @@ extension PageFlow {
         sent.browser = created.browser
         return sent
       } catch {
-        exchange.note(error)
+        exchange.log(error)
         return created
       }
     } catch {
@@ -209,7 +211,7 @@ extension Exchange {
     if view.status == .complete { return view.next ?? "/" }
     let id = view.id.secret.reveal()
     if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
-    // All waiting steps have the same page, whatever other pages their providers have.
+    // All waiting steps have the same page, regardless of other pages of their providers.
     if view.step?.retryAfter != nil { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
     let due = view.due.flatMap { ProviderPage($0, providers) }
     guard let due else {

@@ -119,10 +119,11 @@ struct PasswordForm: Sendable {
     _ refusal: Refusal, by provider: ProviderPage?, id: String?, _ flow: String, _ returnTo: String?,
     _ cookies: [String], _ exchange: Exchange
   ) async throws(Refusal) -> Response {
+    // Seven parameters: the request that was refused.
     guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else {
       throw refusal
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var ways = ProofMethods(password: provider)
     if let definition = exchange.generation.flows[flow], definition.purpose.needsSession,
       let own = try await driver.session(exchange)
@@ -140,6 +141,7 @@ struct PasswordForm: Sendable {
     _ ways: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
+    // Seven parameters: the members of the page's model that differ between requests.
     let words = pages.words(exchange)
     let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil
     let model = Model(

@@ -10,7 +10,7 @@ struct ProviderPage {
   /// Whether the core generates and verifies its codes.
   let sendsCodes: Bool
   let presentation: Presentation
-  /// The path of its own page, for code boxes and PIN pads; nil for other presentations.
+  /// The path of its page, for code boxes and PIN pads; nil for other presentations.
   let ownPath: String?
   /// Whether its steps are shown on the sign-in page.
   let isOnEntrance: Bool

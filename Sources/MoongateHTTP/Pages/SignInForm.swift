@@ -39,7 +39,7 @@ struct SignInForm {
   /// - Parameters:
   /// - name: the refusal's name in the address.
   /// - site: the provider in the address.
-  mutating func told(_ sentence: String?, by name: String?, of site: String?) {
+  mutating func show(_ sentence: String?, by name: String?, of site: String?) {
     problem = sentence
     isCalm = name == RefusalCode.oauthCancelled.name
     refused = sentence == nil ? nil : name

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 // "Edit" on a code page leads to the page on which the flow began. The next code is sent by the same provider in the
-// same flow, whichever provider has the identifier field of the sign-in page.
+// same flow, even if another provider has the identifier field of the sign-in page.
 
 extension SignInPage {
   /// A flow whose identifier a form changes.

@@ -185,6 +185,7 @@ extension StepModel {
     choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
     now: Timestamp, here: String
   ) {
+    // Long, with seven parameters: computes every member of the page's model.
     let words = words.speaking(provider?.descriptor.words)
     self.here = here
     let step = form.step
@@ -272,7 +273,7 @@ extension StepModel {
     }
   }
 
-  /// The fields to show. Before a step is begun, these are its begin fields; if there are none, the submit fields for
+  /// The fields to show. Before a step is begun, these are its begin fields; if none exist, the submit fields for
   /// which the provider has labels.
   private static func asked(_ form: StepForm, _ provider: ProviderPage?) -> [InputField] {
     if let step = form.step { return step.fields }

@@ -122,6 +122,7 @@ struct StepPage: Sendable {
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
+    // Seven parameters: the members of the form that differ between requests.
     guard shows(view, exchange) || chosen != nil else { return exchange.redirect(to: exchange.address(of: view)) }
     var form = StepForm(
       flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider,
@@ -270,7 +271,7 @@ struct StepPage: Sendable {
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
-    exchange.note(refusal)
+    exchange.log(refusal)
     var response: Response
     if let id = state.id,
       case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange))

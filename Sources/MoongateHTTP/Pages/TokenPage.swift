@@ -56,7 +56,7 @@ struct TokenPage: Sendable {
           return page(Model(form: nil, secret: made.secret.reveal(), routes: Self.routes(exchange)), exchange)
         case .failure(let refusal):
           guard [.invalidInput, .denied].contains(refusal.code) else { return try redirect(after: refusal, exchange) }
-          exchange.note(refusal)
+          exchange.log(refusal)
           return form(exchange, name: name, days: days, refusal: refusal)
         }
       },
@@ -122,7 +122,7 @@ extension AccountPage {
     let hasRoutes: Bool
   }
 
-  /// The tokens of the account; nil if no route accepts any and there are none.
+  /// The tokens of the account; nil if no route accepts tokens and the account has none.
   func tokens(_ words: Words, _ exchange: Exchange) async -> Tokens? {
     let routes = TokenPage.routes(exchange)
     // The page works without them.

@@ -81,7 +81,7 @@ struct EndpointTable: Sendable {
 
   init(_ endpoints: [Endpoint]) { self.endpoints = Dictionary(grouping: endpoints, by: \.path.count) }
 
-  /// Calls of the API without a description for `openapi.json`. A test asserts that there are none.
+  /// Calls of the API without a description for `openapi.json`. A test asserts that this is empty.
   var undescribed: [String] {
     endpoints.values.flatMap { $0 }.filter { $0.operation == nil && $0.path.starts(with: ["api", "auth"]) }.map {
       "\($0.method.rawValue) /\($0.path.joined(separator: "/"))"

@@ -52,17 +52,18 @@ struct Exchange: Sendable {
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil,
     reason: String? = nil
   ) -> Refusal {
+    // Six parameters: all but the code are optional details.
     recorder.record(
       Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address,
       fault: fault, reason: reason)
   }
 
   /// Logs a refusal that the handler answers itself.
-  func note(_ refusal: Refusal) { recorder.note(refusal, method: request.method.rawValue) }
+  func log(_ refusal: Refusal) { recorder.log(refusal, method: request.method.rawValue) }
 
   /// Accesses the store.
   /// - Throws: 503 if the store is unavailable.
-  func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Refusal) -> Answer {
+  func mappingFaults<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Refusal) -> Answer {
     do {
       return try await body()
     } catch {
@@ -78,7 +79,7 @@ struct RefusalRecorder: Sendable {
   let logger: Logger
 
   /// Logs a refusal in one line, without query, codes, tokens and identifiers.
-  func note(_ refusal: Refusal, method: String) {
+  func log(_ refusal: Refusal, method: String) {
     logger.debug(
       "refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
   }

@@ -29,7 +29,7 @@ package struct GatewayResponder: HTTPResponder {
   }
 
   private func answer(_ request: Request, _ context: ConnectionContext) async throws -> Response {
-    // Applies to whichever thread of the pool runs this. A flood of sign-ins must not take processor time from
+    // Applies to the pool thread that runs this. A flood of sign-ins must not take processor time from
     // authenticated requests.
     ThreadPriority.answering.take()
     let path = (request.head.path ?? "").prefix { $0 != "?" }
@@ -56,17 +56,7 @@ package struct GatewayResponder: HTTPResponder {
         }
       case .found(let endpoint, let parameters):
         kind = endpoint.kind
-        var credentials: Credentials
-        do throws(Credentials.Contradiction) {
-          // Attack: a form of another site acts with the cookies of the user who views it.
-          credentials = try Credentials(kind == .inbound ? [:] : request.headers, gateway: generation.gateway)
-        } catch {
-          throw recorder.record(
-            Refusal(
-              .badRequest, decision: decision,
-              detail: "The request's cookie and its Authorization name different sessions."),
-            from: client.address, fault: nil)
-        }
+        var credentials = try credentials(of: request, kind, generation.gateway, decision, from: client.address)
         if kind == .page, credentials.browser == nil, request.opensFlow {
           let browser = SecretText(Base64URL.encode(random.bytes(32)))
           credentials.begin(browser)
@@ -78,7 +68,7 @@ package struct GatewayResponder: HTTPResponder {
           recorder: recorder, reader: reader, builtIn: providers)
         try guarded(exchange, kind)
         if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
-          response = try exchange.leadHome()
+          response = try exchange.redirectHome()
         } else {
           response = try await endpoint.handle(exchange)
         }
@@ -91,11 +81,27 @@ package struct GatewayResponder: HTTPResponder {
     return request.method == .head ? response.createHeadResponse() : response
   }
 
+  private func credentials(
+    of request: Request, _ kind: Endpoint.Kind, _ gateway: GatewaySettings, _ decision: DecisionID,
+    from address: ClientAddress
+  ) throws(Refusal) -> Credentials {
+    do throws(Credentials.Contradiction) {
+      // Attack: a form of another site acts with the cookies of the user who views it.
+      return try Credentials(kind == .inbound ? [:] : request.headers, gateway: gateway)
+    } catch {
+      throw recorder.record(
+        Refusal(
+          .badRequest, decision: decision,
+          detail: "The request's cookie and its Authorization name different sessions."),
+        from: address, fault: nil)
+    }
+  }
+
   /// Logs the refusal and converts it into an answer that the client can read.
   private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration)
     -> Response
   {
-    recorder.note(refusal, method: request.method.rawValue)
+    recorder.log(refusal, method: request.method.rawValue)
     return kind != .call && request.wantsHTML ? pages.page(for: refusal, to: request, generation) : .problem(refusal)
   }
 }
@@ -139,7 +145,7 @@ extension Exchange {
   ///
   /// Attack: a token of one root domain changes the account, or begins its own step-up. Only the token of the sign-in
   /// itself may do that.
-  fileprivate func leadHome() throws(Refusal) -> Response {
+  fileprivate func redirectHome() throws(Refusal) -> Response {
     let home = gateway.publicURL.description
     guard kind == .page, [.get, .head].contains(request.method) else {
       throw refusal(.notFound, detail: "Only \(home) answers this address.")

@@ -83,7 +83,7 @@ extension CaseRun {
 
   /// Enters the code of the app, and confirms what is shown afterwards.
   mutating func rightByApp(_ provider: any FullProvider, _ act: PolicyCase.Act) async throws -> String {
-    guard await openAppStep(provider), let flow else { return told }
+    guard await openAppStep(provider), let flow else { return outcomeText }
     let name = provider.descriptor.name
     guard let app else {
       throw fail(act, "this case has no authenticator app: set it up with flow \"\(name)_set\", right()")
@@ -94,6 +94,6 @@ extension CaseRun {
     {
       take(await gateway.submit(flow.id, fields: [:], by: client))
     }
-    return told
+    return outcomeText
   }
 }

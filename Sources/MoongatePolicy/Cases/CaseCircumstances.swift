@@ -94,7 +94,7 @@ extension CaseRun {
 
   /// Gives the client the token of a device that has signed in to the case's account.
   /// - Throws: if the case has no account.
-  mutating func carryKnownDevice(_ act: PolicyCase.Act) throws {
+  mutating func addKnownDevice(_ act: PolicyCase.Act) throws {
     guard knowsDevice, knownDevice == nil else { return }
     guard let account else {
       throw fail(

@@ -100,7 +100,7 @@ extension CaseRun {
     guard await openAppStep(provider), let flow, let step = await view()?.step,
       let field = step.fields.first(where: { $0.kind == .json })
     else {
-      return told
+      return outcomeText
     }
     let origin = generation.gateway.publicURL.description
     for case .ceremony(let call, let options) in step.shown {
@@ -113,6 +113,6 @@ extension CaseRun {
     {
       take(await gateway.submit(flow.id, fields: [:], by: client))
     }
-    return told
+    return outcomeText
   }
 }

@@ -49,7 +49,7 @@ extension CaseRun {
   /// - Returns: the outcome in words.
   mutating func setGroups(_ groups: [GroupName: Bool], _ act: PolicyCase.Act) async throws -> String {
     try await makeAccount(act)
-    try await lookAtSession()
+    try await readSession()
     guard let id = account ?? client.session?.account.id else {
       throw fail(
         act,

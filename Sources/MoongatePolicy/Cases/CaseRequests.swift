@@ -50,7 +50,7 @@ extension CaseRun {
     case .success(let route): answer = .passed(route)
     case .failure(let refusal): answer = .refusal(refusal)
     }
-    return told
+    return outcomeText
   }
 }
 

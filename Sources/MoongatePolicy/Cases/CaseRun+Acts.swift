@@ -10,6 +10,7 @@ extension CaseRun {
   /// Performs an act.
   /// - Returns: the outcome in words.
   mutating func perform(_ act: PolicyCase.Act) async throws -> String {
+    // Long: one case for each kind of act.
     switch act.kind {
     case .identifier(let kind, let text):
       identifiers[kind] = text
@@ -34,14 +35,14 @@ extension CaseRun {
       chosen = name
       return ""
     case .undeliverable(let name):
-      gateway.mailbox.cut(off: name)
+      gateway.mailbox.disconnect(name)
       return ""
     case .flow(let name):
       try await makeAccount(act)
       token = nil
       if generation.flows[name]?.needsSession(by: providers) ?? false { try await signIn() }
       try await begin(name)
-      return told
+      return outcomeText
     case .send(let untilSent):
       try await makeAccount(act)
       return try await send(act, untilSent) { run throws in try await run.begin() }
@@ -52,31 +53,13 @@ extension CaseRun {
         run.take(await run.gateway.resend(flow.id, by: run.client))
       }
     case .wrong(let tries): return try await wrong(tries, act)
-    case .right:
-      if let waiting = await waitingStep() { return try await decide(true, at: waiting, act) }
-      if let provider = try await ceremonyStep() { return await answerByDevice(provider, isRight: true) }
-      if let step = try await secretStep() {
-        let name = step.provider.descriptor.name
-        guard let secret = secrets[name] else {
-          let isShort = [padProvider, passwordProvider].contains(name)
-          let said = isShort ? "\(step.field) = \"…\"" : "factors = { \(name) = \"…\" }"
-          throw fail(act, "the account has no \(step.field): add account { \(said) }")
-        }
-        await give([step.field: secret], to: step.provider)
-        return told
-      }
-      if let provider = try await appStep() { return try await rightByApp(provider, act) }
-      guard let code = await openStepCode() ?? lastCode else {
-        throw fail(act, "no code has been sent to \(recipient)")
-      }
-      await submit(code)
-      return told
+    case .right: return try await right(act)
     case .enter(let fields):
       try await makeAccount(act)
       return try await enter(fields)
     case .skip:
       if let flow { take(await gateway.skip(flow.id, by: client)) }
-      return told
+      return outcomeText
     case .request(let request):
       try await makeAccount(act)
       return try await ask(request)
@@ -88,6 +71,28 @@ extension CaseRun {
       }
       return "as expected"
     }
+  }
+
+  /// Passes the current step with the right answer.
+  private mutating func right(_ act: PolicyCase.Act) async throws -> String {
+    if let waiting = await waitingStep() { return try await decide(true, at: waiting, act) }
+    if let provider = try await ceremonyStep() { return await answerByDevice(provider, isRight: true) }
+    if let step = try await secretStep() {
+      let name = step.provider.descriptor.name
+      guard let secret = secrets[name] else {
+        let isShort = [padProvider, passwordProvider].contains(name)
+        let said = isShort ? "\(step.field) = \"…\"" : "factors = { \(name) = \"…\" }"
+        throw fail(act, "the account has no \(step.field): add account { \(said) }")
+      }
+      await give([step.field: secret], to: step.provider)
+      return outcomeText
+    }
+    if let provider = try await appStep() { return try await rightByApp(provider, act) }
+    guard let code = await openStepCode() ?? lastCode else {
+      throw fail(act, "no code has been sent to \(recipient)")
+    }
+    await submit(code)
+    return outcomeText
   }
 
   private mutating func begin(_ name: String) async throws {
@@ -130,7 +135,7 @@ extension CaseRun {
 
   mutating func makeAccount(_ act: PolicyCase.Act) async throws {
     try await makePendingAccount()
-    try carryKnownDevice(act)
+    try addKnownDevice(act)
   }
 
   private mutating func makePendingAccount() async throws {
@@ -217,7 +222,7 @@ extension CaseRun {
     if untilSent, gateway.mailbox.count == messages, case .refusal(let refusal)? = answer {
       throw fail(act, "no code can be sent, however long the case waits: \(refusal.code.status) \(refusal.code.name)")
     }
-    return waited > .zero ? "\(told), after \(waited.asWritten)" : told
+    return waited > .zero ? "\(outcomeText), after \(waited.asWritten)" : outcomeText
   }
 
   private var recipient: String { current.flatMap { identifiers[$0] } ?? "anyone" }
@@ -268,7 +273,7 @@ extension CaseRun {
       return try await decide(false, at: waiting, act)
     }
     let secret = try await secretStep()
-    if let provider = try await appStep(), await !openAppStep(provider) { return told }
+    if let provider = try await appStep(), await !openAppStep(provider) { return outcomeText }
     let ceremony = try await ceremonyStep()
     let code = await wrongCode()
     let asked = await dueProvider()?.descriptor
@@ -287,7 +292,7 @@ extension CaseRun {
       if tries == .untilLocked {
         guard case .refusal(let refusal)? = answer else { break }
         if [.tooManyAttempts, .disabled].contains(refusal.code) {
-          return "\(told), after \(made) wrong one\(made == 1 ? "" : "s")"
+          return "\(outcomeText), after \(made) wrong one\(made == 1 ? "" : "s")"
         }
         guard refusal.code.isWrongAnswer(to: asked) else {
           throw fail(act, "no lock after \(made) attempts, but \(refusal.code.status) \(refusal.code.name)")
@@ -295,7 +300,7 @@ extension CaseRun {
       }
     }
     if tries == .untilLocked { throw fail(act, "no lock after \(made) wrong attempts: no limit on verify applies") }
-    return told
+    return outcomeText
   }
 
   // MARK: waiting
@@ -325,7 +330,7 @@ extension CaseRun {
   // MARK: summaries
 
   /// The last answer in a few words.
-  var told: String {
+  var outcomeText: String {
     switch answer {
     case nil: return ""
     case .refusal(let refusal):

@@ -9,7 +9,7 @@ extension CaseRun {
 
   /// Simulates the user's decision, and polls the step at its next polling time.
   mutating func decide(_ isApproved: Bool, at step: StepView, _ act: PolicyCase.Act) async throws -> String {
-    guard let flow else { return told }
+    guard let flow else { return outcomeText }
     guard let rehearsal = providers[step.provider] as? any DecidedRehearsal else {
       throw fail(
         act,
@@ -19,6 +19,6 @@ extension CaseRun {
     rehearsal.decide(isApproved)
     gateway.clock.advance(by: step.retryAfter ?? .zero)
     take(await gateway.submit(flow.id, fields: [:], by: client))
-    return told
+    return outcomeText
   }
 }

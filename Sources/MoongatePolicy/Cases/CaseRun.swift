@@ -76,7 +76,7 @@ struct CaseRun {
       let at = gateway.clock.now() - start
       do {
         try checkTime()
-        try await lookAtSession()
+        try await readSession()
         let outcome = try await perform(act) + (try await faultWords(in: act))
         if case .expect = act.kind, try await fault() != nil { (unexpectedFault, isFaultExpected) = (nil, true) }
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: outcome, location: act.location))
@@ -138,7 +138,7 @@ struct CaseRun {
   }
 
   /// Reads the current session from the store. It may have ended or changed.
-  mutating func lookAtSession() async throws {
+  mutating func readSession() async throws {
     signedIn = nil
     guard let session, let found = try await gateway.store.session(session), found.isLive(at: gateway.clock.now())
     else { return }
@@ -147,10 +147,10 @@ struct CaseRun {
 
   /// Signs the case's account in, unless a user is signed in. Used for flows that need a session.
   mutating func signIn() async throws {
-    try await lookAtSession()
+    try await readSession()
     guard signedIn == nil, let account else { return }
     session = try await gateway.makeSession(of: account)
-    try await lookAtSession()
+    try await readSession()
   }
 
   /// The current state of the flow; nil if it no longer exists.

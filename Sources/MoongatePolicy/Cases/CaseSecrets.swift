@@ -90,7 +90,7 @@ extension CaseRun {
         secrets[descriptor.name] = chosen
       }
     }
-    return told
+    return outcomeText
   }
 
   /// Submits the fields to the open step, or begins the next step with them and the identifiers.

@@ -21,7 +21,7 @@ struct CaseSelection {
     reachable = Set(
       configured.filter { policies[$0.name].map { $0.code != .none } ?? false }.flatMap(\.identifierKinds))
     let known =
-      files.files(in: "flows").map { ConfigurationLoader.title(of: $0.name) }
+      files.files(in: "flows").map { FolderReader.title(of: $0.name) }
       + catalog.descriptors.flatMap(\.flows).map(\.name)
     absentFlows = Set(known).subtracting(flows.keys)
   }
@@ -62,5 +62,5 @@ struct CaseSelection {
     catalog.configured == nil || catalog.descriptors.contains { condition($0) && catalog.isConfigured($0.name) }
   }
 
-  private func lacksSender(_ one: PolicyCase) -> Bool { one.asksCodeForNobody(among: reachable) }
+  private func lacksSender(_ one: PolicyCase) -> Bool { one.sendsCodeWithoutIdentifier(among: reachable) }
 }

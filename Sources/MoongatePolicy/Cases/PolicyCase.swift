@@ -16,7 +16,7 @@ package struct PolicyCase: Sendable {
   /// Whether the case requests a code after naming only identifiers that cannot receive codes. Without any identifier,
   /// the code goes to one of the account.
   /// - Parameter kinds: the kinds of identifier that can receive codes.
-  func asksCodeForNobody(among kinds: Set<IdentifierKind>) -> Bool {
+  func sendsCodeWithoutIdentifier(among kinds: Set<IdentifierKind>) -> Bool {
     var named: Set<IdentifierKind> = []
     for act in acts {
       switch act.kind {
@@ -41,7 +41,7 @@ package struct PolicyCase: Sendable {
       })
   }
 
-  /// Whether its accounts have a PIN or a password, which `account` sets by fields of their own.
+  /// Whether its accounts have a PIN or a password, which `account` sets by separate fields.
   var holdings: (pad: Bool, password: Bool) {
     let setups = acts.compactMap { if case .account(let setup) = $0.kind { setup } else { nil } }
     return (setups.contains { $0.hasPIN || $0.pin != nil }, setups.contains { $0.password != nil })

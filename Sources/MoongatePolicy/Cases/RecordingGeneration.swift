@@ -42,7 +42,7 @@ private final class ObservedEvaluator: PolicyEvaluator {
     observed.evidence(of: function, given: facts)
   }
 
-  private func note(_ function: FunctionName, _ answer: String, _ facts: Facts) {
+  private func record(_ function: FunctionName, _ answer: String, _ facts: Facts) {
     guard record.isWatching else { return }
     record.called(function, answer)
     guard let probe else { return }
@@ -52,7 +52,7 @@ private final class ObservedEvaluator: PolicyEvaluator {
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
     let verdict = observed.verdict(of: function, given: facts)
-    note(function, verdict.text, facts)
+    record(function, verdict.text, facts)
     return verdict
   }
 
@@ -88,10 +88,10 @@ private final class ObservedEvaluator: PolicyEvaluator {
     do {
       let value = try body()
       if let clamped = (observed as? LuaEvaluator)?.clamped { record.clamped(clamped) }
-      note(function, told(value), facts)
+      record(function, told(value), facts)
       return value
     } catch {
-      note(function, "policy_error", facts)
+      record(function, "policy_error", facts)
       throw error
     }
   }

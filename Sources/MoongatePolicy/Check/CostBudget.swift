@@ -10,7 +10,7 @@ import MoongateSDK
 /// account that receives the code.
 package struct CostBudget: Sendable, Equatable, Encodable {
   package let provider: String
-  /// The most messages to one user in any 24 hours: those that attackers cause, and as many again by the user's own
+  /// The most messages to one user in any 24 hours: the messages that attackers cause, and as many again by the user's
   /// devices. Nil: unbounded, or the provider sends no codes.
   package let messagesToOnePerDay: Int?
   /// The most messages in any hour that new devices cause. Nil: unbounded, or the provider sends no codes.

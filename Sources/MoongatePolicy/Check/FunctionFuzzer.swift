@@ -46,7 +46,7 @@ package struct FunctionFuzzer {
     var warnings: [FunctionName: ConfigurationProblem] = [:]
     let end = ContinuousClock.now + Self.timeLimit
     for (name, situation) in situations.sorted(by: { $0.key.path < $1.key.path }) {
-      sweep(name, situation, evaluator, until: end) { fault in
+      fuzz(name, situation, evaluator, until: end) { fault in
         if faults[fault.location] == nil { faults[fault.location] = fault }
       } clamped: {
         warnings[$0.function] = warnings[$0.function] ?? $0.warning
@@ -58,11 +58,12 @@ package struct FunctionFuzzer {
     )
   }
 
-  private func sweep(
+  private func fuzz(
     _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, until end: ContinuousClock.Instant,
     found: (Fault) -> Void,
     clamped: (LuaEvaluator.Clamped) -> Void
   ) {
+    // Six parameters: one function with its situation, and two kinds of results.
     var pending: [FactChoice] = [FactChoice()]
     var seen: Set<FactChoice> = [FactChoice()]
     var next = 0
@@ -77,7 +78,8 @@ package struct FunctionFuzzer {
         !situation.isUncertain(reads)
       {
         found(
-          Fault(location: location, fault: fault.message, facts: Self.told(evaluator.evidence(of: name, given: facts))))
+          Fault(
+            location: location, fault: fault.message, facts: Self.summary(evaluator.evidence(of: name, given: facts))))
       }
       // Attack on the loader: functions that use up their budget, called with each of a thousand combinations of facts.
       if let fault, [.steps, .memory, .time].contains(fault.kind) { return }
@@ -91,7 +93,7 @@ package struct FunctionFuzzer {
   }
 
   /// The first few facts as text.
-  private static func told(_ evidence: PolicyEvidence?) -> String {
+  private static func summary(_ evidence: PolicyEvidence?) -> String {
     (evidence?.facts ?? []).prefix(4).map { fact in
       let isText =
         fact.value != "nil" && fact.value != "true" && fact.value != "false" && Double(fact.value) == nil

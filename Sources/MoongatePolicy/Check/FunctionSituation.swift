@@ -208,7 +208,7 @@ struct FunctionSituation {
   }
 
   private func value(_ fact: DeclaredFact, _ choice: FactChoice) -> String {
-    // The two paths of a fact have the same value, whichever of them was varied.
+    // The two paths of a fact have the same value, regardless of which one was varied.
     let paths = [fact.path] + generation.declaredFacts.filter { $0.longPath == fact.path }.map(\.path)
     let values = values(fact)
     return values[paths.map { choice[.declared($0)] }.first { $0 > 0 } ?? 0]

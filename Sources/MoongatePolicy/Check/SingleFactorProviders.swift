@@ -7,7 +7,7 @@ extension PolicyGeneration {
   ///
   /// Steps that are skippable or have `when` count as no obstacle, because an attacker can choose the moment. The same
   /// holds for steps that set a secret. Flows that need a session are not counted.
-  package var providersThatOpenAlone: Set<ProviderName> {
+  package var singleFactorProviders: Set<ProviderName> {
     var alone: Set<ProviderName> = []
     for flow in flows.values where flow.account != .new {
       let purpose = flow.purpose

@@ -69,7 +69,7 @@ struct UnknownFacts {
     }
   }
 
-  /// Advice for the spelling of a reason; empty if there is none.
+  /// Advice for the spelling of a reason; empty if none exists.
   private static func spelling(ofReason text: String) -> String {
     let name = text.lowercased().split { !$0.isASCII || !($0.isLetter || $0.isNumber) }.joined(separator: "_")
     return name != text && LuaEvaluator.problem(ofReason: name) == nil ? "; write `\(name)`" : ""

@@ -187,7 +187,7 @@ extension AccessDiff.Requester {
 }
 
 extension AccessDiff {
-  /// The changes as text; nil if there are none.
+  /// The changes as text; nil if none exist.
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String? {
     guard !isEmpty else { return nil }

@@ -172,7 +172,7 @@ extension ProviderPolicy {
       limit.disables || !limit.lock.isEmpty
     else { return "none" }
     let after = "after \(limit.max.lowest)" + (limit.window.map { " in \($0.lowest.asWritten)" } ?? " in a row")
-    if limit.disables { return "\(after) for good" }
+    if limit.disables { return "\(after) until an operator re-enables it" }
     return "\(after) for \(limit.lock.map(\.highest.asWritten).joined(separator: ", "))"
   }
 }

@@ -40,12 +40,12 @@ struct CandidatePrograms {
     for (entry, result) in zip(good, loading.starter.introduce(good)) {
       switch result {
       case .success(let program): programs[entry.name.rawValue] = (entry, program)
-      case .failure(let refusal): Self.tell(refusal, of: entry, problems)
+      case .failure(let refusal): Self.report(refusal, of: entry, problems)
       }
     }
   }
 
-  private static func tell(_ refusal: ProgramRefusal, of entry: ProgramEntry, _ problems: Problems) {
+  private static func report(_ refusal: ProgramRefusal, of entry: ProgramEntry, _ problems: Problems) {
     let file =
       entry.path.hasPrefix(entry.folder + "/") ? "./" + entry.path.dropFirst(entry.folder.count + 1) : entry.path
     for sentence in refusal.sentences {
@@ -73,7 +73,7 @@ struct CandidatePrograms {
       do throws(ProgramRefusal) {
         providers.append(try program.accept(gateway.providers[entry.name] ?? ProviderSettings()))
       } catch {
-        Self.tell(error, of: entry, problems)
+        Self.report(error, of: entry, problems)
       }
     }
     return problems.all.isEmpty ? providers : nil

@@ -48,7 +48,8 @@ struct CounterexampleText {
     case .passed(let provider, let within?): required.append("\(provider) within \(within.asWritten)")
     case .emailVerified: required.append("a verified email address")
     }
-    var why = required.isEmpty ? "which requires nothing more" : "which requires \(required.joined(separator: " and "))"
+    var why =
+      required.isEmpty ? "which has no other requirement" : "which requires \(required.joined(separator: " and "))"
     if let decide = pass.decide {
       let answer = decide.isAssumed ? "reads facts that can have any value, so it may allow it" : "allows it"
       why = (required.isEmpty ? "where" : "\(why), and where") + " `decide` (\(decide.at)) \(answer)"

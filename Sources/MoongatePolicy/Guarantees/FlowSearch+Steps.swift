@@ -45,7 +45,7 @@ extension FlowSearch {
     return ways
   }
 
-  /// The situations after the step is passed, as far as `verify` allows it.
+  /// The situations after the step is passed and `verify` has allowed it.
   private func verified(
     _ provider: ProviderName, _ policy: ProviderPolicy, _ pass: StepPass, _ before: FlowSituation,
     _ flow: FlowDefinition
@@ -99,6 +99,7 @@ extension FlowSearch {
     _ before: FlowSituation, knowsAccount: Bool,
     _ flow: FlowDefinition
   ) throws(ProofBudget.Exhausted) -> Answers {
+    // Seven parameters: the facts of one call of the function.
     var moment = moment(before, flow)
     moment.action = action
     moment.provider = provider

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The state of a path through a flow, as far as it affects the rules.
+/// The state of a path through a flow that affects the rules.
 struct FlowSituation {
   /// The origin of a step.
   enum Origin: Hashable {

@@ -33,7 +33,8 @@ struct AccountsReader {
   ) -> Duration? {
     guard let duration = reader.duration(name, atLeast: least) else { return nil }
     guard duration <= most else {
-      problems.add(reader.explicitValue(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
+      problems.add(
+        reader.explicitValue(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
       return nil
     }
     return duration
@@ -50,7 +51,7 @@ struct AccountsReader {
       return []
     }
     guard table.isList else {
-      problems.add(node.location, "sign_in", "must be \(example): each step with a condition is a table of its own")
+      problems.add(node.location, "sign_in", "must be \(example): each step with a condition is a separate table")
       return []
     }
     var requirements: [SignInRequirement] = []

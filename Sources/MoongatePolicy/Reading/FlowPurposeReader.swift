@@ -47,7 +47,7 @@ struct FlowPurposeReader {
   let providers: ProviderCatalog
   let problems: Problems
 
-  /// The provider that the flow names but gateway.lua does not configure; nil if there is none. Such a flow is left
+  /// The provider that the flow names but gateway.lua does not configure; nil if none exists. Such a flow is left
   /// out.
   func unconfiguredProvider(_ reader: TableReader) -> ProviderName? {
     guard case .text(let text)? = reader.explicitValue("provider")?.value, let name = providers.known(text),
@@ -59,7 +59,8 @@ struct FlowPurposeReader {
   /// Whether the flow manages a factor or an identifier of an account. Without a configured provider for it, the flow
   /// has no purpose.
   func isOfAccount(_ reader: TableReader) -> Bool {
-    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else {
+    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let word = FlowPurposeKind(rawValue: text)
+    else {
       return false
     }
     return word != .signIn && word != .register && word != .stepUp

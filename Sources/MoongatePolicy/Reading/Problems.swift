@@ -20,7 +20,7 @@ final class Problems {
   }
 
   /// Adds the unsafe settings to the problems.
-  func tellUnsafe() {
+  func reportUnsafe() {
     all += unsafe
     unsafe = []
   }

@@ -50,7 +50,7 @@ struct ProgramModules: Sendable, Equatable {
     guard found.count <= most + 1, seen.count <= most,
       let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
     else { return }
-    // A virtual environment, whatever its name.
+    // A virtual environment with any name.
     if names.contains("pyvenv.cfg") { return }
     seen.append(folder)
     for name in names.sorted() where !name.hasPrefix(".") && !foreign.contains(name) && found.count <= most + 1 {

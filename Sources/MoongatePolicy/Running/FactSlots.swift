@@ -297,6 +297,7 @@ final class FactReader {
   }
 
   func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
+    // Long: one case for each fact.
     if slot >= FactSlot.firstLimit { return limit(facts, Int(slot - FactSlot.firstLimit)) }
     if slot >= FactSlot.firstDeclared {
       let index = Int(slot - FactSlot.firstDeclared)

@@ -12,7 +12,7 @@ struct TableShape: Sendable {
     /// The kind of value in words. Problems show it after "is missing" and "did you mean".
     let help: String
     let isRequired: Bool
-    /// The default, as a configuration file would write it; nil if there is none.
+    /// The default, as a configuration file would write it; nil if none exists.
     let standard: LuaValue?
   }
 

@@ -34,7 +34,7 @@ package struct AttackEnd: Sendable, Encodable, Equatable {
     switch code {
     case RefusalCode.disabled.name?: return "the credential was disabled\(by) until an operator re-enables it"
     case let code?: return "all further attempts are refused, \(code)\(by)"
-    case nil: return "there was nothing more to try"
+    case nil: return "the attacker had no further attempts"
     }
   }
 }

@@ -117,7 +117,7 @@ final class AttackEnvironment {
   func wait(_ duration: Duration) async throws {
     let until = min(end, now + duration)
     if until > now { settled = (guesses, gateway.mailbox.count) }
-    note()
+    recordProgress()
     while let number = honest.indices.min(by: { honest[$0].next < honest[$1].next }), honest[number].next < until {
       gateway.clock.set(max(now, honest[number].next))
       honest[number].signIns += 1
@@ -126,10 +126,12 @@ final class AttackEnvironment {
       honest[number].next = honest[number].next + honest[number].pause
     }
     gateway.clock.set(max(now, until))
-    note()
+    recordProgress()
   }
 
-  private func note() { timeline.note(guesses: guesses, messages: gateway.mailbox.count, after: now - start) }
+  private func recordProgress() {
+    timeline.record(guesses: guesses, messages: gateway.mailbox.count, after: now - start)
+  }
 
   /// Ends the attack with the reason of the refusal. Honest users continue to the end.
   func finish(_ refusal: Refusal?) async throws {
@@ -164,7 +166,7 @@ final class AttackEnvironment {
     return true
   }
 
-  /// The last code that was sent to the user; empty if there is none.
+  /// The last code that was sent to the user; empty if none exists.
   private func code(of person: Int) throws -> String {
     target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? "" : ""
   }

@@ -27,7 +27,7 @@ package struct SimulationTimeline: Sendable, Equatable {
   init(span: Duration) { self.span = Self.seconds(span) }
 
   /// - Parameter time: the time since the attack began. Must not decrease.
-  mutating func note(guesses: Int, messages: Int, after time: Duration) {
+  mutating func record(guesses: Int, messages: Int, after time: Duration) {
     let point = Point(seconds: Self.seconds(time), guesses: guesses, messages: messages)
     // Keeps only the last point of each column.
     if points.count > 1, column(points[points.count - 1].seconds) == column(point.seconds) { points.removeLast() }

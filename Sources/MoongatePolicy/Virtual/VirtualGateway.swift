@@ -248,7 +248,7 @@ package final class Mailbox: DeliveryService, Messenger {
   }
 
   /// Suppresses messages of the provider from now on.
-  package func cut(off provider: ProviderName) { state.withLock { _ = $0.unreachable.insert(provider) } }
+  package func disconnect(_ provider: ProviderName) { state.withLock { _ = $0.unreachable.insert(provider) } }
 
   /// Whether messages of the provider are delivered.
   func isReachable(by provider: ProviderName) -> Bool { state.withLock { !$0.unreachable.contains(provider) } }

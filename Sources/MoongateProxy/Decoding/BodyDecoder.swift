@@ -1,13 +1,13 @@
 import NIOCore
 
-/// Takes a message's body off the bytes that follow its head; trailers are checked and dropped.
+/// Reads the body of a message from the bytes after its head. Trailers are checked and dropped.
 package struct BodyDecoder: Sendable {
-  /// What was found.
+  /// The next part of the body.
   package enum Part: Sendable, Equatable {
     /// More bytes are needed.
     case incomplete
     case data(ByteBuffer)
-    /// The body is complete; what follows is the next message.
+    /// The body is complete. The remaining bytes belong to the next message.
     case end
   }
 
@@ -16,13 +16,13 @@ package struct BodyDecoder: Sendable {
     case chunkSize
     case chunkData(Int)
     case chunkEnd
-    /// How long the trailers have been so far.
+    /// The trailers, with their length so far.
     case trailers(Int)
     case untilClose
     case end
   }
 
-  /// The longest line of a chunk's size and extensions: longer ones have no use but to make work.
+  /// The maximum length of a chunk's size line with its extensions. Attack: long extensions that only cost work.
   private static let lineLimit = 1024
 
   private var state: State
@@ -38,11 +38,11 @@ package struct BodyDecoder: Sendable {
 
   /// Whether all of the body has been read.
   package var isAtEnd: Bool { state == .end }
-  /// Whether the connection's end is the body's.
+  /// Whether the body ends when the connection closes.
   package var endsByClose: Bool { state == .untilClose }
 
-  /// Takes the next part off the front of the input.
-  /// - Throws: for whatever is not RFC 9112 section 7.1.
+  /// Removes the next part from the front of the input.
+  /// - Throws: a fault if the chunked coding violates RFC 9112 section 7.1.
   package mutating func next(_ input: inout ByteBuffer) throws(MessageFault) -> Part {
     while true {
       switch state {
@@ -88,16 +88,16 @@ package struct BodyDecoder: Sendable {
       return nil
     case .end(let end): return (end, true)
     case .field(let field, let next):
-      // RFC 9110 section 6.5.1: what frames a message can not come behind it.
+      // RFC 9110 section 6.5.1: trailers cannot contain framing fields.
       if field.kind == .contentLength || field.kind == .transferEncoding {
-        throw .malformed("framing among the trailers")
+        throw .malformed("a framing field in the trailers")
       }
       return (next, false)
     }
   }
 
   private static func isLineEnd(_ bytes: Span<UInt8>, at index: Int) throws(MessageFault) -> Bool {
-    if index < bytes.count, bytes[index] != 0x0d { throw .malformed("a chunk is longer than its size says") }
+    if index < bytes.count, bytes[index] != 0x0d { throw .malformed("a chunk is longer than its size") }
     guard index + 1 < bytes.count else { return false }
     guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
     return true
@@ -110,8 +110,8 @@ package struct BodyDecoder: Sendable {
     while index < bytes.count {
       let digit = ByteClass.hexValue(bytes[index])
       if digit == 255 { break }
-      // Sixteen digits would reach the sign.
-      guard index < 15 else { throw .malformed("a chunk's size beyond measure") }
+      // Sixteen digits would overflow `Int`.
+      guard index < 15 else { throw .malformed("a chunk's size is too large") }
       size = size << 4 | Int(digit)
       index += 1
     }

@@ -1,6 +1,6 @@
-/// The classes of bytes that HTTP's grammar is made of, as bit tests: no table in memory, no call.
+/// The character classes of the HTTP grammar, as inlined bit tests without lookup tables.
 enum ByteClass {
-  // One bit for each of the bytes 0...63 and 64...127 that are tchar (RFC 9110 section 5.6.2); a test spells them out.
+  // Two bit sets of the tchar (RFC 9110 section 5.6.2) in 0...63 and 64...127. A test compares them with the list.
   @inline(__always)
   static func isToken(_ byte: UInt8) -> Bool {
     if byte < 64 { return 0x03ff_6cfa_0000_0000 >> UInt64(byte) & 1 == 1 }
@@ -8,7 +8,7 @@ enum ByteClass {
     return false
   }
 
-  /// What a field's value may hold (RFC 9110 section 5.5): VCHAR, obs-text, SP and HTAB.
+  /// Whether a field value may contain the byte (RFC 9110 section 5.5): VCHAR, obs-text, SP and HTAB.
   @inline(__always)
   static func isValue(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7f || byte == 0x09 }
 
@@ -18,7 +18,7 @@ enum ByteClass {
   @inline(__always)
   static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
-  /// The value of a hexadecimal digit; 255 for what is none.
+  /// The value of a hexadecimal digit; 255 for other bytes.
   @inline(__always)
   static func hexValue(_ byte: UInt8) -> UInt8 {
     if byte &- 0x30 < 10 { return byte &- 0x30 }
@@ -26,18 +26,18 @@ enum ByteClass {
     return letter < 6 ? letter &+ 10 : 255
   }
 
-  /// Lower case for ASCII letters, every other byte as it is.
+  /// Converts an ASCII letter to lower case. Other bytes are unchanged.
   @inline(__always)
   static func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
 
-  /// As the more careless of services read a field's name: lower case, every byte but letters and digits a `-`.
+  /// The byte of a field name as lenient services read it: lower case, with `-` for all but letters and digits.
   @inline(__always)
   static func folded(_ byte: UInt8) -> UInt8 {
     let low = lower(byte)
     return low &- 0x61 < 26 || isDigit(low) ? low : 0x2d
   }
 
-  /// Whether the two agree but for the case of ASCII letters. `lowered` is in lower case already.
+  /// Whether the range equals the text, ignoring the case of ASCII letters. `lowered` must be in lower case.
   static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ lowered: StaticString) -> Bool {
     guard range.count == lowered.utf8CodeUnitCount else { return false }
     let start = lowered.utf8Start
@@ -45,13 +45,13 @@ enum ByteClass {
     return true
   }
 
-  /// The same with `folded` in place of `lower`.
+  /// Whether the folded range equals the text (see `folded(_:)`).
   static func foldedEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, _ folded: StaticString) -> Bool {
     guard range.count == folded.utf8CodeUnitCount else { return false }
     return foldedPrefix(bytes, range, folded)
   }
 
-  /// Whether the range begins with the text, folded.
+  /// Whether the folded range begins with the text.
   static func foldedPrefix(_ bytes: Span<UInt8>, _ range: Range<Int>, _ prefix: StaticString) -> Bool {
     guard range.count >= prefix.utf8CodeUnitCount else { return false }
     let start = prefix.utf8Start
@@ -61,7 +61,7 @@ enum ByteClass {
     return true
   }
 
-  /// The range without spaces and tabs at its ends.
+  /// The range without leading and trailing spaces and tabs.
   @inline(__always)
   static func trimmed(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
     var start = range.lowerBound
@@ -73,7 +73,7 @@ enum ByteClass {
 }
 
 extension ByteClass {
-  /// Whether the range holds exactly these bytes.
+  /// Whether the range equals the text, including case.
   static func equalCase(_ bytes: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
     guard range.count == text.utf8CodeUnitCount else { return false }
     for offset in 0..<range.count where bytes[range.lowerBound + offset] != text.utf8Start[offset] { return false }

@@ -1,11 +1,11 @@
 import MoongateCore
 
-/// Where one field lies in the bytes of a head: nothing is copied.
+/// The position of one field in the bytes of a head. No bytes are copied.
 package struct HeadField: Sendable, Equatable {
-  /// Of the name, counted from the head's first byte; a head is never longer than 65,535 bytes.
+  /// The offset of the name in the head. A head has at most 65,535 bytes.
   let start: UInt16
   let nameLength: UInt16
-  /// Of the value without the space around it.
+  /// The offset of the value, without surrounding whitespace.
   let valueStart: UInt16
   let valueLength: UInt16
   package let kind: FieldKind
@@ -14,21 +14,21 @@ package struct HeadField: Sendable, Equatable {
   package var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
 }
 
-/// The fields that the gateway acts upon.
+/// The fields that the gateway processes.
 package enum FieldKind: UInt8, Sendable {
   case other
   case host, contentLength, transferEncoding, connection, upgrade, expect
   case cookie, authorization, origin, accept, setCookie
   /// W3C Trace Context.
   case traceparent, tracestate
-  /// Meant for one connection only (RFC 9110 section 7.6.1).
+  /// Valid for one connection only (RFC 9110 section 7.6.1).
   case hopByHop
-  /// Exactly so named; from a trusted proxy they are read, and from no one are they passed on.
+  /// Exactly these names. They are read only from a trusted proxy, and never forwarded as received.
   case forwardedFor, forwardedProto, forwardedHost
-  /// Says who the client is, or looks so to some service: only the gateway may say that.
+  /// Names that identify the client, or that a service may read as such. Only the gateway may set them.
   case reserved
 
-  /// The kind of the field whose name lies in `name`. Names were checked to be tokens.
+  /// The kind of the field with the name at `name`, which must be a token.
   static func of(_ bytes: Span<UInt8>, _ name: Range<Int>) -> FieldKind {
     switch ByteClass.folded(bytes[name.lowerBound]) {
     case UInt8(ascii: "h"): ByteClass.equal(bytes, name, "host") ? .host : reservedKind(bytes, name)
@@ -66,7 +66,7 @@ package enum FieldKind: UInt8, Sendable {
     }
   }
 
-  /// Attack: `Transfer_Encoding`, which is no framing here, and is to services that read names like variables.
+  /// Attack: `Transfer_Encoding`. It is not a framing field here, but it is for services that treat `_` like `-`.
   private static func framingKind(_ bytes: Span<UInt8>, _ name: Range<Int>, _ text: StaticString, _ kind: FieldKind)
     -> FieldKind
   {
@@ -90,14 +90,14 @@ package enum FieldKind: UInt8, Sendable {
     }
   }
 
-  /// By the one list. Asked only for names that begin like one of them: a test holds the two against each other.
+  /// Looks the name up in `ReservedHeaders`. Called only for possible first letters, which a test compares with it.
   private static func reservedKind(_ bytes: Span<UInt8>, _ name: Range<Int>) -> FieldKind {
     for prefix in ReservedHeaders.prefixes where ByteClass.foldedPrefix(bytes, name, prefix) { return .reserved }
     for known in ReservedHeaders.names where ByteClass.foldedEqual(bytes, name, known) { return .reserved }
     return .other
   }
 
-  /// Whether a request's field of this kind never goes upstream as the client sent it: removed, or written anew.
+  /// Whether a request field of this kind is removed or rewritten before the request is sent upstream.
   var isDroppedFromRequests: Bool {
     switch self {
     case .other, .authorization, .origin, .accept, .setCookie, .expect, .traceparent, .tracestate: false
@@ -111,17 +111,17 @@ package enum FieldKind: UInt8, Sendable {
 
 /// Reads the fields of heads and trailers, one line at a time.
 enum FieldLine {
-  /// The line is not all there yet.
+  /// The line is incomplete.
   case incomplete
-  /// The empty line that ends the fields; what follows begins here.
+  /// The empty line after the fields, with the offset of the byte after it.
   case end(Int)
-  /// A field, and where the next line begins.
+  /// A field, with the offset of the next line.
   case field(HeadField, Int)
 
-  /// - Parameter bytes: of the head, from its first byte; at most 65,535.
-  /// - Throws: for whatever is not `field-line CRLF` (RFC 9112 section 5): a fold, space before the colon, a bare CR
-  ///   or LF, NUL and other control bytes. Each of them is read in different ways by different programs, which is what
-  ///   request smuggling lives on.
+  /// Reads the line at the offset.
+  /// - Parameter bytes: the bytes of the head, at most 65,535.
+  /// - Throws: a fault unless the line is `field-line CRLF` (RFC 9112 section 5). Attack: request smuggling. Programs
+  ///   disagree about line folding, whitespace before the colon, a bare CR or LF, NUL and other control bytes.
   @inline(__always)
   static func read(_ bytes: Span<UInt8>, at start: Int) throws(MessageFault) -> FieldLine {
     let count = bytes.count
@@ -129,7 +129,7 @@ enum FieldLine {
     while index < count, ByteClass.isToken(bytes[index]) { index += 1 }
     guard index < count else { return .incomplete }
     if index == start {
-      guard bytes[index] == 0x0d else { throw .malformed("a header line does not begin with a name") }
+      guard bytes[index] == 0x0d else { throw .malformed("a header line does not start with a name") }
       guard index + 1 < count else { return .incomplete }
       guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
       return .end(index + 2)
@@ -155,7 +155,7 @@ enum FieldLine {
     return .field(field, index + 2)
   }
 
-  /// The first byte that no value may hold, eight bytes at a time.
+  /// The offset of the first byte that a value cannot contain, eight bytes at a time.
   @inline(__always)
   private static func endOfValue(_ bytes: Span<UInt8>, from start: Int) -> Int {
     var index = start
@@ -165,14 +165,14 @@ enum FieldLine {
     while true {
       while index + 8 <= raw.byteCount {
         let word = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-        // A byte under 0x20, or equal to 0x7f: the tests may also mark a good byte above a bad one, never miss one.
+        // Bytes under 0x20 or equal to 0x7f. The tests may also mark a valid byte above an invalid one.
         let low = (word &- ones &* 0x20) & ~word & highs
         let del = word ^ (ones &* 0x7f)
         let isDel = (del &- ones) & ~del & highs
         if low | isDel != 0 { break }
         index += 8
       }
-      // Byte by byte to the end of this word (or of the bytes): a tab is good, anything else that was marked is not.
+      // Check the rest of this word byte by byte, because a tab and some marked bytes are valid.
       let stop = min(index + 8, bytes.count)
       while index < stop, ByteClass.isValue(bytes[index]) { index += 1 }
       if index < stop || index == bytes.count { return index }

@@ -1,11 +1,11 @@
 import NIOCore
 
-/// Reads the heads of HTTP/1 requests, strictly: what is not the grammar of RFC 9112 to the byte is refused.
+/// Parses the heads of HTTP/1 requests. Any deviation from the grammar of RFC 9112 is refused.
 ///
-/// It pulls: it reads one head when it is asked, from bytes that it does not keep, and remembers how far it came where
-/// the head is not all there. The same bytes give the same result however they are split.
+/// The decoder does not store bytes. For an incomplete head, it stores only the position up to which it has parsed. The
+/// result does not depend on how the bytes are split.
 package struct RequestDecoder: Sendable {
-  /// The longest request line and fields together, in bytes.
+  /// The maximum length of request line and fields together, in bytes.
   package static let limit = 32 * 1024
 
   private var head = RequestHead()
@@ -14,20 +14,20 @@ package struct RequestDecoder: Sendable {
   private var lengths = 0
   private var codings = 0
   private var hasUpgrade = false
-  /// Start of the first line that has not been read yet.
+  /// The offset of the first unread line.
   private var position = 0
   private var hasSkippedEmptyLine = false
 
   package init() {}
 
-  /// Whether a part of a head has been read.
+  /// Whether part of a head has been read.
   package var isInsideHead: Bool { position > 0 }
 
-  /// Reads a head from the front of the bytes and takes it off them.
+  /// Reads a head and removes it from the front of the input.
   /// - Parameters:
-  ///   - input: all that was received and not yet taken; must begin with the same bytes as last time.
-  ///   - spare: an array to put the fields in, so that none has to be allocated.
-  /// - Returns: nil where more bytes are needed; nothing is taken then but an empty line before the head.
+  ///   - input: all received bytes that are not yet consumed. Must start with the same bytes as in the last call.
+  ///   - spare: an array whose memory is reused for the fields.
+  /// - Returns: nil if more bytes are needed. Then at most an empty line before the head is consumed.
   package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField]) throws(MessageFault) -> RequestHead? {
     if position == 0, !hasSkippedEmptyLine, try Self.beginsWithEmptyLine(input.readableBytesUInt8Span) {
       input.moveReaderIndex(forwardBy: 2)
@@ -36,7 +36,7 @@ package struct RequestDecoder: Sendable {
     guard let end = try read(input, spare: &spare) else { return nil }
     var done = head
     self = RequestDecoder()
-    guard let bytes = input.readSlice(length: end) else { throw .malformed("the head is not there") }
+    guard let bytes = input.readSlice(length: end) else { throw .malformed("the head is incomplete") }
     done.bytes = bytes
     return done
   }
@@ -64,31 +64,31 @@ package struct RequestDecoder: Sendable {
       case .field(let field, let next):
         position = next
         head.fields.append(field)
-        if field.kind != .other { try note(field, bytes) }
+        if field.kind != .other { try process(field, bytes) }
       }
     }
   }
 
-  /// Whether an empty line comes before the request line: old clients send one behind a body (RFC 9112 section 2.2).
-  /// One is skipped, and only CRLF: a second one, or a bare CR or LF, is a malformed request line.
+  /// Whether an empty line precedes the request line. Old clients send one after a body (RFC 9112 section 2.2).
+  /// A single CRLF is skipped. A second one, or a bare CR or LF, is a malformed request line.
   ///
-  /// Attack: empty lines without end, which keep a connection busy and never become a request.
+  /// Attack: an endless sequence of empty lines keeps a connection busy.
   private static func beginsWithEmptyLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
     guard bytes.count > 1, bytes[0] == 0x0d else { return false }
     guard bytes[1] == 0x0a else { throw .malformed("a line ends without CRLF") }
     return true
   }
 
-  /// `method SP request-target SP HTTP-version CRLF`, one space each, nothing before and nothing after.
+  /// Reads `method SP request-target SP HTTP-version CRLF`, with single spaces and no other whitespace.
   private mutating func readRequestLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
     let count = bytes.count
-    // One CR may become the empty line.
+    // A single CR may be the start of an empty line.
     if count == 1, bytes[0] == 0x0d, !hasSkippedEmptyLine { return false }
     var index = 0
     while index < count, ByteClass.isToken(bytes[index]) { index += 1 }
     guard index < count else { return false }
     guard index > 0, bytes[index] == 0x20 else {
-      throw .malformed("the request line does not begin with a method and a space")
+      throw .malformed("the request line does not start with a method and a space")
     }
     head.methodEnd = index
     index += 1
@@ -96,7 +96,7 @@ package struct RequestDecoder: Sendable {
     while index < count, bytes[index] &- 0x21 < 0x5e { index += 1 }
     guard index < count else { return false }
     guard index > start, bytes[index] == 0x20 else {
-      throw .malformed("the request's target holds a byte that no target may hold")
+      throw .malformed("the request's target contains an invalid byte")
     }
     head.target = start..<index
     index += 1
@@ -118,7 +118,7 @@ package struct RequestDecoder: Sendable {
     return true
   }
 
-  /// Whether the text stands there; throws where what is there can not become it.
+  /// Whether the bytes at the offset are the text; false if they are incomplete. Throws if they differ.
   private static func expect(_ text: StaticString, _ bytes: Span<UInt8>, at start: Int) throws(MessageFault) -> Bool {
     for offset in 0..<text.utf8CodeUnitCount {
       guard start + offset < bytes.count else { return false }
@@ -129,7 +129,7 @@ package struct RequestDecoder: Sendable {
     return true
   }
 
-  /// The version is not all there: refuses at once what can not become one, so that no one waits for nothing.
+  /// Checks an incomplete version. Throws as soon as it cannot become valid, so that a bad client gets its 400 at once.
   private static func mayStillBeVersion(_ bytes: Span<UInt8>, _ version: Int) throws(MessageFault) -> Bool {
     for index in (version + 5)..<max(version + 5, bytes.count) {
       let isRight =
@@ -156,13 +156,13 @@ package struct RequestDecoder: Sendable {
     }
     var start = target.lowerBound
     if bytes[start] != UInt8(ascii: "/") {
-      // absolute-form (RFC 9112 section 3.2.2); `*` and an authority alone name nothing here.
+      // The absolute form (RFC 9112 section 3.2.2). `*` and a bare authority are not supported.
       if ByteClass.equal(bytes, start..<min(start + 7, target.upperBound), "http://") {
         start += 7
       } else if ByteClass.equal(bytes, start..<min(start + 8, target.upperBound), "https://") {
         start += 8
       } else {
-        throw .malformed("the request's target is neither a path nor an http or https address")
+        throw .malformed("the request's target is neither a path nor an http or https URL")
       }
       var end = start
       while end < target.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
@@ -179,7 +179,7 @@ package struct RequestDecoder: Sendable {
     }
   }
 
-  private mutating func note(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
+  private mutating func process(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
     switch field.kind {
     case .host:
       hosts += 1
@@ -205,7 +205,7 @@ package struct RequestDecoder: Sendable {
     guard codings <= 1 else { throw .malformed("more than one Transfer-Encoding") }
     guard !options.isTooLong else { throw .malformed("Connection has too many options") }
     if codings == 1 {
-      // RFC 9112 section 6.1: with a Content-Length beside it, or in HTTP/1.0, the framing is someone's attack.
+      // Attack: request smuggling by Transfer-Encoding with Content-Length or in HTTP/1.0 (RFC 9112 section 6.1).
       guard lengths == 0 else { throw .malformed("Transfer-Encoding with Content-Length") }
       guard head.minorVersion == 1 else { throw .malformed("Transfer-Encoding in HTTP/1.0") }
       head.framing = .chunked
@@ -216,9 +216,9 @@ package struct RequestDecoder: Sendable {
   }
 }
 
-/// Framing fields that requests and responses share.
+/// Parses framing fields of requests and responses.
 enum Framing {
-  /// `Content-Length = 1*DIGIT` (RFC 9110 section 8.6): no sign, no list, nothing that overflows.
+  /// Parses `Content-Length = 1*DIGIT` (RFC 9110 section 8.6). Signs, lists and overflow are refused.
   static func length(_ bytes: Span<UInt8>, _ value: Range<Int>) throws(MessageFault) -> Int {
     guard !value.isEmpty else { throw .malformed("an empty Content-Length") }
     var length = 0
@@ -226,7 +226,7 @@ enum Framing {
       guard ByteClass.isDigit(bytes[index]) else { throw .malformed("a Content-Length that is not a number") }
       let (tens, overflow) = length.multipliedReportingOverflow(by: 10)
       let (sum, carry) = tens.addingReportingOverflow(Int(bytes[index] - UInt8(ascii: "0")))
-      guard !overflow, !carry else { throw .malformed("a Content-Length beyond measure") }
+      guard !overflow, !carry else { throw .malformed("a Content-Length that is too large") }
       length = sum
     }
     return length

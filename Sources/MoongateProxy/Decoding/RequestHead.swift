@@ -1,51 +1,51 @@
 import NIOCore
 
-/// The head of a request as it was received: its bytes, and where in them the parts lie.
+/// The head of a request: its received bytes, and the positions of its parts in them.
 package struct RequestHead: Sendable {
-  /// The methods that are treated apart.
+  /// The methods that the gateway distinguishes.
   package enum Method: UInt8, Sendable {
     case get, head, options, other
   }
 
-  /// From the first byte of the request line to the end of the empty line.
+  /// The request line, the fields and the empty line.
   package internal(set) var bytes = ByteBuffer()
   package internal(set) var fields: [HeadField] = []
   package internal(set) var method: Method = .other
   package internal(set) var methodEnd = 0
-  /// The target as it was sent.
+  /// The target as received.
   package internal(set) var target = 0..<0
   /// The authority of an absolute target; nil for a target that is a path.
   package internal(set) var authority: Range<Int>?
-  /// Empty where an absolute target has none: `/` is meant.
+  /// The path. Empty for an absolute target without a path, which means `/`.
   package internal(set) var path = 0..<0
-  /// Behind the `?`; nil without one.
+  /// The query after `?`; nil without `?`.
   package internal(set) var query: Range<Int>?
-  /// 0 or 1.
+  /// The minor version of HTTP/1: 0 or 1.
   package internal(set) var minorVersion: UInt8 = 1
   package internal(set) var framing = BodyFraming.none
-  /// The value of the one Host field.
+  /// The value of the only Host field.
   package internal(set) var host = 0..<0
-  /// Whether the connection may carry another request after this one.
+  /// Whether the connection can be used for another request after this one.
   package internal(set) var keepsAlive = true
-  /// Whether `Connection` names `upgrade` and there is an Upgrade field.
+  /// Whether the request has an Upgrade field, and `Connection` contains `upgrade`.
   package internal(set) var wantsUpgrade = false
-  /// Whether `Connection` names fields of its own, which then end here.
+  /// Whether `Connection` names other fields, which are not forwarded then.
   package internal(set) var connectionNamesFields = false
-  /// Whether the client waits for a 100 before it sends the body.
+  /// Whether the client waits for `100 Continue` before it sends the body.
   package internal(set) var expectsContinue = false
 
   package init() {}
 
-  /// The name of the method.
+  /// The position of the method.
   package var methodName: Range<Int> { 0..<methodEnd }
 
   /// The first field of the kind.
   package func first(_ kind: FieldKind) -> HeadField? { fields.first { $0.kind == kind } }
 
-  /// How many fields there are of the kind.
+  /// The number of fields of the kind.
   package func count(of kind: FieldKind) -> Int { fields.reduce(0) { $1.kind == kind ? $0 + 1 : $0 } }
 
-  /// The bytes in the range as text; what is not UTF-8 is replaced.
+  /// The bytes in the range as text. Invalid UTF-8 is replaced by U+FFFD.
   package func text(_ range: Range<Int>) -> String {
     let span = bytes.readableBytesUInt8Span
     var copy: [UInt8] = []
@@ -54,8 +54,7 @@ package struct RequestHead: Sendable {
     return String(decoding: copy, as: UTF8.self)
   }
 
-  /// Whether some protocol that Upgrade names is HTTP again: `h2c`, `HTTP/2.0`, or `TLS/1.0` with HTTP within (RFC
-  /// 2817).
+  /// Whether Upgrade names a protocol that contains HTTP: `h2c`, `HTTP/2.0`, or `TLS/1.0` (RFC 2817).
   var asksForAnotherHTTP: Bool {
     fields.contains { field in
       field.kind == .upgrade
@@ -65,53 +64,52 @@ package struct RequestHead: Sendable {
     }
   }
 
-  /// What the client says it is; nil where it does not say.
+  /// The value of `User-Agent`; nil if the field is missing.
   var userAgent: String? { first(named: "user-agent") }
 
-  /// The languages that its reader wants, as `Accept-Language` has them; nil where that is longer than any reader's
-  /// wish.
+  /// The value of `Accept-Language`; nil if the field is missing or longer than 256 bytes.
   var languages: String? { first(named: "accept-language").flatMap { $0.utf8.count <= 256 ? $0 : nil } }
 
-  /// - Parameter name: in lower case, of no kind of its own.
+  /// - Parameter name: a name in lower case without its own `FieldKind`.
   private func first(named name: StaticString) -> String? {
     fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, name) }.map {
       text($0.value)
     }
   }
 
-  /// The names of fields that belong to this connection only (RFC 9110 section 7.6.1); empty where there are none.
+  /// The names of the fields that `Connection` names, which are not forwarded (RFC 9110 section 7.6.1).
   func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] {
     connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : []
   }
 }
 
-/// How long a message's body is (RFC 9112 section 6.3).
+/// How the length of a message body is determined (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Equatable {
   case none
-  /// Bytes, 0 or more.
+  /// The number of bytes, 0 or more.
   case length(Int)
   case chunked
-  /// Responses only: all that comes until the connection closes.
+  /// For responses only: the body ends when the connection closes.
   case untilClose
 }
 
-/// What the options of Connection fields say.
+/// The options of all `Connection` fields of a message.
 struct ConnectionOptions {
-  /// Attack: thousands of options beside thousands of fields, each of which is looked for among them: seconds of work
-  /// for one request.
-  private static let most = 64
+  /// The maximum number of options. Attack: every field is compared with every option, so thousands of both would cost
+  /// seconds of work for one request.
+  private static let maximum = 64
 
   var close = false
   var keepAlive = false
   var upgrade = false
-  /// Names of fields.
+  /// Whether an option is the name of a field.
   var others = false
   private var count = 0
 
-  /// Whether there are more of them than anybody has a use for.
-  var isTooLong: Bool { count > Self.most }
+  /// Whether the number of options exceeds the maximum.
+  var isTooLong: Bool { count > Self.maximum }
 
-  /// Reads one field's value.
+  /// Adds the options of one field value.
   mutating func read(_ bytes: Span<UInt8>, _ value: Range<Int>) {
     count += 1
     for index in value where bytes[index] == UInt8(ascii: ",") { count += 1 }
@@ -128,14 +126,14 @@ struct ConnectionOptions {
     }
   }
 
-  /// The options of the Connection fields among these.
+  /// The options of all `Connection` fields in the list.
   static func names(in fields: [HeadField], of bytes: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     for field in fields where field.kind == .connection { forEachOption(bytes, field.value) { found.append($0) } }
     return found
   }
 
-  /// Whether the field is one of those that the options name.
+  /// Whether an option names the field.
   static func isNamed(_ field: HeadField, by options: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
     let name = field.name
     return options.contains { option in

@@ -1,39 +1,39 @@
 import NIOCore
 
-/// The head of an upstream's answer: its bytes, and where in them the parts lie.
+/// The head of an upstream response: its received bytes, and the positions of its parts in them.
 package struct ResponseHead: Sendable {
-  /// From the first byte of the status line to the end of the empty line.
+  /// The status line, the fields and the empty line.
   package internal(set) var bytes = ByteBuffer()
   package internal(set) var fields: [HeadField] = []
-  /// 100...599 and what else three digits can say, never under 100.
+  /// The status code, 100...999.
   package internal(set) var status = 0
-  /// The status's digits and what follows on its line.
+  /// The position of the status code and reason phrase.
   package internal(set) var statusText = 0..<0
   package internal(set) var framing = BodyFraming.none
-  /// The value of Content-Length; also where there is no body, as in an answer to HEAD.
+  /// The value of Content-Length, also for responses without a body, for example to HEAD.
   package internal(set) var contentLength: Int?
-  /// Where among the fields `Date` is; nil where there is none.
+  /// The index of the `Date` field; nil if it is missing.
   package internal(set) var date: Int?
-  /// Whether the upstream's connection may carry another request.
+  /// Whether the upstream connection can be used for another request.
   package internal(set) var keepsAlive = true
-  /// Whether `Connection` names fields of its own, which then end here.
+  /// Whether `Connection` names other fields, which are not forwarded then.
   package internal(set) var connectionNamesFields = false
 
   package init() {}
 
-  /// Whether another head of the same answer follows (RFC 9110 section 15.2).
+  /// Whether another head follows for the same request (RFC 9110 section 15.2).
   package var isInterim: Bool { status < 200 }
 
-  /// The names of fields that belong to this connection only; empty where there are none.
+  /// The names of the fields that `Connection` names, which are not forwarded (RFC 9110 section 7.6.1).
   func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] {
     connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : []
   }
 }
 
-/// Reads the heads of HTTP/1 answers with the strictness that requests get: an answer that two programs could frame in
-/// two ways would let one client's answer reach another.
+/// Parses the heads of HTTP/1 responses as strictly as requests. Attack: a response with ambiguous framing makes one
+/// client receive the response of another (response splitting).
 package struct ResponseDecoder: Sendable {
-  /// The longest status line and fields together, in bytes.
+  /// The maximum length of status line and fields together, in bytes.
   package static let limit = 64 * 1024 - 1
 
   private var head = ResponseHead()
@@ -44,22 +44,22 @@ package struct ResponseDecoder: Sendable {
 
   package init() {}
 
-  /// Whether a part of a head has been read.
+  /// Whether part of a head has been read.
   package var isInsideHead: Bool { position > 0 }
 
-  /// Reads a head from the front of the bytes and takes it off them.
+  /// Reads a head and removes it from the front of the input.
   /// - Parameters:
-  ///   - input: all that was received and not yet taken; must begin with the same bytes as last time.
-  ///   - spare: an array to put the fields in.
-  ///   - toHead: whether the request was HEAD, whose answer has no body whatever it says.
-  /// - Returns: nil where more bytes are needed.
+  ///   - input: all received bytes that are not yet consumed. Must start with the same bytes as in the last call.
+  ///   - spare: an array whose memory is reused for the fields.
+  ///   - toHead: whether the request was HEAD. Its response has no body, regardless of its fields.
+  /// - Returns: nil if more bytes are needed.
   package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField], toHead: Bool) throws(MessageFault)
     -> ResponseHead?
   {
     guard let end = try read(input, spare: &spare, toHead: toHead) else { return nil }
     var done = head
     self = ResponseDecoder()
-    guard let bytes = input.readSlice(length: end) else { throw .malformed("the head is not there") }
+    guard let bytes = input.readSlice(length: end) else { throw .malformed("the head is incomplete") }
     done.bytes = bytes
     return done
   }
@@ -87,7 +87,7 @@ package struct ResponseDecoder: Sendable {
       case .field(let field, let next):
         position = next
         head.fields.append(field)
-        try note(field, bytes)
+        try process(field, bytes)
       }
     }
   }
@@ -118,7 +118,7 @@ package struct ResponseDecoder: Sendable {
     return true
   }
 
-  private mutating func note(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
+  private mutating func process(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
     switch field.kind {
     case .contentLength:
       guard head.contentLength == nil else { throw .malformed("more than one Content-Length") }
@@ -143,11 +143,11 @@ package struct ResponseDecoder: Sendable {
     head.keepsAlive = minorVersion == 1 ? !options.close : options.keepAlive && !options.close
     head.connectionNamesFields = options.others
     guard !options.isTooLong else { throw .malformed("Connection has too many options") }
-    // RFC 9112 section 6.3: these have no body, whatever their fields say.
+    // RFC 9112 section 6.3: these have no body, regardless of their fields.
     if toHead || head.status < 200 || head.status == 204 || head.status == 304 {
       head.framing = .none
-      // Attack: an upstream that sends the body all the same. It would be taken for the answer to the connection's next
-      // request.
+      // Attack: an upstream that sends a body anyway. It would be read as the response to the next request of the
+      // connection.
       if codings == 1 || head.contentLength ?? 0 > 0 { head.keepsAlive = false }
     } else if codings == 1 {
       head.framing = .chunked

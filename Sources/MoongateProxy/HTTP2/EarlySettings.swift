@@ -1,32 +1,33 @@
 import NIOCore
 
-/// Lets our settings hold from a connection's first request on.
+/// Applies the gateway's SETTINGS before the client acknowledges them.
 ///
-/// `NIOHTTP2Handler` puts our settings in force when the client acknowledges them (RFC 9113 section 6.5.3), and by then
-/// most clients have sent their first request: one with a head over NIO's default of 16 KiB would end the connection,
-/// where we owe it an answer, or at least its 431. All our settings are wider than the defaults, so it is safe to hold
-/// them as acknowledged as soon as the client's own settings came. The acknowledgement that comes later is taken off.
+/// `NIOHTTP2Handler` applies them when the client acknowledges them (RFC 9113 section 6.5.3). Most clients send their
+/// first request earlier. Without this handler, a first request with a head over NIO's default of 16 KiB would close
+/// the connection instead of being answered, with 431 if necessary. All our values exceed the defaults, so it is safe
+/// to simulate the acknowledgement when the client's own SETTINGS arrive. The client's later acknowledgement is
+/// removed.
 ///
-/// It also refuses a wrong preface at its first wrong byte; the library waits for all 24 of them.
+/// This handler also refuses a wrong preface at its first wrong byte. The library waits for all 24 bytes.
 final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
   private enum State {
-    /// The client's magic and the head of its first frame are not all there.
+    /// The client's preface and the header of its first frame are incomplete.
     case preface
-    /// So many bytes of the frame at hand are still to come.
+    /// The remaining bytes of the current frame.
     case frames(left: Int)
     case over
     case refused
   }
 
-  /// RFC 9113 section 3.4.
+  /// The connection preface (RFC 9113 section 3.4).
   private static let magic = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
   private static let frameHead = 9
   private static let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
-  /// GOAWAY with PROTOCOL_ERROR, before any stream.
+  /// A GOAWAY frame with PROTOCOL_ERROR and last stream 0.
   private static let goAway: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
   private var state = State.preface
@@ -44,13 +45,13 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
     if held.readableBytes == 0 { held = ByteBuffer() }
   }
 
-  /// - Returns: whether there is more to do with the bytes at hand.
+  /// - Returns: whether to continue with the remaining held bytes.
   private func read(_ context: ChannelHandlerContext) -> Bool {
     switch state {
     case .preface:
       guard beginsLikePreface else { return refuse(context) }
       guard let frame = frame(at: Self.magic.count) else { return false }
-      // A first frame that is no SETTINGS is refused where frames are read.
+      // The library refuses a first frame of another type.
       guard frame.type == 4, !frame.isAcknowledgement else { return end(context) }
       let length = Self.magic.count + Self.frameHead + frame.length
       guard held.readableBytes >= length else { return frame.length > 16_384 ? end(context) : false }
@@ -67,7 +68,7 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
     case .frames:
       guard let frame = frame(at: 0) else { return false }
       if frame.type == 4, frame.isAcknowledgement {
-        // A malformed one is passed on to be refused.
+        // A malformed one is passed on, and the library refuses it.
         if frame.length == 0 { held.moveReaderIndex(forwardBy: Self.frameHead) }
         return end(context)
       }
@@ -77,13 +78,13 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  /// Whether the bytes at hand are the magic, or may become it.
+  /// Whether the held bytes are the preface or a part of it.
   private var beginsLikePreface: Bool {
     held.readableBytesView.prefix(Self.magic.count).elementsEqual(Self.magic.prefix(held.readableBytes))
   }
 
-  /// Attack: a client of another protocol, or none, that holds its connection with bytes that can never become a
-  /// request.
+  /// Refuses the preface and closes the connection. Attack: a client keeps its connection open with bytes that can
+  /// never become a request.
   private func refuse(_ context: ChannelHandlerContext) -> Bool {
     state = .refused
     held = ByteBuffer()

@@ -2,7 +2,7 @@ import MoongateCore
 import NIOCore
 import NIOHTTP2
 
-/// One HTTP/2 connection of a client: its limits, its streams, its idle time, its end.
+/// One HTTP/2 connection of a client, with its streams, limits and idle timeout.
 ///
 /// The library handles frames, header compression, the states of the connection and its streams, flow control of
 /// responses, and limits on what a client may send. This handler keeps the table of streams and decides when to flush.
@@ -99,19 +99,19 @@ final class HTTP2Connection: ChannelDuplexHandler {
     bounds.initialSettings = [
       HTTP2Setting(parameter: .maxConcurrentStreams, value: 128),
       HTTP2Setting(parameter: .initialWindowSize, value: window),
-      // Heads over 32 KiB get their 431; what is far over that is not even decoded.
+      // Heads over 32 KiB are answered with 431. Heads far over that are not decoded.
       HTTP2Setting(parameter: .maxHeaderListSize, value: 128 * 1024),
     ]
-    // 128 KiB come in eight full frames. Attack: CONTINUATION frames without end.
+    // 128 KiB need eight full frames. Attack: an endless sequence of CONTINUATION frames.
     bounds.maximumSequentialContinuationFrames = 8
-    // Attack: frames that cost us an answer each, from a client that does not take them.
+    // Attack: frames that each require a reply, from a client that does not read the replies.
     bounds.maximumBufferedControlFrames = 1000
     return bounds
   }
 
   private static var streamBounds: NIOHTTP2Handler.StreamConfiguration {
     var bounds = NIOHTTP2Handler.StreamConfiguration()
-    // Attack: CVE-2023-44487. A stream that is reset costs its opener nothing; 200 of them in 30 s end the connection.
+    // Attack: CVE-2023-44487. Resetting a stream costs a client nothing. 200 resets in 30 s close the connection.
     bounds.streamResetFrameRateLimit.maximumCount = 200
     bounds.streamResetFrameRateLimit.windowLength = .seconds(30)
     return bounds
@@ -153,7 +153,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let frame = unwrapInboundIn(data)
     isReading = true
-    tellManager(context, frame, data)
+    passToManager(context, frame, data)
     guard frame.streamID != .rootStream else { return }
     switch frame.payload {
     case .headers, .data:
@@ -166,9 +166,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
   }
 
-  /// Passes frames to the manager, which closes connections of silent clients. It needs every PING. Of other frames it
+  /// Passes frames to the manager, which closes connections without traffic. It needs every PING. Of other frames it
   /// gets one per second, because each frame resets two timers.
-  private func tellManager(_ context: ChannelHandlerContext, _ frame: HTTP2Frame, _ data: NIOAny) {
+  private func passToManager(_ context: ChannelHandlerContext, _ frame: HTTP2Frame, _ data: NIOAny) {
     let now = loop.now
     let isMeant = if case .ping = frame.payload { true } else { false }
     guard isMeant || now - managerHeard >= Self.interval else { return }
@@ -232,7 +232,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
   }
 
-  /// Writes the manager's frames. GOAWAY gets a flush of its own: some clients ignore frames that arrive with it.
+  /// Writes the manager's frames. GOAWAY gets a separate flush: some clients ignore frames that arrive with it.
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     let frame = unwrapOutboundIn(data)
     context.write(data, promise: promise)

@@ -1,23 +1,22 @@
 import NIOCore
 import NIOHPACK
 
-/// The head of an HTTP/2 request as the same request's HTTP/1.1 text.
+/// Converts the head of an HTTP/2 request to HTTP/1.1 text.
 ///
-/// There is one reader of heads, and one set of rules for what is in them: `RequestDecoder` and what comes behind it.
-/// So a stream's head is written out and read by it like any other; what is longer than its limit, names two hosts or
-/// two lengths, or CONNECT, is refused there. What this refuses itself is whatever would change its meaning by being
-/// written out.
+/// `RequestDecoder` parses that text, so all requests have the same rules. It refuses heads over its limit, several
+/// hosts or lengths, and CONNECT. This type refuses only fields whose meaning would change by the conversion.
 ///
-/// Values that are no UTF-8 come here with U+FFFD in place of the bytes that are none: that is how the library reads
-/// them. The gateway itself acts upon none of those.
+/// The library decodes values as UTF-8 and replaces invalid bytes with U+FFFD. The gateway does not interpret such
+/// values.
 enum RequestText {
-  /// How the rest of a stream follows its head.
+  /// The framing of the body after the head.
   enum Body {
     case none, length, chunked
   }
 
-  /// - Parameter isWhole: whether no body follows.
-  /// - Returns: nil for a head that is malformed by RFC 9113 section 8.2 and 8.3.
+  /// Converts the head.
+  /// - Parameter isWhole: whether the head ends the request.
+  /// - Returns: nil if the head is malformed by RFC 9113 section 8.2 or 8.3.
   static func write(_ headers: HPACKHeaders, isWhole: Bool) -> (text: ByteBuffer, body: Body, isHead: Bool)? {
     var method: String?
     var scheme: String?
@@ -35,7 +34,7 @@ enum RequestText {
         case ":scheme": guard scheme == nil else { return nil }; scheme = value
         case ":authority": guard authority == nil else { return nil }; authority = value
         case ":path": guard path == nil else { return nil }; path = value
-        // `:protocol` too: there is no extended CONNECT here (RFC 8441).
+        // Includes `:protocol`: extended CONNECT (RFC 8441) is not supported.
         default: return nil
         }
         continue
@@ -43,7 +42,7 @@ enum RequestText {
       guard isName(name), isValue(value) else { return nil }
       switch meaning(of: name) {
       case .host: hosts.append(value)
-      // RFC 9113 section 8.2.3: the crumbs are one field again, so that two cookies of our name are seen as two.
+      // RFC 9113 section 8.2.3: join the cookie fields, so that two cookies with the gateway's name are detected.
       case .cookie: cookies.append(value)
       case .forbidden: return nil
       case .length:
@@ -79,7 +78,7 @@ enum RequestText {
     return (text, body, method == "HEAD")
   }
 
-  /// Whether these are trailers: fields that are well formed, and no pseudo-header among them (RFC 9113 section 8.1).
+  /// Whether the fields are valid trailers: well formed, without pseudo-headers (RFC 9113 section 8.1).
   static func areTrailers(_ headers: HPACKHeaders) -> Bool {
     headers.allSatisfy { isName($0.name) && isValue($0.value) }
   }
@@ -91,7 +90,7 @@ enum RequestText {
     text.writeStaticString("\r\n")
   }
 
-  /// What the field's name means for how the request is written.
+  /// The role of a field in the conversion.
   private enum Meaning {
     case host, cookie, length, forbidden, other
   }
@@ -109,7 +108,7 @@ enum RequestText {
     }
   }
 
-  /// A token; of a field's name in lower case (RFC 9113 section 8.2).
+  /// Whether the text is a token, and in lower case if it is a field name (RFC 9113 section 8.2).
   private static func isName(_ name: String, lowerCase: Bool = true) -> Bool {
     let bytes = name.utf8.span
     for index in bytes.indices {
@@ -118,10 +117,10 @@ enum RequestText {
     return !bytes.isEmpty
   }
 
-  /// RFC 9113 section 8.2.1.
+  /// Whether the text is a valid field value (RFC 9113 section 8.2.1).
   ///
-  /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out. One
-  /// with a blank at its end would be another value there.
+  /// Attack: in HTTP/1.1 text, a value with a line break would become another header or request. A value with leading
+  /// or trailing whitespace would change.
   private static func isValue(_ value: String) -> Bool {
     let bytes = value.utf8.span
     guard !bytes.isEmpty else { return true }

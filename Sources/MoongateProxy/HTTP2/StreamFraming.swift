@@ -70,7 +70,7 @@ struct StreamFraming {
     if requestBody == .chunked { parts.append(ByteBuffer(staticString: "0\r\n\r\n")) }
   }
 
-  // MARK: the answer
+  // MARK: the response
 
   /// Converts bytes of the response.
   /// - Parameters:

@@ -2,8 +2,8 @@ import NIOCore
 
 /// Combines all writes between two flushes into one, up to the size of a TLS record.
 ///
-/// The library writes each frame separately, and TLS makes a record of each write, with its own header, its own
-/// authentication tag, and its own cipher call.
+/// The library writes each frame separately, and TLS creates a record for each write, with a separate header,
+/// authentication tag and cipher call.
 final class WriteGathering: ChannelOutboundHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Writes the access log on a dedicated thread.
 ///
-/// Each event loop collects lines in its own memory and hands them over ten times per second, so no request waits for a
+/// Each event loop collects lines in memory and hands them over ten times per second, so no request waits for a
 /// lock, a disk or a pipe. If the target is too slow, lines are dropped and counted.
 package final class AccessLog: Sendable {
   /// The destination of the log.

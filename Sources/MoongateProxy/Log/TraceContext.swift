@@ -13,7 +13,7 @@ struct TraceContext: Sendable, Equatable {
   let span: UInt64
   /// The id of the request's own span, if spans are recorded; otherwise equal to `span`.
   let request: UInt64
-  /// The client's span that contains the request; 0 if there is none.
+  /// The client's span that contains the request; 0 if none exists.
   let parent: UInt64
   /// Whether spans are sent to the collector.
   let isRecorded: Bool

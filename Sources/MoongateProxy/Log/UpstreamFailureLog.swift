@@ -12,10 +12,10 @@ final class UpstreamFailureLog: Sendable {
     var words: String {
       switch self {
       case .unreachable: "it cannot be reached"
-      case .timeout: "it does not answer"
+      case .timeout: "it does not respond in time"
       case .closed: "it closed the connection"
-      case .unreadable: "its answer cannot be read"
-      case .cut: "it closed the connection within its answer"
+      case .unreadable: "its response is malformed"
+      case .cut: "it closed the connection within the response"
       }
     }
   }
@@ -40,30 +40,30 @@ final class UpstreamFailureLog: Sendable {
   ///   - upstream: the address, or several addresses if no upstream of the route answered.
   ///   - decision: the id of the refused request.
   func report(_ cause: Cause, upstream: String, route: String, reason: String, decision: DecisionID) {
-    tell(
+    log(
       Key(upstream: upstream, cause: cause), .error, "an upstream failed",
       ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
   }
 
   /// Logs that a request was retried with another upstream of the route.
   func passedOver(_ cause: Cause, upstream: String, route: String) {
-    tell(
+    log(
       Key(upstream: upstream, cause: cause, isPassedOver: true), .warning,
       "an upstream failed, and the request was retried with another one",
       ["route": "\(route)", "reason": "\(cause.words)"])
   }
 
   /// Logs once per minute and key, with the number of suppressed messages.
-  private func tell(_ key: Key, _ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata) {
-    guard let unsaid = lines.admit(key, key, at: clock.now()) else { return }
+  private func log(_ key: Key, _ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata) {
+    guard let suppressed = lines.admit(key, key, at: clock.now()) else { return }
     var metadata = metadata
     metadata["upstream"] = "\(key.upstream)"
-    if unsaid > 0 { metadata["suppressed"] = "\(unsaid)" }
+    if suppressed > 0 { metadata["suppressed"] = "\(suppressed)" }
     logger.log(level: level, message, metadata: metadata)
   }
 
   /// Logs the suppressed messages of past minutes.
-  func tellSuppressed() {
+  func logSuppressed() {
     for (key, count) in lines.takeOver(at: clock.now()) {
       logger.log(
         level: key.isPassedOver ? .warning : .error,

@@ -38,7 +38,7 @@ final class CachedSession {
   let key: SessionKey
   let snapshot: SessionSnapshot
   private var known: SessionEntitlements?
-  /// As far as this event loop knows. Another loop may know a later time.
+  /// The last activity on this event loop. Another loop may have seen a later one.
   var lastSeenAt: Timestamp
   /// Until this time, uses need not be stored.
   var activityKnownUntil: Timestamp
@@ -64,7 +64,7 @@ final class CachedSession {
     activityKnownUntil = Timestamp(milliseconds: .min)
   }
 
-  /// Whether the session is valid, as far as this event loop knows.
+  /// Whether the session is valid according to this cache entry.
   func isLive(at now: Timestamp) -> Bool {
     now < snapshot.session.expiresAt && now < max(lastSeenAt, snapshot.session.lastSeenAt) + snapshot.session.idle
       && !snapshot.account.isLocked

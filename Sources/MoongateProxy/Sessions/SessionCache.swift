@@ -15,7 +15,7 @@ final class SessionCache {
     case locked(until: Timestamp)
     /// The store is currently unavailable.
     case unavailable
-    /// The store must be asked.
+    /// The store must be read.
     case unknown
   }
 
@@ -87,7 +87,7 @@ final class SessionCache {
         counted.live += 1
         return .live(session)
       }
-      // The session may have been used on another event loop or node since, which only the store knows.
+      // The session may have been used on another event loop or node since, which only the store records.
       forget(key)
       return .unknown
     }

@@ -18,7 +18,7 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
   /// The protocols of the public listener, in order of preference.
   static let supported = ["h2", "http/1.1"]
 
-  /// A fatal `no_application_protocol` alert (120) in its own record.
+  /// A fatal `no_application_protocol` alert (120) in a separate record.
   private static let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 120]
 
   private let loop: ProxyLoop

@@ -12,7 +12,7 @@ enum UpstreamFailure {
   case silent
 }
 
-/// One connection to an upstream. It reads responses and passes them to the client connection that it works for.
+/// One connection to an upstream. It reads responses and passes them to the client connection that uses it.
 ///
 /// It is either used by one exchange or idle in its target. Bytes that arrive while it is idle close it, because they
 /// would be taken for the response to the next request.
@@ -148,7 +148,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     owner.upstreamFailed(.closed, self)
   }
 
-  // MARK: reading answers
+  // MARK: reading responses
 
   private func read(for owner: ClientConnection) {
     do throws(MessageFault) {
@@ -181,7 +181,7 @@ final class UpstreamConnection: ChannelInboundHandler {
       let reason: String =
         switch error {
         case .malformed(let text): text
-        default: "its head is too large"
+        default: "the head is too large"
         }
       owner.upstreamFailed(.unreadable(reason), self)
     }
@@ -190,13 +190,13 @@ final class UpstreamConnection: ChannelInboundHandler {
   /// - Returns: whether to continue reading responses.
   private func interim(_ head: ResponseHead, _ owner: ClientConnection) throws(MessageFault) -> Bool {
     interims += 1
-    guard interims <= Self.maxInterim else { throw .malformed("too many interim answers") }
+    guard interims <= Self.maxInterim else { throw .malformed("too many interim responses") }
     guard head.status == 101 else {
       owner.answerInterim(head.status)
       return true
     }
     // An unrequested protocol switch would turn the rest of the connection into undefined bytes.
-    guard wantsUpgrade else { throw .malformed("a 101 that was not asked for") }
+    guard wantsUpgrade else { throw .malformed("an unrequested 101 response") }
     isTunnel = true
     keepsAlive = false
     owner.tunnelBegan(head)

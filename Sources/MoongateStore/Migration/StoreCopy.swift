@@ -61,7 +61,7 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   let told: (CopiedTable) -> Void
 
   func run(_ rows: some SQLTransaction) throws {
-    try rows.takeTime()
+    try rows.allowLongRun()
     try target.write(
       CopyRows(
         source: rows, name: target.name, extent: extent, told: told, confirm: extent.followsWrites ? { _ in } : confirm)
@@ -94,7 +94,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
   let confirm: ([CopiedTable]) throws -> Void
 
   func run(_ rows: some SQLTransaction) throws {
-    try rows.takeTime()
+    try rows.allowLongRun()
     // A gateway that starts on the target waits until the copy is complete. SQLite locks out other writers anyway.
     if rows.dialect == .postgres {
       try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
@@ -151,7 +151,7 @@ struct StoreDigest: SnapshotWork {
   let tables: [Schema.Table]
 
   func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
-    try rows.takeTime()
+    try rows.allowLongRun()
     return try tables.map { table in try TableReader(table).digest(rows) }
   }
 }

@@ -12,7 +12,7 @@ protocol StoreSnapshot: Sendable {
   /// Creates the database if it does not exist, and migrates its schema.
   /// - Returns: the previous schema version.
   func migrate() throws(StoreRefusal) -> Int
-  /// The damage that the database itself reports about its files, in its own words.
+  /// The damage that the database reports about its files, as the original messages.
   func damage() throws -> [String]
   /// Runs the work in a read transaction with a consistent snapshot.
   func read<Work: SnapshotWork>(_ work: Work) throws -> Work.Value

@@ -32,7 +32,7 @@ struct PostgresTiming: Sendable {
 /// time.
 final class PostgresConnection {
   let timing: PostgresTiming
-  let numbers: PostgresMetrics
+  let metrics: PostgresMetrics
   let handle: OpaquePointer
   /// The names of prepared statements, by their SQL.
   var prepared: [String: String] = [:]
@@ -52,7 +52,7 @@ final class PostgresConnection {
   private let timelines: ServerTimeline
 
   /// - Throws: `PostgresError.notConnected` with the first target's failure that is not just absence.
-  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError)
+  static func open(_ address: PostgresAddress, timing: PostgresTiming, metrics: PostgresMetrics) throws(PostgresError)
     -> PostgresConnection
   {
     var obstacle: PostgresErrorClassification?
@@ -61,14 +61,14 @@ final class PostgresConnection {
     var found: [PostgresConnection] = []
     for target in address.targets {
       do throws(PostgresError) {
-        let connection = try PostgresConnection(address, target, timing: timing, numbers: numbers)
+        let connection = try PostgresConnection(address, target, timing: timing, metrics: metrics)
         try connection.settle()
         if address.targets.count > 1 { try connection.findTimeline() }
-        numbers.connected()
+        metrics.connected()
         guard asksAll else { return connection }
         found.append(connection)
       } catch {
-        numbers.failedToConnect()
+        metrics.failedToConnect()
         let found: PostgresErrorClassification =
           switch error {
           case .notConnected(let found): found
@@ -85,10 +85,10 @@ final class PostgresConnection {
   }
 
   private init(
-    _ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresMetrics
+    _ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, metrics: PostgresMetrics
   ) throws(PostgresError) {
     self.timing = timing
-    self.numbers = numbers
+    self.metrics = metrics
     timelines = address.timeline
     silence = timing.silence
     var options = address.options
@@ -148,9 +148,9 @@ final class PostgresConnection {
 
   /// Sets the session's parameters, in one round trip.
   private func settle() throws(PostgresError) {
-    // Attack: someone who can create objects in a schema that is searched first puts a table or a function of their own
-    // in place of ours. Commits are on disk before they are acknowledged, whatever the server's default is. A node that
-    // was cut off does not hold locks for long. Statements without BEGIN are read-only and see a consistent snapshot.
+    // Attack: someone who can create objects in a schema that is searched first replaces our tables or functions.
+    // Commits are on disk before they are acknowledged, regardless of the server's default. A node that was cut off
+    // does not hold locks for long. Statements without BEGIN are read-only and see a consistent snapshot.
     queue(
       """
       SELECT current_schema()::text, set_config('default_transaction_isolation', 'repeatable read', false),
@@ -183,7 +183,7 @@ final class PostgresConnection {
       guard error == .refused(.noFunction, constraint: nil) else { throw error }
     }
     if isSuperseded { throw .notConnected(.superseded) }
-    if let timeline { timelines.meet(timeline) }
+    if let timeline { timelines.observe(timeline) }
   }
 
   /// Whether a server with a later timeline was seen since.

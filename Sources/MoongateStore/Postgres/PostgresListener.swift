@@ -15,7 +15,7 @@ final class PostgresListener: Sendable {
   private static let longestPause: Duration = .seconds(2)
 
   private let address: PostgresAddress
-  private let numbers: PostgresMetrics
+  private let metrics: PostgresMetrics
   private let clock: ServerClock
   private let jitter: @Sendable () -> Double
   private let call: @Sendable () -> Void
@@ -23,11 +23,11 @@ final class PostgresListener: Sendable {
 
   /// - Parameter call: wakes the pollers. Called on the listener's thread.
   init(
-    _ address: PostgresAddress, numbers: PostgresMetrics, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
+    _ address: PostgresAddress, metrics: PostgresMetrics, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
     call: @escaping @Sendable () -> Void
   ) {
     self.address = address
-    self.numbers = numbers
+    self.metrics = metrics
     self.clock = clock
     self.jitter = jitter
     self.call = call
@@ -38,7 +38,7 @@ final class PostgresListener: Sendable {
       var pause: Duration = .milliseconds(100)
       while !self.isOver.load(ordering: .acquiring) {
         do throws(PostgresError) {
-          let connection = try PostgresConnection.open(self.address, timing: .serving, numbers: self.numbers)
+          let connection = try PostgresConnection.open(self.address, timing: .serving, metrics: self.metrics)
           self.clock.set(try connection.clockReadings())
           connection.queue("LISTEN \(PostgresTransaction.channel)", keeps: false)
           _ = try connection.exchange()
@@ -66,7 +66,7 @@ final class PostgresListener: Sendable {
         next = now + Self.interval
       }
       if try connection.notified(until: now + Self.timeLimit) {
-        numbers.wasNotified()
+        metrics.wasNotified()
         call()
       }
     }
@@ -80,9 +80,9 @@ final class PostgresListening: Sendable {
 
   init(_ address: PostgresAddress) { self.address = address }
 
-  func start(numbers: PostgresMetrics, clock: ServerClock, _ call: @escaping @Sendable () -> Void) {
+  func start(metrics: PostgresMetrics, clock: ServerClock, _ call: @escaping @Sendable () -> Void) {
     let made = PostgresListener(
-      address, numbers: numbers, clock: clock, jitter: { Double.random(in: 0..<1) }, call: call)
+      address, metrics: metrics, clock: clock, jitter: { Double.random(in: 0..<1) }, call: call)
     let before = listener.withLock { listener in
       defer { listener = made }
       return listener

@@ -28,7 +28,7 @@ struct PostgresAnswers {
 }
 
 /// One server round trip carries all queued statements. Parameters and results are in PostgreSQL's binary format:
-/// numbers as eight bytes, big-endian; texts and bytes unchanged.
+/// metrics as eight bytes, big-endian; texts and bytes unchanged.
 extension PostgresConnection {
   /// The maximum number of prepared statements. A store has about a hundred.
   private static let maxPrepared = 500
@@ -39,7 +39,7 @@ extension PostgresConnection {
     unsent += 1
     var sent: Int32 = 0
     if let name = prepared[sql] {
-      sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
+      sent = PostgresArguments(arguments).withCStrings { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
     } else if prepared.count < Self.maxPrepared {
       nameCount += 1
       let name = "s\(nameCount)"
@@ -47,9 +47,9 @@ extension PostgresConnection {
       // The server infers the types of arguments, so the same text always has the same types.
       guard PQsendPrepare(handle, name, PostgresText.translated(sql), 0, nil) == 1 else { return isBroken = true }
       owed.append(.preparation(sql))
-      sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
+      sent = PostgresArguments(arguments).withCStrings { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
     } else {
-      sent = PostgresArguments(arguments).lend {
+      sent = PostgresArguments(arguments).withCStrings {
         PQsendQueryParams(handle, PostgresText.translated(sql), $0, nil, $1, $2, $3, 1)
       }
     }
@@ -69,7 +69,7 @@ extension PostgresConnection {
   /// Sends the queued statements and waits for the replies, including errors of statements.
   func answers() throws(PostgresError) -> PostgresAnswers {
     try end(isIgnored: false)
-    numbers.add(statements: unsent, roundTrips: 1)
+    metrics.add(statements: unsent, roundTrips: 1)
     unsent = 0
     return try collect()
   }
@@ -77,7 +77,7 @@ extension PostgresConnection {
   /// Sends the queued statements without waiting. The next wait skips their replies and errors.
   func dispatch() throws(PostgresError) {
     try end(isIgnored: true)
-    numbers.add(statements: unsent, roundTrips: 0)
+    metrics.add(statements: unsent, roundTrips: 0)
     unsent = 0
   }
 
@@ -85,7 +85,7 @@ extension PostgresConnection {
   func script(_ sql: String) throws(PostgresError) {
     if !owed.isEmpty { _ = try exchange() }
     guard PQexitPipelineMode(handle) == 1, PQsendQuery(handle, sql) == 1 else { throw broken(.lost) }
-    numbers.add(statements: 1, roundTrips: 1)
+    metrics.add(statements: 1, roundTrips: 1)
     var answers = PostgresAnswers()
     _ = try take(into: &answers, keeps: false)
     guard PQenterPipelineMode(handle) == 1 else { throw broken(.lost) }
@@ -228,7 +228,7 @@ struct PostgresArguments {
   }
 
   /// Calls the body with the number, addresses, lengths and formats of the arguments.
-  func lend(
+  func withCStrings(
     _ body: (Int32, UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Int32
   ) -> Int32 {
     bytes.withUnsafeBytes { buffer in

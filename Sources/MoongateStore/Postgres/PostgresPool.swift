@@ -89,23 +89,23 @@ final class PostgresPool: Sendable {
 
   let address: PostgresAddress
   let timing: PostgresTiming
-  let numbers: PostgresMetrics
+  let metrics: PostgresMetrics
   let jitter: @Sendable () -> Double
   private let state: Mutex<State>
 
-  /// - Parameter jitter: random numbers between 0 and 1, for pauses.
+  /// - Parameter jitter: random metrics between 0 and 1, for pauses.
   init(
-    _ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics,
+    _ address: PostgresAddress, timing: PostgresTiming, metrics: PostgresMetrics,
     jitter: @escaping @Sendable () -> Double
   ) {
     self.address = address
     state = Mutex(State(pool: address.pool))
     self.timing = timing
-    self.numbers = numbers
+    self.metrics = metrics
     self.jitter = jitter
   }
 
-  /// The numbers of busy and idle connections, and of waiting jobs.
+  /// The metrics of busy and idle connections, and of waiting jobs.
   var use: (busy: Int, idle: Int, waiting: Int) {
     state.withLock { (max(0, $0.connected - $0.idle.count), $0.idle.count, $0.waiting) }
   }
@@ -138,7 +138,7 @@ final class PostgresPool: Sendable {
     }
     switch step {
     case .refuse(let fault):
-      if fault == Self.late { numbers.wasBusy() }
+      if fault == Self.late { metrics.wasBusy() }
       work.fail(fault)
     case .hand(let worker): worker.take(work)
     case .grow:
@@ -169,7 +169,7 @@ final class PostgresPool: Sendable {
   func next(for worker: PostgresWorker, connectionGeneration: Int, after ended: (any PostgresWork)?) -> Next {
     let now = ContinuousClock.now
     var late: [any PostgresWork] = []
-    defer { for work in late { turnAway(work) } }
+    defer { for work in late { reject(work) } }
     return state.withLock { state in
       if let ended { state.ended(ended) }
       guard connectionGeneration == state.connectionGeneration else {
@@ -244,7 +244,8 @@ final class PostgresPool: Sendable {
   ///   - silent: whether the server did not reply. It will then not reply to the others either.
   ///   - ended: the work that the worker was doing, or was about to do.
   /// - Returns: whether it reconnects.
-  func lost(_ worker: PostgresWorker, connectionGeneration: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool {
+  func lost(_ worker: PostgresWorker, connectionGeneration: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool
+  {
     let fault = PostgresError.silent.fault
     defer { hand() }
     let (goesOn, unserved, resting) = state.withLock { state -> (Bool, [any PostgresWork], [PostgresWorker]) in
@@ -322,12 +323,12 @@ final class PostgresPool: Sendable {
       state.isSweeping = next != nil
       return (late, next)
     }
-    for work in late { turnAway(work) }
+    for work in late { reject(work) }
     if let next { sweep(at: next) }
   }
 
-  private func turnAway(_ work: any PostgresWork) {
-    numbers.wasBusy()
+  private func reject(_ work: any PostgresWork) {
+    metrics.wasBusy()
     work.fail(Self.late)
   }
 }

@@ -35,7 +35,7 @@ struct PostgresSnapshot: StoreSnapshot {
     return try transaction(.writing, on: connection) { rows in
       // An index on ten million rows takes minutes, and other gateways must wait that long. A migrating gateway that
       // was cut off from the server does not block them.
-      try rows.takeTime()
+      try rows.allowLongRun()
       let wait = { (setting: String, time: Duration) in
         _ = try rows.row("SELECT set_config('\(setting)', ?1, true)", [.text("\(time.wholeMilliseconds)")])
       }
@@ -99,7 +99,7 @@ struct PostgresSnapshot: StoreSnapshot {
 
   private func connected<Value>(_ body: (PostgresConnection) throws -> Value) throws -> Value {
     do {
-      return try body(try PostgresConnection.open(address, timing: timing, numbers: PostgresMetrics()))
+      return try body(try PostgresConnection.open(address, timing: timing, metrics: PostgresMetrics()))
     } catch let error as PostgresError {
       throw refusal(error)
     }

@@ -57,7 +57,7 @@ package final class PostgresStore: SQLStore {
   /// closed.
   /// - Parameter call: called on a separate thread. Must return quickly.
   package func listen(_ call: @escaping @Sendable () -> Void) {
-    listening.start(numbers: database.numbers, clock: clock, call)
+    listening.start(metrics: database.metrics, clock: clock, call)
   }
 
   /// The driver's metrics, for `GET /metrics`.

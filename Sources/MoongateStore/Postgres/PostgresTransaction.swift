@@ -37,7 +37,7 @@ package final class PostgresTransaction: SQLTransaction {
   /// The number of statements in the current batch, and those of them that are demands.
   private var queued = 0
   private var demands: [Int: ApplyResult.Conflict] = [:]
-  /// The first error of the database. After it, the transaction has failed, whatever the body does.
+  /// The first error of the database. After it, the transaction has failed, even if the body ignores it.
   private(set) var failure: (any Error)?
 
   init(_ kind: Kind, on connection: PostgresConnection) {
@@ -77,7 +77,7 @@ package final class PostgresTransaction: SQLTransaction {
 
   package func wake() throws { isCalling = true }
 
-  package func takeTime() throws {
+  package func allowLongRun() throws {
     _ = try rows(
       ["statement_timeout", "idle_in_transaction_session_timeout"].map {
         SQLRead("SELECT set_config('\($0)', '0', false)")
@@ -175,8 +175,8 @@ package final class PostgresTransaction: SQLTransaction {
   func rollBack() {
     guard kind.begin != nil, hasBegun || failure != nil, !connection.isBroken else { return }
     hasBegun = false
-    // Statements that were queued but not sent must be sent in a batch of their own: an error of theirs would make the
-    // server skip ROLLBACK too.
+    // Statements that were queued but not sent must be sent in a separate batch. Otherwise an error in one of them
+    // would make the server skip ROLLBACK too.
     if connection.unsent > 0 { try? connection.dispatch() }
     connection.queue("ROLLBACK", keeps: false)
     try? connection.dispatch()

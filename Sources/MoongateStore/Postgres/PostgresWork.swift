@@ -37,7 +37,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   let deadline: ContinuousClock.Instant
   var writes: Bool { kind == .writing }
   private let kind: PostgresTransaction.Kind
-  private let numbers: PostgresMetrics
+  private let metrics: PostgresMetrics
   private let moments: RecordedMoment?
   private let moment: Timestamp?
   private let body: @Sendable (PostgresTransaction) throws -> Value
@@ -48,13 +48,13 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   ///   - moment: the time to record with the write; nil for a read.
   ///   - continuation: resumed once, on an unspecified thread.
   init(
-    _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, numbers: PostgresMetrics,
+    _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, metrics: PostgresMetrics,
     moments: RecordedMoment?, moment: Timestamp?,
     body: @escaping @Sendable (PostgresTransaction) throws -> Value, continuation: CheckedContinuation<Value, any Error>
   ) {
     self.kind = kind
     self.deadline = deadline
-    self.numbers = numbers
+    self.metrics = metrics
     self.moments = moments
     self.moment = moment
     self.body = body
@@ -73,8 +73,8 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
     while true {
       let transaction = PostgresTransaction(kind, on: connection)
       do {
-        let value = try carryOut(transaction)
-        numbers.ended(.committed)
+        let value = try execute(transaction)
+        metrics.ended(.committed)
         return { self.continuation.resume(returning: value) }
       } catch {
         transaction.rollBack()
@@ -82,11 +82,11 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           kind = .reading
           continue
         }
-        // The database's first error counts, whatever the body made of it.
+        // The database's first error counts, even if the body ignored it.
         let error: any Error = transaction.failure ?? error
         round += 1
         if (error as? PostgresError)?.meetsAnother ?? false, round <= PostgresRestart.most, !connection.isBroken {
-          numbers.ended(.restarted)
+          metrics.ended(.restarted)
           PostgresRestart.pause(round, jitter: jitter)
           continue
         }
@@ -94,16 +94,16 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           error as? PostgresError != .outcomeUnknown,
           ContinuousClock.now < deadline
         {
-          numbers.ended(.restarted)
+          metrics.ended(.restarted)
           return nil
         }
-        let told = told(error)
+        let told = reported(error)
         return { self.continuation.resume(throwing: told) }
       }
     }
   }
 
-  private func carryOut(_ transaction: PostgresTransaction) throws -> Value {
+  private func execute(_ transaction: PostgresTransaction) throws -> Value {
     let value = try body(transaction)
     guard let moments, let moment, let claimed = moments.claim(moment) else {
       try transaction.commit()
@@ -122,16 +122,16 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   }
 
   /// The error that the caller receives.
-  private func told(_ error: any Error) -> any Error {
+  private func reported(_ error: any Error) -> any Error {
     let told: any Error = (error as? PostgresError).map { $0.conflict ?? $0.fault } ?? error
-    numbers.ended(
+    metrics.ended(
       error as? PostgresError == .outcomeUnknown ? .unknown : told is ChangeConflict ? .rolledBack : .failed)
     return told
   }
 }
 
 extension PostgresError {
-  /// Conflicts that the database's own constraints detect, whichever transaction was first.
+  /// Conflicts that the database's constraints detect, in either order of the transactions.
   fileprivate var conflict: (any Error)? {
     switch self {
     case .refused(.uniqueViolation, constraint: "identifier_verified"): ChangeConflict(.identifierTaken)

@@ -42,7 +42,7 @@ final class PostgresWorker: Sendable {
     var isFirst = true
     while true {
       do throws(PostgresError) {
-        let connection = try PostgresConnection.open(pool.address, timing: pool.timing, numbers: pool.numbers)
+        let connection = try PostgresConnection.open(pool.address, timing: pool.timing, metrics: pool.metrics)
         return (connection, pool.connected(self))
       } catch {
         // A server that closed the connection during the handshake may be back at once, such as during a failover or
@@ -94,7 +94,8 @@ final class PostgresWorker: Sendable {
         ended = work
         continue
       }
-      let goesOn = pool.lost(self, connectionGeneration: connectionGeneration, silent: connection.wasSilent, after: work)
+      let goesOn = pool.lost(
+        self, connectionGeneration: connectionGeneration, silent: connection.wasSilent, after: work)
       if let tell { tell() } else { pool.giveBack(work) }
       return goesOn
     }

@@ -17,7 +17,7 @@ final class ServerTimeline: Sendable {
   var isKnown: Bool { latest.withLock { $0 > 0 } }
 
   /// Records a server's timeline.
-  func meet(_ timeline: UInt32) { latest.withLock { $0 = max($0, timeline) } }
+  func observe(_ timeline: UInt32) { latest.withLock { $0 = max($0, timeline) } }
 
   /// Whether a server with a later timeline was seen.
   func isPast(_ timeline: UInt32) -> Bool { latest.withLock { timeline < $0 } }

@@ -72,7 +72,9 @@ enum AccessTokenRows {
       ], orElse: .tokenNameTaken)
   }
 
-  static func supersede(_ id: String, until moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func supersede(
+    _ id: String, until moment: Timestamp, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  )
     throws
   {
     try rows.demand(
@@ -80,12 +82,12 @@ enum AccessTokenRows {
       UPDATE access_token SET is_superseded = 1, expires_at = CASE WHEN expires_at < ?1 THEN expires_at ELSE ?1 END
       WHERE id = ?2 AND is_superseded = 0
       """, [SQLValue(moment), .text(id)], orElse: .tokenGone)
-    announce(id, news)
+    announce(id, notifications)
   }
 
-  static func end(_ id: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func end(_ id: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand("DELETE FROM access_token WHERE id = ?1", [.text(id)], orElse: .tokenGone)
-    announce(id, news)
+    announce(id, notifications)
   }
 
   /// Marks the tokens of an account that has changed: they are invalid, and an event must be recorded for each.
@@ -93,7 +95,7 @@ enum AccessTokenRows {
     try rows.run("UPDATE access_token SET is_end_noted = 2 WHERE account = ?1 AND is_end_noted = 0", [.text(account)])
   }
 
-  static func noteExpired(_ id: String, _ rows: some SQLTransaction) throws {
+  static func markExpired(_ id: String, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "UPDATE access_token SET is_end_noted = 1 WHERE id = ?1 AND is_end_noted <> 1", [.text(id)], orElse: .tokenGone)
   }
@@ -107,8 +109,8 @@ enum AccessTokenRows {
   }
 
   /// Records a use.
-  /// - Returns: whether the token's network is new, as far as known. For a token that was deleted meanwhile, always
-  ///   true.
+  /// - Returns: whether the token was not used from this network before. Always true for a token that was deleted
+  ///   meanwhile.
   static func record(_ use: AccessTokenUse, _ rows: some SQLTransaction) throws -> Bool {
     let lock = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE")
     guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else {
@@ -151,8 +153,8 @@ enum AccessTokenRows {
       """, [SQLValue(now), SQLValue(now - retention)])
   }
 
-  private static func announce(_ id: String, _ news: ChangeNotifications) {
-    news.add(token: AccessToken.announcement(of: id).bytes)
+  private static func announce(_ id: String, _ notifications: ChangeNotifications) {
+    notifications.add(token: AccessToken.announcement(of: id).bytes)
   }
 
   private static func json(_ texts: [String]) throws -> String {

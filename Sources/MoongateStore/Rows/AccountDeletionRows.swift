@@ -6,12 +6,12 @@ enum AccountDeletionRows {
   /// Deletes everything that belongs to the user, except for flows and for events before `place`, which were processed
   /// already.
   static func delete(
-    _ account: String, traces: [String], trailFrom place: Int64, _ news: ChangeNotifications,
+    _ account: String, traces: [String], trailFrom place: Int64, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     // Identifiers, records and sessions are deleted with the account (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
-    news.add(account: account)
+    notifications.add(account: account)
     try FailedAttemptRows.forget(about: traces, rows)
     try Trail(account: account, traces: traces).blank(from: place, to: .max, rows)
   }
@@ -48,7 +48,7 @@ struct FlowTraces: Sendable {
 
   /// Searches the next batch.
   /// - Returns: the end of the batch, nil at the end of the table; and whether it contains flows of the user.
-  func look(after last: Int64, _ rows: some SQLTransaction) throws -> (end: Int64?, isThere: Bool) {
+  func search(after last: Int64, _ rows: some SQLTransaction) throws -> (end: Int64?, isThere: Bool) {
     let end = try rows.row(
       "SELECT number FROM flow WHERE number > ?1 ORDER BY number LIMIT 1 OFFSET \(Self.stretch - 1)", [.integer(last)])?
       .integer(

@@ -8,7 +8,7 @@ struct AccountReads: Sendable {
 
   /// - Parameter id: an SQL expression for the account's ID, or NULL.
   init(_ id: String) {
-    // One row for each identifier, or a single row if there is none.
+    // One row for each identifier, or a single row if none exists.
     func account(_ providers: String, _ groups: String) -> String {
       """
       SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,

@@ -79,9 +79,11 @@ enum AccountRows {
 
   /// Replaces the provider's record; nil removes it.
   static func put(
-    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: ChangeNotifications,
+    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp,
+    _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    // Six parameters: the columns of the row, and the transaction.
     try demandPresent(account, rows)
     if let sealed {
       try rows.run(
@@ -93,47 +95,51 @@ enum AccountRows {
       try rows.run(
         "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
     }
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Sets names that are missing.
   static func name(
-    _ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ account: String, first: String?, last: String?, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     try rows.run(
       "UPDATE account SET first_name = coalesce(first_name, ?1), last_name = coalesce(last_name, ?2) WHERE id = ?3",
       [SQLValue(first), SQLValue(last), .text(account)])
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Sets the language.
-  static func setLanguage(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func setLanguage(
+    _ account: String, _ language: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  )
     throws
   {
     try rows.run("UPDATE account SET language = ?1 WHERE id = ?2", [.text(language), .text(account)])
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Replaces the names.
   static func rename(
-    _ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ account: String, first: String?, last: String?, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     try rows.demand(
       "UPDATE account SET first_name = ?1, last_name = ?2 WHERE id = ?3",
       [SQLValue(first), SQLValue(last), .text(account)],
       orElse: .accountUnavailable)
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Locks the account for an operator and ends its sessions, or unlocks it.
-  static func setLocked(_ account: String, _ isLocked: Bool, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func setLocked(
+    _ account: String, _ isLocked: Bool, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  )
     throws
   {
     try rows.demand(
       "UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)],
       orElse: .accountUnavailable)
-    if isLocked { return try SessionRows.end(of: account, except: nil, news, rows) }
-    news.add(account: account)
+    if isLocked { return try SessionRows.end(of: account, except: nil, notifications, rows) }
+    notifications.add(account: account)
   }
 
   static func demandPresent(_ account: String, _ rows: some SQLTransaction) throws {
@@ -153,10 +159,10 @@ enum AccountRows {
       orElse: .epochChanged)
   }
 
-  static func raiseEpoch(of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func raiseEpoch(of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET epoch = coalesce(epoch, 0) + 1 WHERE id = ?1", [.text(account)])
     try AccessTokenRows.outdate(of: account, rows)
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Records that the account has verified an identifier. It is then no longer removed as unverified.

@@ -11,13 +11,13 @@ enum DomainTokenRows {
     """
 
   /// Stores a token in place of the session's previous one for the domain.
-  static func put(_ new: NewDomainToken, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func put(_ new: NewDomainToken, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     let session = new.session
     try AccountRows.requireAvailable(session.account, rows)
     let replaced = try rows.rows(
       "DELETE FROM session_domain WHERE account = ?1 AND session = ?2 AND domain = ?3 RETURNING token",
       [.text(session.account), .text(session.id), .text(new.domain)])
-    for row in replaced { news.add(token: try row.bytes(0)) }
+    for row in replaced { notifications.add(token: try row.bytes(0)) }
     try rows.demand(
       """
       INSERT INTO session_domain (token, account, session, domain, issued_under, passed)
@@ -32,14 +32,14 @@ enum DomainTokenRows {
   }
 
   /// Ends the session that a token of either kind belongs to.
-  static func endSession(_ token: TokenHash, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func endSession(_ token: TokenHash, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     guard let owner = try rows.row(owner, [.bytes(token.bytes)]) else { return }
     let session: [SQLValue] = [.text(try owner.text(0)), .text(try owner.text(1))]
     let ended = try rows.rows([
       SQLRead("DELETE FROM session_domain WHERE account = ?1 AND session = ?2 RETURNING token", session),
       SQLRead("DELETE FROM session WHERE account = ?1 AND id = ?2 RETURNING token", session),
     ])
-    for row in ended.joined() { news.add(token: try row.bytes(0)) }
+    for row in ended.joined() { notifications.add(token: try row.bytes(0)) }
   }
 
   /// Ends the domain tokens of all sessions of an account. The caller announces the account.

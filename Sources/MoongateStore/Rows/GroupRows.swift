@@ -5,9 +5,10 @@ enum GroupRows {
   /// Adds the account to the group or removes it. No effect if that is the case already. Conflicts if the account does
   /// not exist.
   static func set(
-    _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: ChangeNotifications,
+    _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    // Six parameters: the columns of the row, and the transaction.
     try AccountRows.demandPresent(account, rows)
     let named: [SQLValue] = [.text(group.rawValue), .text(account)]
     let sql =
@@ -15,7 +16,7 @@ enum GroupRows {
       ? "INSERT INTO group_member (name, account, added_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING"
       : "DELETE FROM group_member WHERE name = ?1 AND account = ?2"
     let changes = try rows.changes(sql, isMember ? named + [SQLValue(now)] : named)
-    if changes > 0 { news.add(account: account) }
+    if changes > 0 { notifications.add(account: account) }
   }
 
   /// Removes the account from all groups.

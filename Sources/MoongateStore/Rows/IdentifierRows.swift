@@ -4,7 +4,7 @@ import MoongateSDK
 /// The identifiers of accounts and their changes.
 enum IdentifierRows {
   static func create(
-    _ account: Account, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications,
+    _ account: Account, forgetting providers: Set<ProviderName>, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     try rows.run(
@@ -20,7 +20,8 @@ enum IdentifierRows {
           holder(of: held.identifier), claimants(of: held.identifier, besides: account.id, rows.dialect),
         ])
         if !found[0].isEmpty { throw ChangeConflict(.identifierTaken) }
-        try evict(try found[1].map { try $0.text(0) }, from: held.identifier, forgetting: providers, news, rows)
+        try evict(
+          try found[1].map { try $0.text(0) }, from: held.identifier, forgetting: providers, notifications, rows)
       }
       try insert(held, of: account.id, position: position, rows)
     }
@@ -29,9 +30,10 @@ enum IdentifierRows {
   /// Marks the identifier as verified by the account now. One that it has verified already stays unchanged.
   static func verify(
     _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp,
-    _ news: ChangeNotifications,
+    _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    // Six parameters: the members of the change, and the transaction.
     let found = try rows.rows([
       holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
       SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), own(identifier, account),
@@ -41,7 +43,7 @@ enum IdentifierRows {
       return
     }
     if found[2].isEmpty { throw ChangeConflict(.accountUnavailable) }
-    try evict(try found[1].map { try $0.text(0) }, from: identifier, forgetting: providers, news, rows)
+    try evict(try found[1].map { try $0.text(0) }, from: identifier, forgetting: providers, notifications, rows)
     try AccountRows.proved(account, rows)
     if found[3].isEmpty {
       try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: nil, rows)
@@ -50,12 +52,12 @@ enum IdentifierRows {
         "UPDATE identifier SET verified_at = ?1 WHERE account = ?2 AND kind = ?3 AND value = ?4",
         [SQLValue(now), .text(account)] + identifier.named)
     }
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Adds the identifier to the account as unverified.
   static func claim(
-    _ identifier: Identifier, of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ identifier: Identifier, of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     let found = try rows.rows([
       own(identifier, account), SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
@@ -63,12 +65,12 @@ enum IdentifierRows {
     if !found[0].isEmpty { return }
     if found[1].isEmpty { throw ChangeConflict(.accountUnavailable) }
     try insert(HeldIdentifier(identifier: identifier, verifiedAt: nil), of: account, position: nil, rows)
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Removes the identifiers of a kind, except one.
   static func drop(
-    _ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: ChangeNotifications,
+    _ kind: IdentifierKind, of account: String, except kept: Identifier, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   )
     throws
@@ -76,23 +78,23 @@ enum IdentifierRows {
     try rows.run(
       "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value <> ?3",
       [.text(account), .text(kind.rawValue), .text(kept.value)])
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Removes one identifier.
   static func remove(
-    _ identifier: Identifier, from account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ identifier: Identifier, from account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     try rows.demand(
       "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named,
       orElse: .recordChanged)
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Removes everything from the account that someone may have added who claimed the identifier before its owner
   /// verified it.
   static func reclaim(
-    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: ChangeNotifications,
+    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     let verified = try rows.rows(
@@ -114,15 +116,16 @@ enum IdentifierRows {
     // belongs to the owner of the address.
     try GroupRows.clear(account, rows)
     try rows.run("DELETE FROM access_token WHERE account = ?1", [.text(account)])
-    try SessionRows.end(of: account, except: nil, news, rows)
+    try SessionRows.end(of: account, except: nil, notifications, rows)
   }
 
   /// Moves the account's verified identifiers to its heir, and deletes the account.
   ///
-  /// Attack: someone who has taken over another user's number merges that account into one of their own, and would get
+  /// Attack: someone who has taken over another user's number merges that account into their own, and would get
   /// its groups without its second factor. Groups are therefore not moved; an operator must add the heir.
   static func absorb(
-    _ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ account: String, into heir: String, at now: Timestamp, _ notifications: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
     try AccountRows.requireAvailable(account, rows)
     try AccountRows.requireAvailable(heir, rows)
@@ -143,9 +146,9 @@ enum IdentifierRows {
         """, [.text(heir), .text(account), .integer(try row.integer(0)), SQLValue(now)])
     }
     if !moved.isEmpty { try AccountRows.proved(heir, rows) }
-    try SessionRows.end(of: account, except: nil, news, rows)
+    try SessionRows.end(of: account, except: nil, notifications, rows)
     try rows.run("DELETE FROM account WHERE id = ?1", [.text(account)])
-    news.add(account: heir)
+    notifications.add(account: heir)
   }
 
   /// The account that has verified the identifier.
@@ -181,7 +184,7 @@ enum IdentifierRows {
   /// - Parameter providers: the providers whose secrets belong to an identifier.
   private static func evict(
     _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>,
-    _ news: ChangeNotifications,
+    _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     for account in claimants {
@@ -193,8 +196,8 @@ enum IdentifierRows {
           "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2",
           [.text(account), .text(provider.rawValue)])
       }
-      try AccountRows.raiseEpoch(of: account, news, rows)
-      try SessionRows.end(of: account, except: nil, news, rows)
+      try AccountRows.raiseEpoch(of: account, notifications, rows)
+      try SessionRows.end(of: account, except: nil, notifications, rows)
     }
   }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// JSON of records. Encoded and decoded in the caller's task, so that no one else waits for it.
+/// JSON of records. Encoded and decoded in the caller's task, so that other tasks do not wait for it.
 enum JSON {
   static func encode(_ value: some Encodable) throws -> [UInt8] { Array(try JSONEncoder().encode(value)) }
 

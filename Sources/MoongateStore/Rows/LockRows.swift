@@ -40,7 +40,7 @@ extension LockRecord {
   }
 
   /// Ends the lock or the disabling with this ID.
-  /// - Returns: false if there is none.
+  /// - Returns: false if none exists.
   static func lift(_ id: String, at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
     guard let key = Base64URL.decode(id) else { return false }
     // Its events were removed when it began. A lock that is over keeps its end time, which escalation needs.

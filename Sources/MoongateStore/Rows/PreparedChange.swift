@@ -43,19 +43,19 @@ struct PreparedChange: Sendable {
     let reads = first?.reads ?? []
     try rowLocks.take(rows)
     let (stored, found) = try CounterRow.rows(first?.judged ?? [], reads + changes.compactMap(\.replaced), rows)
-    let news = ChangeNotifications()
-    for row in found.dropFirst(reads.count).joined() { news.add(token: try row.bytes(0)) }
+    let notifications = ChangeNotifications()
+    for row in found.dropFirst(reads.count).joined() { notifications.add(token: try row.bytes(0)) }
     var locks = try first?.settle(stored, found.prefix(reads.count), rows) ?? []
     for change in changes.dropFirst(first == nil ? 0 : 1) {
       if let settlement = change.settlement {
         let (stored, found) = try CounterRow.rows(settlement.judged, settlement.reads, rows)
         locks += try settlement.settle(stored, found, rows)
       } else {
-        try change.apply(at: now, news, rows)
+        try change.apply(at: now, notifications, rows)
       }
     }
-    try news.write(at: now, rows)
-    return (locks, news.changes)
+    try notifications.write(at: now, rows)
+    return (locks, notifications.changes)
   }
 
   private var settlement: Settlement? { if case .settle(let settlement) = change { settlement } else { nil } }
@@ -68,54 +68,56 @@ struct PreparedChange: Sendable {
     }
   }
 
-  private func apply(at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  private func apply(at now: Timestamp, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     switch change {
     case .settle: break
     case .putFlow(let record): try FlowRows.put(record, encoded: encoded, rows)
     case .deleteFlow(let id, let version): try FlowRows.delete(id, version: version, rows)
     case .createAccount(let account, let providers):
-      try IdentifierRows.create(account, forgetting: providers, news, rows)
+      try IdentifierRows.create(account, forgetting: providers, notifications, rows)
     case .verifyIdentifier(let account, let identifier, let providers):
-      try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, news, rows)
+      try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, notifications, rows)
     case .putProviderRecord(let account, let provider, let sealed):
-      try AccountRows.put(sealed, of: account, for: provider, at: now, news, rows)
+      try AccountRows.put(sealed, of: account, for: provider, at: now, notifications, rows)
     case .requireProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
     case .requireEpoch(let version): try AccountRows.requireEpoch(version, rows)
-    case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, news, rows)
-    case .claimIdentifier(let account, let identifier): try IdentifierRows.claim(identifier, of: account, news, rows)
+    case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, notifications, rows)
+    case .claimIdentifier(let account, let identifier):
+      try IdentifierRows.claim(identifier, of: account, notifications, rows)
     case .reclaimAccount(let account, let identifier, let kept):
-      try IdentifierRows.reclaim(account, by: identifier, keeping: kept, news, rows)
+      try IdentifierRows.reclaim(account, by: identifier, keeping: kept, notifications, rows)
     case .dropIdentifiers(let account, let kind, let kept):
-      try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
+      try IdentifierRows.drop(kind, of: account, except: kept, notifications, rows)
     case .nameAccount(let account, let first, let last):
-      try AccountRows.name(account, first: first, last: last, news, rows)
-    case .setLanguage(let account, let language): try AccountRows.setLanguage(account, language, news, rows)
+      try AccountRows.name(account, first: first, last: last, notifications, rows)
+    case .setLanguage(let account, let language): try AccountRows.setLanguage(account, language, notifications, rows)
     case .renameAccount(let account, let first, let last):
-      try AccountRows.rename(account, first: first, last: last, news, rows)
+      try AccountRows.rename(account, first: first, last: last, notifications, rows)
     case .removeIdentifier(let account, let identifier):
-      try IdentifierRows.remove(identifier, from: account, news, rows)
-    case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, at: now, news, rows)
+      try IdentifierRows.remove(identifier, from: account, notifications, rows)
+    case .absorbAccount(let account, let heir):
+      try IdentifierRows.absorb(account, into: heir, at: now, notifications, rows)
     case .clearCounters(let limits):
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
     case .recordUse(let account): try AccountRows.recordUse(account, at: now, rows)
-    case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
+    case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, notifications, rows)
     case .setGroupMembership(let account, let group, let isMember):
-      try GroupRows.set(account, in: group, isMember, at: now, news, rows)
+      try GroupRows.set(account, in: group, isMember, at: now, notifications, rows)
     case .deleteAccount(let account, let traces):
-      try AccountDeletionRows.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
+      try AccountDeletionRows.delete(account, traces: traces, trailFrom: trailFrom, notifications, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
     case .replaceSession(let token, let session):
-      try SessionRows.replace(token, by: session, passed: encoded, news, rows)
-    case .putDomainToken(let new): try DomainTokenRows.put(new, news, rows)
+      try SessionRows.replace(token, by: session, passed: encoded, notifications, rows)
+    case .putDomainToken(let new): try DomainTokenRows.put(new, notifications, rows)
     case .spendCode(let code, let until): try SpentCodeRows.spend(code, until: until, rows)
-    case .endSession(let token): try DomainTokenRows.endSession(token, news, rows)
-    case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, news, rows)
+    case .endSession(let token): try DomainTokenRows.endSession(token, notifications, rows)
+    case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, notifications, rows)
     case .putAccessToken(let token, let most): try AccessTokenRows.put(token, most: most, rows)
-    case .supersedeAccessToken(let id, let until): try AccessTokenRows.supersede(id, until: until, news, rows)
-    case .endAccessToken(let id): try AccessTokenRows.end(id, news, rows)
-    case .noteAccessTokenExpired(let id): try AccessTokenRows.noteExpired(id, rows)
+    case .supersedeAccessToken(let id, let until): try AccessTokenRows.supersede(id, until: until, notifications, rows)
+    case .endAccessToken(let id): try AccessTokenRows.end(id, notifications, rows)
+    case .noteAccessTokenExpired(let id): try AccessTokenRows.markExpired(id, rows)
     case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
     case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
     }

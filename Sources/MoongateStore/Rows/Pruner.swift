@@ -55,7 +55,8 @@ final class Pruner: Sendable {
     // Delayed beyond need, because the counters are not locked here: a transaction that waited, or has another
     // gateway's time, still finds in its second statement what it counted in its first.
     _ = try walk(
-      "pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.settlementTimeout)],
+      "pending", "counter", from: &place.pending, dead: "expires_at <= ?3",
+      [SQLValue(now - CounterState.settlementTimeout)],
       rows)
     // Written so that no sum can overflow.
     _ = try walk(
@@ -96,6 +97,7 @@ final class Pruner: Sendable {
     _ table: String, _ key: String, from place: inout [UInt8], dead: String, _ arguments: [SQLValue],
     _ rows: some SQLTransaction
   ) throws -> [[UInt8]] {
+    // Six parameters: the parts of one statement, and the transaction.
     let last = try rows.row(
       "SELECT \(key) FROM \(table) WHERE \(key) > ?1 ORDER BY \(key) LIMIT 1 OFFSET \(Self.stretch - 1)",
       [.bytes(place)])?.bytes(0)

@@ -69,21 +69,24 @@ enum SessionRows {
 
   /// Replaces the session with this token. Conflicts if that session has ended.
   static func replace(
-    _ token: TokenHash, by session: Session, passed: [UInt8], _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ token: TokenHash, by session: Session, passed: [UInt8], _ notifications: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
     try rows.demand("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)], orElse: .sessionEnded)
-    news.add(token: token.bytes)
+    notifications.add(token: token.bytes)
     try put(session, passed: passed, rows)
   }
 
-  static func end(of account: String, except: TokenHash?, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func end(
+    of account: String, except: TokenHash?, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  )
     throws
   {
     try DomainTokenRows.end(of: account, rows)
     // No token is empty.
     try rows.run(
       "DELETE FROM session WHERE account = ?1 AND token <> ?2", [.text(account), .bytes(except?.bytes ?? [])])
-    news.add(account: account)
+    notifications.add(account: account)
   }
 
   /// Updates the last activity. It only moves forward, and does not revive a session that had expired.

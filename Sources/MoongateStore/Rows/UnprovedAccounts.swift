@@ -8,7 +8,7 @@ enum UnprovedAccounts {
   /// Deletes the accounts that were not used since `moment`.
   /// - Returns: the number of deleted accounts, and whether there may be more.
   static func expire(
-    unusedSince moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    unusedSince moment: Timestamp, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws -> (removed: Int, hasMore: Bool) {
     let found = try rows.rows(
       """
@@ -34,7 +34,7 @@ enum UnprovedAccounts {
         try AccountRows.recordUse(id, at: used, rows)
       } else {
         try rows.run("DELETE FROM account WHERE id = ?1", [.text(id)])
-        news.add(account: id)
+        notifications.add(account: id)
         removed += 1
       }
     }

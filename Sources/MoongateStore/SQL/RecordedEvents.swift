@@ -1,7 +1,7 @@
 import MoongateCore
 import Synchronization
 
-/// Announces which audit events this process has stored, whatever wrote them. Called only for stored events.
+/// Announces which audit events this process has stored, for all writers. Called only for stored events.
 package final class RecordedEvents: Sendable {
   // An array although there is only one: if a lock holds a closure directly, Swift wraps it again at each access, and
   // calls become slower until the stack overflows.

@@ -91,14 +91,15 @@ extension SQLStore {
   }
 
   /// Removes users who are about to be deleted from the audit trail, in batches: searching all of it in the deleting
-  /// transaction would block everyone else. If this is interrupted, too much was removed about a user whom an operator
-  /// wants to delete.
+  /// transaction would block all other writers. If this is interrupted, too much was removed about a user whose
+  /// deletion was requested anyway.
   private func blankingTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange] {
     var changes = changes
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
       // If the account no longer exists, there is nothing to do. The transaction reports that.
-      guard let names = try await database.read({ rows in try AccountDeletionRows.names(of: trail.account, rows) }) else {
+      guard let names = try await database.read({ rows in try AccountDeletionRows.names(of: trail.account, rows) })
+      else {
         continue
       }
       changes[index].traces = try FlowTraces(account: trail.account, names: names)
@@ -120,7 +121,7 @@ extension SQLStore {
   private func delete(_ traces: FlowTraces, at now: Timestamp) async throws {
     var last = Int64.min
     while true {
-      let (end, isThere) = try await database.read { [last] rows in try traces.look(after: last, rows) }
+      let (end, isThere) = try await database.read { [last] rows in try traces.search(after: last, rows) }
       if isThere {
         try await database.write(at: now) { [last] rows in try traces.delete(after: last, to: end ?? .max, rows) }
       }
@@ -257,10 +258,10 @@ extension SQLStore {
     -> ExpiredAccounts
   {
     let (expired, sessions) = try await write(at: now) { rows in
-      let news = ChangeNotifications()
-      let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, news, rows)
-      try news.write(at: now, rows)
-      return (ExpiredAccounts(removed: removed, hasMore: hasMore), news.changes)
+      let notifications = ChangeNotifications()
+      let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, notifications, rows)
+      try notifications.write(at: now, rows)
+      return (ExpiredAccounts(removed: removed, hasMore: hasMore), notifications.changes)
     }
     await memory.committed.tell(sessions)
     if expired.removed > 0 { await database.forgetDeleted() }

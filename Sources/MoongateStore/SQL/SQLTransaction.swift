@@ -30,7 +30,7 @@ package protocol SQLTransaction {
   func wake() throws
   /// Removes the time limits of statements, and of pauses between them, from now on. For operators' commands; gateways
   /// must finish in seconds.
-  func takeTime() throws
+  func allowLongRun() throws
 }
 
 /// A statement that reads.
@@ -63,7 +63,7 @@ extension SQLTransaction {
   package func wake() throws {}
 
   /// Does nothing, because there are no time limits.
-  package func takeTime() throws {}
+  package func allowLongRun() throws {}
 }
 
 /// The SQL dialects of the databases.

@@ -14,17 +14,17 @@ final class StoreTiming: Sendable {
     let start = ContinuousClock.now
     do {
       let value = try await traced("store \(kind.rawValue)", .client) { try await body() }
-      note(kind, since: start)
+      record(kind, since: start)
       return value
     } catch {
       // A refusal by the body is not a failure of the store.
       if error is StoreFault { failures.withLock { $0 += 1 } }
-      note(kind, since: start)
+      record(kind, since: start)
       throw error
     }
   }
 
-  private func note(_ kind: Kind, since start: ContinuousClock.Instant) {
+  private func record(_ kind: Kind, since start: ContinuousClock.Instant) {
     let nanoseconds = (ContinuousClock.now - start).wholeNanoseconds
     switch kind {
     case .read: reads.withLock { $0.record(nanoseconds: nanoseconds) }

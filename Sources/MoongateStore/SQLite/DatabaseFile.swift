@@ -85,7 +85,7 @@ enum SQLiteConfiguration {
       // NORMAL with WAL survives a crash of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
       // 8 MiB of cache: bounds memory, even if many users are attacked at once.
       // Checkpoint after 16 MiB of log: a page that changes often is written back once.
-      // Overwrite deleted data, whatever SQLite's build defaults are: users have a right to erasure.
+      // Overwrite deleted data, regardless of SQLite's build defaults: users have a right to erasure.
       try db.execute(
         sql: """
           PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;

@@ -32,8 +32,8 @@ struct Init: AsyncParsableCommand {
       "How will people reach the gateway?", "https://auth.example.com", publicURL, SetupAnswers.publicURL)
     let upstream = try asked.answer(
       "Which service does it protect?", "http://127.0.0.1:3000", upstream, SetupAnswers.upstream)
-    let store = try asked.answer("Where does its state lie?", "sqlite", store, SetupAnswers.store)
-    let messages = try asked.answer("How do messages leave?", "smtp://localhost", messages) {
+    let store = try asked.answer("Where does it store its state?", "sqlite", store, SetupAnswers.store)
+    let messages = try asked.answer("How does it send messages?", "smtp://localhost", messages) {
       text throws(SetupAnswers.Problem) in
       try SetupAnswers.messages(text, host: publicURL.host)
     }

@@ -79,7 +79,7 @@ extension KeyCensus {
     return "\(records) record\(records == 1 ? "" : "s")" + (hashes.map { ", hashes of \($0)" } ?? "")
   }
 
-  /// The hashes under a key by provider, for example `password 1, pin 3`; nil if there are none.
+  /// The hashes under a key by provider, for example `password 1, pin 3`; nil if none exist.
   func hashWords(for name: String) -> String? {
     guard let found = peppered[name], !found.isEmpty else { return nil }
     return found.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
@@ -112,7 +112,8 @@ struct KeySource {
       if changed.oldest.name == before { printNotice("A running gateway reloads it within a second.") }
     case .value:
       let changed = try await body(try read())
-      printNotice("The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
+      printNotice(
+        "The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
       print(changed.text, terminator: "")
     case .credential(let path):
       let changed = try await body(try read())

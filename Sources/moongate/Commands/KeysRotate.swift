@@ -29,7 +29,7 @@ struct AddKey: AsyncParsableCommand {
 /// `moongate keys rotate`.
 struct RotateKeys: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rotate", abstract: "Make the next key the current key; create one if there is none.",
+    commandName: "rotate", abstract: "Make the next key the current key; create one if none exists.",
     discussion: """
       The previous key stays as a former key: pending codes, PINs, passwords, authenticator apps, sessions and devices stay valid. Each PIN and \
       password moves to the new key at its owner's next sign-in, everything else when it is next written.

@@ -12,7 +12,7 @@ extension ProviderTemplate {
     let command: String
     /// The path of the language's library.
     let library: String
-    /// The build command; empty if there is none.
+    /// The build command; empty if none exists.
     let build: String
     /// The test command.
     let tests: String

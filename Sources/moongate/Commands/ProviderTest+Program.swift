@@ -8,7 +8,7 @@ import Synchronization
 // `moongate provider test ./program`: runs the conformance suite against a provider program.
 
 /// A program under test. It is started like in a gateway, with settings from the subject file or made up, in a
-/// temporary folder of its own.
+/// separate temporary folder.
 struct TriedProgram {
   let provider: any Provider
   private let stage: ProgramTestEnvironment

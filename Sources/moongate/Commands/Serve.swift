@@ -35,7 +35,7 @@ struct Serve: AsyncParsableCommand {
       try await serve(on: predecessor?.sockets ?? inherited, after: predecessor)
     } catch {
       let sentence = (error as? StartProblem)?.sentence ?? "\(error)"
-      predecessor?.say(.failed(sentence))
+      predecessor?.send(.failed(sentence))
       throw error
     }
   }
@@ -55,7 +55,8 @@ struct Serve: AsyncParsableCommand {
     let notifier = ServiceNotifier()
     do {
       try await Gateway(
-        folder: folder, listenAddresses: listenAddresses, metrics: metrics, notifier: notifier, predecessor: predecessor, spans: spans,
+        folder: folder, listenAddresses: listenAddresses, metrics: metrics, notifier: notifier,
+        predecessor: predecessor, spans: spans,
         logger: Logger(label: "serve")
       ).run()
     } catch let problem as StartProblem {

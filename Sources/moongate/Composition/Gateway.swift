@@ -74,12 +74,14 @@ struct Gateway {
     predecessor: Predecessor? = nil,
     spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
+    // Long, with seven parameters: creates every part of the gateway, in the order of their dependencies.
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
     let programs = ProviderProcessManager(logger: logger)
     self.programs = programs
-    let folder = ConfigurationFolder(path: path, providers: registry, programs: programs.loading(), listenAddresses: listenAddresses)
+    let folder = ConfigurationFolder(
+      path: path, providers: registry, programs: programs.loading(), listenAddresses: listenAddresses)
     let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
     if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
     let generation = try await Self.load(folder)
@@ -123,7 +125,8 @@ struct Gateway {
     let reload = ConfigurationReload(
       folder: folder, generations: generations, tls: tls, programs: programs,
       gate: ReloadGate(store: store, audit: audit, providers: registry, clock: clock),
-      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, listenAddresses: listenAddresses), clock: clock,
+      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, listenAddresses: listenAddresses),
+      clock: clock,
       random: random, audit: audit,
       notifier: notifier, logger: logger)
     let accessLog = try Self.accessLog()
@@ -206,8 +209,8 @@ struct Gateway {
       },
       Background {
         while !Task.isCancelled {
-          policyFaults.tellSuppressed()
-          proxy.tellSuppressedFailures()
+          policyFaults.logSuppressed()
+          proxy.logSuppressedFailures()
           try? await Task.sleep(for: .seconds(5))
         }
       },

@@ -39,7 +39,7 @@ final class Readiness: Sendable {
     guard isLast else { return }
     if let predecessor {
       // The previous process tells the service manager, which still accepts messages only from that process.
-      predecessor.say(.serving(generation: generation))
+      predecessor.send(.serving(generation: generation))
     } else {
       notifier.ready(Self.status(generation))
     }

@@ -80,7 +80,7 @@ final class AuditSending: Service {
     for task in ended { await task.value }
   }
 
-  /// The metrics of all sinks; empty if there are none.
+  /// The metrics of all sinks; empty if none exist.
   var families: [MetricFamily] {
     let all = running.withLock { $0.values.map(\.sender) }.sorted { $0.label < $1.label }
     if all.isEmpty { return [] }

@@ -1,4 +1,4 @@
-// Import Glibc explicitly: `struct stat` is attributed to whichever of these modules the compiler loads first.
+// Import Glibc explicitly: the compiler attributes `struct stat` to the first of these modules that it loads.
 import CDispatch
 import CoreFoundation
 import Foundation

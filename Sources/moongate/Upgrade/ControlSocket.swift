@@ -29,10 +29,10 @@ final class ControlSocket: Sendable {
   }
 
   /// Sends a line. A failure to send shows at the next read.
-  func say(_ line: String) {
+  func send(_ line: String) {
     var bytes = Array((line + "\n").utf8)[...]
     while !bytes.isEmpty {
-      let sent = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      let sent = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
       if sent < 0, errno == EINTR { continue }
       guard sent > 0 else { return }
       bytes = bytes.dropFirst(sent)

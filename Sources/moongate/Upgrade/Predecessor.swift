@@ -57,7 +57,7 @@ final class Predecessor: Sendable {
     "\(earlier) \(listen) \(admin)"
   }
 
-  func say(_ message: UpgradeMessage) { control.say(message.line) }
+  func send(_ message: UpgradeMessage) { control.send(message.line) }
 
   /// Blocks until the previous process has stopped accepting connections.
   /// - Returns: the state that it had in memory; nil if it has exited.

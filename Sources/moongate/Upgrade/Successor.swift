@@ -67,9 +67,9 @@ final class Successor {
 
   deinit { close(errors) }
 
-  func say(_ state: HandedState) { control.say(state.line) }
+  func send(_ state: HandedState) { control.send(state.line) }
 
-  /// Returns the next event. Stops the process if there is none in time.
+  /// Returns the next event. Stops the process if the time limit expires first.
   /// - Parameter doing: the expected action, for the message.
   func next(within limit: Duration, doing: String) -> Event {
     let end = ContinuousClock.now + limit

@@ -38,7 +38,7 @@ final class TakeOver: Sendable {
     // 503.
     let end = ContinuousClock.now + Self.longestLook
     while !watch.isFresh, ContinuousClock.now < end { try? await Task.sleep(for: Self.look) }
-    predecessor.say(.prepared)
+    predecessor.send(.prepared)
     let state = await DedicatedThread.run(at: nil) { [predecessor] in predecessor.awaitGo() }
     if let state { outbox.restore(state.messages) }
   }

@@ -157,7 +157,7 @@ actor Upgrading {
       await resume()
       return .kept(await turn.refuse("The store does not answer (\(error))."))
     }
-    await turn.say(HandedState(outbox: parts.outbox))
+    await turn.send(HandedState(outbox: parts.outbox))
     guard case .said(.serving(let generation)) = await turn.next(within: min(Self.turn, limit), doing: "serve") else {
       let why = await turn.refuse()
       await resume()
@@ -238,7 +238,7 @@ private final class SuccessorTurn: @unchecked Sendable {
   /// Makes `next` stop the process and return. Can be called from any thread.
   func stop() { successor.stop() }
 
-  func say(_ state: HandedState) async { await DedicatedThread.run(at: nil) { successor.say(state) } }
+  func send(_ state: HandedState) async { await DedicatedThread.run(at: nil) { successor.send(state) } }
 
   /// Stops the process if it still runs.
   /// - Returns: how it ended, or the given reason.

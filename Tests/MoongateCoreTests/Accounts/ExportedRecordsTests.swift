@@ -22,7 +22,7 @@ import Testing
     ExportedRecords.Owner(id: id, identifiers: identifiers ?? [(phone, true)], isLocked: isLocked)
   }
 
-  @Test func whatIsSealedOpensForItsOwnerAlone() throws {
+  @Test func sealedRecordsOpenOnlyForTheirOwner() throws {
     let sealed = try records.sealed(for: owner(), by: keys)
     #expect(try ExportedRecords(opening: sealed, for: owner(), by: keys) == records)
     // Attack: the records of the victim are put on a line with the attacker's number; every other change of the line is
@@ -49,7 +49,7 @@ import Testing
     #expect(throws: (any Error).self) { try ExportedRecords(opening: row, for: owner(), by: keys) }
   }
 
-  @Test func whatCannotBeUsedIsSaid() throws {
+  @Test func unusableRecordsAreReported() throws {
     func descriptor(_ version: Int) -> ProviderDescriptor {
       ProviderDescriptor(
         name: "totp", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""),
@@ -72,7 +72,7 @@ import Testing
         "needs a master key that this gateway does not have") == true)
   }
 
-  @Test func anAccountComesWithItsRecords() async throws {
+  @Test func accountIsReadWithItsRecords() async throws {
     let store = try SQLiteStore.memory()
     let desk = AccountAdministration(
       store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What an operator sees of a lock, and what somebody sees who has only the database.
+/// The view of a lock for an operator, and for someone with only the database.
 @Suite struct NamedLockTests {
   private func locked(_ desk: EngineTestBench) async throws -> (operators: AccountAdministration, account: String) {
     let account = try await desk.registered().id
@@ -33,11 +33,12 @@ import Testing
     }
   }
 
-  @Test func aLockOfANumberThatNobodyHasIsFoundByTheNumber() async throws {
+  @Test func lockOfAnUnregisteredNumberIsFoundByTheNumber() async throws {
     let desk = try await EngineTestBench()
     let (operators, _) = try await locked(desk)
     let limit = ResolvedLimit(
-      provider: EngineTestBench.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1, window: .seconds(60),
+      provider: EngineTestBench.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1,
+      window: .seconds(60),
       counts: .failures,
       lock: [.seconds(900)], disables: false)
     let guessed = Identifier(kind: .phone, value: "+913333333333", display: "+91 33333 33333", attributes: [:])
@@ -47,7 +48,7 @@ import Testing
     #expect(found.first?.sources == [NamedLock.Source(address: "203.0.113.9", count: 1)])
   }
 
-  @Test func unlockingEndsEveryLockAndSaysWhich() async throws {
+  @Test func unlockingEndsAndListsEveryLock() async throws {
     let desk = try await EngineTestBench()
     let (desks, account) = try await locked(desk)
     let operators = desks.acting(as: OperatorIdentity(name: "ravi", tool: "test"))
@@ -67,7 +68,7 @@ import Testing
   }
 
   /// A lock that an older gateway in the same cluster sets has no failed attempts stored with it.
-  @Test func aLockWithoutANameIsTheirsByItsCounter() async throws {
+  @Test func unnamedLockIsAssignedByItsCounter() async throws {
     let desk = try await EngineTestBench()
     let (operators, account) = try await locked(desk)
     let traces = [desk.keys.accountTrace(account), desk.keys.logHash("+919999999999")]
@@ -76,8 +77,10 @@ import Testing
     }
     desk.clock.advance(by: .seconds(1))
     let person = try #require(try await desk.store.account(account))
-    let limits = PersonalLimits(keys: desk.keys, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]))
-      .limits([.verify], of: person, at: EngineTestBench.phone, in: desk.generations.current)
+    let limits = PersonalLimits(
+      keys: desk.keys, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)])
+    )
+    .limits([.verify], of: person, at: EngineTestBench.phone, in: desk.generations.current)
     let limit = try #require(limits.first)
     let same = ResolvedLimit(
       provider: limit.provider, name: limit.name, key: limit.key, counter: limit.counter, max: 1, window: .seconds(60),
@@ -90,7 +93,7 @@ import Testing
   }
 
   /// Attack: a copy of the database. It reveals neither whose lock it is nor where the attempts came from.
-  @Test func theDatabaseAloneTellsNobody() async throws {
+  @Test func databaseAloneRevealsNoUser() async throws {
     let desk = try await EngineTestBench()
     let (_, account) = try await locked(desk)
     let lock = try #require(try await desk.store.locks(at: desk.clock.now()).first)

@@ -42,7 +42,7 @@ import Testing
     #expect(problem.sentence == "is in the future. Times are in UTC, and it is 2026-11-18T11:06:19Z now.")
   }
 
-  @Test func anEventGoesOutInTheWordsOfOCSF() throws {
+  @Test func eventIsSentAsOCSF() throws {
     var event = AuditEvent(
       id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, flow: "login", provider: "phone_otp", account: "ac_1",
       identifier: "hash",

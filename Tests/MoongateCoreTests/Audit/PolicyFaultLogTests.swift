@@ -18,7 +18,7 @@ import Testing
   }
 
   /// Attack: requests without end, each of which writes a line to the log.
-  @Test func eachErrorIsToldOnceAMinuteWithACount() {
+  @Test func eachErrorIsLoggedOnceAMinuteWithACount() {
     let faults = PolicyFaultLog(logger: log.logger, clock: clock)
     for index in 0..<1_000 { report(faults, fault(line: 9, "broken at \(index)")) }
     report(faults, fault(line: 10))
@@ -36,19 +36,19 @@ import Testing
         == "error a policy failed decision=dc_2 fault=routes.lua:9: broken rule=routes[2].decide suppressed=999")
   }
 
-  @Test func whatWasSuppressedIsToldWhenItIsOver() {
+  @Test func suppressedErrorsAreLoggedAfterTheMinute() {
     let faults = PolicyFaultLog(logger: log.logger, clock: clock)
     for _ in 0..<5 { report(faults, fault(line: 9)) }
     report(faults, fault(line: 10))
-    faults.tellSuppressed()
+    faults.logSuppressed()
     #expect(log.lines.count == 2)
     clock.advance(by: .seconds(60))
-    faults.tellSuppressed()
-    faults.tellSuppressed()
+    faults.logSuppressed()
+    faults.logSuppressed()
     #expect(log.lines.dropFirst(2) == ["error a policy kept failing fault=routes.lua:9: broken suppressed=4"])
   }
 
-  @Test func whatItRemembersIsBounded() {
+  @Test func logMemoryIsBounded() {
     let faults = PolicyFaultLog(logger: log.logger, clock: clock)
     for line in 1...3_000 { report(faults, fault(line: line)) }
     #expect(log.lines.count == 1_000)

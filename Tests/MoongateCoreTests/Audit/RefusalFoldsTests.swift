@@ -62,7 +62,7 @@ import Testing
     #expect(try await trail.event(id) == nil, "from here on it is the store's to say")
   }
 
-  @Test func kindsAndAddressesAndMinutesAreToldApart() async throws {
+  @Test func kindsAddressesAndMinutesAreDistinguished() async throws {
     let (trail, _) = try trail()
     func flood(_ make: (Int) -> AuditEvent) { for number in 0..<20 { trail.record(make(number)) } }
     flood { refusal("a\($0)") }
@@ -99,7 +99,7 @@ import Testing
   }
 
   /// Attack: junk requests come faster than the store writes, until queued events are dropped and a sign-in with them.
-  @Test func whatWaitsKeepsItsSecurityEvents() async throws {
+  @Test func queueKeepsSecurityEvents() async throws {
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let trail = AuditTrail(store: store, logger: Logger(label: "test"), foldsFloods: false)
     trail.record(AuditEvent(id: DecisionID(text: "dc_lock"), at: clock.now(), kind: .locked))

@@ -61,7 +61,7 @@ import Testing
     #expect(lines(.lockLifted).allSatisfy { value("decision", $0)?.hasPrefix("dc_") == true })
   }
 
-  @Test func whatAnOperatorDoesIsALine() async throws {
+  @Test func everyOperatorActionIsLogged() async throws {
     let desk = watched(try await EngineTestBench())
     let account = try await desk.registered().id
     let operators = AccountAdministration(
@@ -118,7 +118,7 @@ import Testing
   }
 
   /// Refusals go to the audit trail; the log of a gateway under attack must stay readable.
-  @Test func refusalsAreNoLines() async throws {
+  @Test func refusalsAreNotLogged() async throws {
     let desk = watched(try await EngineTestBench())
     let id = try await desk.begun("register")
     for _ in 0..<3 { _ = await desk.submit(id, desk.wrong) }

@@ -29,15 +29,19 @@ import Testing
     return id
   }
 
-  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ fields: [String: String]) async -> Result<FlowView, Refusal> {
+  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ fields: [String: String]) async -> Result<
+    FlowView, Refusal
+  > {
     await desk.engine.submit(id, fields: fields.mapValues { .text($0) }, client: desk.client())
   }
 
-  private func finish(_ desk: EngineTestBench, _ id: FlowID, _ secret: String = "new") async -> Result<FlowView, Refusal> {
+  private func finish(_ desk: EngineTestBench, _ id: FlowID, _ secret: String = "new") async -> Result<
+    FlowView, Refusal
+  > {
     await desk.engine.begin(id, provider: "password", fields: ["new_secret": .text(secret)], client: desk.client())
   }
 
-  @Test func whoProvesAnAddressThatSeveralClaimChoosesTheirAccount() async throws {
+  @Test func proofOfASharedAddressOffersTheAccounts() async throws {
     let (desk, accounts, id, view) = try await proved()
     #expect(view.status == .pending && view.choices.isEmpty && view.account == nil)
     let options = try #require(view.step?.accounts)
@@ -56,7 +60,7 @@ import Testing
     #expect(try await desk.logIn("911111", "new").get().account?.id == done.account?.id)
   }
 
-  @Test(arguments: ["", "0", "3", "-1", "x", "ac_1", "1 ", "99999999999999999999"]) func onlyWhatIsOfferedCanBeChosen(
+  @Test(arguments: ["", "0", "3", "-1", "x", "ac_1", "1 ", "99999999999999999999"]) func onlyOfferedAccountsCanBeChosen(
     _ typed: String
   ) async throws {
     let (desk, _, id, _) = try await proved()
@@ -65,7 +69,7 @@ import Testing
     #expect(try await submit(desk, id, ["account": "2"]).get().choices == ["password"], "it can be chosen again")
   }
 
-  @Test func nothingElseGoesOnBeforeTheChoice() async throws {
+  @Test func accountChoiceBlocksOtherSteps() async throws {
     let (desk, _, id, _) = try await proved()
     #expect(await submit(desk, id, ["new_secret": "new"]).refusal?.field == "account")
     #expect(await finish(desk, id).refusal?.code == .stepNotOpen)
@@ -75,7 +79,7 @@ import Testing
     #expect(await submit(desk, id, ["account": "2"]).refusal?.code == .stepNotOpen, "it is chosen once")
   }
 
-  @Test func aPasswordThatComesWithTheCodeWaitsForTheChoice() async throws {
+  @Test func passwordSentWithTheCodeWaitsForTheChoice() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     desk.clock.advance(by: .seconds(1))
@@ -86,7 +90,7 @@ import Testing
     #expect(try await desk.logIn("911111", "ashas").get().status == .complete, "nothing is changed yet")
   }
 
-  @Test func oneClaimantAsksNothing() async throws {
+  @Test func singleClaimantNeedsNoChoice() async throws {
     let (desk, accounts, id, view) = try await proved(["ashas"])
     #expect(view.step == nil && view.choices == ["password"])
     #expect(try await finish(desk, id).get().account?.id == accounts[0].account?.id)
@@ -94,7 +98,7 @@ import Testing
 
   /// Attack: somebody registers an account with the victim's address beforehand, with a PIN, a second address and a
   /// session of their own.
-  @Test func nothingThatSomebodyElseMayHaveSetStays() async throws {
+  @Test func unprovedPartsOfTheAccountAreRemoved() async throws {
     let desk = try await EngineTestBench.full()
     let mallory = try await desk.claim("911111", "mallorys")
     let session = try #require(try await desk.session(mallory))
@@ -115,7 +119,7 @@ import Testing
   }
 
   /// Attack: while the victim chooses a password for the account, the attacker proves a number of their own in it.
-  @Test func anAccountThatProvedSomethingElseMeanwhileIsGivenToNobody() async throws {
+  @Test func accountWithAProofMadeMeanwhileIsNotHandedOver() async throws {
     let (desk, accounts, id, _) = try await proved()
     _ = try await submit(desk, id, ["account": "2"]).get()
     let mallory = try #require(accounts[1].account).id
@@ -130,7 +134,7 @@ import Testing
     #expect(try await desk.submit(again, desk.code).get().step == nil, "one is left")
   }
 
-  @Test func anAccountThatAnOperatorHasLockedIsToldOnceItIsChosen() async throws {
+  @Test func lockedAccountIsRefusedOnlyAfterItIsChosen() async throws {
     let (desk, accounts, id, view) = try await proved()
     #expect(view.step?.accounts.count == 2)
     let locked = try #require(accounts[1].account)

@@ -22,7 +22,8 @@ import Testing
   }
 
   private func withPIN(_ desk: EngineTestBench, _ number: String = "911111") async throws -> SessionSnapshot {
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, number, by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, number, by: desk.client()))
     let set = try await signedIn(
       desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
     return try await signedIn(
@@ -32,7 +33,8 @@ import Testing
   /// Attack: a code is sent to the old number, the owner replaces the number, and then the code is typed.
   @Test func aCodeThatWasSentBeforeTheChangeIsDead() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let thief = try await begun(desk, "login")
     let code = desk.code
     _ = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: own))
@@ -44,7 +46,8 @@ import Testing
   /// Attack: the same with a sign-in of two steps that waits at its last step.
   @Test func aSignInThatWaitsEndsWithTheChange() async throws {
     let desk = try await EngineTestBench.full {
-      $0.flows["login"] = .test("login", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
+      $0.flows["login"] = .test(
+        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
     }
     let own = try await withPIN(desk)
     let thief = try await begun(desk, "login")
@@ -74,7 +77,8 @@ import Testing
   /// Attack: the former owner of an address has a password reset waiting after its code.
   @Test func aPasswordResetThatWaitsDoesNotBringAnAddressBack() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()))
     let thief = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get()
       .id
     _ = try await desk.engine.begin(thief, provider: nil, fields: ["phone": .text("911111")], client: desk.client())
@@ -92,7 +96,8 @@ import Testing
   /// Adding a first address keeps other sessions; replacing it ends them.
   @Test func aChangeEndsOtherSessionsAndAnAdditionDoesNot() async throws {
     let desk = try await EngineTestBench.full()
-    var own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    var own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let count = { try await desk.store.sessions(of: own.account.id).count }
     func another() async throws { _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()) }
     try await another()
@@ -120,9 +125,10 @@ import Testing
     #expect(try await desk.store.account(own.account.id)?.epoch == 3)
   }
 
-  @Test func signingOutEverywhereEndsWhatIsUnderWay() async throws {
+  @Test func signingOutEverywhereEndsRunningFlows() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let thief = try await begun(desk, "login")
     let ending = SessionEnding(store: desk.store, clock: desk.clock, random: SystemRandom())
     try await ending.endAll(of: own.account.id, by: desk.client().address)
@@ -131,9 +137,10 @@ import Testing
     #expect(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()).status == .complete)
   }
 
-  @Test func whatAnOperatorDisablesStaysShutForFlowsOfBefore() async throws {
+  @Test func disabledAccountStaysClosedForRunningFlows() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let accounts = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom()
     )
@@ -147,7 +154,8 @@ import Testing
   /// Attack: the thief's app has completed a flow and redeems its code after the owner has changed the number.
   @Test func anAppRedeemsNothingAfterTheChange() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let verifier = String(repeating: "v", count: 43)
     let app = AppReturn(
       challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
@@ -178,7 +186,7 @@ import Testing
 
   /// Attack: two right codes at once. One creates the account; telling the other that the number is registered would
   /// reveal the winner.
-  @Test func theLoserOfARaceIsToldThatTheStepIsNotOpen() async throws {
+  @Test func loserOfARaceGetsStepNotOpen() async throws {
     let desk = try await EngineTestBench.full()
     let first = try await begun(desk, "enter")
     let firstCode = desk.code

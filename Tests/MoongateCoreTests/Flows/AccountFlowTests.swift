@@ -59,7 +59,7 @@ import Testing
 
   /// Attack: somebody claims a stranger's address and changes it away again, and each time the stranger gets a mail
   /// that no limit counts.
-  @Test func anAddressThatNobodyProvedIsNotToldOfItsChange() async throws {
+  @Test func unverifiedAddressReceivesNoNoticeOfItsChange() async throws {
     let desk = try await EngineTestBench.full()
     let view = try await desk.secret(
       "register_email", ["email": "955555", "new_secret": "s"], provider: "password", by: desk.client()
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// Before the account is proved, all choices of a step are offered; afterwards only those that the account has.
-  @Test func whatIsOfferedIsWhatThePersonHas() async throws {
+  @Test func offeredChoicesMatchTheAccount() async throws {
     let desk = try await EngineTestBench.full()
     let offered = { (flow: String, own: SessionSnapshot?) in
       Set(
@@ -81,7 +81,8 @@ import Testing
       )
     }
     let asha = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
-    #expect(try await offered("step_up", asha) == [EngineTestBench.google], "what a flow pin_set makes has to be made first")
+    #expect(
+      try await offered("step_up", asha) == [EngineTestBench.google], "what a flow pin_set makes has to be made first")
     let ravi = try #require(
       try await desk.session(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())))
     #expect(try await offered("step_up", ravi) == [EngineTestBench.phone])
@@ -213,7 +214,7 @@ import Testing
         == .alreadySet)
   }
 
-  @Test func aNewAddressTakesTheOldOnesPlaceAndTheOldOneIsTold() async throws {
+  @Test func newAddressReplacesTheOldOneWhichReceivesANotice() async throws {
     let desk = try await EngineTestBench.full()
     let own = try #require(
       try await desk.session(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())))

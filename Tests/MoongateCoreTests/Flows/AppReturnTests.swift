@@ -34,7 +34,9 @@ import Testing
   }
 
   /// A browser that redeems the code of its own flow is signed in by cookies, like at the end of any browser flow.
-  @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func whoseFlowItIsIsToldWithTheSession(browser: TokenHash?)
+  @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func redeemedSessionStatesWhetherTheFlowWasABrowsers(
+    browser: TokenHash?
+  )
     async throws
   {
     let desk = try await EngineTestBench.full()
@@ -49,7 +51,7 @@ import Testing
     #expect(view.session == nil, "the browser gets no session of its own")
     let account = try #require(view.account).id
     #expect(try await desk.store.sessions(of: account).isEmpty)
-    // Attack: whoever created the flow and sent its link can view the flow, but gets neither code nor token.
+    // Attack: an attacker who created the flow and sent its link can view the flow, but gets neither code nor token.
     let seen = try await desk.engine.view(view.id, client: desk.client()).get()
     #expect(seen.session == nil && seen.next == nil)
     #expect(await redeem(desk, view.id, code, String(repeating: "w", count: 43)).refusal?.code == .invalidCode)

@@ -38,7 +38,7 @@ import Testing
     #expect(try await attemptsLeft(at) == 3)
   }
 
-  @Test func whatIsMalformedCostsNothing() async throws {
+  @Test func malformedInputChargesNoAttempt() async throws {
     let problem = InputProblem(field: "x", reason: .invalidInput, detail: "Say a word.")
     let at = try await opened(Scripted(submits: { _, _ in .malformed(problem) }))
     _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
@@ -50,7 +50,7 @@ import Testing
     #expect(try await attemptsLeft(at) == 3)
   }
 
-  @Test func anErrorIsAnswered503AndCostsNothing() async throws {
+  @Test func errorIsAnsweredWith503AndRefunded() async throws {
     let at = try await opened(Scripted(submits: { _, _ in throw Broken() }))
     _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
     for _ in 0..<9 {
@@ -88,8 +88,10 @@ import Testing
 
   /// Attack: a delivery failure, or the time that delivery takes, reveals who is registered. With `conceal` the message
   /// is therefore sent after the answer.
-  @Test func underConcealADeliveryThatFailsIsNotTold() async throws {
-    let desk = try await EngineTestBench { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal) }
+  @Test func concealHidesAFailedDelivery() async throws {
+    let desk = try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal)
+    }
     try await desk.registered("911111")
     desk.delivery.fails = true
     let known = try await desk.begin(try await desk.flow(), phone: "911111").get().step

@@ -45,7 +45,9 @@ import Testing
     return (desk, desk.client(session: session))
   }
 
-  private func begin(_ desk: EngineTestBench, _ client: ClientContext) async throws -> (FlowID, Result<FlowView, Refusal>) {
+  private func begin(_ desk: EngineTestBench, _ client: ClientContext) async throws -> (
+    FlowID, Result<FlowView, Refusal>
+  ) {
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     return (id, await desk.engine.begin(id, provider: "toy", fields: [:], client: client))
   }
@@ -68,7 +70,7 @@ import Testing
     (.text("{\"x\":\"" + String(repeating: "1", count: 65_536) + "\"}"), "answer is too long."),
     (.text(String(repeating: "{\"x\":", count: 10_000)), "answer must be a JSON object."),
   ])
-  func whatIsNoObjectIsRefusedWithoutACall(_ sent: InputValue, _ sentence: String) async throws {
+  func nonObjectInputIsRefusedWithoutACall(_ sent: InputValue, _ sentence: String) async throws {
     let calls = Mutex(0)
     let (desk, client) = try await desk(Toy(seen: { _ in calls.withLock { $0 += 1 } }))
     let (id, _) = try await begin(desk, client)

@@ -21,7 +21,7 @@ extension EngineTestBench {
   }
 }
 
-/// Unverified addresses belong to nobody: several accounts may claim the same one.
+/// Unverified addresses have no owner: several accounts may claim the same one.
 @Suite struct ClaimedAddressTests {
   /// Attack: a stranger registers the same unverified address so that the first user's password stops working.
   @Test func everyClaimantsPasswordKeepsWorking() async throws {
@@ -49,7 +49,7 @@ extension EngineTestBench {
 
   /// Attack: the attacker's device has passed the password of their own claim on the victim's address and now hopes for
   /// a separate counter.
-  @Test func aDeviceOfOneClaimantHasNoTriesOfItsOwnAtTheOthers() async throws {
+  @Test func trustedDeviceOfOneClaimantHasNoSeparateCountersForOtherClaimants() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     desk.clock.advance(by: .seconds(1))
@@ -66,7 +66,7 @@ extension EngineTestBench {
   }
 
   /// Attack: right passwords for the attacker's own claim between wrong ones, so that failures are never consecutive.
-  @Test func whatIsRightForOneClaimantForgetsNoTriesAtTheOthers() async throws {
+  @Test func successOfOneClaimantResetsNoCounterOfOthers() async throws {
     let desk = try await EngineTestBench.full { generation in
       generation.policies["password"] = .test(
         "password",
@@ -97,7 +97,7 @@ extension EngineTestBench {
     #expect(try await desk.logIn("911111", "ashas", by: desk.client(device: own)).get().status == .complete)
   }
 
-  @Test func aDeviceThatKnowsOneClaimantSignsInToAnotherToo() async throws {
+  @Test func trustedDeviceOfOneClaimantSignsInToAnother() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     desk.clock.advance(by: .seconds(1))
@@ -106,7 +106,7 @@ extension EngineTestBench {
   }
 
   /// Attack: claims without end push the first user out of those whose password is compared.
-  @Test func aFloodOfClaimsPushesNobodyOutWhoCameFirst() async throws {
+  @Test func floodOfClaimsDoesNotDisplaceTheFirstClaimant() async throws {
     let desk = try await EngineTestBench.full()
     let first = try #require(try await desk.claim("911111", "ashas").account)
     for number in 0..<20 {

@@ -18,7 +18,7 @@ import Testing
     "", "12345", "1234567", "12345a", "12345½", "12345²", "１２３４５六", "<script>", "12345\u{0}", "1.2345",
     String(repeating: "1", count: 100_000),
   ])
-  func whatCannotBeACodeIsNoGuess(typed: String) { #expect(digits.read(typed) == nil) }
+  func inputThatCannotBeACodeIsNotAGuess(typed: String) { #expect(digits.read(typed) == nil) }
 
   @Test func lettersAreReadInEitherCase() {
     #expect(letters.read("abc-def") == "ABCDEF")

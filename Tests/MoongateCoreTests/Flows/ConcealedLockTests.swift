@@ -47,19 +47,20 @@ import Testing
 
   private func locked() async throws -> (EngineTestBench, account: String) {
     let desk = try await EngineTestBench.full()
-    let account = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
+    let account = try #require(
+      try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     return (desk, account.id)
   }
 
-  /// Attack: whoever tries an address learns that an operator has locked its account, and therefore that it exists.
-  @Test func anOperatorsLockLooksLikeNobody() async throws {
+  /// Attack: an attacker who tries an address learns that an operator has locked its account, and therefore that it exists.
+  @Test func lockByAnOperatorLooksLikeAnUnregisteredAddress() async throws {
     let (desk, account) = try await locked()
     _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
     let known = try await attack(desk, "911111", from: 8)
     #expect(try await attack(desk, "933333", from: 9) == known)
   }
 
-  @Test func theOwnerOfALockedAccountIsToldAfterTheCode() async throws {
+  @Test func lockIsRevealedToTheOwnerAfterTheCode() async throws {
     let (desk, account) = try await locked()
     _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
@@ -71,7 +72,7 @@ import Testing
     #expect(try await desk.store.sessions(of: account).isEmpty)
   }
 
-  @Test func theOwnerOfALockedAccountIsToldAfterThePassword() async throws {
+  @Test func lockIsRevealedToTheOwnerAfterThePassword() async throws {
     let desk = try await EngineTestBench.full()
     let account = try #require(try await desk.claim("911111", "ashas").account)
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
@@ -81,9 +82,11 @@ import Testing
 
   @Test func aLockedAccountIsOfferedNoFurtherStep() async throws {
     let desk = try await EngineTestBench.full { generation in
-      generation.flows["two"] = .test("two", account: .existing, steps: [.test(EngineTestBench.mail), .test(EngineTestBench.phone)])
+      generation.flows["two"] = .test(
+        "two", account: .existing, steps: [.test(EngineTestBench.mail), .test(EngineTestBench.phone)])
     }
-    let account = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
+    let account = try #require(
+      try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
     let id = try await desk.engine.create("two", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
@@ -91,9 +94,10 @@ import Testing
     #expect(await desk.submit(id, desk.code).refusal?.code == .disabled)
   }
 
-  @Test func whereAPolicyRevealsALockIsToldAtOnce() async throws {
+  @Test func revealingPolicyReportsALockAtOnce() async throws {
     let desk = try await EngineTestBench.full()
-    let account = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
+    let account = try #require(
+      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     #expect(
@@ -123,7 +127,7 @@ import Testing
   }
 
   /// Attack: "turned off" at the first attempt reveals that there is a password that somebody has tried before.
-  @Test func aPasswordThatALimitTurnedOffLooksLikeNobodys() async throws {
+  @Test func disabledPasswordLooksLikeAnUnregisteredAddress() async throws {
     let desk = try await turningOff()
     try await proved(desk)
     func wrong(_ address: String, _ count: Int) async -> [String] {
@@ -146,9 +150,10 @@ import Testing
     #expect(seen(right) == seen(nobodys))
   }
 
-  @Test func whoHasProvedWhoTheyAreIsToldThatItIsTurnedOff() async throws {
+  @Test func disabledPasswordIsRevealedAfterAProof() async throws {
     let desk = try await EngineTestBench.full { generation in
-      generation.flows["both"] = .test("both", account: .existing, steps: [.test(EngineTestBench.mail), .test("password")])
+      generation.flows["both"] = .test(
+        "both", account: .existing, steps: [.test(EngineTestBench.mail), .test("password")])
       generation.policies["password"] = .test(
         "password",
         limits: [.test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true)],
@@ -165,7 +170,7 @@ import Testing
   }
 
   /// Attack: codes are disabled for one address; whether a message is sent must not reveal that.
-  @Test func codesThatALimitTurnedOffLookLikeNobodys() async throws {
+  @Test func disabledCodesLookLikeAnUnregisteredAddress() async throws {
     let desk = try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.mail] = .test(
         EngineTestBench.mail, resendAfter: [],

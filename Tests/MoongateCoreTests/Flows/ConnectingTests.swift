@@ -35,8 +35,10 @@ private struct ToySite: FullProvider {
       generation.flows["connect_other"] = .test(
         "connect_other", purpose: .join(.federated), account: .existing, steps: [.test("other_site")])
       generation.flows["pin_set"] = .test("pin_set", account: .existing, steps: [.test(EngineTestBench.pin)])
-      generation.flows["change_phone"] = .test("change_phone", account: .existing, steps: [.test(EngineTestBench.phone)])
-      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.phone, EngineTestBench.pin)])
+      generation.flows["change_phone"] = .test(
+        "change_phone", account: .existing, steps: [.test(EngineTestBench.phone)])
+      generation.flows["step_up"] = .test(
+        "step_up", account: .existing, steps: [.test(EngineTestBench.phone, EngineTestBench.pin)])
       for name in ["register", "login", "enter"] {
         generation.flows[name] = .test(
           name, account: name == "login" ? .existing : name == "enter" ? .any : .new,
@@ -48,7 +50,8 @@ private struct ToySite: FullProvider {
 
   /// A session that has just registered by a number.
   private static func owner(_ desk: EngineTestBench, _ phone: String = "911111") async throws -> SessionSnapshot {
-    try #require(try await desk.session(try await desk.pass("register", EngineTestBench.phone, phone, by: desk.client())))
+    try #require(
+      try await desk.session(try await desk.pass("register", EngineTestBench.phone, phone, by: desk.client())))
   }
 
   /// Begins a flow that waits for the return from the site.
@@ -84,7 +87,7 @@ private struct ToySite: FullProvider {
       "from then on it signs in")
   }
 
-  @Test func theSessionGetsANewTokenAndNoFactor() async throws {
+  @Test func sessionGetsANewTokenWithoutAFactor() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     let done = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
@@ -96,7 +99,7 @@ private struct ToySite: FullProvider {
     #expect(after.account.epoch == own.account.epoch, "what is added ends no other session")
   }
 
-  @Test func theOwnerIsTold() async throws {
+  @Test func ownerReceivesANotice() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     _ = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
@@ -106,7 +109,9 @@ private struct ToySite: FullProvider {
     let events = try await desk.store.events(about: own.account.id, traces: [], limit: 50).filter {
       $0.kind == .identifierAdded
     }
-    #expect(events.map(\.provider) == [EngineTestBench.google] && events.map { $0.detail["identifier_kind"] } == ["federated"])
+    #expect(
+      events.map(\.provider) == [EngineTestBench.google] && events.map { $0.detail["identifier_kind"] } == ["federated"]
+    )
   }
 
   /// Attack: the thief connects an identity that belongs to another account, to take over that identity or that
@@ -217,7 +222,7 @@ private struct ToySite: FullProvider {
 
   /// Attack: a federated provider proves only an address; without an identity its step would pass as a factor of the
   /// account.
-  @Test func whatProvesNoIdentityConnectsNothing() async throws {
+  @Test func providerWithoutAnIdentityConnectsNothing() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     let client = desk.client(session: own)

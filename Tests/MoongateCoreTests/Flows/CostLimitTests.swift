@@ -14,7 +14,9 @@ import Testing
     try await EngineTestBench.full(hashing: CountedPermits(places), hashes: true) { generation in
       generation.policies["password"] = .test(
         "password",
-        limits: EngineTestBench.perAccount + [.test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)],
+        limits: EngineTestBench.perAccount + [
+          .test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)
+        ],
         unknownAccount: .conceal)
     }
   }
@@ -38,7 +40,7 @@ import Testing
     for number in 4..<20 { #expect(await register(desk, number).refusal?.code == .rateLimited) }
     #expect(
       await register(desk, 20, from: [192, 0, 2, 2]).refusal == nil,
-      "the place that nobody was given is left for others")
+      "the unused permit stays available")
     #expect(await register(desk, 21, from: [192, 0, 2, 3]).refusal?.code == .busy)
     let event = try #require(try await desk.audit.event(refused.decision))
     #expect(
@@ -48,7 +50,7 @@ import Testing
     #expect(await register(desk, 22).refusal?.code == .busy, "the window is over")
   }
 
-  @Test func ofParallelRegistrationsAsManySucceedAsTheLimitSays() async throws {
+  @Test func parallelRegistrationsRespectTheLimit() async throws {
     let desk = try await registering(places: 200, max: 10)
     let codes = await withTaskGroup(of: RefusalCode?.self) { group in
       for number in 0..<200 { group.addTask { await register(desk, number).refusal?.code } }
@@ -58,7 +60,7 @@ import Testing
     #expect(codes.count { $0 == .rateLimited } == 190)
   }
 
-  @Test func aRegistrationCountsOnceHoweverManyStepsItHas() async throws {
+  @Test func registrationWithSeveralStepsCountsOnce() async throws {
     let desk = try await registering(places: 9, max: 2)
     for number in 0..<2 {
       let flow = try await register(desk, number).get()
@@ -68,7 +70,7 @@ import Testing
   }
 
   /// A registration is counted when the account is created, whatever proved it; the code remains valid.
-  @Test func anAccountMadeByACodeCountsWhenItIsMade() async throws {
+  @Test func accountCreatedByACodeCountsAtItsCreation() async throws {
     let desk = try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.phone] = .test(
         EngineTestBench.phone, resendAfter: [],
@@ -91,13 +93,14 @@ import Testing
 
   // MARK: begins
 
-  @Test func everyBeginCountsWhateverBecomesOfIt() async throws {
+  @Test func everyBeginCountsWithAnyResult() async throws {
     let desk = try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.google] = .test(
         EngineTestBench.google, limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)],
         unknownAccount: .reveal)
       generation.policies[EngineTestBench.phone] = .test(
-        EngineTestBench.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)])
+        EngineTestBench.phone, resendAfter: [],
+        limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)])
     }
     func begin(_ provider: ProviderName, _ fields: [String: InputValue] = [:], from address: [UInt8] = [192, 0, 2, 1])
       async throws -> Refusal?
@@ -110,14 +113,17 @@ import Testing
     let refused = try #require(try await begin(EngineTestBench.google))
     #expect(refused.code == .rateLimited && refused.retryAfter == Self.hour)
     #expect(try await begin(EngineTestBench.google, from: [192, 0, 2, 2]) == nil)
-    for _ in 0..<3 { #expect(try await begin(EngineTestBench.phone, ["phone": .text("955555")])?.code == .accountNotFound) }
+    for _ in 0..<3 {
+      #expect(try await begin(EngineTestBench.phone, ["phone": .text("955555")])?.code == .accountNotFound)
+    }
     #expect(try await begin(EngineTestBench.phone, ["phone": .text("955555")])?.code == .rateLimited)
   }
 
-  @Test func anotherCodeInTheSameStepIsNoBegin() async throws {
+  @Test func resendIsNotABegin() async throws {
     let desk = try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.phone] = .test(
-        EngineTestBench.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 1, window: Self.hour)])
+        EngineTestBench.phone, resendAfter: [],
+        limits: [.test("begin_ip", on: .begin, per: .ip, max: 1, window: Self.hour)])
     }
     let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(
@@ -148,7 +154,8 @@ import Testing
   }
 
   private func sendCode(
-    _ desk: EngineTestBench, _ flow: String = "enter", to number: String, by provider: ProviderName = EngineTestBench.phone,
+    _ desk: EngineTestBench, _ flow: String = "enter", to number: String,
+    by provider: ProviderName = EngineTestBench.phone,
     device: SecretText? = nil,
     session: SessionSnapshot? = nil
   ) async throws -> RefusalCode? {
@@ -158,15 +165,16 @@ import Testing
       .refusal?.code
   }
 
-  /// Attack: a flood reaches the ceilings, and nobody can sign in any more.
+  /// Attack: a flood reaches the ceilings, and no user can sign in any more.
   @Test func aFloodStopsNewDevicesAndNotTrustedOnes() async throws {
     let desk = try await ceilings()
-    let device = try #require(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
+    let device = try #require(
+      try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
     for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil, "they do not count") }
     for number in 1...2 { #expect(try await sendCode(desk, to: "92222\(number)") == nil) }
     #expect(try await sendCode(desk, to: "922223") == .rateLimited)
     #expect(try await sendCode(desk, to: "911111") == .rateLimited, "the number on another device")
-    #expect(try await sendCode(desk, to: "922224", device: device) == .rateLimited, "the device for somebody else")
+    #expect(try await sendCode(desk, to: "922224", device: device) == .rateLimited, "the device for another user")
     for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil) }
   }
 
@@ -183,7 +191,8 @@ import Testing
     var codes: [RefusalCode?] = []
     for _ in 0..<4 {
       codes.append(
-        try await sendCode(desk, "verify_email", to: "944444", by: EngineTestBench.mail, device: device, session: session))
+        try await sendCode(
+          desk, "verify_email", to: "944444", by: EngineTestBench.mail, device: device, session: session))
     }
     #expect(codes == [nil, nil, nil, .rateLimited])
   }
@@ -193,10 +202,13 @@ import Testing
   @Test func trustedDevicesOfAnAccountShareTheirMessages() async throws {
     let desk = try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.phone] = .test(
-        EngineTestBench.phone, resendAfter: [], limits: [.test("send", on: .send, per: .phone, max: 3, window: Self.hour)])
+        EngineTestBench.phone, resendAfter: [],
+        limits: [.test("send", on: .send, per: .phone, max: 3, window: Self.hour)])
     }
-    let first = try #require(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
-    let second = try #require(try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
+    let first = try #require(
+      try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
+    let second = try #require(
+      try await desk.pass("enter", EngineTestBench.phone, "911111", by: desk.client()).deviceToken)
     var codes: [RefusalCode?] = []
     for device in [first, second, first, second] {
       codes.append(try await sendCode(desk, to: "911111", device: device))

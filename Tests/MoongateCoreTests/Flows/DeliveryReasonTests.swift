@@ -7,14 +7,15 @@ import Testing
 
 /// Reasons that a code provider gives when it cannot reach an identifier.
 @Suite struct DeliveryReasonTests {
-  private func desk(_ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal) async throws -> EngineTestBench {
+  private func desk(_ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal) async throws -> EngineTestBench
+  {
     try await EngineTestBench(others: [messenger]) { generation in
       generation.policies[ToyMessenger.name] = .test(ToyMessenger.name, unknownAccount: unknownAccount)
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(ToyMessenger.name)])
     }
   }
 
-  @Test func declaredReasonIsToldAndNothingIsCharged() async throws {
+  @Test func declaredReasonIsReportedAndNothingIsCharged() async throws {
     let messenger = ToyMessenger()
     let desk = try await desk(messenger)
     messenger.fault = DeliveryFault(ToyMessenger.notThere, "error 131026 of the hub")
@@ -92,9 +93,9 @@ import Testing
     #expect(try await desk.store.event(later.decision)?.detail["fault_count"] == "1")
   }
 
-  /// Attack: whoever enters a number learns from the answer, or from the flow later, whether it is on the messenger or
+  /// Attack: an attacker who enters a number learns from the answer, or from the flow later, whether it is on the messenger or
   /// has an account.
-  @Test func concealingPolicyTellsNothing() async throws {
+  @Test func concealingPolicyRevealsNothing() async throws {
     let messenger = ToyMessenger()
     let desk = try await desk(messenger, unknownAccount: .conceal)
     var seen: [String] = []

@@ -6,10 +6,12 @@ import Testing
 
 @testable import MoongateCore
 
-/// Trusted devices: strangers cannot lock an owner out of one, and it gives no advantage to anybody else.
+/// Trusted devices: strangers cannot lock an owner out of one, and it gives no advantage to other users.
 @Suite struct DeviceTests {
   /// Signs in and returns the device token.
-  private func device(_ desk: EngineTestBench, _ provider: ProviderName = EngineTestBench.phone, _ typed: String = "911111")
+  private func device(
+    _ desk: EngineTestBench, _ provider: ProviderName = EngineTestBench.phone, _ typed: String = "911111"
+  )
     async throws -> SecretText
   {
     try #require(try await desk.pass("enter", provider, typed, by: desk.client()).deviceToken)
@@ -58,13 +60,14 @@ import Testing
     #expect(try await begin(desk, device: nil).get().step?.attemptsLeft == 5)
   }
 
-  @Test func aForgedOrForeignTokenGivesNothing() async throws {
+  @Test func forgedOrForeignTokenIsIgnored() async throws {
     let desk = try await EngineTestBench.full()
     let own = try await device(desk)
     let other = try await device(desk, EngineTestBench.phone, "922222")
     let account = try #require(try await desk.store.account(holding: phone("911111")))
     let elsewhere = try KeyRing(master: [UInt8](repeating: 8, count: 32)).remember(
-      DeviceToken(from: SystemRandom(), at: desk.clock.now()), account.id, [EngineTestBench.phone], at: desk.clock.now())
+      DeviceToken(from: SystemRandom(), at: desk.clock.now()), account.id, [EngineTestBench.phone], at: desk.clock.now()
+    )
     try await lock(desk)
     let text = own.reveal()
     let forged = [
@@ -81,7 +84,7 @@ import Testing
     #expect(await begin(desk, device: own).refusal?.code == .tooManyAttempts)
   }
 
-  /// Attack: whoever can pass one step signs in again and again to get fresh counters for another step.
+  /// Attack: an attacker who can pass one step signs in again and again to get fresh counters for another step.
   @Test func passingTheCodeGivesNoFreshBudgetOfPINs() async throws {
     let desk = try await EngineTestBench.full()
     let first = try #require(
@@ -119,7 +122,7 @@ import Testing
     #expect(await begin(desk, device: own).refusal?.code == .resendTooSoon)
   }
 
-  @Test func policiesSeeWhetherItIsNewAndPeopleAreTold() async throws {
+  @Test func policiesReadWhetherADeviceIsNewAndUsersAreNotified() async throws {
     let seen = Mutex<[Bool]>([])
     let verify = FunctionName("policies.phone_otp.verify")
     let desk = try await EngineTestBench.full { generation in

@@ -44,7 +44,8 @@ import Testing
     let messenger = ToyMessenger()
     let desk = try await EngineTestBench.withFallback(messenger) { generation in
       generation.policies[EngineTestBench.phone] = .test(
-        EngineTestBench.phone, code: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(60)), message: "SMS {code}")
+        EngineTestBench.phone, code: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(60)),
+        message: "SMS {code}")
     }
     messenger.fault = Self.down
     let view = try await desk.begin(try await desk.flow("enter")).get()
@@ -52,7 +53,7 @@ import Testing
     #expect(view.step?.expiresAt == desk.clock.now() + .seconds(60))
   }
 
-  @Test func whereNoneDeliversTheReasonIsTold() async throws {
+  @Test func reasonIsReportedIfNoProviderDelivers() async throws {
     let messenger = ToyMessenger()
     let desk = try await EngineTestBench.withFallback(messenger)
     (messenger.fault, desk.delivery.fails) = (Self.notThere, true)
@@ -113,7 +114,7 @@ import Testing
   }
 
   /// Attack: the expensive message is requested without the cheap one before it, or for another number than the step's.
-  @Test func switchGoesToTheOpenStepsIdentifierOnly() async throws {
+  @Test func switchUsesOnlyTheOpenStepsIdentifier() async throws {
     let messenger = ToyMessenger()
     let desk = try await EngineTestBench.withFallback(messenger)
     let id = try await desk.flow("enter")
@@ -127,7 +128,7 @@ import Testing
     #expect(desk.delivery.messages.map(\.to) == ["+919999999999"])
   }
 
-  /// Attack: whoever forces or requests the fallback gets the attempts of the second provider on top of those of the
+  /// Attack: an attacker who forces or requests the fallback gets the attempts of the second provider on top of those of the
   /// first.
   @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
     let messenger = ToyMessenger()
@@ -201,7 +202,7 @@ import Testing
   }
 
   /// Attack: what the step shows, limits and timers, or a later flow reveals who is on the messenger or has an account.
-  @Test func concealedFallbackLooksTheSameForEverybody() async throws {
+  @Test func concealedFallbackLooksTheSameForAllIdentifiers() async throws {
     let messenger = ToyMessenger()
     let desk = try await EngineTestBench.withFallback(messenger, unknownAccount: .conceal)
     for phone in ["911111111111", "922222222222"] { _ = try await desk.registered(by: messenger, phone) }
@@ -282,13 +283,14 @@ import Testing
     let fallback = StepRule(
       choices: [ToyMessenger.name, EngineTestBench.phone], isSkippable: false, when: nil, isFallback: true)
     #expect(try JSONDecoder().decode(StepRule.self, from: try JSONEncoder().encode(fallback)) == fallback)
-    let step = StepRecord(provider: EngineTestBench.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
+    let step = StepRecord(
+      provider: EngineTestBench.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
     let stored = String(decoding: try JSONEncoder().encode(step), as: UTF8.self)
     #expect(!stored.contains("alternatives") && !stored.contains("unreachable"))
     #expect(try JSONDecoder().decode(StepRecord.self, from: Data(stored.utf8)) == step)
   }
 
-  @Test func providerThatIsNoLongerConfiguredIsPassedOver() async throws {
+  @Test func removedProviderIsSkipped() async throws {
     let messenger = ToyMessenger()
     let desk = try await EngineTestBench.withFallback(messenger)
     let id = try await desk.flow("enter")

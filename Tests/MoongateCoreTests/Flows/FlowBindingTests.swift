@@ -43,7 +43,7 @@ import Testing
 
   /// Attack: the attacker enters something in an app's flow through the API, such as a password of their own for the
   /// victim's address, before the victim opens its link and types the genuine code.
-  @Test func aBrowserGetsNoAppsFlowInWhichSomethingWasTyped() async throws {
+  @Test func browserCannotContinueAnAppsFlowWithInput() async throws {
     let desk = try await EngineTestBench.full()
     let registering = try await desk.engine.create(
       "register_email", returnTo: nil, browser: nil, app: app, client: desk.client()
@@ -66,7 +66,7 @@ import Testing
 
   /// Attack: the attacker signs in at the federated site with an account of their own that names the victim's address,
   /// and sends the return link to the victim, who is then asked for a code.
-  @Test func whoAnAppSentAwayIsAskedForNobodysProof() async throws {
+  @Test func returnOfAForeignFlowDoesNotContinueIt() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()

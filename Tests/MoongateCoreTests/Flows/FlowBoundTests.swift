@@ -8,27 +8,27 @@ import Testing
     FlowBound(count: count, bytes: bytes).surplus(of: flows.map { (origin: $0.0, bytes: $0.1) })
   }
 
-  @Test func nothingGoesWithinTheBound() {
+  @Test func nothingIsDroppedWithinTheBound() {
     #expect(surplus([("a", 1), ("b", 1)], count: 2) == [])
     #expect(surplus([]) == [])
   }
 
-  @Test func whoHasTheMostLosesTheirOldest() {
+  @Test func ownerOfMostFlowsLosesTheOldest() {
     #expect(surplus([("a", 1), ("b", 1), ("a", 1), ("a", 1)], count: 3) == [0])
     #expect(surplus([("b", 1), ("a", 1), ("a", 1), ("a", 1), ("a", 1)], count: 3) == [1, 2])
   }
 
-  @Test func ofEqualsTheOldestOfAllGoes() {
+  @Test func oldestOfEqualsIsDropped() {
     #expect(surplus([("a", 1), ("b", 1), ("c", 1)], count: 2) == [0])
     #expect(surplus([("a", 1), ("b", 1), ("a", 1), ("b", 1)], count: 3) == [0])
   }
 
-  @Test func whoTakesTheMostBytesLosesTheirOldest() {
+  @Test func ownerOfMostBytesLosesTheOldest() {
     #expect(surplus([("a", 10), ("b", 500), ("b", 500), ("c", 10)], bytes: 600) == [1])
     #expect(surplus([("a", 10), ("b", 900)], bytes: 600) == [1], "one that is too large alone goes")
   }
 
-  /// The result equals repeatedly dropping the oldest flow of whoever has the most, for as long as a bound is exceeded.
+  /// The result equals repeatedly dropping the oldest flow of the owner of the most, for as long as a bound is exceeded.
   @Test(arguments: 0..<50) func itIsAsIfTheyWereTakenOneByOne(seed: UInt64) {
     let random = SeededRandom(seed: seed)
     let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }

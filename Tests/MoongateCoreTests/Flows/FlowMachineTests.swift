@@ -46,7 +46,7 @@ import Testing
     #expect(flow.next == .offer([phone]))
   }
 
-  @Test func whatAPolicyAsksForComesNextAndOnce() {
+  @Test func requirementOfAPolicyComesNextAndOnce() {
     var flow = machine(.test(phone), .test(mail))
     flow.passed(PassedProof(PassedStep(provider: phone, at: now), account: known))
     flow.requireNext(pin)
@@ -66,13 +66,13 @@ import Testing
   }
 
   /// Attack: a number of the thief's own is proved and counts where a fresh code is required.
-  @Test func anIdentifierThatIsNewToTheAccountIsNoFactor() {
+  @Test func identifierNewToTheAccountIsNotAFactor() {
     let number = Identifier(kind: .phone, value: "+911", display: "+911")
     var flow = machine(.test(phone), .test(pin), .test(mail))
     flow.passed(PassedProof(PassedStep(provider: phone, at: now)))
-    #expect(flow.record.passed.map(\.provider) == [phone], "nobody is known yet")
+    #expect(flow.record.passed.map(\.provider) == [phone], "no account is known yet")
     flow.passed(PassedProof(PassedStep(provider: pin, at: now), account: known))
-    #expect(flow.record.passed.map(\.provider) == [pin], "what passed before was proved to be nobody's")
+    #expect(flow.record.passed.map(\.provider) == [pin], "the identifier of the earlier proof has no account")
     #expect(flow.record.basis?.epoch == 3)
     var new = PassedProof(PassedStep(provider: mail, at: now))
     new.proved = [number]

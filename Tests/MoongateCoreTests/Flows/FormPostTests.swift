@@ -59,7 +59,7 @@ import Testing
       ofCallback: site.state, provider: Self.toy, returned: handle, client: client ?? site.browser)
   }
 
-  @Test func whatWasPostedIsTakenOnceByTheSameBrowser() async throws {
+  @Test func postedFieldsAreConsumedOnceByTheSameBrowser() async throws {
     let site = try await site()
     let handle = try await post(site, ["code": "grant", "user": "{\"name\":\"Asha\"}", "is_admin": "1"]).get().reveal()
     let called = try await come(site, with: handle).get()
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Attack: two requests have both read the posted fields before either consumes them.
-  @Test func ofTwoThatComeAtOnceOneTakesWhatWasPosted() async throws {
+  @Test func concurrentReturnsConsumePostedFieldsOnce() async throws {
     let site = try await site()
     let handle = try await post(site).get().reveal()
     let engine = site.desk.racingEngine()
@@ -104,7 +104,7 @@ import Testing
 
   /// Attack: the attacker's own grant and state are posted in the victim's browser, to sign the victim in as the
   /// attacker.
-  @Test func anotherBrowsersStateSignsNobodyIn() async throws {
+  @Test func stateOfAnotherBrowserIsRefused() async throws {
     let attackers = try await site()
     let handle = try await post(attackers).get().reveal()
     for victim in [TokenHash(of: "victim".utf8), nil] {
@@ -114,9 +114,9 @@ import Testing
     #expect(await come(attackers, with: handle).refusal == nil, "it is still there for the browser whose flow it is")
   }
 
-  /// Attack: whoever has learned the victim's state posts a grant of their own and waits for the victim's browser to
+  /// Attack: an attacker who has learned the victim's state posts a grant of their own and waits for the victim's browser to
   /// pick it up.
-  @Test func handleIsNeededForWhatWasPosted() async throws {
+  @Test func postedFieldsRequireTheHandle() async throws {
     let site = try await site()
     let own = try await post(site, ["code": "victims"]).get().reveal()
     let called = try await come(site, with: own).get()
@@ -129,15 +129,15 @@ import Testing
         == nil)
   }
 
-  @Test func whatWasPostedDoesNotWaitForLong() async throws {
+  @Test func postedFieldsExpire() async throws {
     let site = try await site()
     let handle = try await post(site).get().reveal()
     site.desk.clock.advance(by: .seconds(120))
     #expect(await come(site, with: handle).refusal?.code == .stepNotOpen)
   }
 
-  /// Attack: a POST to a provider that has redirected nobody.
-  @Test func stepThatIsNoOtherSiteTakesNoPost() async throws {
+  /// Attack: a POST to a provider that has not redirected a user.
+  @Test func stepWithoutASiteAcceptsNoPost() async throws {
     let state = Mutex("")
     let site = try await site { provider in
       provider.begins = { step in
@@ -148,7 +148,7 @@ import Testing
     #expect(await post(site, state: state.withLock { $0 }).refusal?.code == .stepNotOpen)
   }
 
-  @Test func whatWasPostedIsSealedInTheStore() async throws {
+  @Test func postedFieldsAreSealedInTheStore() async throws {
     let site = try await site()
     let handle = try await post(site, ["code": "planted-grant"]).get().reveal()
     let record = try #require(try await site.desk.store.flow(site.id.hash))

@@ -23,7 +23,8 @@ import Testing
     flow: String
   ) async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     #expect(await refusal(desk, flow, own) == nil, "a recent sign-in counts")
     desk.clock.advance(by: .milliseconds(599_999))
     #expect(await refusal(desk, flow, own) == nil)
@@ -37,14 +38,16 @@ import Testing
 
   @Test func theWindowIsThatOfTheGeneration() async throws {
     let desk = try await EngineTestBench.full { $0.accounts.changeWithin = .seconds(60) }
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     desk.clock.advance(by: .seconds(60))
     #expect(await refusal(desk, "change_phone", own)?.code == .stepUpRequired)
   }
 
   @Test func aFlowThatWasCreatedInTimeBeginsNoStepLater() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let client = desk.client(session: own)
     let id = try await desk.engine.create("change_phone", returnTo: nil, browser: nil, client: client).get().id
     desk.clock.advance(by: .seconds(600))
@@ -54,7 +57,8 @@ import Testing
 
   @Test func anAccountWithAPasscodeIsAskedForThePasscode() async throws {
     let desk = try await EngineTestBench.full()
-    let first = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let first = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let own = try await signedIn(
       desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get())
     let refused = await refusal(desk, "change_phone", own)
@@ -68,7 +72,7 @@ import Testing
     #expect(await refusal(desk, "change_phone", unlocked) == nil)
   }
 
-  @Test func whoRegisteredByPasswordProvesThePassword() async throws {
+  @Test func accountRegisteredByPasswordProvesThePassword() async throws {
     let desk = try await EngineTestBench.full {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.mail, "password")])
     }
@@ -87,7 +91,7 @@ import Testing
     #expect(await refusal(desk, "change_phone", proved) == nil)
   }
 
-  @Test func whoHasOnlyGoogleProvesThat() async throws {
+  @Test func accountWithOnlyGoogleProvesGoogle() async throws {
     let desk = try await EngineTestBench.full()
     let own = try await signedIn(desk, try await desk.google(sub: "asha", by: desk.client()).get())
     desk.clock.advance(by: .seconds(600))
@@ -99,21 +103,25 @@ import Testing
 
   /// Attack: the thief proves a number of their own, and it counts for a route that requires a fresh code, for the ten
   /// minutes and for `aal`.
-  @Test func aNewIdentifierIsNoFactor() async throws {
+  @Test func newIdentifierIsNotAFactor() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()))
     desk.clock.advance(by: .seconds(300))
     let added = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: own))
-    #expect(added.session?.aal == 1 && added.session?.passed.map(\.provider) == [EngineTestBench.mail] && added.passed.isEmpty)
+    #expect(
+      added.session?.aal == 1 && added.session?.passed.map(\.provider) == [EngineTestBench.mail] && added.passed.isEmpty
+    )
     let after = try await signedIn(desk, added)
     #expect(after.session.passed == own.session.passed)
     desk.clock.advance(by: .seconds(300))
     #expect(await refusal(desk, "change_phone", after)?.provider == EngineTestBench.mail)
   }
 
-  @Test func aProofOfWhatTheAccountHasNoMoreAuthorisesNothing() async throws {
+  @Test func proofOfARemovedIdentifierAuthorisesNothing() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let after = try await signedIn(
       desk, try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: own)))
     let refused = await refusal(desk, "change_email", after)
@@ -121,14 +129,15 @@ import Testing
   }
 
   /// Attack: an address that was added with a stolen session replaces PIN and password an hour later.
-  @Test func anIdentifierThatIsTooNewSignsInAndChangesNothing() async throws {
+  @Test func newIdentifierSignsInButCannotChangeTheAccount() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
     let own = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
     _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
     desk.clock.advance(by: .seconds(3600))
-    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let byMail = try await signedIn(
+      desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let refused = await refusal(desk, "pin_set", byMail)
     #expect(
       refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.phone,
@@ -149,12 +158,13 @@ import Testing
         == .stepNotOpen)
 
     desk.clock.advance(by: .seconds(82_800))
-    let later = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let later = try await signedIn(
+      desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     #expect(await refusal(desk, "pin_set", later) == nil)
   }
 
   /// Attack: an address that was added with a stolen session replaces the PIN an hour later.
-  @Test func aPINIsNotResetByWhatIsTooNew() async throws {
+  @Test func recentlyAddedIdentifierCannotResetAPIN() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
@@ -164,7 +174,8 @@ import Testing
     own = try await signedIn(
       desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
     desk.clock.advance(by: .seconds(3600))
-    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let byMail = try await signedIn(
+      desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let client = desk.client(session: byMail)
     let reset = try await desk.engine.create("pin_reset", returnTo: nil, browser: nil, client: client).get()
     #expect(reset.choices == [EngineTestBench.phone])
@@ -172,7 +183,8 @@ import Testing
     #expect(tooNew?.code == .identifierTooNew && tooNew?.retryAfter == .seconds(82_800))
 
     desk.clock.advance(by: .seconds(82_800))
-    let later = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let later = try await signedIn(
+      desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let old = desk.client(session: later)
     let again = try await desk.engine.create("pin_reset", returnTo: nil, browser: nil, client: old).get()
     #expect(try await desk.engine.begin(again.id, provider: "email_code", fields: [:], client: old).get().step != nil)
@@ -198,7 +210,7 @@ import Testing
   }
 
   /// A user who has nothing old enough to prove is told how long to wait.
-  @Test func whoeverHasOnlyWhatIsTooNewIsToldToWait() async throws {
+  @Test func userWithOnlyNewIdentifiersMustWait() async throws {
     let desk = try await EngineTestBench.full {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.mail)])
     }
@@ -206,12 +218,13 @@ import Testing
     desk.clock.advance(by: day + day)
     let own = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
     _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
-    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let byMail = try await signedIn(
+      desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let refused = await refusal(desk, "pin_set", byMail)
     #expect(refused?.code == .identifierTooNew && refused?.retryAfter == day)
   }
 
-  @Test func whatAnAccountWasMadeWithIsNotTooNew() async throws {
+  @Test func firstIdentifierIsNeverTooNew() async throws {
     let desk = try await EngineTestBench.full()
     let own = try await signedIn(desk, try await desk.google(sub: "asha", email: "911111", by: desk.client()).get())
     #expect(await refusal(desk, "pin_set", own) == nil)
@@ -225,12 +238,14 @@ import Testing
   }
 
   /// A lost number is replaced by proving the address, and vice versa.
-  @Test func whoLostTheNumberProvesTheAddress() async throws {
+  @Test func lostNumberIsReplacedByProvingTheAddress() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
     desk.clock.advance(by: day)
-    let byMail = try await signedIn(desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
+    let byMail = try await signedIn(
+      desk, try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()))
     let changed = try await desk.pass("change_phone", EngineTestBench.phone, "933333", by: desk.client(session: byMail))
     #expect(changed.account?.phone == "+933333")
   }
@@ -248,7 +263,8 @@ import Testing
 
   @Test func aSessionOfAnOlderProgramStepsUpOnce() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     var older = own.session
     older.passed = [PassedStep(provider: EngineTestBench.phone, at: desk.clock.now())]
     _ = try await desk.store.apply([.putSession(older)], at: desk.clock.now())
@@ -262,7 +278,8 @@ import Testing
   /// Attack: the thief begins a change of the number; the owner sets a PIN and believes that the account is safe.
   @Test func aChangeThatWaitsNeedsWhatTheAccountHasAtItsEnd() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     let client = desk.client(session: own)
     let parked = try await desk.engine.create("change_phone", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(parked, provider: nil, fields: ["phone": .text("922222")], client: client).get()
@@ -277,11 +294,13 @@ import Testing
   /// Attack: two flows set a PIN at the same moment, and the second would replace the first.
   @Test func ofTwoThatMakeASecretAtOnceOneDoes() async throws {
     let desk = try await EngineTestBench.full()
-    let own = try await signedIn(desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
+    let own = try await signedIn(
+      desk, try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()))
     _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
     let made = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<8 {
-        let other = try await signedIn(desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
+        let other = try await signedIn(
+          desk, try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client()))
         group.addTask {
           await desk.secret("pin_set", ["new_secret": "\(number)"], by: desk.client(session: other)).refusal == nil
         }

@@ -14,13 +14,13 @@ import Testing
     #expect(joined.account?.id == known.id)
     #expect(joined.account?.isNewUser == false)
     #expect(joined.account?.firstName == "Asha", "a name that was missing")
-    // From then on the identity alone is sufficient, whatever happens to the address.
+    // From then on the identity alone is sufficient, even if the address changes.
     #expect(
       try await desk.google(sub: "asha", email: "922222", verified: false, by: desk.client()).get().account?.id
         == known.id)
   }
 
-  @Test(arguments: ["login", "register", "enter"]) func anUnknownOneIsANewAccountWhateverTheFlowSays(flow: String)
+  @Test(arguments: ["login", "register", "enter"]) func unknownIdentityCreatesAnAccountInEveryFlow(flow: String)
     async throws
   {
     let desk = try await EngineTestBench.full()
@@ -75,7 +75,7 @@ import Testing
       "from then on the identity is the account's")
   }
 
-  @Test func anAddressThatGoogleDoesNotVouchForMakesAnAccountWhereNobodyHasIt() async throws {
+  @Test func unverifiedGoogleAddressCreatesAnAccountIfItIsUnclaimed() async throws {
     let desk = try await EngineTestBench.full()
     let new = try await desk.google("enter", sub: "asha", email: "911111", attested: true, by: desk.client()).get()
     // Attack: an account at the other site was created with the victim's address before the victim comes here.
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// Attack: one code to a number and the thief's own Google identity open an account that a PIN protects.
-  @Test func anAccountWithFactorsOfItsOwnIsNotJoined() async throws {
+  @Test func accountWithOtherFactorsIsNotJoined() async throws {
     let desk = try await EngineTestBench.full()
     let phone = try #require(
       try await desk.session(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())))
@@ -105,10 +105,13 @@ import Testing
   /// every sign-in requires.
   @Test func anAccountIsJoinedOnlyByWhatItsSignInRequires() async throws {
     let desk = try await EngineTestBench.full()
-    let phone = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
+    let phone = try #require(
+      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
     guard var generation = desk.generations.current as? TestGeneration else { return }
-    for (choices, isJoined) in [([EngineTestBench.mail], false), ([EngineTestBench.phone, EngineTestBench.mail], true)] {
+    for (choices, isJoined) in [
+      ([EngineTestBench.mail], false), ([EngineTestBench.phone, EngineTestBench.mail], true),
+    ] {
       generation.id += "+"
       generation.accounts.signIn = [
         SignInRequirement(
@@ -140,7 +143,7 @@ import Testing
     #expect(try await desk.store.account(holding: stray) == nil)
   }
 
-  /// Attack: whoever reads an account's mail for a minute joins an identity of their own and gets in by it for ever,
+  /// Attack: an attacker who reads an account's mail for a minute joins an identity of their own and gets in by it for ever,
   /// without the PIN.
   @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool)
     async throws
@@ -162,7 +165,7 @@ import Testing
 
   /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both; the number would
   /// be added to the victim's account.
-  @Test func whatWasProvedBeforeTheAccountWasKnownIsNotItsOwn() async throws {
+  @Test func identifierProvedBeforeTheAccountIsNotAddedToIt() async throws {
     let desk = try await EngineTestBench.full {
       $0.flows["both"] = .test("both", account: .any, steps: [.test(EngineTestBench.phone), .test("password")])
     }
@@ -178,9 +181,10 @@ import Testing
 
   /// Attack: an identity that the thief prepared long ago is joined to the account and would be old enough there to
   /// reset its secrets.
-  @Test func whatJoinsIsNewToTheAccount() async throws {
+  @Test func joinedIdentityIsNewToTheAccount() async throws {
     let desk = try await EngineTestBench.full()
-    let phone = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
+    let phone = try #require(
+      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
     let own = try #require(try await desk.session(google))
     desk.clock.advance(by: .seconds(500))
@@ -190,7 +194,7 @@ import Testing
   }
 
   /// Attack: somebody registers a stranger's address with a password of their own, and waits.
-  @Test func whoProvesAnAddressTakesItFromAllWhoClaimedIt() async throws {
+  @Test func proofOfAnAddressRemovesOtherClaims() async throws {
     let desk = try await EngineTestBench.full()
     let view = try await desk.secret(
       "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
@@ -220,7 +224,7 @@ import Testing
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.messages.count == sent, "concealed: as if it were nobody's")
+    #expect(desk.delivery.messages.count == sent, "concealed: like an unregistered identifier")
   }
 
   @Test func aClaimedAddressAloneIsRecovered() async throws {
@@ -240,7 +244,7 @@ import Testing
     #expect(try await desk.session(asha) == nil)
   }
 
-  /// Attack: whoever reads the mail of the old address, such as a former employer, gets in again after its owner has
+  /// Attack: an attacker who reads the mail of the old address, such as a former employer, gets in again after its owner has
   /// signed in by Google.
   @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
     let desk = try await EngineTestBench.full()
@@ -266,7 +270,8 @@ import Testing
 
   @Test func aNumberThatIsProvedAfterGoogleJoinsTheAccountThatHasIt() async throws {
     let desk = try await EngineTestBench.full()
-    let phone = try #require(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
+    let phone = try #require(
+      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
     let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
     let own = try #require(try await desk.session(google))
     let joined = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
@@ -284,7 +289,7 @@ import Testing
     #expect(try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()).account?.id == phone.id)
   }
 
-  @Test func aNumberThatIsNobodysIsAdded() async throws {
+  @Test func unregisteredNumberIsAddedToTheAccount() async throws {
     let desk = try await EngineTestBench.full()
     let own = try #require(
       try await desk.session(try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()))
@@ -343,7 +348,7 @@ import Testing
     #expect(await found(try await begun(nil).1, EngineTestBench.google, nil).refusal?.code == .flowNotFound)
   }
 
-  @Test func cancellingIsGivenBack() async throws {
+  @Test func cancelledAttemptIsRefunded() async throws {
     let desk = try await EngineTestBench.full()
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()

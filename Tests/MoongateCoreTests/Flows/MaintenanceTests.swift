@@ -126,7 +126,7 @@ private final class Shared<Value: Sendable>: Sendable {
   }
 
   /// Attack on ourselves: a run that ignores its cancellation continues beside the run of another gateway.
-  @Test func oneThatIgnoresItsEndStoresNothingBesideAnother() async throws {
+  @Test func programThatIgnoresItsStopCannotStore() async throws {
     let (goOn, faults, runs) = (Shared(false), Shared<[KeyValueFault]>([]), Runs())
     let desk = try await EngineTestBench(others: [
       Maintained(body: { tools in
@@ -195,7 +195,7 @@ private final class Shared<Value: Sendable>: Sendable {
     #expect(runs.begun == 2 && Self.samples(desk) == ["toy maintain fault 2"])
   }
 
-  @Test func whatIsNotConfiguredIsNotMaintained() async throws {
+  @Test func unconfiguredProvidersAreNotMaintained() async throws {
     let runs = Runs()
     let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })]) { $0.policies["toy"] = nil }
     await node(desk).step()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Messages are in the language of the account's owner, not of whoever sent the request.
+/// Messages are in the language of the account's owner, not of the client that sent the request.
 @Suite struct MessageLanguageTests {
   /// Prefixes every text with the language tag.
   private struct Marked: MessageLanguages {
@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Attack: somebody who holds the password or the number signs in with a language that the owner cannot read.
-  @Test func aStrangersLanguageChangesNothing() async throws {
+  @Test func languageOfAStrangerChangesNothing() async throws {
     let desk = try await EngineTestBench.full(languages: Marked())
     let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["hi"]))
     _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, ["ar"]))
@@ -67,7 +67,7 @@ import Testing
     #expect(try await language(of: made.account?.id, desk) == "ar", "a request that wants no language changes none")
   }
 
-  @Test func aNewDeviceIsToldByNameAndTime() {
+  @Test func newDeviceNoticeContainsNameAndTime() {
     let notice = Notice.newDevice(userAgent: "x", at: Timestamp(milliseconds: 1_000_000_000_000))
     let english = Marked.Language(tag: "hi")
     let mail = notice.text(service: "Wallet", by: .mail, in: english)

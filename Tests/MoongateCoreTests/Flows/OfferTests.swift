@@ -35,7 +35,7 @@ import Testing
     await desk.engine.offer(after: view, client: desk.client()) { _ in canShow }
   }
 
-  @Test func isMadeAfterASignInAndNotMoreOftenThanItSays() async throws {
+  @Test func offerFollowsASignInAndRespectsItsInterval() async throws {
     let desk = try await desk()
     let pin = OfferedFactor(provider: EngineTestBench.pin, flow: "pin_set")
     #expect(await offered(desk, try await signIn(desk)) == pin)
@@ -83,7 +83,7 @@ import Testing
     #expect(await offered(desk, try await signIn(desk)) != nil)
   }
 
-  @Test func whatTheBrowserCannotShowIsNotMarked() async throws {
+  @Test func unshownOfferIsNotCounted() async throws {
     let desk = try await desk()
     #expect(await offered(desk, try await signIn(desk), canShow: false) == nil)
     #expect(await offered(desk, try await signIn(desk)) != nil)
@@ -98,7 +98,7 @@ import Testing
   }
 
   /// A condition that throws suppresses the offer; the sign-in succeeds.
-  @Test func aConditionThatBreaksOffersNothing() async throws {
+  @Test func failingConditionOffersNothing() async throws {
     @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool {
       throw PolicyFault(
         kind: .error, location: SourceLocation(file: "accounts.lua", line: 2), message: "attempt to index a nil value")
@@ -109,7 +109,7 @@ import Testing
     #expect(await offered(desk, view) == nil)
   }
 
-  @Test func whatCannotBeSetUpIsNotOffered() async throws {
+  @Test func impossibleSetupIsNotOffered() async throws {
     let withoutFlow = try await desk { $0.flows["pin_set"] = nil }
     #expect(await offered(withoutFlow, try await signIn(withoutFlow)) == nil)
     let withoutPolicy = try await desk { $0.policies["pin"] = nil }
@@ -131,7 +131,7 @@ import Testing
 
   /// Nothing is offered whose flow would be refused at once, because all that the account could prove is too new. Nor
   /// is it counted.
-  @Test func whatTheAccountCannotAuthoriseYetIsNotOffered() async throws {
+  @Test func offerRequiresASufficientlyOldProof() async throws {
     let desk = try await desk {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(EngineTestBench.mail)])
     }
@@ -155,7 +155,9 @@ import Testing
     own = try #require(
       try await desk.session(
         try await desk.secret("pin_unlock", ["secret": "1357"], by: desk.client(session: own)).get()))
-    #expect(own.session.passed.map(\.provider) == [EngineTestBench.phone, EngineTestBench.pin] && own.session.assuranceLevel == 2)
+    #expect(
+      own.session.passed.map(\.provider) == [EngineTestBench.phone, EngineTestBench.pin]
+        && own.session.assuranceLevel == 2)
     let token = own.session.token
     own = try #require(
       try await desk.session(

@@ -14,7 +14,7 @@ import Testing
       browser: nil, network: [], account: nil)
   }
 
-  @Test func whoCreatesWithoutEndDropsTheirOwn() {
+  @Test func floodOfFlowsDropsTheSendersOwnFlows() {
     let flows = PendingFlows(mostPerAddress: 10)
     flows.put(record(-1), from: [1], at: now)
     for number in 0..<100_000 { flows.put(record(number), from: [2], at: now) }
@@ -102,7 +102,7 @@ import Testing
     #expect(await request?.value == true, "it finds the flow in the store, and not here too")
   }
 
-  @Test func whatCannotBeStoredStays() async {
+  @Test func unstorableFlowStaysInMemory() async {
     let flows = PendingFlows()
     flows.put(record(0), from: [1], at: now)
     await #expect(throws: StoreFault.self) { try await flows.share { _ in throw StoreFault("full") } }

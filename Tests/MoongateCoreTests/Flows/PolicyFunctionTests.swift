@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func aDenialOfSendingIsItsReasonAndChargesNothing() async throws {
+  @Test func deniedSendReportsItsReasonAndChargesNothing() async throws {
     let desk = try await desk([
       Self.send: { $0.identifier?.attributes["country"] == "IN" ? .deny("country_not_served") : .allow }
     ])
@@ -54,7 +54,7 @@ import Testing
         == "policies/phone_otp.lua:9: ran out of steps")
   }
 
-  @Test func factsSayWhatIsKnown() async throws {
+  @Test func factsDescribeTheRequest() async throws {
     let seen = Mutex<Facts?>(nil)
     let desk = try await desk([
       Self.verify: { facts in
@@ -74,7 +74,7 @@ import Testing
     #expect(facts.limits.first { $0.name == "verify" }?.max == 5)
   }
 
-  @Test func whatVerifyAlsoRequiresComesNext() async throws {
+  @Test func requirementOfVerifyComesNext() async throws {
     let desk = try await desk([Self.verify: { _ in .requireAlso(EngineTestBench.pin) }])
     // An account without such a factor is denied.
     let id = try await desk.begun("register")
@@ -84,7 +84,8 @@ import Testing
   @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
     let name = FunctionName("policies/phone_otp.verify")
     let desk = try await EngineTestBench.full {
-      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, verify: name)
+      $0.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, verify: name)
       $0.verdicts[name] = { $0.flow?.name == "login" ? .requireAlso(EngineTestBench.google) : .allow }
     }
     let own = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
@@ -108,7 +109,8 @@ import Testing
 
   @Test func aFullProvidersTriesAreCharged() async throws {
     let desk = try await EngineTestBench {
-      $0.flows["both"] = .test("both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
+      $0.flows["both"] = .test(
+        "both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
       $0.policies[EngineTestBench.pin] = .test(
         EngineTestBench.pin,
         limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])])
@@ -178,7 +180,7 @@ import Testing
     #expect(await desk.submit(id, desk.wrong).refusal?.code == .tooManyAttempts)
   }
 
-  @Test func aStoreThatIsDownIsNoRefusal() async throws {
+  @Test func unavailableStoreIsNotARefusal() async throws {
     let desk = try await EngineTestBench()
     let id = try await desk.begun("register")
     try desk.store.close()

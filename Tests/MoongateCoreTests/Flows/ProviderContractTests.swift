@@ -60,15 +60,18 @@ struct Scripted: FullProvider {
     return (desk, desk.client(session: session))
   }
 
-  private func open(_ desk: EngineTestBench, _ client: ClientContext, _ flow: String = "step_up") async throws -> FlowID {
+  private func open(_ desk: EngineTestBench, _ client: ClientContext, _ flow: String = "step_up") async throws -> FlowID
+  {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
     return id
   }
 
-  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async -> Result<
-    FlowView, Refusal
-  > {
+  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async
+    -> Result<
+      FlowView, Refusal
+    >
+  {
     await desk.engine.submit(id, fields: ["x": .text(text)], client: client)
   }
 
@@ -86,7 +89,7 @@ struct Scripted: FullProvider {
     #expect(String(decoding: refusal.document(), as: UTF8.self).contains("\"detail\":\"This code was used.\""))
   }
 
-  @Test func whatIsNoFailureIsGivenBack() async throws {
+  @Test func refundedRefusalChargesNoAttempt() async throws {
     let (desk, client) = try await desk(
       Scripted(
         outcomes: [Outcome("no_app", "There is none.", isFailure: false)], submits: { _, _ in .refused("no_app") }))
@@ -264,7 +267,7 @@ struct Scripted: FullProvider {
     [InputField(name: "code_verifier", kind: .text)], [InputField(name: "a", kind: .digits, length: 0)],
     (0..<17).map { InputField(name: "a\($0)", kind: .text) },
   ])
-  func whatCannotBeAskedForIsAFault(_ fields: [InputField]) async throws {
+  func unavailableRequirementIsAFault(_ fields: [InputField]) async throws {
     let (first, client) = try await desk(Scripted(begins: { _ in .ask(fields, state: []) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
@@ -393,7 +396,7 @@ struct Scripted: FullProvider {
     })
   }
 
-  @Test func whatAStepShowsGoesToItsFlowAndLiesSealed() async throws {
+  @Test func shownContentIsBoundToItsFlowAndSealed() async throws {
     let (desk, client) = try await desk(Self.showing())
     let id = try await open(desk, client)
     #expect(
@@ -412,8 +415,8 @@ struct Scripted: FullProvider {
     #expect(try await desk.store.flow(id.hash).map { !"\($0)".contains("shown: Optional(") } ?? true)
   }
 
-  /// Attack: whoever created an app's flow and sent its link to a victim reads what the victim's step shows.
-  @Test func aFlowThatAnAppTakesOverShowsNothing() async throws {
+  /// Attack: an attacker who created an app's flow and sent its link to a victim reads what the victim's step shows.
+  @Test func flowTakenOverByAnAppShowsNothing() async throws {
     let (desk, _) = try await desk(Self.showing()) { generation in
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
@@ -441,7 +444,8 @@ struct Scripted: FullProvider {
         return .proved(Proof(record: step.purpose == .set || !isOnce ? .replace(next) : .replaceOnce(next)))
       })
     ) { generation in
-      generation.flows["login"] = .test("login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
+      generation.flows["login"] = .test(
+        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
     _ = try await submit(desk, try await open(desk, client, "toy_set"), client).get()
     desk.clock.advance(by: .seconds(2000))
@@ -470,7 +474,8 @@ struct Scripted: FullProvider {
     let (desk, _) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
       generation in
       generation.flows["login"] = .test(
-        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
+        "login", account: .existing,
+        steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
     }
     desk.clock.advance(by: .seconds(2000))
     var flows: [FlowID] = []
@@ -493,12 +498,13 @@ struct Scripted: FullProvider {
 
   /// Attack: the old secret is proved, and its flow waits at the next step until the owner has set another one; on
   /// completion the rehashed old secret would be stored again.
-  @Test func whatProvesAnOldRecordDoesNotBringItBack() async throws {
+  @Test func proofOfAReplacedSecretDoesNotRestoreIt() async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { step, _ in .proved(Proof(record: step.purpose == .set ? .replaceOnce([7]) : .replace([9]))) })
     ) { generation in
       generation.flows["login"] = .test(
-        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
+        "login", account: .existing,
+        steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
     }
     func waiting() async throws -> FlowID {
       desk.clock.advance(by: .seconds(130))
@@ -559,7 +565,7 @@ struct Scripted: FullProvider {
   ])
   func aSiteIsReachedSafely(_ address: String) { #expect(SiteAddress.isSite(address)) }
 
-  @Test func whatItSaysOfAFieldIsASentenceAndAName() async throws {
+  @Test func inputProblemHasASentenceAndAFieldName() async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { _, input in
         .malformed(
@@ -571,7 +577,7 @@ struct Scripted: FullProvider {
     #expect(refusal.code == .invalidInput && refusal.field == nil && refusal.sentence == "The request cannot be read.")
   }
 
-  @Test func whatItKeepsIsBounded() async throws {
+  @Test func providerRecordsAreBounded() async throws {
     let much = [UInt8](repeating: 1, count: 65_537)
     let (first, client) = try await desk(Scripted(begins: { _ in .ask([], state: much) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
@@ -601,7 +607,7 @@ struct Scripted: FullProvider {
   }
 
   /// Attack: a stolen session sets up the missing app.
-  @Test func settingWantsAFreshProof() async throws {
+  @Test func settingRequiresAFreshProof() async throws {
     let (desk, client) = try await desk(Scripted())
     _ = try await open(desk, client, "toy_set")
     // A forgotten secret is replaced after another step.
@@ -620,7 +626,7 @@ struct Scripted: FullProvider {
 
   // MARK: logs
 
-  @Test func whatItWritesIsRedacted() async throws {
+  @Test func loggedProviderTextIsRedacted() async throws {
     struct Quoting: Error { let text: String }
     let log = CapturedLog()
     let provider = Scripted(submits: { step, input in

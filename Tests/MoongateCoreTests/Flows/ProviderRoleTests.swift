@@ -64,9 +64,9 @@ import Testing
         == .complete)
   }
 
-  /// Attack: whoever registers somebody's address first stores a secret with it under an instance's name, and signs in
+  /// Attack: an attacker who registers somebody's address first stores a secret with it under an instance's name, and signs in
   /// by it when the owner has proved the address.
-  @Test func theSecretThatGoesWithAnAddressGoesWithTheClaim() async throws {
+  @Test func losingAClaimRemovesItsSecret() async throws {
     let desk = try await EngineTestBench.full()
     let thief = try #require(try await desk.claim("911111", "mallorys").account)
     #expect(try await desk.store.account(thief.id)?.credentials == ["password"])

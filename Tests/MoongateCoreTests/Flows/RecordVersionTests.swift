@@ -133,7 +133,7 @@ private struct Versioned: FullProvider {
   }
 
   /// Attack: an upgrade in one flow undoes a replacement that another flow stored meanwhile.
-  @Test func anUpgradeGivesWayToWhatWasStoredMeanwhile() async throws {
+  @Test func upgradeDoesNotOverwriteAConcurrentChange() async throws {
     let provider = Versioned()
     let (desk, client, account) = try await desk(provider)
     try await keep("secret", version: 1, desk, account)

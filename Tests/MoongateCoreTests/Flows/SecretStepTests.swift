@@ -61,7 +61,7 @@ import Testing
     #expect(refusals.count { $0.code == .tooManyAttempts } == 198)
   }
 
-  @Test func whatSaysNothingOfASecretIsGivenBack() async throws {
+  @Test func outcomeWithoutAVerdictIsRefunded() async throws {
     let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     for _ in 0..<9 {
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// All hashing places are taken: the answer is 503, and nothing is charged.
-  @Test func busyCostsNobodyATry() async throws {
+  @Test func busyAnswerChargesNoAttempt() async throws {
     let desk = try await EngineTestBench.full(hashing: CountedPermits(2), hashes: true)
     let own = try await owner(desk)
     #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.attemptsLeft == 2)
@@ -229,11 +229,12 @@ import Testing
   }
 
   /// A limit with `disable` holds until an operator lifts it or the secret is replaced.
-  @Test func whatTakesItsPlaceTurnsOnAgainWhatALimitTurnedOff() async throws {
+  @Test func replacedSecretEndsADisablingLock() async throws {
     let off = Limit.test("hard", on: .verify, per: .account, max: 2, counts: .consecutiveFailures, disables: true)
     let desk = try await EngineTestBench.full {
       $0.policies["password"] = .test("password", limits: [off], unknownAccount: .conceal)
-      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [], limits: [off], unknownAccount: .reveal)
+      $0.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], limits: [off], unknownAccount: .reveal)
     }
     func signIn(_ secret: String) async -> Result<FlowView, Refusal> {
       await desk.secret(
@@ -244,7 +245,7 @@ import Testing
     ).get()
     let own = try #require(try await desk.session(try await desk.engine.skip(first.id, client: desk.client()).get()))
     for _ in 0..<2 { _ = await signIn("x") }
-    #expect(await signIn("old").refusal?.code == .invalidPIN, "off, and concealed: as if it were nobody's")
+    #expect(await signIn("old").refusal?.code == .invalidPIN, "disabled and concealed: like an unregistered identifier")
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
@@ -266,7 +267,8 @@ import Testing
     for _ in 0..<2 { _ = await desk.submit(login, desk.wrong) }
     #expect(await desk.submit(login, desk.code).refusal?.code == .disabled)
     _ = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: added))
-    #expect(try await desk.pass("login", EngineTestBench.phone, "922222", by: desk.client()).account?.id == own.account.id)
+    #expect(
+      try await desk.pass("login", EngineTestBench.phone, "922222", by: desk.client()).account?.id == own.account.id)
   }
 
   /// Attack: an operator wrote the steps of a flow in the wrong order, and it sets a password for anybody.
@@ -299,7 +301,7 @@ import Testing
     }
   }
 
-  @Test func nothingOfASecretLiesInTheClear() async throws {
+  @Test func storedSecretsAreEncrypted() async throws {
     let desk = try await EngineTestBench.full()
     let first = try await desk.secret(
       "register_email", ["email": "955555", "new_secret": "tOpSeCrEt"], provider: "password", by: desk.client()

@@ -13,7 +13,7 @@ import Testing
     return (desk, try #require(try await desk.session(view)))
   }
 
-  @Test func anExportHoldsWhatIsStoredAndNoSecret() async throws {
+  @Test func exportContainsStoredDataWithoutSecrets() async throws {
     let (desk, before) = try await own()
     let set = try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: before)).get()
     let new = try #require(try await desk.session(set))
@@ -25,7 +25,9 @@ import Testing
     let export = try await desk.engine.exportAccount(client: desk.client(session: session)).get()
     #expect(export.account == session.account)
     #expect(
-      export.factors == [StoredFactor(provider: EngineTestBench.pin, addedAt: desk.clock.now(), changedAt: desk.clock.now())])
+      export.factors == [
+        StoredFactor(provider: EngineTestBench.pin, addedAt: desk.clock.now(), changedAt: desk.clock.now())
+      ])
     #expect(export.sessions.map(\.id) == [session.session.id])
     #expect(
       export.events.contains { $0.kind == .accountCreated } && export.events.contains { $0.kind == .sessionStarted })
@@ -60,7 +62,7 @@ import Testing
   }
 
   /// Attack: somebody guesses at an address, claims it, and deletes the claim to erase every trace of the guessing.
-  @Test func whoeverDeletesAClaimLeavesTheTracesOfOthers() async throws {
+  @Test func deletingAClaimKeepsFailedAttempts() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await desk.claim("911111", "ashas")
     #expect(await desk.logIn("911111", "guess").refusal != nil)
@@ -126,8 +128,10 @@ import Testing
       try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
     let other = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
     let own = try #require(
-      try await desk.session(try await desk.pass("step_up", EngineTestBench.mail, nil, by: desk.client(session: other))))
-    #expect(own.session.passed.map(\.provider) == ["google_oauth", EngineTestBench.mail] && own.session.assuranceLevel == 2)
+      try await desk.session(try await desk.pass("step_up", EngineTestBench.mail, nil, by: desk.client(session: other)))
+    )
+    #expect(
+      own.session.passed.map(\.provider) == ["google_oauth", EngineTestBench.mail] && own.session.assuranceLevel == 2)
     let client = desk.client(session: own)
     let token = try #require(try await desk.engine.disconnect("google_oauth", client: client).get())
     #expect(try await desk.store.session(own.session.token) == nil)
@@ -145,7 +149,7 @@ import Testing
   }
 
   /// Attack: a stolen session removes the sign-in method that the owner uses, and the owner is not notified.
-  @Test func theOwnerIsToldOfADisconnectedSite() async throws {
+  @Test func ownerReceivesANoticeOfADisconnectedSite() async throws {
     let desk = try await EngineTestBench.full()
     let own = try #require(
       try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))

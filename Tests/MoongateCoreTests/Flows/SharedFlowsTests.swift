@@ -8,11 +8,12 @@ import Testing
 
 /// Flows of gateways that share a store.
 @Suite struct SharedFlowsTests {
-  @Test func whatOneCreatesAnotherBegins() async throws {
+  @Test func flowCreatedByOneGatewayContinuesOnAnother() async throws {
     let one = try await EngineTestBench(sharesFlows: true)
     try await one.registered()
     let two = FlowEngine(
-      store: one.store, generations: one.generations, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]),
+      store: one.store, generations: one.generations,
+      providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]),
       delivery: one.delivery,
       clock: one.clock, random: SystemRandom(), keys: one.keys, audit: one.audit, logger: Logger(label: "test"),
       sharesFlows: true)
@@ -26,7 +27,7 @@ import Testing
   }
 
   /// Attack: flows are created without end, each a row of the store.
-  @Test func whoCreatesWithoutEndDropsTheirOwn() async throws {
+  @Test func floodOfFlowsDropsTheSendersOwnFlows() async throws {
     let desk = try await EngineTestBench(sharesFlows: true)
     try await desk.registered()
     let begun = try await desk.begun()

@@ -64,13 +64,15 @@ import Testing
     return own
   }
 
-  private func prove(_ desk: EngineTestBench, _ id: FlowID, pin: String = "1", client: ClientContext? = nil) async -> Result<
-    FlowView, Refusal
-  > {
+  private func prove(_ desk: EngineTestBench, _ id: FlowID, pin: String = "1", client: ClientContext? = nil) async
+    -> Result<
+      FlowView, Refusal
+    >
+  {
     await desk.engine.begin(id, provider: "pin", fields: ["secret": .text(pin)], client: client ?? desk.client())
   }
 
-  /// The record of a provider that was removed from gateway.lua is no factor: nobody could be asked for it.
+  /// The record of a provider that was removed from gateway.lua is not a factor, because no step can ask for it.
   @Test func factorOfAProviderThatWasTakenOutIsNone() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
@@ -195,7 +197,9 @@ import Testing
   @Test func severalRequirementsAreAskedForInTurn() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
-    require(desk, Self.requirement(EngineTestBench.pin), Self.requirement(EngineTestBench.mail), Self.requirement(EngineTestBench.phone))
+    require(
+      desk, Self.requirement(EngineTestBench.pin), Self.requirement(EngineTestBench.mail),
+      Self.requirement(EngineTestBench.phone))
     let id = try await Door.enterByPhone.open(desk).id
     #expect(try await prove(desk, id).get().choices == [EngineTestBench.mail])
     _ = try await desk.engine.begin(id, provider: nil, fields: [:], client: desk.client()).get()
@@ -205,13 +209,14 @@ import Testing
         == .complete)
   }
 
-  @Test func aSkippedStepExcusesNobody() async throws {
+  @Test func skippedStepDoesNotReplaceARequirement() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await owner(desk)
     require(desk) {
       Self.asShipped(&$0)
       $0.flows["login"] = .test(
-        "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin, isSkippable: true)])
+        "login", account: .existing,
+        steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin, isSkippable: true)])
     }
     let id = try await Door.loginByPhone.open(desk).id
     let view = try await desk.engine.skip(id, client: desk.client()).get()
@@ -221,7 +226,7 @@ import Testing
   }
 
   /// Attack: an address that the account only claims, as the factor that every session requires.
-  @Test func aClaimedAddressIsNoFactor() async throws {
+  @Test func claimedAddressIsNotAFactor() async throws {
     let desk = try await EngineTestBench.full()
     let own = try await owner(desk)
     let view = try await desk.secret(
@@ -246,9 +251,10 @@ import Testing
   }
 
   /// Attack: a code to a number of the attacker's own, proved before the flow knows which account it is for.
-  @Test func aPassOfNobodysNumberIsNoFactorOfTheAccount() async throws {
+  @Test func proofOfAForeignNumberIsNotAFactorOfTheAccount() async throws {
     let desk = try await EngineTestBench.full {
-      $0.flows["both"] = .test("both", account: .any, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
+      $0.flows["both"] = .test(
+        "both", account: .any, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
     }
     _ = try await owner(desk)
     require(desk, Self.requirement(EngineTestBench.phone))
@@ -262,9 +268,9 @@ import Testing
     #expect(own.refusal?.code == .denied)
   }
 
-  /// Attack: whoever reads the mail of an account resets its password, and uses that as the password which every
+  /// Attack: an attacker who reads the mail of an account resets its password, and uses that as the password which every
   /// session requires.
-  @Test func aSecretThatTheFlowMakesAnewIsNotProved() async throws {
+  @Test func secretReplacedByTheFlowIsNotProved() async throws {
     let desk = try await EngineTestBench.full()
     _ = try await owner(desk, pin: false)
     require(desk, Self.requirement("password"))
@@ -286,7 +292,7 @@ import Testing
     try await session(desk, try await desk.pass("register", EngineTestBench.phone, phone, by: desk.client()))
   }
 
-  /// Attack: whoever knows a password reads the number to which accounts.lua has a code sent.
+  /// Attack: an attacker who knows a password reads the number to which accounts.lua has a code sent.
   @Test(arguments: [("+91 98765 43210", "+•• ••••• •••10"), ("asha@example.com", "a•••@example.com"), ("7", "7")])
   func whereACodeWentIsAHint(_ display: String, _ hint: String) {
     let kind: IdentifierKind = display.contains("@") ? .email : .phone
@@ -295,7 +301,7 @@ import Testing
 
   /// An identity without a display name has no hint that its owner would recognise; the same for an identity of an
   /// instance.
-  @Test func anIssuerAndASubjectAreNoHint() {
+  @Test func issuerAndSubjectAreNotAHint() {
     let bare = "https://accounts.example.com 10769150350006150715"
     for value in [bare, "work \(bare)"] {
       let identity = Identifier(kind: .federated, value: value, display: bare)
@@ -348,7 +354,7 @@ import Testing
         == .complete)
   }
 
-  /// Attack: whoever has one factor opens the step that sets up the other, and finishes it after the owner has set one
+  /// Attack: an attacker who has one factor opens the step that sets up the other, and finishes it after the owner has set one
   /// up.
   @Test func aFactorIsNotSetUpOverOneThatIsThereByThen() async throws {
     let desk = try await EngineTestBench.full()
@@ -415,8 +421,8 @@ import Testing
 
   // MARK: who learns what
 
-  /// Attack: whoever types a number learns which factors its account has.
-  @Test func nothingIsToldBeforeTheFlowsOwnStepsHavePassed() async throws {
+  /// Attack: an attacker who types a number learns which factors its account has.
+  @Test func requirementsAreHiddenUntilTheFlowsStepsHavePassed() async throws {
     let desk = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(desk)
     _ = try await owner(desk: desk, phone: "955555")
@@ -434,7 +440,8 @@ import Testing
     }
     #expect(seen[0] == seen[1])
     // A registration flow ends like it does for anybody who already has an account.
-    guard var generation = desk.generations.current as? TestGeneration, let phone = generation.policies[EngineTestBench.phone]
+    guard var generation = desk.generations.current as? TestGeneration,
+      let phone = generation.policies[EngineTestBench.phone]
     else { return }
     generation.policies[EngineTestBench.phone] = .test(
       EngineTestBench.phone, resendAfter: [], limits: phone.limits, unknownAccount: .conceal)
@@ -449,7 +456,7 @@ import Testing
         == .alreadyRegistered)
   }
 
-  @Test func aLockedFactorExcusesNobody() async throws {
+  @Test func lockedFactorStaysRequired() async throws {
     let desk = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(desk)
     let id = try await Door.loginByPhone.open(desk).id

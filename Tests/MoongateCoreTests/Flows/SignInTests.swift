@@ -27,7 +27,7 @@ import Testing
     #expect(found?.account.id == made.account?.id)
   }
 
-  @Test func aNewPersonIsToldWhereTheyWereGoing() async throws {
+  @Test func newUserIsRedirectedToTheRequestedPage() async throws {
     let desk = try await EngineTestBench()
     let made = try await desk.submit(try await desk.begun("register", returnTo: "/a?b=c&d"), desk.code).get()
     #expect(made.next == "/profile-setup?return_to=%2Fa%3Fb%3Dc%26d")
@@ -36,7 +36,7 @@ import Testing
     #expect(back.next == "/a?b=c&d")
   }
 
-  @Test func anUnknownNumberIsToldSoBeforeAnythingIsSent() async throws {
+  @Test func unknownNumberIsRefusedBeforeAMessageIsSent() async throws {
     let desk = try await EngineTestBench()
     #expect(await desk.begin(try await desk.flow()).refusal?.code == .accountNotFound)
     #expect(desk.delivery.messages.isEmpty)
@@ -60,8 +60,10 @@ import Testing
     #expect(desk.delivery.messages.count == sent)
   }
 
-  @Test func concealTellsNothingAndSendsNothing() async throws {
-    let desk = try await EngineTestBench { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal) }
+  @Test func concealRevealsNothingAndSendsNoMessage() async throws {
+    let desk = try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal)
+    }
     try await desk.registered("911111")
     let sent = desk.delivery.messages.count
     let unknown = try await desk.flow()
@@ -74,8 +76,10 @@ import Testing
     #expect(desk.delivery.messages.count == sent)
   }
 
-  @Test func concealSaysAlreadyRegisteredOnceTheNumberIsProved() async throws {
-    let desk = try await EngineTestBench { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal) }
+  @Test func concealReportsAlreadyRegisteredAfterTheProof() async throws {
+    let desk = try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal)
+    }
     func proved() async throws -> Result<FlowView, Refusal> {
       let before = desk.delivery.messages.count
       let id = try await desk.begun("register")
@@ -98,7 +102,7 @@ import Testing
     #expect(try await desk.engine.view(id, client: desk.client(browser: mine)).get().choices == [EngineTestBench.phone])
   }
 
-  @Test func aDeadFlowSaysHowItDied() async throws {
+  @Test func endedFlowReportsHowItEnded() async throws {
     let desk = try await EngineTestBench()
     let id = try await desk.begun("register")
     let other = try await desk.begun("enter", phone: "922222")
@@ -111,7 +115,7 @@ import Testing
     #expect(await desk.submit(FlowID(text: "fl_nonsense"), "123456").refusal?.code == .flowNotFound)
   }
 
-  @Test func aCompleteFlowTakesNothingAndShowsNoToken() async throws {
+  @Test func completeFlowAcceptsNothingAndShowsNoToken() async throws {
     let desk = try await EngineTestBench()
     let id = try await desk.begun("register")
     let code = desk.code
@@ -147,7 +151,8 @@ import Testing
 
   @Test func aSecondStepIsForWhatTheAccountHolds() async throws {
     let desk = try await EngineTestBench {
-      $0.flows["both"] = .test("both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
+      $0.flows["both"] = .test(
+        "both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
     }
     try await desk.registered()
     let id = try await desk.begun("both")

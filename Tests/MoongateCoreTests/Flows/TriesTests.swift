@@ -69,7 +69,7 @@ import Testing
     #expect(await desk.submit(next, desk.wrong).refusal?.code == .tooManyAttempts)
   }
 
-  @Test(arguments: EngineTestBench.codes) func aFreshFlowAddressOrCodeIsNoFreshBudget(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func newFlowAddressOrCodeKeepsTheCounters(by: ProviderName) async throws {
     let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     for (number, left) in [4, 3, 2, 1].enumerated() {
@@ -197,7 +197,8 @@ import Testing
       "rivals gave their tries back")
   }
 
-  @Test(arguments: EngineTestBench.codes) func oneRightAmongTwentyWrongIsAtMostOneSuccess(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func oneRightAmongTwentyWrongIsAtMostOneSuccess(by: ProviderName) async throws
+  {
     let desk = try await EngineTestBench(by: by)
     try await desk.registered()
     let id = try await desk.begun()

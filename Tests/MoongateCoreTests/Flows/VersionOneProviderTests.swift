@@ -53,7 +53,9 @@ import Testing
     }
   }
 
-  private func desk(_ others: [any Provider], sender: ProviderName = EngineTestBench.phone) async throws -> EngineTestBench {
+  private func desk(_ others: [any Provider], sender: ProviderName = EngineTestBench.phone) async throws
+    -> EngineTestBench
+  {
     try await EngineTestBench(others: others) { generation in
       generation.flows["login"] = .test("login", account: .existing, steps: [.test(sender), .test(Self.pigeon)])
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(sender)])
@@ -72,9 +74,11 @@ import Testing
     )
   }
 
-  private func play(_ flow: String, _ word: String, _ desk: EngineTestBench, _ client: ClientContext) async throws -> Result<
-    FlowView, Refusal
-  > {
+  private func play(_ flow: String, _ word: String, _ desk: EngineTestBench, _ client: ClientContext) async throws
+    -> Result<
+      FlowView, Refusal
+    >
+  {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     let begun = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: client).get()
     #expect(begun.step?.fields == [InputField(name: "word", kind: .password)])
@@ -144,7 +148,7 @@ import Testing
     #expect(try await desk.submit(id, code).get().session?.token != nil)
   }
 
-  @Test func whatVersionTwoDeclaresHasDefaults() throws {
+  @Test func newerDeclarationsHaveDefaults() throws {
     let registry = try ProviderRegistry([Pigeon(), Post(delivery: ToyDelivery())])
     #expect(registry.presentation(of: Self.pigeon) == .form && registry.presentation(of: Self.post) == .codeEntry)
     #expect(registry.ownPage(of: Self.post) == "/auth/step/post" && registry.stepPage(of: Self.pigeon) == "/auth/step")

@@ -163,13 +163,15 @@ import Testing
     #expect(vendor.begins == 3 && vendor.polls == 3)
   }
 
-  /// Attack: whoever has the password sends the victim prompt after prompt until they approve one to be left in peace.
+  /// Attack: an attacker who has the password sends the victim prompt after prompt until they approve one to be left in peace.
   @Test func everyPromptCountsOnBegin() async throws {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor)) { generation in
       generation.policies[Self.toy] = .test(
         Self.toy,
-        limits: EngineTestBench.perAccount + [.test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))])
+        limits: EngineTestBench.perAccount + [
+          .test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))
+        ])
     }
     let id = try await open(desk, client)
     #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal == nil)
@@ -269,7 +271,7 @@ import Testing
 
   // MARK: what travels with the step
 
-  @Test func providerIsToldWhatWasAskedInThisRound() async throws {
+  @Test func providerReceivesTheFieldsOfTheRound() async throws {
     let seen = Mutex<[[String]]>([])
     let note = { @Sendable (step: StepContext) in seen.withLock { $0.append(step.asked.map(\.name)) } }
     let (desk, client) = try await desk(

@@ -42,7 +42,7 @@ import Testing
     #expect(shares.startWaiting([1]))
   }
 
-  @Test func whoHasItsShareWaitsForAPlaceOfItsOwn() async throws {
+  @Test func callerAtItsShareWaitsForItsPermit() async throws {
     let pool = try Self.pool()
     var held: [any SecretHasher] = []
     for _ in 0..<4 { held.append(try #require(await pool.acquirePermit(for: [1]))) }

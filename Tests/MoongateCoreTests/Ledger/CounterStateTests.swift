@@ -29,7 +29,7 @@ import Testing
     #expect(CounterState(pending: 1, settled: 4).judge(limit(), at: now) == .wait)
   }
 
-  @Test func aLockStandsUntilItsEndAndNotAtIt() {
+  @Test func lockHoldsUntilItsEndExclusively() {
     let state = CounterState(lockedSince: now, lockedUntil: now + .seconds(900))
     #expect(state.judge(limit(), at: now + .milliseconds(899_999)) == .refuse(.locked(until: now + .seconds(900))))
     #expect(state.judge(limit(), at: now + .seconds(900)) == .open(place: 1))
@@ -53,14 +53,14 @@ import Testing
     #expect(state.nextLock(limit(), at: now)?.level == next)
   }
 
-  @Test func escalationStartsAnewAWindowAfterTheLastLockEnded() {
+  @Test func escalationRestartsAWindowAfterTheLastLock() {
     let ended = now - .seconds(86_400)
     let state = CounterState(settled: 5, lockedSince: ended - .seconds(900), lockedUntil: ended, lockLevel: 1)
     #expect(state.nextLock(limit(), at: now)?.level == 0)
     #expect(state.nextLock(limit(), at: now - .milliseconds(1))?.level == 1)
   }
 
-  @Test func withoutALockTheOldestEventSaysWhen() {
+  @Test func withoutALockTheOldestEventDeterminesTheTime() {
     let state = CounterState(settled: 4, oldest: now - .seconds(60))
     #expect(
       state.judge(limit(max: 4, window: .seconds(900), lock: []), at: now) == .refuse(.full(until: now + .seconds(840)))

@@ -58,6 +58,6 @@ import Testing
     #expect(dropped.sealed == [ring.currentName: 253])
     #expect(dropped.peppered == [ring.currentName: ["pin": 1]])
     #expect(try await store.account("ac_1")?.credentials == ["totp"])
-    #expect(dropped.foreign == 1, "what is under nobody's key is nobody's to remove")
+    #expect(dropped.foreign == 1, "records under an unknown key are never removed")
   }
 }

@@ -107,7 +107,7 @@ import Testing
     #expect(ring.currentName == both.current.name)
   }
 
-  /// A hash names the pepper that was used, even if the ring is replaced while it is computed: otherwise nobody could
+  /// A hash names the pepper that was used, even if the ring is replaced while it is computed: otherwise no key could
   /// sign in with it.
   @Test func aHashNeverNamesAnotherPepper() async throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
@@ -210,7 +210,7 @@ import Testing
     let device = after.device(text, at: now)
     #expect(after.knows(device, "ac_1", by: ProviderName(test: "pin")) && !after.knows(device, "ac_2", by: nil))
     #expect(after.device(text, at: now + DeviceToken.lifetime) == nil)
-    // Attack: whoever has stolen the key makes device marks for a year, each with attempts of its own. `--leaked` keeps
+    // Attack: an attacker with a stolen key makes device marks for a year, each with attempts of its own. `--leaked` keeps
     // nothing that opens them.
     let leaked = try retired(recognising: false, at: now)
     #expect(leaked.after.device(text, at: now) == nil && leaked.after.counterKey([[1]]) == before.counterKey([[1]]))
@@ -225,7 +225,7 @@ import Testing
     }
   }
 
-  @Test func whatIsLeftOfAKeyGoesWhenItIsOfNoUse() throws {
+  @Test func expiredRetiredKeyIsDropped() throws {
     let now = ManualClock.start
     let ring = try (2...4 as ClosedRange<UInt8>).reduce(try MasterKeys(only: [UInt8](repeating: 1, count: 32))) {
       ring, byte in

@@ -67,7 +67,7 @@ import Testing
   }
 
   /// Attack on ourselves: a damaged ring is taken for another ring, or for one long key.
-  @Test func whatIsDamagedIsToldByLine() throws {
+  @Test func damagedRingIsReportedByLine() throws {
     let whole = [Self.line("former", 1), Self.line("current", 2)].joined(separator: "\n") + "\n"
     // Wherever the file is cut it is refused, unless only the final newline is missing.
     for length in 0..<(whole.utf8.count - 1) {

@@ -67,7 +67,7 @@ import Testing
 
   /// Attack: somebody who reads the database learns handles; somebody who writes to it replaces one approval with
   /// another.
-  @Test func theDatabaseTellsNothingAndAcceptsNothing() async throws {
+  @Test func databaseRevealsNothingAndChangesAreDetected() async throws {
     try await values().set(Array("approved".utf8), for: "handle-of-mallory", expiresIn: .seconds(60))
     let row = try #require(try await store.providerValues(after: nil, limit: 1).first)
     let text = String(decoding: row.sealed + row.place.key, as: UTF8.self)
@@ -79,7 +79,7 @@ import Testing
     #expect(log.lines.contains { $0.contains("a value cannot be opened") })
   }
 
-  @Test func aProviderThatIsFullIsTold() async throws {
+  @Test func fullProviderStoreThrows() async throws {
     for number in 0..<KeyValueLimits.entries {
       let place = SealedProviderValue.place(of: "\(number)", for: "push", by: keys)
       _ = try await store.putProviderValue(

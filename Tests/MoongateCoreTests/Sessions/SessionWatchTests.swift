@@ -42,9 +42,9 @@ import Testing
     SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: true)
   }
 
-  /// Attack: a sign-out between a cache's own read and the first query is reported to nobody. Everything cached before
+  /// Attack: a sign-out between a cache's own read and the first query is not reported. Everything cached before
   /// that query is dropped.
-  @Test func whatHappensIsToldAndNothingElse() async {
+  @Test func onlyActualChangesAreReported() async {
     #expect(
       await told([Self.changes(4, ["before"]), Self.changes(4), Self.changes(5, ["ac_1"])]) == [
         Self.everything(4), Self.changes(5, ["ac_1"]),
@@ -53,7 +53,7 @@ import Testing
 
   /// Attack: a sign-out on the server that took over, under a number that this gateway has already seen on the former
   /// one.
-  @Test func afterAnOutageNothingThatIsRememberedIsBelieved() async {
+  @Test func cacheIsDroppedAfterAnOutage() async {
     #expect(
       await told([Self.changes(5), nil, nil, Self.changes(5), Self.changes(5)]) == [
         Self.everything(5), Self.everything(5),

@@ -228,7 +228,7 @@ import Testing
       location: SourceLocation(file: "routes.lua", line: line))
   }
 
-  @Test func whoGetsWhereIsSeen() async throws {
+  @Test func changedAccessIsReported() async throws {
     let decide = FunctionName("routes[1].decide")
     let before = [
       try route("/a/**", line: 1), try route("/b/**", line: 2), try route("/c/**", line: 3),
@@ -273,7 +273,7 @@ import Testing
   // MARK: without effect
 
   /// Attack: a candidate uses up attempts, locks people out or sends messages, although it is only in shadow mode.
-  @Test func nobodyNoticesThatItLooksOn() async throws {
+  @Test func shadowModeHasNoSideEffects() async throws {
     let desk = try await desk()
     try watch(desk) {
       $0.policies[Self.phone] = Self.policy(
@@ -351,8 +351,8 @@ import Testing
     #expect(await desk.shadow.look(nil, &judge) == false)
   }
 
-  /// Attack: whoever can see the status, such as a dashboard, learns who signs in.
-  @Test func itNamesNobody() async throws {
+  /// Attack: an attacker who can see the status, such as a dashboard, learns who signs in.
+  @Test func statusIdentifiesNoUser() async throws {
     let desk = try await desk()
     try watch(desk) { $0.policies[Self.phone] = nil }
     try await signIn(desk, mistakes: 1)
@@ -377,7 +377,7 @@ import Testing
     #expect(shadow.status?.failure == "its functions or counters cannot be created: NoMemory()" && !shadow.isOn)
   }
 
-  @Test func itBeginsAnewWithWhatIsActive() async throws {
+  @Test func shadowRestartsAfterAReload() async throws {
     let desk = try await desk()
     try watch(desk) { $0.policies[Self.phone] = Self.policy(sends: 1) }
     for _ in 0..<2 { try await signIn(desk) }

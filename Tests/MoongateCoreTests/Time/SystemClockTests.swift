@@ -39,7 +39,7 @@ import Testing
     #expect(!clock.isSuspect)
   }
 
-  @Test func aRestartBeginsNoEarlierThanTheStoreKnows() {
+  @Test func clockStartsAtTheStoresTime() {
     let clocks = Clocks()
     let clock = clocks.clock(floor: ManualClock.start + .seconds(3600))
     #expect(clock.now() == ManualClock.start + .seconds(3600))
@@ -58,7 +58,7 @@ import Testing
     (1, "1 second"), (45, "45 seconds"), (60, "1 minute"), (899, "15 minutes"), (900, "15 minutes"), (3600, "1 hour"),
     (21_600, "6 hours"),
   ])
-  func waitsAreSaidInWords(seconds: Int, words: String) { #expect(Duration.seconds(seconds).spokenLength == words) }
+  func waitsAreWrittenInWords(seconds: Int, words: String) { #expect(Duration.seconds(seconds).spokenLength == words) }
 
   @Test func timesSaturate() {
     #expect(Timestamp(milliseconds: .max) + .seconds(1) == Timestamp(milliseconds: .max))

@@ -66,7 +66,8 @@ import Testing
       location: route.location)
     #expect(strict.verdict(session, .success(.none), at: desk.clock.now()) { _, _, _ in .allow } == .pass)
     #expect(
-      strict.verdict(found, .success(.none), at: desk.clock.now()) { _, _, _ in .allow } == .needs(EngineTestBench.phone))
+      strict.verdict(found, .success(.none), at: desk.clock.now()) { _, _, _ in .allow }
+        == .needs(EngineTestBench.phone))
   }
 
   /// Attack: a stolen session without a recent proof creates a token, and access lasts for a year.
@@ -132,7 +133,7 @@ import Testing
     #expect(await make(desk, session, "one more").refusal?.code == .denied)
   }
 
-  @Test func oneRevokesOnlyWhatIsOnesOwn() async throws {
+  @Test func userRevokesOnlyOwnTokens() async throws {
     let (desk, session) = try await own()
     let made = try await make(desk, session).get()
     let other = try await desk.begun("register", phone: "918888888888")

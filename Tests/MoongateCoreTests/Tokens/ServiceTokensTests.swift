@@ -101,7 +101,7 @@ import Testing
     #expect(try await store.events(limit: 10).allSatisfy { !String(decoding: $0.json, as: UTF8.self).contains("mgt_") })
   }
 
-  @Test func aTokenExpiresToTheMillisecondAndIsToldOfOnce() async throws {
+  @Test func tokenExpiresToTheMillisecondAndIsReportedOnce() async throws {
     let made = try await create(expires: "1s")
     clock.advance(by: .milliseconds(999))
     #expect(try await finds(made.secret) == "token:ci")
@@ -175,7 +175,7 @@ import Testing
     #expect(AddressBlock(text)?.description == meaning)
   }
 
-  @Test func whatIsWrongIsTold() throws {
+  @Test func invalidInputIsReported() throws {
     func problem(_ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = [])
       -> TokenInputProblem?
     {

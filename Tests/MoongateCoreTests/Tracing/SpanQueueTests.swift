@@ -7,7 +7,7 @@ import Testing
     SpanRecord(name, at: TracePlace(high: 1, low: 2, span: 3), parent: 0, kind: .internal, start: 1, end: 2)
   }
 
-  @Test func takesNothingWhileItIsShut() {
+  @Test func closedQueueRecordsNothing() {
     let spans = SpanQueue()
     spans.add(span())
     #expect(spans.take(10).isEmpty && spans.families.isEmpty)

@@ -21,7 +21,7 @@ import Testing
     FileManager.default.contents(atPath: folder.path(name)).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test func aFileGetsALineForEachEventAndIsItsOwnersAlone() async throws {
+  @Test func fileSinkWritesALineForEachEventAndIsPrivate() async throws {
     let folder = try ScratchFolder()
     try await file(folder).take(lines("{\"a\":1}", "{\"a\":2}"), at: Self.now)
     try await file(folder).take(lines("{\"a\":3}"), at: Self.now)
@@ -31,7 +31,7 @@ import Testing
   }
 
   /// The gateway was killed within a line. The event is sent again, and the partial line is removed.
-  @Test(arguments: ["{\"a\":1}\n{\"b", "{\"b", ""]) func aLineThatWasBegunGoes(_ before: String) async throws {
+  @Test(arguments: ["{\"a\":1}\n{\"b", "{\"b", ""]) func partialLineIsRemoved(_ before: String) async throws {
     let folder = try ScratchFolder()
     try Data(before.utf8).write(to: URL(fileURLWithPath: folder.path("audit.log")))
     try await file(folder).take(lines("{\"c\":3}"), at: Self.now)
@@ -39,7 +39,7 @@ import Testing
     #expect(content(folder) == whole + "{\"c\":3}\n")
   }
 
-  @Test func aFullFileIsMovedAwayAndTheOldestGoes() async throws {
+  @Test func fullFileIsRotatedAndTheOldestDeleted() async throws {
     let folder = try ScratchFolder()
     let sink = file(folder, rotate: 4, keep: 2)
     for number in 1...4 { try await sink.take(lines("line \(number)"), at: Self.now) }
@@ -49,7 +49,7 @@ import Testing
     #expect(content(folder, "audit.log.3") == nil)
   }
 
-  @Test func aFullDiskIsToldAndLeavesNoHalfLine() async throws {
+  @Test func fullDiskIsReportedAndLeavesNoPartialLine() async throws {
     let sink = AuditFile(AuditFileSettings(path: "/dev/full", rotate: 1 << 20, keep: 1))
     await #expect(throws: AuditSinkFault("/dev/full cannot be written: No space left on device")) {
       try await sink.take(lines("{}"), at: Self.now)

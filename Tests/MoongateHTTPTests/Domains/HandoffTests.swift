@@ -9,7 +9,7 @@ import Testing
 
 /// One sign-in for several root domains: `domains` in gateway.lua.
 @Suite struct HandoffTests {
-  @Test func whoIsSignedInComesBackWithoutTyping() async throws {
+  @Test func signedInUserReturnsWithoutInput() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       #expect(try await !browser.isSignedIn(DomainWorld.app))
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func whoIsNotSignedInSignsInFirst() async throws {
+  @Test func anonymousUserSignsInBeforeTheHandoff() async throws {
     try await DomainWorld.run { client in
       _ = try await client.register()
       client.gateway.clock.advance(by: .seconds(900))
@@ -68,7 +68,7 @@ import Testing
   }
 
   /// A browser that stores no cookies would otherwise be sent to sign in again and again.
-  @Test func aBrowserWithoutCookiesIsToldSo() async throws {
+  @Test func browserWithoutCookiesGetsAnExplanation() async throws {
     try await DomainWorld.run { client in
       let browser = DomainBrowser(client)
       let begun = try #require(

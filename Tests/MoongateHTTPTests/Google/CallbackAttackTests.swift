@@ -31,7 +31,7 @@ import Testing
     ("a provider that is none", { $0.replacing("callback/google_oauth", with: "callback/..%2fgoogle_oauth") }),
   ]
 
-  @Test("a changed answer signs in nobody", arguments: changes.map(\.0)) func changed(what: String)
+  @Test("a changed answer signs in no user", arguments: changes.map(\.0)) func changed(what: String)
     async throws
   {
     let change = try #require(Self.changes.first { $0.0 == what }?.1)

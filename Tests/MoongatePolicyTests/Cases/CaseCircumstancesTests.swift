@@ -48,7 +48,7 @@ import Testing
     #expect(holds, "\(report.text(colour: false))")
   }
 
-  @Test func theClockOfACaseGoesOnlyForward() async throws {
+  @Test func clockOfACaseMovesOnlyForward() async throws {
     let report = try await report(
       """
       case "back" {
@@ -158,14 +158,14 @@ import Testing
     ("  code = { length = 6 }\n  message = \"{code}\",", 2), ("  message = \"{code}\"\n\n  code = { length = 6 },", 2),
     ("  send = function(f)\n    return allow\n  end\n  message = \"{code}\",", 4),
     ("  code = {\n    length = 6\n    ttl = \"10m\",\n  },", 3),
-  ]) func aMissingCommaIsToldWhereItIsMissing(_ body: String, _ line: Int) throws {
+  ]) func missingCommaIsReportedAtItsPosition(_ body: String, _ line: Int) throws {
     let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" {\n\(body)\n}"]).problems()
     #expect(
       problems.count == 1
         && problems[0].hasPrefix("policies/phone_otp.lua:\(line): is a comma missing after this field?"), "\(problems)")
   }
 
-  @Test func anotherSyntaxErrorStaysAsLuaTellsIt() throws {
+  @Test func otherSyntaxErrorsAreReportedAsLuaReportsThem() throws {
     let problems = try TestFolder([
       "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return allow\n}"
     ]).problems()

@@ -187,7 +187,7 @@ import Testing
   }
 
   /// Without an identifier in the case, codes go to one of the account.
-  @Test func aCaseThatNamesNobodyIsPlayed() throws {
+  @Test func caseWithoutIdentifierUsesTheAccountsIdentifier() throws {
     let cases = try cases(
       "return tests { case \"x\" { account { phone = \"+919999999999\" }, flow \"login\", send(), expect { status = 404 } } }"
     )

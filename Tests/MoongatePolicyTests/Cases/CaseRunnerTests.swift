@@ -173,7 +173,7 @@ import Testing
       ])
   }
 
-  @Test func aPolicyWithoutALockIsSaidToHaveNone() async throws {
+  @Test func policyWithoutALockIsReported() async throws {
     let report = try await report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong { until_locked = true }, expect { locked = true } },",
       [
@@ -341,7 +341,7 @@ import Testing
 
   /// A failing function is reported once and first, however many cases it affects. A case that expects the failure
   /// passes.
-  @Test func aFunctionThatFailsIsToldOnce() async throws {
+  @Test func failingFunctionIsReportedOnce() async throws {
     let sends = "flow \"enter\", phone \"+919999999999\", send()"
     let report = try await report(
       """
@@ -402,7 +402,7 @@ import Testing
     #expect(report.holds && report.text(colour: false).contains("warning: policies/phone_otp.lua:2: limits.send.max"))
   }
 
-  @Test func aPolicyThatFailsSaysWhere() async throws {
+  @Test func failingPolicyIsReportedWithItsLocation() async throws {
     let report = try await report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), request { path = \"/x\" }, expect { status = 200 } },",
       ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"]
@@ -427,7 +427,7 @@ import Testing
   }
 
   /// The runner reads the flow of a case, which evaluates functions. These calls do not count for coverage.
-  @Test func whoRunsACaseIsNotCounted() async throws {
+  @Test func runnerCallsDoNotCountForCoverage() async throws {
     let files = [
       "flows/enter.lua":
         "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" }, { \"email_code\", when = function(f) return false end } } }"

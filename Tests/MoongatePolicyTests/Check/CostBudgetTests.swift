@@ -22,7 +22,7 @@ import Testing
     #expect(costs.map(\.accountsPerHour) == [nil, nil, 5_000])
   }
 
-  @Test func limitsPerAddressNetworkPrefixAndCountryBoundNobodyWithMeans() {
+  @Test func limitsPerAddressPrefixAndCountryDoNotBoundACapableAttacker() {
     let limits = [LimitKey.ip, .network, .prefix, .country, .device, .flow].map {
       Limit.test("\($0)", on: .send, per: $0, max: 1, window: Self.hour)
     }
@@ -42,7 +42,7 @@ import Testing
     #expect(both.accountsPerHour == 7)
   }
 
-  @Test func theTableSaysWhatHasNoEnd() {
+  @Test func tableMarksUnboundedCosts() {
     #expect(
       CostBudget.table([cost(.test("a", on: .send, per: .phone, max: 10, window: .seconds(86_400)))], colour: false)
         == """

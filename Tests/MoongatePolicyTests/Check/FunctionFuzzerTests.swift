@@ -46,7 +46,7 @@ import Testing
       "policies/phone_otp.lua:2: attempt to index a nil value"
     ),
     ("if f.client.network_changed then while true do end end return allow", "policies/phone_otp.lua:2: "),
-  ]) func whatWouldFailIsFound(_ body: String, _ problem: String) throws {
+  ]) func failingFunctionsAreFound(_ body: String, _ problem: String) throws {
     let faults = try faults(send: body)
     #expect(faults.count == 1 && faults[0].hasPrefix(problem), "\(faults)")
   }
@@ -59,7 +59,7 @@ import Testing
     "if f.phone.country:lower() == 'in' then return deny 'x' end return allow",
     "if f.limits.send.used > 3 then return deny 'x' end return allow",
     "if f.client.user_agent and f.client.user_agent:find('curl') then return deny 'x' end return allow",
-  ]) func whatCannotBeIsNotTried(_ body: String) throws { #expect(try faults(send: body) == []) }
+  ]) func impossibleSituationsAreNotTried(_ body: String) throws { #expect(try faults(send: body) == []) }
 
   @Test func stepsRoutesAndGroupsAreSweptToo() throws {
     let faults = try faults([

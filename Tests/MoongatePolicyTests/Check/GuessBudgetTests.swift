@@ -47,7 +47,7 @@ import Testing
     #expect(table(true).contains("\u{1b}[32m█"))
   }
 
-  @Test func whatBoundsNothing() {
+  @Test func limitsThatDoNotBoundAnAttacker() {
     for key in [LimitKey.ip, .network, .device, .flow, .challenge] {
       #expect(
         GuessBudget(codesOf: .test(phone, limits: [.test("v", on: .verify, per: key, max: 5, window: .seconds(60))]))
@@ -76,7 +76,7 @@ import Testing
     #expect(budget.per30Days == per30Days)
   }
 
-  @Test func aDisablingLimitLetsOneLessThroughForEver() {
+  @Test func disablingLimitAllowsOneAttemptLess() {
     let limit = Limit.test("v", on: .verify, per: .phone, max: 5, window: Self.day, disables: true)
     #expect(GuessBudget(codesOf: .test(phone, limits: [limit])).per30Days == 4 * 29 + 5)
   }

@@ -65,7 +65,7 @@ import Testing
   }
 
   /// Problems that may be intended are warnings and do not change the exit status.
-  @Test func whatLooksWrongIsAWarning() throws {
+  @Test func suspiciousSettingsAreWarnings() throws {
     let folder = try TestFolder([
       "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com")
         .replacing("outbox()", with: "outbox { allow_public = true }"),

@@ -85,7 +85,7 @@ import Testing
     ),
   ]
 
-  @Test(arguments: mistakes) func isToldWithItsLine(_ body: String, _ problem: String) throws {
+  @Test(arguments: mistakes) func isReportedWithItsLine(_ body: String, _ problem: String) throws {
     let problems = try Self.problems("policies/phone_otp.lua", Self.policy(body))
     #expect(problems.count == 1, "\(problems)")
     #expect(problems.first?.hasPrefix("policies/phone_otp.lua:3: \(problem)") ?? false, "\(problems)")
@@ -114,11 +114,11 @@ import Testing
     ("", "return deny('a' .. '_b')"), ("", "local why = 'Odd' return why == 'Odd' and allow or deny(why)"),
     ("", "local t = { 'a'; ['b'] = 2, c = function(z) return z.q end, { d = 1 }, } return #t > 0 and allow"),
     ("", "while f.now < 0 do break end return table.concat({ 'a' }, ',') and math.max(1, 2) and allow"),
-  ]) func whatIsRightIsLeftAlone(_ before: String, _ body: String) throws {
+  ]) func validCodeGivesNoProblem(_ before: String, _ body: String) throws {
     #expect(try Self.problems("policies/phone_otp.lua", Self.policy(body, before)) == [])
   }
 
-  @Test func whatAFunctionElsewhereIsCalledWithIsFollowed() throws {
+  @Test func argumentsOfFunctionsInOtherFilesAreFollowed() throws {
     let text = """
       local function night(f) return hour(f.nwo, "UTC") < 6 end
       local function closed(f) return night(f) end
@@ -140,7 +140,7 @@ import Testing
       ])
   }
 
-  @Test func routesAndFlowsHaveFactsOfTheirOwn() throws {
+  @Test func routesAndFlowsHaveSeparateFacts() throws {
     let routes = """
       local function read_only(f) return f.request.mehtod == "GET" and allow or deny "maintenance" end
       return routes {
@@ -166,7 +166,7 @@ import Testing
   }
 
   /// A misspelled constructor is an error, and hides no other mistake in its file.
-  @Test func aMisspelledConstructorHidesNothing() throws {
+  @Test func misspelledConstructorDoesNotHideOtherProblems() throws {
     let gateway = """
       return gateway {
         public_ulr = "http://localhost:8080",

@@ -39,7 +39,7 @@ import Testing
     #expect(report.text(colour: false) == "\(report.decisions) decisions about 8 people: none differs.")
   }
 
-  @Test func aLogIsPlayedAgainWithCountersOfItsOwn() async throws {
+  @Test func replayOfALogUsesSeparateCounters() async throws {
     let events = """
       {"at":"2026-11-20T12:00:00Z","kind":"code_sent","identifier":"a","address":"192.0.2.1"}
       {"at":"2026-11-20T12:00:01Z","kind":"refused","code":"invalid_code","identifier":"a","address":"192.0.2.1"}
@@ -75,7 +75,7 @@ import Testing
     #expect(report.flips.map(\.first) == [2, 4])
   }
 
-  @Test func whatWasRefusedIsPlayedToo() throws {
+  @Test func refusedRequestsAreReplayed() throws {
     let events = """
       [{"at":"2026-11-20T12:00:09Z","kind":"refused","code":"not_here","identifier":"b","detail":{"act":"submit"}},
        {"at":"2026-11-20T12:00:03Z","kind":"refused","code":"rate_limited","identifier":"b","detail":{"act":"send"}},
@@ -135,7 +135,7 @@ import Testing
   }
 
   /// A user whose decisions agree again and later differ is a new root cause. Follow-ups belong to their root cause.
-  @Test func decisionsAreToldByRootCause() async throws {
+  @Test func decisionsAreGroupedByRootCause() async throws {
     let act = { (second: Int, person: String, kind: String) in
       let time = "2026-11-20T12:\(String(format: "%02d", second / 60)):\(String(format: "%02d", second % 60)).000Z"
       return #"{"at":"\#(time)",\#(kind),"identifier":"\#(person)","address":"192.0.2.1"}"#

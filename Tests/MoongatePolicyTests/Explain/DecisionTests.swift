@@ -40,9 +40,9 @@ import Testing
     return id
   }
 
-  @Test func faultOfAProviderIsTold() async throws {
+  @Test func faultOfAProviderIsShown() async throws {
     let gateway = try gateway(Self.limits + "}")
-    gateway.mailbox.cut(off: ProviderName(test: "phone_otp"))
+    gateway.mailbox.disconnect(ProviderName(test: "phone_otp"))
     var text = ""
     for _ in 0..<2 {
       let id = try await gateway.create("enter", by: gateway.client()).get().id
@@ -126,7 +126,7 @@ import Testing
     #expect(refused.text(colour: false).contains("f.phone.country    = IN"))
   }
 
-  @Test func whatWhenAndVaryReadIsTold() async throws {
+  @Test func factsReadByWhenAndVaryAreShown() async throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """
       return policy "phone_otp" {

@@ -16,7 +16,7 @@ import Testing
     try PhoneOTP().readIdentifier(ProviderInput(fields: ["phone": .text(Self.number)], defaultRegion: "IN"))
   }
 
-  @Test func accountAndCountersAreTold() async throws {
+  @Test func accountAndCountersAreListed() async throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """
       return policy "phone_otp" { limits = {

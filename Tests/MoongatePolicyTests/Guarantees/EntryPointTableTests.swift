@@ -28,7 +28,7 @@ import Testing
       ])
   }
 
-  @Test func accountRequirementStandsAtEveryDoor() throws {
+  @Test func accountRequirementAppliesToEveryEntryPoint() throws {
     let files: [String: String?] = [
       "accounts.lua":
         "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",

@@ -60,7 +60,7 @@ import Testing
       ]) == [])
   }
 
-  @Test func whoeverHasNoAccountIsMeantByExistsFalse() throws {
+  @Test func existsFalseMeansWithoutAnAccount() throws {
     let statement = Make.guarantee(
       "registration proves a number", "account = { exists = false }, session = { passed = \"phone_otp\" }")
     let phone = Make.flow("enter", "any", "{ \"phone_otp\" }")
@@ -98,7 +98,7 @@ import Testing
     #expect(refutation.hasSuffix("Facts: f.account.exists = true, f.account.phone_verified = true"), "\(refutation)")
   }
 
-  @Test func requiredFactorIsPassedBeforeTheStepThatAsksForIt() throws {
+  @Test func requiredFactorCanBePassedBeforeItsStep() throws {
     // The code requires the PIN first, and after the PIN, the app is not required.
     let files: [String: String?] = [
       "flows/login.lua": Make.flow(

@@ -47,7 +47,7 @@ import Testing
       } == ["1", "2"])
   }
 
-  @Test func methodsAndHostsAreToldApart() throws {
+  @Test func methodsAndHostsAreDistinguished() throws {
     let get = try Self.route("/x", methods: ["GET"])
     let all = try Self.route("/**")
     #expect(try Self.reach([get, all], "/x") == ["0 GET /x", "1 POST /x"])
@@ -57,7 +57,7 @@ import Testing
     #expect(try Self.reach([hosted, all], "/x", host: "b.example.com") == ["1 GET b.example.com/x"])
   }
 
-  @Test func refusedPathsAreNoExamples() throws {
+  @Test func refusedPathsAreNotExamples() throws {
     #expect(try Self.reach([Self.route("/.*")], "/*") == ["0 GET /.x"])
     #expect(try Self.reach([Self.route("/*/")], "/**") == ["0 GET /x/"])
   }

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func aPINsBudgetAssumesThatPeopleChooseEvenlyAndSaysSo() throws {
+  @Test func pinBudgetAssumesAndStatesAnEvenChoice() throws {
     let policy = try #require(try shipped().policies["pin"])
     let budget = GuessBudget(chosenBy: policy, PIN().descriptor)
     #expect(budget.perDay == 20 && budget.per30Days == 447)
@@ -34,7 +34,7 @@ import Testing
     #expect(budget.probability30Days == nil && budget.commonShare30Days == nil && budget.per30Days == 447)
   }
 
-  @Test func whatOpensAnAccountAloneAddsUpAndStaysWithinTheBudget() throws {
+  @Test func singleFactorBudgetsAddUpWithinTheLimit() throws {
     let generation = try shipped()
     #expect(generation.singleFactorProviders.isSuperset(of: ["phone_otp", "email_code", "password"]))
     #expect(!generation.singleFactorProviders.contains("pin"), "a PIN's flows begin with a session")

@@ -9,7 +9,7 @@ import Testing
 /// Storage of PINs and passwords.
 @Suite struct SecretKeepingTests {
   /// Secrets are stored as Argon2id hashes with salt and pepper.
-  @Test func whatIsKeptIsArgon2idWithSaltAndPepper() async throws {
+  @Test func secretsAreStoredAsArgon2idWithSaltAndPepper() async throws {
     let bench = try SecretsBench(cost: .shipped)
     try await bench.person(pin: nil, password: nil)
     let session = try await bench.session()
@@ -28,7 +28,7 @@ import Testing
   }
 
   /// Parameters are stored with the hash, and raised at the next success.
-  @Test func anOldHashIsMadeAnewAtTheNextSuccess() async throws {
+  @Test func outdatedHashIsReplacedAtTheNextSuccess() async throws {
     let old = try SecretsBench(cost: .cheap)
     try await old.person()
     let bench = try SecretsBench(store: old.store, cost: .shipped)

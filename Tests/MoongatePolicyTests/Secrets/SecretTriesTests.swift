@@ -127,7 +127,7 @@ import Testing
   }
 
   /// Malformed and weak input is not an attempt, and reveals nothing about the current secret.
-  @Test func whatCannotBeJudgedIsNotCounted() async throws {
+  @Test func malformedInputIsNotCounted() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
     let session = try await bench.session()
@@ -148,7 +148,7 @@ import Testing
   }
 
   /// The process ends between the reservation and the answer.
-  @Test func aTryThatNobodySettlesStaysCharged() async throws {
+  @Test func unsettledAttemptStaysCharged() async throws {
     let gate = Mutex<[CheckedContinuation<Void, Never>]>([])
     let isHeld = Atomic(true)
     let (bench, _) = try Self.counted {

@@ -6,7 +6,7 @@ import Testing
 @testable import MoongatePolicy
 
 @Suite struct PolicyListingTests {
-  @Test func everyValueNamesTheLineThatSaidIt() throws {
+  @Test func everyValueNamesItsLine() throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """
       return policy "phone_otp" {

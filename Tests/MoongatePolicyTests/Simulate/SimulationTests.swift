@@ -149,7 +149,7 @@ import Testing
         """, "\(report.text(colour: false))")
   }
 
-  @Test func sprayingLocksNobodyOut() async throws {
+  @Test func sprayingLocksNoOwnerOut() async throws {
     let report = try await run(.spray, span: .seconds(2 * 86_400), addresses: 50, accounts: 20)
     // Four guesses per day at each of twenty accounts. The owner's success does not reduce that.
     #expect(report.guesses == 2 * 4 * 20)
@@ -205,7 +205,7 @@ import Testing
   }
 
   /// An attack that ends early is simulated to the end of the time, and the report names the reason.
-  @Test func anAccountThatIsTurnedOffIsToldOf() async throws {
+  @Test func disabledAccountIsReported() async throws {
     let limits: [Limit] = [
       Limit(
         name: "hard", action: .verify, key: .phone, max: .fixed(4), window: .fixed(.seconds(86_400)), counts: .failures,
@@ -298,7 +298,7 @@ import Testing
     #expect(try Target(generation, provider, of: ProviderRegistry(ShippedProviders.all), wantsNew: false).flow == flow)
   }
 
-  @Test func sprayingSecretsLocksNobodyOut() async throws {
+  @Test func sprayingSecretsLocksNoOwnerOut() async throws {
     let report = try await Simulation(
       attacker: .spray, provider: ProviderName(test: "password"), span: .seconds(2 * 86_400), addresses: 50,
       accounts: 20, timeLimit: .seconds(600)
@@ -314,7 +314,9 @@ import Testing
     (
       "google_oauth", .guess, "google_oauth has neither codes nor secrets in this gateway, so there is nothing to guess"
     ),
-  ]) func whatThereIsNothingToGuessOf(name: String, attacker: Simulation.Attacker, sentence: String) async throws {
+  ]) func providerWithoutASecretCannotBeGuessed(name: String, attacker: Simulation.Attacker, sentence: String)
+    async throws
+  {
     let simulation = Simulation(
       attacker: attacker, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
     await #expect(
@@ -327,7 +329,7 @@ import Testing
       }, throws: { "\($0)" == sentence })
   }
 
-  @Test func whatCannotBeAttackedSaysWhy() async throws {
+  @Test func impossibleAttackIsRefusedWithAReason() async throws {
     let generation = TestGeneration(gateway: .test(), flows: [], policies: [.test(Self.phone)])
     let providers = try ProviderRegistry([PhoneOTP()])
     for (name, sentence) in [

@@ -80,7 +80,7 @@ struct SeededGenerator: RandomNumberGenerator {
     return pieces
   }
 
-  @Test(arguments: 0..<8 as Range<UInt64>) func whatWeAcceptIsReadTheSameByLLHTTPAndInAnySplit(_ seed: UInt64) {
+  @Test(arguments: 0..<8 as Range<UInt64>) func acceptedMessagesAreReadLikeLLHTTPInAnySplit(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<1500 {
       let bytes = Self.mutated(&generator)

@@ -5,7 +5,7 @@ import Testing
 @testable import MoongateProxy
 
 @Suite struct RequestDecoderTests {
-  @Test func readsAllThatAGoodRequestSays() {
+  @Test func readsAllPartsOfAValidRequest() {
     let read = readOurs([
       Array(
         "POST /a/b?c=d HTTP/1.1\r\nHost: example.com\r\nX-Empty:\r\nX-Space:  \t a b \t\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\nhost:x\r\n\r\n"
@@ -84,7 +84,7 @@ import Testing
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n",
       "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\u{b}\r\n\r\n",
-    ]) func refusesWhatIsNotTheGrammar(_ text: String)
+    ]) func refusesInvalidGrammar(_ text: String)
   {
     let read = readOurs([Array(text.utf8)])
     guard case .malformed = read.fault else {
@@ -179,7 +179,7 @@ import Testing
       "X-HTTP-Method-Override", "Proxy", "PROXY",
       "True-Client-IP",
       "X-Client-IP", "X-Remote-User", "Transfer_Encoding", "transfer.encoding", "Content_Length", "content~length",
-    ]) func namesThatSayWhoTheClientIsAreReserved(_ name: String)
+    ]) func namesOfClientIdentityAreReserved(_ name: String)
   {
     let bytes = Array(name.utf8)
     #expect(FieldKind.of(bytes.span, 0..<bytes.count) == .reserved)
@@ -192,7 +192,7 @@ import Testing
       + ReservedHeaders.prefixes.flatMap { ["\($0)", "\($0)anything"] },
     [{ $0 }, { $0.uppercased() }, { $0.replacing("-", with: "_") }, { $0.replacing("-", with: "!") }]
       as [@Sendable (String) -> String])
-  func theDecoderKnowsTheWholeList(_ name: String, _ spelled: @Sendable (String) -> String) {
+  func decoderReservesTheWholeList(_ name: String, _ spelled: @Sendable (String) -> String) {
     let bytes = Array(spelled(name).utf8)
     let kind = FieldKind.of(bytes.span, 0..<bytes.count)
     #expect(kind.isDroppedFromRequests, "\(spelled(name))")

@@ -83,7 +83,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: dialects) func onAnOpenRouteNobodyIsSixEmptyHeaders(_ dialect: String) async throws {
+  @Test(arguments: dialects) func openRouteSendsSixEmptyHeadersForAnonymousRequests(_ dialect: String) async throws {
     let gateway = try await gateway()
     for more in ["", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n", "Cookie: moongate=a; moongate=b\r\n"]
     {
@@ -157,7 +157,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: dialects) func whoIsNotTrustedIsDenied(_ dialect: String) async throws {
+  @Test(arguments: dialects) func untrustedPeerIsDenied(_ dialect: String) async throws {
     let gateway = try await gateway(trusted: false)
     let answer = try await gateway.talk(Self.text(Self.question(dialect, "GET", "/open/x"), Self.cookie))
     #expect(status(answer) == 403 && answer.contains("\"code\":\"denied\"") && !answer.contains("Remote-User"))
@@ -248,7 +248,7 @@ import Testing
     let denied = try await ask("PUT", "/in/x?q=1", "")
     #expect(
       status(denied) == 403 && denied.contains("\"code\":\"not_today\""),
-      "the client is the proxy where it names nobody")
+      "without a forwarded address, the client is the proxy")
     #expect(status(try await ask("GET", "/in/fault", "")) == 503)
     let nowhere = try await ask("GET", "/nowhere", "")
     #expect(status(nowhere) == 403 && nowhere.contains("\"code\":\"denied\""))

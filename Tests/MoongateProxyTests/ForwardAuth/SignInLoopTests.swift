@@ -28,7 +28,7 @@ import Testing
       ("Cookie: moongate=a; moongate=b\r\n", "localhost", "two cookies of the same name"),
       ("Cookie: moongate=\(dead)\r\n", "localhost", "a sign-in that has ended"),
       ("", "127.0.0.1", "The sign-in of localhost is not sent to 127.0.0.1"),
-    ]) func theThirdReturnIsToldWhy(_ fields: String, _ host: String, _ cause: String) async throws
+    ]) func thirdReturnReportsTheCause(_ fields: String, _ host: String, _ cause: String) async throws
   {
     let gateway = try await TestGateway(
       routes: [.test(ports: [1])],
@@ -52,7 +52,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func httpsAloneIsToldToo() async throws {
+  @Test func httpOnlyLoopIsReported() async throws {
     var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "localhost", port: 443))
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
     let gateway = try await TestGateway(
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// A client that arrives with a session, or that was not redirected, is in no loop.
-  @Test func nobodyElseIsTakenForOne() async throws {
+  @Test func otherClientsAreNotInALoop() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     for _ in 0..<5 { #expect(try await arrive(gateway).hasPrefix("HTTP/1.1 302")) }

@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func whatTheUpstreamDoesNotTakeIsNotTheClientsFault() async throws {
+  @Test func slowUpstreamIsNotChargedToTheClient() async throws {
     try await onOneThread { exchange in
       try exchange.send(post + String(repeating: "x", count: 200))
       exchange.pass(.seconds(5))
@@ -90,7 +90,7 @@ import Testing
   }
 
   /// For a client that waits for a 100, the first window is the upstream's timeout; later ones are normal.
-  @Test func whoWaitsForA100IsGivenTheUpstreamsTime() async throws {
+  @Test func clientWaitingFor100GetsTheUpstreamTimeout() async throws {
     let waiting = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
     try await onOneThread { exchange in
       try exchange.send(waiting)

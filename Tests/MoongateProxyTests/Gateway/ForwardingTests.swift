@@ -143,7 +143,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func pipelinedRequestsAreAnsweredInOrderWhoeverAnswersThem() async throws {
+  @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
     let upstream = try await RecordingUpstream { received in
       guard RecordingUpstream.isComplete(received) else { return nil }
       let path = received.split(separator: " ")[1]
@@ -232,7 +232,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func expectGoesUpstreamAndIts100ComesBack() async throws {
+  @Test func expectIsForwardedAndIts100Returned() async throws {
     let upstream = try await RecordingUpstream { received in
       if received.hasSuffix("\r\n\r\n") { return .answer("HTTP/1.1 100 Continue\r\n\r\n") }
       return received.hasSuffix("body") ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") : nil
@@ -253,7 +253,7 @@ import Testing
 
   @Test(arguments: [
     ["GET /1", "GET /2", "GET /3"], ["GET /auth/1", "GET /2", "GET /auth/3"], ["POST /1", "POST /auth/2", "POST /3"],
-  ]) func whoeverSendsNoMoreIsAnsweredAllThatTheySent(_ lines: [String]) async throws {
+  ]) func halfClosedClientReceivesAllResponses(_ lines: [String]) async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let client = try await RawClient(port: gateway.port)
@@ -268,7 +268,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func afterAnUpgradeThatIsNotHonouredDecodingGoesOn() async throws {
+  @Test func decodingContinuesAfterARefusedUpgrade() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let answer = try await gateway.talk(

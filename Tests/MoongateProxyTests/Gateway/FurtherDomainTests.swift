@@ -43,7 +43,7 @@ import Testing
     )
   }
 
-  @Test func whoHasNoTokenOfTheDomainIsLedToTheHandoff() async throws {
+  @Test func requestWithoutADomainTokenIsRedirectedToTheHandoff() async throws {
     let gateway = try await gateway([.test("/in/**", ports: [1]), .test("/enter/**", ports: [1], flow: "enter")])
     #expect(try await ask(gateway, "app.example.org").contains(Self.handoff))
     #expect(
@@ -101,7 +101,7 @@ import Testing
   }
 
   /// A gateway without `domains` accepts no domain tokens, including those from before.
-  @Test func withoutDomainsSuchATokenIsNobodys() async throws {
+  @Test func withoutDomainsADomainTokenIsInvalid() async throws {
     let gateway = try await TestGateway(routes: [.test(ports: [1])])
     var session = TestGateway.snapshot(token: Self.domainToken, clock: gateway.clock).session
     session.domain = SessionDomain(name: "example.org", home: session.token, isSuperseded: false)
@@ -140,7 +140,7 @@ import Testing
       #expect(denied.hasPrefix(isSuperseded ? "HTTP/1.1 302" : "HTTP/1.1 403"))
       #expect(
         try await ask(gateway, "app.example.org", token: Self.domainToken, path: "/x").hasPrefix("HTTP/1.1 200"),
-        "nobody is stranded")
+        "no user is stranded")
       await gateway.stop()
     }
   }

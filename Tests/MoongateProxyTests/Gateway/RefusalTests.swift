@@ -196,7 +196,7 @@ import Testing
       ("X-Forwarded-For: 1.2.3.4\r\n", "127.0.0.1"), ("X-Forwarded-For: \r\n", "127.0.0.1"),
       ("X-Forwarded-For: rubbish, \u{e9}\r\n", "127.0.0.1"),
       ("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\n", "127.0.0.1"),
-    ]) func strangersSayNothingAboutThemselves(_ fields: String, _ address: String) async throws
+    ]) func untrustedPeersCannotSetForwardingHeaders(_ fields: String, _ address: String) async throws
   {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])

@@ -209,7 +209,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func byBearerItNeedsNoneAndWithoutASessionThereIsNoTunnel() async throws {
+  @Test func bearerNeedsNoOriginAndTunnelsNeedASession() async throws {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [
       .test("/off/**", ports: [upstream.port]), .test(ports: [upstream.port], upgrade: true),

@@ -77,7 +77,7 @@ import Testing
   }
 
   /// A request that outlives its route leaves no open connection.
-  @Test func anUpstreamThatIsNoLongerConfiguredIsLetGo() async throws {
+  @Test func removedUpstreamIsDisconnected() async throws {
     let upstream = try await RecordingUpstream { _ in
       .later([(.seconds(1), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
     }

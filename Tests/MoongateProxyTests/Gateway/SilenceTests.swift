@@ -33,7 +33,7 @@ import Testing
   }
 
   /// Attack: the next request, byte by byte. Client bytes do not extend the upstream's timeout.
-  @Test func whatTheClientSendsBehindItsRequestIsNoAnswer() async throws {
+  @Test func pipelinedBytesDoNotExtendTheUpstreamTimeout() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
       try exchange.send(get)
@@ -78,7 +78,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func aClientThatTakesNothingForAMinuteIsLetGo() async throws {
+  @Test func clientThatReadsNothingForAMinuteIsDisconnected() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
       try exchange.send(get)
@@ -93,7 +93,7 @@ import Testing
   }
 
   /// Requests that wait because the client has not read earlier responses are not late.
-  @Test func whoReadsSlowlyHasNotAskedSlowly() async throws {
+  @Test func slowReaderIsNotASlowSender() async throws {
     let gateway = try await gateway()
     try onOneThread(gateway) { exchange in
       try exchange.send("GET /../x HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -111,7 +111,7 @@ import Testing
   }
 
   /// Attack: the client occasionally sends a byte of the next request and never reads a response.
-  @Test func whoTakesNoAnswerIsLetGoWhateverTheySend() async throws {
+  @Test func clientThatReadsNoResponseIsDisconnected() async throws {
     let gateway = try await gateway()
     try onOneThread(gateway) { exchange in
       try exchange.send("GET /../x HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -126,7 +126,7 @@ import Testing
   }
 
   /// Attack: a byte every second keeps a connection open after its last response.
-  @Test func nobodyLingersForEver() async throws {
+  @Test func lingeringConnectionIsClosed() async throws {
     let gateway = try await gateway()
     try onOneThread(gateway) { exchange in
       try exchange.send("GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n")

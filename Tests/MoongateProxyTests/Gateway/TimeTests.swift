@@ -92,7 +92,7 @@ import Testing
 
   /// Attack: endless requests without reading a response. The number of requests is bounded by the responses that are
   /// read.
-  @Test(.timeLimit(.minutes(1))) func whoReadsNoAnswersCanNotAskForEver() async throws {
+  @Test(.timeLimit(.minutes(1))) func clientThatReadsNoResponsesIsBounded() async throws {
     let gateway = try await TestGateway(routes: [])
     let client = try await RawClient(port: gateway.port)
     let request = Array("GET /nothing/here HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)

@@ -67,7 +67,7 @@ import Testing
     #expect(status(refused) == 403 && refused.contains("\"code\":\"denied\""))
     #expect(
       status(try await get(gateway, "/own/x", "Authorization: Bearer \(ci.text)")) == 403,
-      "a service token is nobody's own")
+      "a service token has no owner")
     // Attack: a token satisfies a requirement on the session.
     let strict = try await get(gateway, "/strict/x", "Authorization: Bearer \(ci.text)", "Accept: text/html")
     #expect(status(strict) == 403 && !strict.contains("Location:"))
@@ -97,7 +97,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func a401SaysHowToAskAndABrowserIsLedToSignIn() async throws {
+  @Test func unauthorizedNamesTheSchemeAndRedirectsBrowsersToSignIn() async throws {
     let (gateway, _) = try await gateway()
     let answer = try await get(gateway, "/any/x")
     #expect(
@@ -164,7 +164,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func aBasicThatCannotBeReadIsTold() async throws {
+  @Test func malformedBasicCredentialIsReported() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
     let right = Data("any:\(token.text)".utf8).base64EncodedString()
@@ -213,7 +213,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func theOldSecretGoesOnDuringTheOverlap() async throws {
+  @Test func oldSecretIsAcceptedDuringTheOverlap() async throws {
     let (gateway, _) = try await gateway()
     let old = try await gateway.token()
     let new = try await gateway.tokens.rotate("ci", overlap: .seconds(10))
@@ -240,7 +240,7 @@ import Testing
   }
 
   /// Attack: endless wrong tokens, to lock out the right one or other users of the address.
-  @Test func wrongTokensLockTheirAddressForTokensAndNobodyElse() async throws {
+  @Test func wrongTokensLockOnlyTheirAddressAndOnlyForTokens() async throws {
     let (gateway, _) = try await gateway { $0.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     let token = try await gateway.token()
     let right = "Authorization: Bearer \(token.text)"
@@ -307,7 +307,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: ForwardAuthTests.dialects) func forwardAuthTakesTokensAndSaysWhatBecomesOfThem(_ dialect: String)
+  @Test(arguments: ForwardAuthTests.dialects) func forwardAuthAcceptsTokensAndRemovesThem(_ dialect: String)
     async throws
   {
     let (gateway, _) = try await gateway { $0.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }

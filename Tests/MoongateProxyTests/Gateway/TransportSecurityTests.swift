@@ -53,7 +53,7 @@ import Testing
     ("GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(question)/no/x\r\n\(cookie)\r\n", "403"),
   ]
 
-  @Test(arguments: own) func everyAnswerOfOursSaysSoOnce(_ request: String, _ status: String) async throws {
+  @Test(arguments: own) func everyGatewayResponseHasTheHeaderOnce(_ request: String, _ status: String) async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(settings(), upstream: upstream.port)
     let answer = try await gateway.talk(request)
@@ -62,7 +62,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: own) func whoHasNoHTTPSOrWantsNoneSaysNothing(_ request: String, _: String) async throws {
+  @Test(arguments: own) func headerIsOmittedWithoutHTTPSOrIfDisabled(_ request: String, _: String) async throws {
     let upstream = try await RecordingUpstream()
     for settings in [settings(isSecure: false), settings(hsts: nil)] {
       let gateway = try await gateway(settings, upstream: upstream.port)

@@ -37,7 +37,7 @@ import Testing
       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
       "rubbish\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
       "HTTP/1.1 200 OK\r\n" + String(repeating: "A: bbbbbbbbbbbbbbbbbbbbbbbb\r\n", count: 5000) + "\r\n",
-    ]) func whatCanBeReadInTwoWaysIs502(_ text: String) async throws
+    ]) func ambiguousResponseIsAnsweredWith502(_ text: String) async throws
   {
     let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(text) : nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
@@ -108,7 +108,7 @@ import Testing
 
   /// Megabytes wait in the system's buffers after the gateway has written the last byte. While they move, no timeout
   /// applies.
-  @Test func whoReadsSlowlyIsNotSilent() async throws {
+  @Test func slowReaderDoesNotTimeOut() async throws {
     let size = 6_000_000
     let upstream = try SlowReader(size: size, pause: 0.02)
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))]
@@ -122,7 +122,7 @@ import Testing
   }
 
   /// A client that stops reading times out.
-  @Test func whoStopsReadingIsSilent() async throws {
+  @Test func clientThatStopsReadingTimesOut() async throws {
     let upstream = try SlowReader(size: 6_000_000, pause: 0.02, stopsAfter: 500_000)
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))]
     )
@@ -143,7 +143,7 @@ import Testing
   }
 
   /// Unexpected bytes must not become the response to another request.
-  @Test func whatComesUnaskedIsNobodysAnswer() async throws {
+  @Test func unrequestedBytesAreNeverAResponse() async throws {
     let upstream = try await RecordingUpstream { received in
       RecordingUpstream.isComplete(received)
         ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
@@ -170,7 +170,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func aClientThatGoesAwayFreesItsUpstream() async throws {
+  @Test func disconnectedClientReleasesItsUpstream() async throws {
     let upstream = try await RecordingUpstream { received in
       received.contains("POST") ? nil : .silence
     }

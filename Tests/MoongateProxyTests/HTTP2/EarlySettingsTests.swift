@@ -35,7 +35,7 @@ import Testing
     #expect(try passed(sent, piece: piece) == wanted)
   }
 
-  @Test(arguments: [1, 1000]) func whatIsNoPrefaceIsPassedOn(piece: Int) throws {
+  @Test(arguments: [1, 1000]) func otherFirstFramesArePassedOn(piece: Int) throws {
     for sent in [Self.magic + Self.headers + Self.settings, Self.magic + Self.acknowledgement + Self.settings] {
       #expect(try passed(sent, piece: piece) == sent)
     }

@@ -104,7 +104,7 @@ import Testing
   }
 
   /// Attack: zero windows. A client opens streams and never accepts any bytes of their responses.
-  @Test func aStreamWhoseAnswerIsNotTakenIsReset() async throws {
+  @Test func streamWithAnUnreadResponseIsReset() async throws {
     let gateway = try await TestGateway(routes: [])
     try onOneThread(gateway) { channel in
       // SETTINGS_INITIAL_WINDOW_SIZE = 0.

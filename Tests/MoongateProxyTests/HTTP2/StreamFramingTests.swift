@@ -42,13 +42,13 @@ import Testing
     "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "HTTP/1.1 304 Not Modified\r\n\r\n",
   ])
-  func whatHasNoBodyIsOneFrame(text: String) {
+  func responseWithoutABodyIsOneFrame(text: String) {
     _ = ask()
     let found = answer(text)
     #expect(found.count == 1 && found[0].hasSuffix(" end"))
   }
 
-  @Test func anAnswerToHEADHasNoBodyWhateverItSays() {
+  @Test func responseToHEADHasNoBody() {
     _ = ask("HEAD")
     #expect(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") == [":status=200 content-length=5 end"])
   }
@@ -103,7 +103,7 @@ import Testing
   }
 
   /// Attack: an upstream sends bytes that are not a response.
-  @Test func whatIsNoAnswerIsReset() {
+  @Test func invalidResponseResetsTheStream() {
     _ = ask()
     #expect(answer("no answer\r\n\r\n") == ["reset 2"])
   }

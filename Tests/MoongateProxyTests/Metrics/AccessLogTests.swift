@@ -40,7 +40,7 @@ import Testing
   }
 
   /// Attack: quotes, backslashes and non-ASCII bytes in client values.
-  @Test(arguments: ["/a\"b", "/a\\b", "/a\\\"}", "/'<script>'"]) func whatClientsChoseIsEscaped(path: String) throws {
+  @Test(arguments: ["/a\"b", "/a\\b", "/a\\\"}", "/'<script>'"]) func clientValuesAreEscaped(path: String) throws {
     #expect(try line("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")["path"] as? String == path)
     #expect(try line("GET /x HTTP/1.1\r\nHost: \(path)\u{e4}\t\r\n\r\n")["host"] as? String != nil)
   }
@@ -77,7 +77,7 @@ import Testing
     #expect(AccessLog.Target("/a/b") == .file("/a/b"))
   }
 
-  @Test func aFileThatCannotBeOpenedIsTold() {
+  @Test func unopenableFileIsReported() {
     #expect(throws: AccessLog.Problem.self) { try AccessLog(.file("/nowhere/at/all")) }
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 /// The backend of swift-metrics and the Prometheus text format.
 @Suite struct MetricRegistryTests {
-  @Test func whatIsCountedIsShown() {
+  @Test func recordedMetricsAreExposed() {
     let registry = MetricRegistry()
     let counter = Counter(label: "mail.sent", dimensions: [("outcome", "a \"b\"\\\n")], factory: registry)
     counter.increment(by: 2)

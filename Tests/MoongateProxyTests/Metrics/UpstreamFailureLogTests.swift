@@ -17,27 +17,29 @@ import Testing
   }
 
   /// Attack: many requests to a failing service would fill the disk with log lines.
-  @Test func anUpstreamIsToldOnceAMinuteWithACount() {
+  @Test func upstreamFailureIsLoggedOnceAMinuteWithACount() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<1_000 { report(log) }
     report(log, upstream: "http://two:2")
     report(log, .unreachable)
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 3)
-    log.tellSuppressed()
+    log.logSuppressed()
     #expect(captured.lines.count == 3, "the minute is not over")
     clock.advance(by: .seconds(61))
-    log.tellSuppressed()
+    log.logSuppressed()
     let last = captured.lines.filter { $0.contains("an upstream kept failing") }
     #expect(
       last.count == 1
-        && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") },
+        && last.allSatisfy {
+          $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not respond in time")
+        },
       "\(last)")
     report(log)
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
   }
 
   /// If one of several upstreams is down, requests succeed with another one, and only the log reports it.
-  @Test func anUpstreamThatIsPassedOverIsToldOnceAMinute() {
+  @Test func skippedUpstreamIsLoggedOnceAMinute() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }
     report(log, .unreachable)
@@ -46,7 +48,7 @@ import Testing
         .count == 1)
     #expect(captured.lines.count == 2)
     clock.advance(by: .seconds(61))
-    log.tellSuppressed()
+    log.logSuppressed()
     #expect(
       captured.lines.filter { $0.contains("requests were retried with others") && $0.contains("9") }.count == 1)
   }

@@ -29,11 +29,11 @@ final class TestGateway: Sendable {
 
   init(
     routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
-    page: Proxy.RefusalPage? = nil, ownPrefixes: [String] = [], change: (inout TestGeneration) -> Void = { _ in }
+    page: Proxy.RefusalPage? = nil, ownPrefixes: [String] = [], change: (inout TestGeneration) throws -> Void = { _ in }
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts
-    change(&generation)
+    try change(&generation)
     let logger = log.logger
     let clock = ManualClock()
     let sessions = FakeSessions()
@@ -153,7 +153,7 @@ extension Route {
       requirement: requirement,
       decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit,
       bodyRate: bodyRate,
-      groups: groups.isEmpty ? nil : GroupRequirement(anyOf: groups.map(GroupName.init(test:))),
+      groups: groups.isEmpty ? nil : GroupRequirement(anyOf: groups.compactMap(GroupName.init(rawValue:))),
       tokens: tokens, location: SourceLocation(file: "routes.lua", line: 1))
   }
 }

@@ -44,7 +44,7 @@ import Testing
     #expect(Self.names(Self.records(Self.hello(Self.alpn(["h2"])), of: size) + [20, 3, 3]) == ["h2"])
   }
 
-  @Test func whatIsCutIsIncomplete() {
+  @Test func truncatedHelloIsIncomplete() {
     let whole = Self.records(Self.hello(Self.other + Self.alpn(["h2"])), of: 50)
     for length in 0..<whole.count {
       #expect(ClientHello.offeredProtocols(whole.prefix(length)) == .incomplete, "\(length)")
@@ -65,11 +65,11 @@ import Testing
     records(hello(word(16) + word(99) + [0, 3])), records(hello(word(16) + vector(vector([0])))),
     records(hello([0, 16, 0])),
     records([1, 0, 0, 4, 3, 3, 1, 1]),
-  ]) func whatCannotBeReadIsNotOurs(_ bytes: [UInt8]) {
+  ]) func unparsableBytesAreNotAClientHello(_ bytes: [UInt8]) {
     #expect(ClientHello.offeredProtocols(bytes) == .notOffered)
   }
 
-  @Test func whatWeHoldIsBounded() {
+  @Test func heldBytesAreBounded() {
     let endless = [22, 3, 1] as [UInt8] + Self.word(16_384) + [1, 0, 0x40, 0] + [UInt8](repeating: 0, count: 16_380)
     #expect(ClientHello.offeredProtocols(endless + endless + endless) != .incomplete)
   }

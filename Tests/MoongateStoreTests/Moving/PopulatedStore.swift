@@ -10,7 +10,7 @@ enum PopulatedStore {
   private static let email = Identifier(
     kind: .email, value: "zoë@example.com", display: "zoë@example.com", attributes: ["domain": "example.com"])
   private static let provider = ProviderName(test: "pin")
-  private static let group = GroupName(test: "a,b")
+  private static var group: GroupName { get throws { try GroupName(test: "a,b") } }
   private static let place = ProviderValuePlace(provider: provider, key: [1, 0, 255])
   static let timer = ResendTimer(key: [9, 9], intervals: [.seconds(60)], expiredAt: nil)
   static let tries = ResolvedLimit(
@@ -47,7 +47,7 @@ enum PopulatedStore {
               FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])
             ])), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]),
-        .setGroupMembership(account: account.id, group, true), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
+        .setGroupMembership(account: account.id, try group, true), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
         .putAccessToken(token),
       ], at: now)
     let session = Session(
@@ -72,7 +72,7 @@ enum PopulatedStore {
     if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] {
       missing.append("the account")
     }
-    if try await store.memberships(of: "ac_zoe") != [GroupMember(group: group, account: "ac_zoe", addedAt: now)] {
+    if try await store.memberships(of: "ac_zoe") != [GroupMember(group: try group, account: "ac_zoe", addedAt: now)] {
       missing.append("the membership")
     }
     if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] {

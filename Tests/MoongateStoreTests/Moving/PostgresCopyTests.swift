@@ -35,7 +35,7 @@ import Testing
     try store.close()
   }
 
-  @Test func thereAndBackAndOnNothingIsLost() async throws {
+  @Test func copyThereAndBackLosesNothing() async throws {
     try await fill(rounds: 620)
     let (first, second) = (try server.makeDatabase(), try server.makeDatabase())
     let there = try copied(try sqlite("source.db"), try postgres(first))
@@ -50,12 +50,13 @@ import Testing
     #expect(try await PopulatedStore.missing(in: moved, rounds: 620) == [])
     try moved.close()
     #expect(
-      try await PopulatedStore.missing(in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620)
+      try await PopulatedStore.missing(
+        in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620)
         == [])
     #expect(throws: StoreRefusal.self) { try PostgresStore(url: server.url(first), keyFingerprint: [2]) }
   }
 
-  @Test func whatFailsHalfWayLeavesNothing() async throws {
+  @Test func failedCopyLeavesAnEmptyTarget() async throws {
     try await fill()
     // An invalid row in the last table, written by another program.
     try await DatabaseQueue(path: folder.path("source.db")).write { db in
@@ -70,7 +71,7 @@ import Testing
 
   /// Attack on ourselves: a gateway that still serves writes its time at most once a second and may write nothing else;
   /// whatever it writes would be lost.
-  @Test func whatIsWrittenMeanwhileIsNeverLostSilently() async throws {
+  @Test func concurrentWriteFailsTheCopy() async throws {
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
     try await PopulatedStore.fill(store)
@@ -83,7 +84,7 @@ import Testing
       }
     }
     #expect(try sqlite("target.db").fingerprint() == nil)
-    // The copy succeeds when nobody writes, and is refused while a gateway serves from either store.
+    // The copy succeeds without concurrent writes, and is refused while a gateway serves from either store.
     let beat = "INSERT INTO node VALUES ('here 127.0.0.1:8080 x', 'g', extract(epoch FROM now()) * 1000)"
     try server.sql(beat, in: database)
     #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) {
@@ -121,7 +122,7 @@ import Testing
   }
 
   /// SQLite would store a NUL in text and PostgreSQL refuses it: neither store keeps one.
-  @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
+  @Test func storedNULIsReplacedByTheCopy() async throws {
     try await fill()
     try await DatabaseQueue(path: folder.path("source.db")).write { db in
       try db.execute(sql: "UPDATE account SET first_name = CAST(x'610062' AS TEXT) WHERE id = 'ac_3'")
@@ -132,7 +133,7 @@ import Testing
     #expect(try copied(try postgres(database), try sqlite("back.db")) == there)
   }
 
-  @Test func whatIsNotEmptyOrNotThereIsRefused() async throws {
+  @Test func nonEmptyOrMissingDatabaseIsRefused() async throws {
     let database = try server.makeDatabase()
     #expect(throws: CopyRefusal.self) { try postgres(database).copy(to: sqlite("target.db")) { _ in } }
     try PostgresStore(url: server.url(database), keyFingerprint: [7]).close()
@@ -168,7 +169,7 @@ import Testing
       "counters with a wrong number of attempts: 1"
     ),
   ])
-  func findsWhatIsBroken(harm sql: String, finding: String) async throws {
+  func findsDamage(harm sql: String, finding: String) async throws {
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
     try await PopulatedStore.fill(store)

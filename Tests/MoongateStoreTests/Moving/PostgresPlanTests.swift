@@ -49,7 +49,7 @@ import Testing
 
   /// What pruning reads, by the server's own statistics: no growing table is scanned completely, and no step reads more
   /// rows of a table than its limit, however many there are.
-  @Test func pruningGoesInSmallSteps() async throws {
+  @Test func pruningRunsInSmallSteps() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(name), keyFingerprint: [1], purpose: .working)

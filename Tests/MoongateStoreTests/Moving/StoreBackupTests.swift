@@ -67,7 +67,7 @@ import Testing
     try store.close()
   }
 
-  @Test func whatWasThereWhenItBeganIsRestored() async throws {
+  @Test func restoreContainsTheStateAtTheStartOfTheBackup() async throws {
     let store = try await fill()
     // A gateway serves from it and continues to write.
     _ = try await store.beat(
@@ -86,7 +86,7 @@ import Testing
     #expect(try leftovers() == [])
   }
 
-  @Test func nothingIsReplacedUnasked() async throws {
+  @Test func restoreReplacesNothingWithoutConfirmation() async throws {
     let store = try await fill()
     try store.close()
     let source = try sqlite("source.db")
@@ -146,7 +146,7 @@ import Testing
 
   /// Attack: somebody who can write to the backups gives an account another phone number and waits for the next
   /// restore.
-  @Test func whatWasChangedIsRefusedBeforeAnythingIsWritten() async throws {
+  @Test func alteredBackupIsRefusedBeforeAnyWrite() async throws {
     try await fill().close()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
     let whole = try Data(contentsOf: URL(fileURLWithPath: file))

@@ -61,7 +61,7 @@ import Testing
     ("INSERT INTO session_change (at) VALUES (1)", "session changes without a token or an account: 1"),
     ("UPDATE flow SET version = 0 WHERE number = 1", "flows without a version: 1"),
   ])
-  func findsWhatIsBroken(harm sql: String, finding: String) async throws {
+  func findsDamage(harm sql: String, finding: String) async throws {
     try await harm(sql)
     let found = try findings()
     #expect(found.contains { $0.hasPrefix(finding) }, "\(found)")
@@ -76,7 +76,7 @@ import Testing
         "the schema is 1, and this program's is \(Schema.version): `moongate store migrate` brings it up to date"))
   }
 
-  @Test func nothingThereIsSaid() {
+  @Test func missingStoreIsReported() {
     #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(path)")) { try StoreCopier(.sqlite(path: path)).check() }
     #expect(
       CopyRefusal.nothingThere(name: "sqlite:\(path)").description

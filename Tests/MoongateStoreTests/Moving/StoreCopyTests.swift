@@ -54,7 +54,7 @@ import Testing
     #expect(first == second)
   }
 
-  @Test func whatIsNotEmptyIsNotTouched() async throws {
+  @Test func nonEmptyTargetIsNotChanged() async throws {
     try await fill()
     try SQLiteStore(path: target, keyFingerprint: [7]).close()
     let refusal = CopyRefusal.notEmpty(name: "sqlite:\(target)", table: "meta")
@@ -67,7 +67,7 @@ import Testing
     #expect(throws: CopyRefusal.self) { try copier(source).copy(to: copier(source)) { _ in } }
   }
 
-  @Test func whatFailsHalfWayLeavesNothing() async throws {
+  @Test func failedCopyLeavesAnEmptyTarget() async throws {
     try await fill()
     // An invalid row in the last table, written by another program.
     try await DatabaseQueue(path: source).write { db in
@@ -93,7 +93,7 @@ import Testing
     ("timer", "DELETE FROM timer"),
     ("meta", "UPDATE meta SET moment = moment + 1"),
   ])
-  func whatIsWrittenMeanwhileIsNeverLostSilently(table: String, sql: String) async throws {
+  func concurrentWriteFailsTheCopy(table: String, sql: String) async throws {
     try await fill()
     let other = try DatabaseQueue(path: source)
     let refusal = CopyRefusal.written(name: "sqlite:\(source)", table: table)
@@ -111,7 +111,7 @@ import Testing
   }
 
   /// A gateway reports every three seconds that it serves; what it writes to one store would be missing in the other.
-  @Test func whatIsServedIsNotCopied() async throws {
+  @Test func servedStoreIsNotCopied() async throws {
     try await fill()
     let store = try SQLiteStore(path: source, keyFingerprint: [1])
     let now = SystemClock(floor: Timestamp(milliseconds: 0)).now()
@@ -158,7 +158,7 @@ import Testing
   }
 
   /// A NUL written by an earlier version: no store keeps a NUL any more.
-  @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
+  @Test func storedNULIsReplacedByTheCopy() async throws {
     try await fill()
     try await DatabaseQueue(path: source).write { db in
       try db.execute(sql: "UPDATE account SET first_name = CAST(x'610062' AS TEXT) WHERE id = 'ac_3'")

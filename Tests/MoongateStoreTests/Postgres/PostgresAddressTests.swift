@@ -24,7 +24,7 @@ import Testing
     #expect(address.name == "postgres://one,two:5433,[::1]:5434/store")
   }
 
-  @Test func aNameTellsNoPassword() throws {
+  @Test func nameContainsNoPassword() throws {
     for text in [
       "postgres://asha:secret@db/store", "postgres://db/store?user=asha&password=secret",
       "postgres://asha:secret@/store?host=/run/pg",

@@ -6,7 +6,7 @@ import Testing
 /// The order in which PostgreSQL returns the audit trail.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresAuditTests {
   /// A database restored into another server: its transaction ids are years ahead of this server's.
-  @Test func aRestoredTrailIsSentAgainAndWhatComesAfterIt() async throws {
+  @Test func restoredTrailAndLaterEventsAreSentAgain() async throws {
     let server = try #require(PostgresServer.shared)
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])

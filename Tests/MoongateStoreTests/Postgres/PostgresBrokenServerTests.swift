@@ -40,7 +40,7 @@ import Testing
     ScriptedAction(carriesOut: carriesOut, answer: .error(code, severity: severity), then: then)
   }
 
-  /// Writes a number and rolls back: nobody waits for the answer.
+  /// Writes a number and rolls back without waiting for the answer.
   private static func giveUp(_ number: Int64, in database: PostgresDatabase) async {
     struct GivenUp: Error {}
     await #expect(throws: GivenUp.self) {
@@ -156,7 +156,7 @@ import Testing
   ]
 
   /// Afterwards the server hangs up, stays silent, or continues as if nothing had happened.
-  @Test(arguments: nonsense, [ScriptedAction.Then.hangsUp, .isSilent, .goesOn]) func nonsenseIsNoSuccess(
+  @Test(arguments: nonsense, [ScriptedAction.Then.hangsUp, .isSilent, .goesOn]) func invalidResponseIsNotASuccess(
     _ bytes: [UInt8], then: ScriptedAction.Then
   )
     async throws
@@ -181,9 +181,9 @@ import Testing
     }
   }
 
-  /// Attack: a server breaks off with an error for an earlier batch that nobody waited for, after executing the next
+  /// Attack: a server breaks off with an error for an earlier batch without a waiting caller, after executing the next
   /// batch. That one must neither be executed twice nor be reported with the other's error.
-  @Test(arguments: ["22012", "23505", "40001", "42P01"]) func anErrorThatNobodyWaitedForTellsNothingOfTheNext(
+  @Test(arguments: ["22012", "23505", "40001", "42P01"]) func errorOfAnUnawaitedBatchDoesNotAffectTheNext(
     code: String
   ) async throws {
     let server = try FakePostgres { statement in
@@ -201,7 +201,7 @@ import Testing
   }
 
   /// A server that stopped while such a batch was unanswered has executed nothing after it.
-  @Test func whatEndsTheServerEndsAllThatCameAfter() async throws {
+  @Test func serverCrashEndsLaterBatches() async throws {
     let server = try FakePostgres { statement in
       statement.connection == 1 && statement.number == 1
         ? Self.error("57P01", "FATAL", then: .hangsUp) : ScriptedAction()

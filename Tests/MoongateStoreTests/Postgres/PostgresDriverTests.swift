@@ -81,7 +81,7 @@ extension PostgresDatabase {
 
   /// Operations that an operator waits for may exceed the time limits of serving, on the server and in the driver. They
   /// take a second here, with limits of tenths.
-  @Test func whatTakesTimeIsNotGivenUp() async throws {
+  @Test func operatorWorkExceedsTheServingLimits() async throws {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
       queue: .seconds(3))
@@ -95,7 +95,7 @@ extension PostgresDatabase {
     let takesTime: Bool
 
     func run(_ rows: some SQLTransaction) throws -> Int? {
-      if takesTime { try rows.takeTime() }
+      if takesTime { try rows.allowLongRun() }
       return try rows.row("SELECT 1::bigint FROM (SELECT pg_sleep(1)) AS slept")?.count(0)
     }
   }
@@ -116,7 +116,7 @@ extension PostgresDatabase {
   }
 
   /// Attack: a name with a NUL, which PostgreSQL refuses, would be answered with 503.
-  @Test func aNULBecomesWhatStandsForIt() async throws {
+  @Test func nulIsReplaced() async throws {
     try await database.write(at: now) { one in try one.run("INSERT INTO note (text) VALUES (?1)", [.text("a\0b")]) }
     #expect(try await database.read { one in try one.row("SELECT text FROM note")?.text(0) } == "a\u{fffd}b")
   }
@@ -141,9 +141,9 @@ extension PostgresDatabase {
   }
 
   /// A reservation takes two round trips because of this.
-  @Test func whatOnlyWritesGoesWithTheNextReadOrTheCommit() async throws {
+  @Test func writesAreSentWithTheNextReadOrCommit() async throws {
     try await database.add(0)
-    let before = database.numbers.count
+    let before = database.metrics.count
     try await database.write(at: now) { one in
       try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(1)])
       try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(2)])
@@ -156,13 +156,15 @@ extension PostgresDatabase {
       #expect(numbers == [1, 2])
       try one.run("DELETE FROM note WHERE number = ?1", [.integer(1)])
     }
-    let written = database.numbers.count
+    let written = database.metrics.count
     #expect(written.roundTrips - before.roundTrips == 2)
     #expect(written.statements - before.statements == 7, "BEGIN, two to write, two to read, one more, COMMIT")
     #expect(try await database.count() == 2)
-    #expect(database.numbers.count.roundTrips - written.roundTrips == 1, "nobody waits for the end of what only reads")
+    #expect(
+      database.metrics.count.roundTrips - written.roundTrips == 1,
+      "a read-only transaction does not wait for its COMMIT")
     #expect(try await database.read { _ in 7 } == 7)
-    #expect(database.numbers.count.roundTrips - written.roundTrips == 1)
+    #expect(database.metrics.count.roundTrips - written.roundTrips == 1)
   }
 
   @Test func changesAreCounted() async throws {
@@ -185,7 +187,7 @@ extension PostgresDatabase {
   ])
   func aDemandThatIsNotMetUndoesAll(statement: String) async throws {
     try await database.add(1)
-    let before = database.numbers.count.roundTrips
+    let before = database.metrics.count.roundTrips
     await #expect(throws: ChangeConflict.self) {
       try await database.write(at: now) { one in
         try one.run("INSERT INTO note (number) VALUES (5)")
@@ -194,7 +196,7 @@ extension PostgresDatabase {
         try one.run("INSERT INTO note (number) VALUES (6)")
       }
     }
-    #expect(database.numbers.count.roundTrips - before == 1)
+    #expect(database.metrics.count.roundTrips - before == 1)
     #expect(try await database.count() == 1)
     do {
       try await database.write(at: now) { one in
@@ -207,7 +209,7 @@ extension PostgresDatabase {
     try await database.write(at: now) { one in try one.demand(statement, [.integer(1)], orElse: .sessionEnded) }
   }
 
-  @Test func whatABodyThrowsTakesItsWritesBack() async throws {
+  @Test func errorInTheBodyRollsItsWritesBack() async throws {
     struct Refused: Error {}
     await #expect(throws: Refused.self) {
       try await database.write(at: now) { one in
@@ -220,7 +222,7 @@ extension PostgresDatabase {
   }
 
   /// Otherwise the next user of the connection would be inside the earlier transaction.
-  @Test func whatWasNeverSentAndIsWrongIsTakenBackToo() async throws {
+  @Test func unsentInvalidStatementIsRolledBack() async throws {
     struct Refused: Error {}
     let single = try bench.database(more: "pool=1")
     await #expect(throws: Refused.self) {
@@ -258,7 +260,7 @@ extension PostgresDatabase {
     #expect(try await database.count() == 0)
   }
 
-  @Test func aReadIsOfOneMomentAndWritesNothing() async throws {
+  @Test func readIsASnapshotAndWritesNothing() async throws {
     let other = try bench.database()
     let rounds = Mutex(0)
     let counts = try await database.read { one in
@@ -287,7 +289,7 @@ extension PostgresDatabase {
   @Test func aLookIsOneStatementAndOneMoment() async throws {
     // Opens a connection.
     #expect(try await database.count() == 0)
-    let before = database.numbers.count
+    let before = database.metrics.count
     let found = try await database.read { one in
       try one.rows([
         SQLRead("SELECT current_setting('transaction_isolation')"),
@@ -296,8 +298,8 @@ extension PostgresDatabase {
     }
     #expect(found == ["repeatable read", "on"])
     #expect(
-      database.numbers.count.statements - before.statements == 2
-        && database.numbers.count.roundTrips - before.roundTrips == 1)
+      database.metrics.count.statements - before.statements == 2
+        && database.metrics.count.roundTrips - before.roundTrips == 1)
     let other = try bench.database()
     async let counts = database.read { one in
       try one.rows([
@@ -312,7 +314,7 @@ extension PostgresDatabase {
     #expect(try await counts == [0, -1, 0])
   }
 
-  @Test func whatOnlyReadsIsNotLetWrite() async throws {
+  @Test func readOnlyTransactionCannotWrite() async throws {
     let single = try bench.database(more: "pool=1")
     await #expect(throws: StoreFault("a write in a read-only transaction")) {
       try await single.read { one in try one.run("INSERT INTO note (number) VALUES (1)") }
@@ -322,7 +324,7 @@ extension PostgresDatabase {
   }
 
   /// Attack: guesses at one number without end. Each occupies a connection while it waits for the one before it.
-  @Test func whatOnlyReadsNeverWaitsForThoseWhoWaitForARow() async throws {
+  @Test func readsDoNotWaitForRowLocks() async throws {
     try await database.add(1)
     let holds = Mutex(false)
     let mayGo = DispatchSemaphore(value: 0)
@@ -357,7 +359,7 @@ extension PostgresDatabase {
     #expect(try bench.sql("SELECT text FROM note") == "xxxxxx")
   }
 
-  @Test func commitsAreOnDiskWhateverTheServerSays() async throws {
+  @Test func commitsAreDurableRegardlessOfServerDefaults() async throws {
     try bench.server.sql(
       "ALTER DATABASE \(bench.name) SET synchronous_commit = off; ALTER DATABASE \(bench.name) SET search_path = public, other"
     )
@@ -372,7 +374,7 @@ extension PostgresDatabase {
     #expect(settings == ["on", "public, pg_temp", "UTF8"])
   }
 
-  @Test func twoThatMeetBeginAnew() async throws {
+  @Test func conflictingTransactionsAreRetried() async throws {
     try await database.add(1)
     try await database.add(2)
     let rounds = 40
@@ -393,7 +395,7 @@ extension PostgresDatabase {
     #expect(try bench.sql("SELECT length(text) FROM note") == "\(rounds)\n\(rounds)")
   }
 
-  @Test func whatMeetsAnotherBeginsAnewAndNotForEver() async throws {
+  @Test func conflictingTransactionIsRetriedAFewTimes() async throws {
     let rounds = Mutex(0)
     let meeting = "DO $$BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END$$"
     try await database.write(at: now) { one in
@@ -422,7 +424,7 @@ extension PostgresDatabase {
       try await group.waitForAll()
     }
     #expect(try await database.count() == 400)
-    #expect(database.numbers.count.connects <= 4)
+    #expect(database.metrics.count.connects <= 4)
   }
 
   @Test func aScriptIsOfManyStatements() async throws {

@@ -65,7 +65,7 @@ import Testing
   }
 
   /// Pruning skips locked rows instead of waiting for them with locks of its own.
-  @Test func pruningPassesOverWhatSomebodyHolds() async throws {
+  @Test func pruningSkipsLockedRows() async throws {
     for each in ["one", "two"] {
       _ = try await nodes[0].reserve(
         ReservationRequest(id: ReservationID(from: random), now: now, limits: [limit(each)], timer: nil))
@@ -129,7 +129,7 @@ import Testing
     #expect(results.count { $0 == .conflict(.identifierTaken) } == 29)
   }
 
-  /// Numbers of changes become visible in order: whoever has seen one has missed none before it.
+  /// Numbers of changes become visible in order: a reader of one number has missed no earlier one.
   @Test func noChangeOfASessionIsMissed() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let sessions = (0..<60).map { session("se_\($0)") }
@@ -164,7 +164,7 @@ import Testing
     #expect(found.count == sessions.count && Set(found) == Set(sessions.map(\.token)))
   }
 
-  @Test func whatOneNodeEndsTheOthersAreToldOf() async throws {
+  @Test func endedSessionIsAnnouncedToOtherNodes() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     _ = try await nodes[0].apply([.createAccount(account), .putSession(session("se_1"))], at: now)
     let (calls, call) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -174,7 +174,7 @@ import Testing
     await told.next()
     _ = try await nodes[0].apply([.endSession(session("se_1").token)], at: now)
     await told.next()
-    #expect(nodes[1].database.numbers.count.notifications == 1)
+    #expect(nodes[1].database.metrics.count.notifications == 1)
     // A listener that lost its connection subscribes again.
     try server.sql(
       """
@@ -200,9 +200,9 @@ import Testing
     let node = nodes[0]
     let limits = [limit("one"), limit("two", max: 9)]
     func trips(_ body: () async throws -> Void) async throws -> Int {
-      let before = node.database.numbers.count.roundTrips
+      let before = node.database.metrics.count.roundTrips
       try await body()
-      return node.database.numbers.count.roundTrips - before
+      return node.database.metrics.count.roundTrips - before
     }
     // The latest time is recorded once a second.
     _ = try await node.reserve(

@@ -150,16 +150,16 @@ import Testing
     #expect(ContinuousClock.now - began < .seconds(4))
     let then = ContinuousClock.now
     for _ in 0..<100 { await #expect(throws: StoreFault.self) { try await database.count() } }
-    #expect(ContinuousClock.now - then < .seconds(1), "once it is known to be silent nobody waits")
+    #expect(ContinuousClock.now - then < .seconds(1), "during a known outage, calls fail at once")
     try server.thaw()
     try await eventually("it is found again") { (try? await database.count()) != nil }
     server.end()
   }
 
   /// After a failover, connections to the former server fall silent one by one, beside good ones to the new server.
-  @Test func silenceOfAnEarlierTimeIsNoOutage() throws {
+  @Test func earlierSilenceIsNotAnOutage() throws {
     let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
-    let pool = PostgresPool(address, timing: .serving, numbers: PostgresMetrics(), jitter: { 0.5 })
+    let pool = PostgresPool(address, timing: .serving, metrics: PostgresMetrics(), jitter: { 0.5 })
     let (first, second) = (PostgresWorker(pool: pool), PostgresWorker(pool: pool))
     let (generation, sameGeneration) = (pool.connected(first), pool.connected(second))
     #expect(pool.lost(first, connectionGeneration: generation, silent: true, after: nil) && pool.isOut)
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func whatWaitsTooLongForAConnectionIsTurnedAway() async throws {
+  @Test func waitForAConnectionTimesOut() async throws {
     let bench = try PostgresBench()
     var short = PostgresTiming.patient
     short.queue = .milliseconds(150)
@@ -217,7 +217,7 @@ import Testing
     gate.signal()
     try await held
     #expect(try await database.count() == 1)
-    #expect(database.numbers.count.busy == PostgresPool.mostWaiting + 50)
+    #expect(database.metrics.count.busy == PostgresPool.mostWaiting + 50)
   }
 
   /// A server that refuses more connections: the existing ones are used.
@@ -232,7 +232,7 @@ import Testing
     #expect(try await database.count() == 300)
   }
 
-  @Test func nobodyListens() async throws {
+  @Test func connectionRefusedIsReported() async throws {
     let database = PostgresDatabase(
       try PostgresAddress("postgres://a@127.0.0.1:1/x"), timing: .serving, recordsMoments: false)
     for _ in 0..<10 {
@@ -240,12 +240,12 @@ import Testing
         try await database.count()
       }
     }
-    #expect(database.numbers.count.refusedConnects < 10)
+    #expect(database.metrics.count.refusedConnects < 10)
     try database.close()
   }
 
   /// Of several servers, the writable one is found.
-  @Test func theOneThatIsThereIsFoundAmongSeveral() async throws {
+  @Test func writableServerIsFoundAmongSeveral() async throws {
     let bench = try PostgresBench()
     let url = "postgres://moongate:a%20secret@127.0.0.1:1,127.0.0.1:\(bench.server.port)/\(bench.name)"
     let database = PostgresDatabase(try PostgresAddress(url), timing: .patient, recordsMoments: false)
@@ -254,7 +254,7 @@ import Testing
 
   /// Regression: OpenSSL cleans itself up at exit unless told not to, and a gateway that exited while connecting
   /// crashed.
-  @Test func whatEndsWhileItConnectsDoesNotCrash() throws {
+  @Test func exitWhileConnectingDoesNotCrash() throws {
     let server = try #require(PostgresServer.shared)
     for _ in 0..<10 {
       let writer = Process()

@@ -38,7 +38,7 @@ import Testing
     #expect(try refusal(server.url(name, user: "nobody")).hasPrefix("PostgreSQL refuses the password for \(shown)."))
   }
 
-  @Test func anAddressWithNobodyThere() throws {
+  @Test func addressWithoutAServer() throws {
     #expect(
       try refusal("postgres://u:a%20secret@127.0.0.1:1/x")
         == "Nothing listens at postgres://127.0.0.1:1/x. Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
@@ -64,7 +64,7 @@ import Testing
       "HERE accepts connections and closes them. Read the log of the server, or of the load balancer in front of it."
     ),
   ])
-  func somebodyElse(greeting: [UInt8], sentence: String) throws {
+  func serverOfAnotherProtocol(greeting: [UInt8], sentence: String) throws {
     for mode in ["disable", "prefer", "require"] {
       let stranger = try FakePostgres(greeting: greeting)
       defer { stranger.end() }
@@ -97,7 +97,7 @@ import Testing
       try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "1")
   }
 
-  @Test func tablesUnderOtherNamesAreNoMatter() throws {
+  @Test func foreignTablesAreAllowed() throws {
     try server.sql("CREATE TABLE theirs (id BIGINT)", in: name)
     #expect(try refusal(server.url(name)) == "none")
   }

@@ -213,7 +213,7 @@ struct TestAuthority: Sendable {
 
   /// While it serves, an invalid certificate is not an outage that passes by itself: it is logged, and retried less
   /// often.
-  @Test func aGatewayThatServesSaysSoToo() async throws {
+  @Test func servingGatewayReportsInvalidCertificate() async throws {
     let database = PostgresDatabase(
       try PostgresAddress(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")), timing: .serving,
       recordsMoments: false)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Nodes use the time of the store's server, whatever their own clocks show.
+/// Nodes use the time of the store's server instead of their own clocks.
 @Suite struct ServerClockTests {
   private let start = ContinuousClock.now
 
@@ -13,7 +13,7 @@ import Testing
     ServerClock.Reading(asked: start + asked, answered: start + asked + took, moment: moment)
   }
 
-  @Test func theQuickestAnswerCountsAndStandsForItsMiddle() throws {
+  @Test func fastestAnswerDeterminesTheOffset() throws {
     let noon = ManualClock.start
     let steady = Mutex(start)
     let readings = [
@@ -29,7 +29,7 @@ import Testing
     #expect(clock.wall() == noon + .seconds(60))
   }
 
-  @Test func nobodyAnsweredIsNoClock() { #expect(ServerClock([]) == nil) }
+  @Test func clockIgnoresMissingAnswers() { #expect(ServerClock([]) == nil) }
 
   /// The server's clock was set back: the node's time stands still instead of going back, until the server catches up.
   @Test func aClockThatIsSetBackALittleIsWaitedFor() throws {
@@ -54,7 +54,7 @@ import Testing
     let server = try #require(PostgresServer.shared)
     let address = try PostgresAddress(server.url(try server.makeDatabase()))
     let clocks = try (0..<3).map { _ in
-      let connection = try PostgresConnection.open(address, timing: .patient, numbers: PostgresMetrics())
+      let connection = try PostgresConnection.open(address, timing: .patient, metrics: PostgresMetrics())
       let readings = try connection.clockReadings()
       return try #require(ServerClock(readings))
     }

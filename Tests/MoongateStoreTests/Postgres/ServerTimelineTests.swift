@@ -9,8 +9,8 @@ import Testing
   @Test func anEarlierOneIsPast() {
     let timeline = ServerTimeline()
     #expect(!timeline.isKnown && !timeline.isPast(1))
-    timeline.meet(2)
-    timeline.meet(1)
+    timeline.observe(2)
+    timeline.observe(1)
     #expect(timeline.isKnown && timeline.isPast(1) && !timeline.isPast(2) && !timeline.isPast(3))
   }
 
@@ -26,7 +26,7 @@ import Testing
     let database = PostgresDatabase(address, timing: .patient, recordsMoments: false)
     #expect(try await database.count() == 0)
     #expect(address.timeline.isKnown)
-    address.timeline.meet(1000)
+    address.timeline.observe(1000)
     await #expect(throws: StoreFault.self, "neither the connection that is there nor a new one") {
       try await database.count()
     }

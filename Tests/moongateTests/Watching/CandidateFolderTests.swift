@@ -23,7 +23,7 @@ import Testing
     return folder
   }
 
-  @Test func whatTheOperatorsAloneWriteIsTrusted() throws {
+  @Test func filesWritableOnlyByTheOperatorAreTrusted() throws {
     let folder = try folder()
     #expect(
       try CandidateFolder.trusted(folder.path + "/policies/..", as: folder.path) == CandidateFolder.real(folder.path))
@@ -31,7 +31,7 @@ import Testing
 
   /// Attack: another local user changes the candidate or one of its files after it was reviewed.
   @Test(arguments: ["", "policies", "gateway.lua", "policies/x.lua"])
-  func whatOthersMayChangeIsNot(_ name: String) throws {
+  func filesWritableByOthersAreNotTrusted(_ name: String) throws {
     let folder = try folder()
     for mode in [0o775, 0o757] {
       try folder.setMode(mode, of: name)
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// Attack: a local user without a token makes their own folder the gateway's configuration.
-  @Test func whatBelongsToAnotherUserIsNot() throws {
+  @Test func filesOfAnotherUserAreNotTrusted() throws {
     guard geteuid() == 0 else { return }
     let folder = try folder()
     try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: folder.path("policies/x.lua"))
@@ -65,5 +65,7 @@ import Testing
   @Test(arguments: [
     "config", "", "/no/such", "/etc/passwd", "/tmp", "/\u{0}etc", "/" + String(repeating: "x", count: 5_000),
   ])
-  func whatIsNoFolderOfTheirs(_ path: String) throws { #expect(problem(path, served: try folder()) != nil) }
+  func pathOutsideTheAllowedFoldersIsRefused(_ path: String) throws {
+    #expect(problem(path, served: try folder()) != nil)
+  }
 }

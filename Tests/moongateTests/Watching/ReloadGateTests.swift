@@ -58,7 +58,7 @@ import Testing
     if case .shut(let problem) = answer { problem.description } else { nil }
   }
 
-  @Test func aSmallChangeGoesThrough() async throws {
+  @Test func smallChangeIsLoaded() async throws {
     let gate = try await gate(wrong: [0, 0, 1, 0])
     let active = generation(max: 5, gate: GateSettings(mostFlips: 0))
     #expect(
@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Attack: a candidate that locks users out removes the gate in the same change.
-  @Test func aLargeChangeIsRefusedWhateverTheCandidateSays() async throws {
+  @Test func largeChangeIsRefusedEvenIfTheCandidateRemovesTheGate() async throws {
     let gate = try await gate(wrong: [4, 0])
     let active = generation(max: 5, gate: GateSettings(mostFlips: 0.005))
     let sentence = try #require(shut(await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: false)))
@@ -89,7 +89,7 @@ import Testing
         "names another change") == true)
   }
 
-  @Test func whatIsAcceptedOrForcedGoesThrough() async throws {
+  @Test func acceptedOrForcedChangeIsLoaded() async throws {
     let gate = try await gate(wrong: [4])
     let active = generation(max: 5, gate: GateSettings())
     let accepting = generation(max: 2, gate: GateSettings(accepted: "te"))
@@ -110,7 +110,7 @@ import Testing
       "\(answer)")
   }
 
-  @Test func nothingRecordedIsNothingChanged() async throws {
+  @Test func emptyLogHasNoDifferences() async throws {
     let answer = await (try await gate(wrong: [])).answer(
       to: generation(max: 1, gate: nil), in: generation(max: 5, gate: GateSettings(replay: .seconds(600))),
       isForced: false)

@@ -1,7 +1,7 @@
 import Foundation
 
 /// The operator's primary colour on the pages. Every pair of text and background colours has a contrast of at least
-/// 4.5:1 (WCAG 2.2, 1.4.3), whatever the colour is.
+/// 4.5:1 (WCAG 2.2, 1.4.3), for any colour.
 struct BrandColour {
   private let red, green, blue: Double
 

@@ -190,6 +190,7 @@ package final class PageRenderer: Sendable {
     status: HTTPResponse.Status = .ok, at address: String? = nil,
     isTypedInto: Bool = false, _ exchange: Exchange
   ) -> Response {
+    // Eight parameters: most are options with defaults.
     page(
       model, title: { _ in title }, of: provider, kind: kind, status: status, at: address, isTypedInto: isTypedInto,
       exchange.request,
@@ -201,6 +202,7 @@ package final class PageRenderer: Sendable {
     status: HTTPResponse.Status = .ok,
     at address: String? = nil, isTypedInto: Bool = false, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
+    // Nine parameters: most are options with defaults.
     let template = Model.template.rawValue
     let set = set(of: generation)
     let words = words(request, set).speaking(provider)
@@ -245,6 +247,7 @@ package final class PageRenderer: Sendable {
     _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [Frame.Language],
     hasScript: Bool = true, kind: String
   ) -> Frame {
+    // Seven parameters: the members of the frame that differ between pages.
     Frame(
       title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction,
       base: set.base,

@@ -87,36 +87,7 @@ struct PageSet: Sendable {
     self.overrides = overrides
     self.brand = brand
     self.offered = offered
-    var problems: [ConfigurationProblem] = []
-    var files = Dictionary(Self.own.map { ($0.name, $0.bytes) }) { first, _ in first }
-    var added: [PageFile] = []
-    for file in overrides {
-      let suffix = file.name.split(separator: ".").last.map(String.init) ?? ""
-      if suffix == "words" {
-        added.append(file)
-      } else if suffix == "mustache", files[file.name] != nil {
-        let faults = Self.faults(of: file.bytes, for: String(file.name.dropLast(9)))
-        problems += faults.map { file.problem($0.line, $0.message) }
-        if faults.isEmpty { files[file.name] = file.bytes }
-      } else if ["css", "js", "svg"].contains(suffix), files[file.name] != nil {
-        files[file.name] = file.bytes
-      } else if ["svg", "png", "jpg", "jpeg", "webp"].contains(suffix) {
-        files[file.name] = file.bytes
-      } else {
-        let names = Self.own.map(\.name).filter { $0.hasSuffix("." + suffix) }
-        problems.append(
-          file.problem(
-            0,
-            "unknown file"
-              + (names.isEmpty ? "" : "; available: \(names.sorted().joined(separator: ", "))")))
-      }
-    }
-    for name in overrides.isEmpty ? [] : TemplateTag.endless(in: files) {
-      guard let file = overrides.first(where: { $0.name == name }) else { continue }
-      problems.append(file.problem(0, "includes itself, directly or through other templates"))
-      files[name] = Self.own.first { $0.name == name }?.bytes
-    }
-
+    var (files, added, problems) = Self.merge(overrides)
     languages = Self.languages(added, offered) { problems.append($0.problem($1, $2)) }
     self.problems = problems
     var library = MustacheLibrary()
@@ -126,19 +97,7 @@ struct PageSet: Sendable {
     }
     self.library = library
 
-    var assets: [String: Asset] = [:]
-    for (name, bytes) in files {
-      guard let suffix = name.split(separator: ".").last,
-        let type = Self.types.first(where: { $0.key == suffix })?.value
-      else { continue }
-      assets[name] = Asset(type: type, bytes: bytes)
-    }
-    for words in languages {
-      assets["words-\(words.tag).js"] = Asset(type: "text/javascript; charset=utf-8", bytes: words.script)
-    }
-    if let colour = brand.primary, colour.lowercased() != "#0d7377", let brand = BrandColour(colour) {
-      assets["brand.css"] = Asset(type: "text/css; charset=utf-8", bytes: Array(brand.stylesheet.utf8))
-    }
+    var assets = Self.assets(of: files, languages, brand)
     hasBrandStyle = assets["brand.css"] != nil
     var picture: String?
     if let file = brand.logoFile, let suffix = file.name.split(separator: ".").last?.lowercased(),
@@ -161,7 +120,63 @@ struct PageSet: Sendable {
     logoOrigin = picture == nil ? logo.map { "https://" + $0.dropFirst(8).prefix { $0 != "/" } } : nil
   }
 
-  /// The problems of built-in templates. A test asserts that there are none.
+  /// The built-in files with the operator's valid overrides, the operator's languages, and the problems of the
+  /// overrides.
+  private static func merge(_ overrides: [PageFile])
+    -> (files: [String: [UInt8]], languages: [PageFile], problems: [ConfigurationProblem])
+  {
+    var problems: [ConfigurationProblem] = []
+    var files = Dictionary(own.map { ($0.name, $0.bytes) }) { first, _ in first }
+    var added: [PageFile] = []
+    for file in overrides {
+      let suffix = file.name.split(separator: ".").last.map(String.init) ?? ""
+      if suffix == "words" {
+        added.append(file)
+      } else if suffix == "mustache", files[file.name] != nil {
+        let faults = faults(of: file.bytes, for: String(file.name.dropLast(9)))
+        problems += faults.map { file.problem($0.line, $0.message) }
+        if faults.isEmpty { files[file.name] = file.bytes }
+      } else if ["css", "js", "svg"].contains(suffix), files[file.name] != nil {
+        files[file.name] = file.bytes
+      } else if ["svg", "png", "jpg", "jpeg", "webp"].contains(suffix) {
+        files[file.name] = file.bytes
+      } else {
+        let names = own.map(\.name).filter { $0.hasSuffix("." + suffix) }
+        problems.append(
+          file.problem(
+            0,
+            "unknown file"
+              + (names.isEmpty ? "" : "; available: \(names.sorted().joined(separator: ", "))")))
+      }
+    }
+    for name in overrides.isEmpty ? [] : TemplateTag.endless(in: files) {
+      guard let file = overrides.first(where: { $0.name == name }) else { continue }
+      problems.append(file.problem(0, "includes itself, directly or through other templates"))
+      files[name] = own.first { $0.name == name }?.bytes
+    }
+    return (files, added, problems)
+  }
+
+  /// The files that browsers load: those with a known media type, the scripts with each language's words, and the
+  /// stylesheet with the brand's colour.
+  private static func assets(of files: [String: [UInt8]], _ languages: [Words], _ brand: Brand) -> [String: Asset] {
+    var assets: [String: Asset] = [:]
+    for (name, bytes) in files {
+      guard let suffix = name.split(separator: ".").last,
+        let type = types.first(where: { $0.key == suffix })?.value
+      else { continue }
+      assets[name] = Asset(type: type, bytes: bytes)
+    }
+    for words in languages {
+      assets["words-\(words.tag).js"] = Asset(type: "text/javascript; charset=utf-8", bytes: words.script)
+    }
+    if let colour = brand.primary, colour.lowercased() != "#0d7377", let brand = BrandColour(colour) {
+      assets["brand.css"] = Asset(type: "text/css; charset=utf-8", bytes: Array(brand.stylesheet.utf8))
+    }
+    return assets
+  }
+
+  /// The problems of built-in templates. A test asserts that this is empty.
   static let faults: [String] = own.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
     faults(of: file.bytes, for: String(file.name.dropLast(9))).map { "\(file.name):\($0.line): \($0.message)" }
   }

@@ -155,7 +155,7 @@ struct Words: MustacheParent, Sendable {
     return translated(english)
   }
 
-  /// The translation of an English sentence, or the sentence itself if there is none.
+  /// The translation of an English sentence, or the sentence itself if none exists.
   func translated(_ english: String) -> String {
     if let known = known(english) { return known }
     guard !(sentences.isEmpty && lent.isEmpty && providers.isEmpty) else { return english }

@@ -1,4 +1,4 @@
-// Shows the content of a password field as long as the user wants.
+// Lets the user show and hide the content of a password field.
 import { announce, say } from "./say.js";
 
 const open = "M2.500 12S6 5.500 12 5.500 21.500 12 21.500 12 18 18.500 12 18.500 2.500 12 2.500 12z";

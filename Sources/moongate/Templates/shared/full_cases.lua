@@ -1,7 +1,7 @@
 -- What holds of the flows that come with new_provider, whatever the numbers of its policy are. `moongate check` plays
 -- these cases while gateway.lua configures the provider and config/tests/ has no new_provider.lua.
 return tests {
-  case "only somebody who is signed in chooses or removes a phrase" {
+  case "only a signed-in user can choose or remove a phrase" {
     flow "new_provider_set", expect { status = 401, code = "unauthenticated" },
     flow "new_provider_disable", expect { status = 401, code = "unauthenticated" },
   },

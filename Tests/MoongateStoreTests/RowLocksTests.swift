@@ -6,7 +6,7 @@ import Testing
 @testable import MoongateStore
 
 /// Which rows a transaction locks before it reads, and in which order.
-@Suite struct HoldingTests {
+@Suite struct RowLocksTests {
   /// A transaction that records its statements, and returns what the test defines.
   private final class RecordingTransaction: SQLTransaction {
     struct Nothing: SQLRow {
@@ -40,10 +40,10 @@ import Testing
 
   /// Two transactions that lock in different orders would deadlock.
   @Test func countersTheTimerAndAccountsAreLockedInOrder() throws {
-    var holding = Holding([Self.limit([9]), Self.limit([1, 255]), Self.limit([1])], Self.timer)
-    for account in ["ac_b", "ac_a", "ac_b"] { holding.add(account: account) }
+    var locks = RowLocks([Self.limit([9]), Self.limit([1, 255]), Self.limit([1])], Self.timer)
+    for account in ["ac_b", "ac_a", "ac_b"] { locks.add(account: account) }
     let rows = RecordingTransaction(.postgres)
-    try holding.take(rows)
+    try locks.take(rows)
     let keys: [SQLValue] = [.bytes([1]), .bytes([1, 255]), .bytes([2]), .bytes([9])]
     #expect(rows.trips.isEmpty && rows.ran.count == 2, "locking goes with what is read next")
     #expect(rows.ran[0].arguments.filter { if case .bytes = $0 { true } else { false } } == keys)
@@ -53,29 +53,29 @@ import Testing
       rows.ran[1].arguments == [.text("ac_a"), .text("ac_b")] && rows.ran[1].sql.hasSuffix("ORDER BY id FOR UPDATE"))
   }
 
-  @Test func nothingIsTakenWhereThereIsNothing() throws {
+  @Test func emptyRequestLocksNoRows() throws {
     let rows = RecordingTransaction(.postgres)
-    try Holding().take(rows)
+    try RowLocks().take(rows)
     #expect(rows.trips.isEmpty && rows.ran.isEmpty)
   }
 
   @Test func sqliteLocksNothing() throws {
-    var holding = Holding([Self.limit([1])], Self.timer)
-    holding.add(account: "ac_a")
+    var locks = RowLocks([Self.limit([1])], Self.timer)
+    locks.add(account: "ac_a")
     let rows = RecordingTransaction(.sqlite)
-    try holding.take(rows)
+    try locks.take(rows)
     #expect(rows.ran.isEmpty && rows.trips.isEmpty)
   }
 
   /// Changes of sessions get their numbers at the very end, and one for each token and account.
   @Test func announcementsAreWrittenTogether() throws {
-    let news = ChangeNotifications()
-    news.add(account: "ac_a")
-    news.add(token: [1])
-    news.add(token: [1])
-    news.add(account: "ac_a")
+    let notifications = ChangeNotifications()
+    notifications.add(account: "ac_a")
+    notifications.add(token: [1])
+    notifications.add(token: [1])
+    notifications.add(account: "ac_a")
     let rows = RecordingTransaction(.postgres)
-    try news.write(at: Timestamp(milliseconds: 5), rows)
+    try notifications.write(at: Timestamp(milliseconds: 5), rows)
     #expect(rows.ran.map(\.arguments) == [[.integer(5), .bytes([1]), .null], [.integer(5), .null, .text("ac_a")]])
     #expect(rows.ran.allSatisfy { $0.sql.contains("UPDATE session_number SET number = number + 1") })
     let quiet = RecordingTransaction(.postgres)

@@ -1,0 +1,145 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+extension SignInPage {
+  func page(_ form: SignInForm, _ exchange: Exchange, status: HTTPResponse.Status = .ok) -> Response {
+    // Long: computes every member of the page's model.
+    let words = pages.words(exchange)
+    let isLogin = kind == .login
+    let name = isLogin ? "login" : "register"
+    let (heading, subtitle): (String, String) =
+      switch form.way {
+      case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
+      case .reset: ("reset_title", "reset_subtitle")
+      case .code: ("code_title", "code_subtitle")
+      case .email where !isLogin: ("register_title", "register_email_subtitle")
+      default: (name + "_title", name + "_subtitle")
+      }
+    let phone = form.phone.map { String($0.prefix(64)) }
+    let here = kind.path
+    let address = FormFields.address(
+      here,
+      [
+        "id": form.id, "with": parameter(form.way, here, form, exchange), "flow": form.flow, "return_to": form.returnTo,
+        "refused": form.refused,
+        "by": form.refusedBy,
+      ])
+    let (ways, forms) = methodLinks(form, words, exchange)
+    let forgotten =
+      form.way == .email && isOffered(.reset, form.flow, exchange)
+      ? self.address(of: .reset, here, form, exchange) : nil
+    let otherPath = isLogin ? "/auth/register" : "/auth/login"
+    let other = EntranceModel.Link(
+      label: words[name + "_other"],
+      address: self.address(of: form.way == .email || form.way == .code ? .email : nil, otherPath, form, exchange),
+      question: words[name + "_question"])
+    let hasOther = exchange.generation.flows[isLogin ? "register" : "login"] != nil
+    let buttons = form.way == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
+    let model = EntranceModel(
+      heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone,
+      isEmail: form.way == .email,
+      isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow,
+      returnTo: form.returnTo,
+      phone: phone, region: form.region ?? exchange.gateway.region,
+      callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email,
+      firstName: form.firstName,
+      lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
+      isCalm: form.isCalm,
+      phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email",
+      passwordIsInvalid: form.invalid == "password",
+      wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
+      button: words[
+        form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
+      sites: buttons, hasSites: !buttons.isEmpty,
+      ceremonies: form.way == .reset ? [] : ceremonies(form, words, exchange), ways: ways, forms: forms,
+      forgotten: forgotten,
+      offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other,
+      isArrival: form.isArrival,
+      stressesSupport: form.stressesSupport)
+    let title = form.way == .reset || form.way == .code ? words[heading] : words[name + "_page"]
+    return pages.page(model, title: title, kind: name, status: status, at: address, isTypedInto: true, exchange)
+  }
+
+  /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.
+  private func parameter(_ way: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String? {
+    guard way == nil || way == .phone else { return way?.rawValue }
+    let isLastOther = RememberedSignInMethod.find(in: exchange) != nil
+    return isLastOther && path == Kind.login.path && form.flow == nil ? SignInMethod.phone.rawValue : nil
+  }
+
+  /// The address of a method on the sign-in or registration page, with the typed phone number.
+  private func address(of way: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String {
+    let phone = form.way == .phone ? form.phone.map { String($0.prefix(64)) } : nil
+    return FormFields.address(
+      path,
+      [
+        "with": parameter(way, path, form, exchange), "phone": phone,
+        // A number without its country could belong to another person in the default country, who would receive the
+        // code.
+        "region": phone == nil ? nil : form.region, "flow": form.flow, "return_to": form.returnTo,
+      ])
+  }
+
+  /// The links to other sign-in methods: as links, and as buttons that submit the typed address.
+  private func methodLinks(_ form: SignInForm, _ words: Words, _ exchange: Exchange)
+    -> (ways: [EntranceModel.Link], forms: [EntranceModel.Link])
+  {
+    var ways: [EntranceModel.Link] = []
+    let offer = { (way: SignInMethod, label: String) in
+      if way != form.way, isOffered(way, form.flow, exchange) {
+        ways.append(EntranceModel.Link(label: words[label], address: address(of: way, kind.path, form, exchange)))
+      }
+    }
+    var forms: [EntranceModel.Link] = []
+    switch form.way {
+    case .phone: offer(.email, "use_email")
+    case .email:
+      if isOffered(.code, form.flow, exchange) {
+        forms.append(
+          EntranceModel.Link(label: words["use_code"], address: address(of: .code, kind.path, form, exchange)))
+      }
+      offer(.phone, "use_phone")
+    case .code, .reset:
+      offer(.email, "remembered")
+      offer(.phone, "use_phone")
+    }
+    if form.way != .reset {
+      for other in links(form.flow, exchange) {
+        let address = ProviderPage.stepAddress(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
+        ways.append(
+          EntranceModel.Link(
+            label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address
+          ))
+      }
+    }
+    if form.isSignedIn { ways = [EntranceModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
+    return (ways, forms)
+  }
+
+  private func ceremonies(_ form: SignInForm, _ words: Words, _ exchange: Exchange) -> [SignInCeremony] {
+    let flow = form.flow ?? defaultFlow
+    return exchange.offered(first: flow).filter(isCeremony).map { page in
+      let own = words.speaking(page.descriptor.words)
+      return SignInCeremony(
+        flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words),
+        returnTo: form.returnTo,
+        cancelled: own["ceremony_cancelled"], failed: own["ceremony_failed"])
+    }
+  }
+}
+
+/// A button that leads to another site.
+struct SiteButton: Decodable {
+  let provider: String
+  let label: String
+  /// SVG, only for built-in providers.
+  let icon: String?
+
+  init(_ page: ProviderPage, _ words: Words) {
+    provider = page.name.rawValue
+    label = words.speaking(page.descriptor.words).translated(page.siteButton ?? page.title(words))
+    if case .button(_, let icon, _)? = page.descriptor.entrance { self.icon = icon } else { icon = nil }
+  }
+}

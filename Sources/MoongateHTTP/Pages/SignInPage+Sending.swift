@@ -1,0 +1,127 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+extension SignInPage {
+  func send(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let sent = try await exchange.form()
+    if let asked = sent["step"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)),
+      asked.passwordField != nil
+    {
+      return try await passwords.judge(asked, sent, exchange)
+    }
+    let site = sent["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)).flatMap {
+      $0.siteButton == nil ? nil : $0
+    }
+    if let site, let flow = sent["flow"], exchange.generation.purpose(of: flow).needsSession {
+      return try await passwords.leave(for: site, flow, returnTo: exchange.targets.accept(sent["return_to"]), exchange)
+    }
+    let edited = try await edited(sent["id"], exchange)
+    let own = edited == nil ? ownFlow(sent["flow"], exchange) : edited?.flow
+    let way = sent["with"].flatMap(SignInMethod.init(rawValue:)) ?? .phone
+    var form = SignInForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
+    form.id = sent["id"]
+    form.region = SignInForm.region(sent["region"])
+    form.phone = sent["phone"]
+    form.email = sent["email"]
+    form.firstName = sent["first_name"]
+    form.lastName = sent["last_name"]
+    if try exchange.isSwitch {
+      let query = try exchange.query()
+      form.show(refused(query, exchange), by: query["refused"], of: query["by"])
+      return page(form, exchange)
+    }
+    // Switches to another method and keeps the typed address. It is in the form's body, not in a URL, which browsers
+    // and logs store.
+    if let asked = try exchange.query()["with"].flatMap(SignInMethod.init(rawValue:)), isOffered(asked, own, exchange) {
+      form.way = asked
+      return page(form, exchange)
+    }
+    // Without cookies, the user could not enter the code, because the flow would belong to another browser.
+    if exchange.credentials.browser == nil, exchange.isScripted || exchange.request.isNavigation {
+      form.problem = pages.words(exchange)["cookies_needed"]
+      return greeting(page(form, exchange, status: .forbidden), exchange)
+    }
+    return try await begin(form, sent, own: own, edited: edited, site: site, exchange)
+  }
+
+  /// Begins the flow with the input of the form.
+  private func begin(
+    _ form: SignInForm, _ sent: FormFields, own: String?, edited: EditedFlow?, site: ProviderPage?,
+    _ exchange: Exchange
+  ) async throws(Refusal) -> Response {
+    // Six parameters: the parts of one submitted form, all of which `send` has read.
+    var form = form
+    let way = form.way
+    var inputs: [String: InputValue] = [:]
+    let entry =
+      site.map { ($0, own ?? defaultFlow) } ?? edited.flatMap { sender(of: $0, as: way, exchange) } ?? entry(
+        way, own, exchange)
+      ?? own.flatMap { sender(in: $0, as: way, exchange) }
+    guard let (provider, flow) = entry else { throw exchange.refusal(.stepNotOpen) }
+    if site == nil {
+      inputs[provider.identifierField] = .text(sent[way == .phone ? "phone" : "email"] ?? "")
+      if way == .email, let field = provider.passwordField { inputs[field] = .text(sent["password"] ?? "") }
+      let more = way == .phone ? ["region"] : kind == .register ? ["first_name", "last_name"] : []
+      for name in more { if let text = sent[name] { inputs[name] = .text(text) } }
+    }
+    let steps = PageFlow(driver: driver)
+    let outcome = await steps.begin(
+      flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
+    switch outcome.result {
+    case .success(let begun):
+      let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(way, exchange) : nil
+      return pages.lead(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
+    case .failure(let refusal):
+      // Shows the current code page of this number instead of refusing to send another code.
+      if refusal.code == .resendTooSoon, let id = outcome.id,
+        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+        view.step?.sentTo != nil
+      {
+        return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
+      }
+      form.id = outcome.id?.secret.reveal()
+      explain(refusal, of: site, in: &form, exchange)
+      exchange.log(refusal)
+      var response = page(form, exchange, status: refusal.code.httpStatus)
+      response.addRefusalHeaders(refusal)
+      response.setCookies(outcome.cookies)
+      return response
+    }
+  }
+
+  /// Sets the messages of this page where they differ from those of the refusal.
+  /// - Parameter site: the other site of the sign-in; nil for a code or a password.
+  private func explain(_ refusal: Refusal, of site: ProviderPage?, in form: inout SignInForm, _ exchange: Exchange) {
+    let words = pages.words(exchange)
+    form.problem = words.sentence(of: refusal)
+    form.code = refusal.code.name
+    switch refusal.code {
+    case .accountNotFound, .alreadyRegistered: form.offersOther = true
+    case .tooManyAttempts, .sendLimit, .rateLimited:
+      if let wait = refusal.retryAfter {
+        form.problem = words.text("too_many_in", ["wait": words.wait(wait)])
+        form.wait = Countdown(wait)
+      }
+      form.stressesSupport = true
+    case .resendTooSoon:
+      if let wait = refusal.retryAfter {
+        form.problem = words.translated(refusal.code.sentence)
+        form.wait = Countdown(wait)
+        form.waitsForCode = true
+      }
+    case .deliveryFailed where refusal.deliveryReason != nil:
+      form.problem = words.undelivered(refusal, otherwise: "unable_to_send", exchange)
+    case .deliveryFailed, .busy, .storeUnavailable, .policyError:
+      form.problem = site?.siteFailed(words) ?? words["unable_to_send"]
+    case .oauthFailed: form.problem = site?.siteFailed(words) ?? form.problem
+    case .invalidPassword: form.problem = words.sentenceWithTries(of: refusal)
+    default: break
+    }
+    let fields: [RefusalCode: String] = [
+      .invalidPhone: "phone", .invalidEmail: "email", .weakPassword: "password", .invalidPassword: "password",
+    ]
+    form.invalid = fields[refusal.code] ?? (refusal.code == .invalidInput ? refusal.field : nil)
+  }
+}

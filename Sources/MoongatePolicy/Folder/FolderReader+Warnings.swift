@@ -1,0 +1,59 @@
+import MoongateCore
+import MoongateSDK
+
+extension FolderReader {
+  /// Warns of translations in a language that the pages do not have, usually because of a misspelled file name such as
+  /// words/hn.words.
+  func warnOfUnseenLanguages(_ gateway: GatewaySettings) {
+    let shippedLanguages = loader.shippedLanguages
+    let added = files.pages.compactMap { $0.name.hasSuffix(".words") ? String($0.name.dropLast(".words".count)) : nil }
+    let offered = Set((shippedLanguages + added).map { $0.prefix { $0 != "-" }.lowercased() })
+    guard !shippedLanguages.isEmpty else { return }
+    let known = Set(shippedLanguages + added).sorted().joined(separator: ", ")
+    let pages =
+      gateway.languages.isEmpty
+      ? "the pages are in \(known)"
+      : "`languages` has \(gateway.languages.joined(separator: ", ")) of the pages in \(known)"
+    for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) {
+      let tags = (descriptor.words?.translations ?? [:]).keys.filter {
+        !offered.contains($0.prefix { $0 != "-" }.lowercased())
+      }
+      let path = "providers.\(descriptor.name)"
+      for tag in tags.sorted() {
+        problems.warn(
+          gateway.locations[path] ?? SourceLocation(file: "gateway.lua", line: 0), path,
+          "its words have a translation to \"\(tag)\", which the pages do not have, so it is never shown: \(pages)"
+            + "; pages/\(tag).words adds one\(gateway.languages.isEmpty ? "" : ", and `languages` has to name it")")
+      }
+    }
+  }
+
+  /// Reports Lua files next to gateway.lua that are not read.
+  func reportUnread() {
+    for file in files.files where !file.name.contains("/") && !ConfigurationFiles.rootFiles.contains(file.name) {
+      let meant = Suggestion.nearest(to: file.name, among: ConfigurationFiles.rootFiles)
+      let location = SourceLocation(file: file.name, line: 0)
+      let message = "is not read\(meant.map { "; did you mean `\($0)`?" } ?? "")"
+      // Attack: the file is called account.lua, so the requirements or guarantees in it silently do not apply.
+      if meant == "accounts.lua" || meant == "guarantees.lua" {
+        problems.add(location, "", message)
+      } else {
+        problems.warn(location, "", message)
+      }
+    }
+  }
+
+  /// Warns of a route that requires a provider which its flow does not have.
+  func warnOfDeadEnds() {
+    for route in routes {
+      guard case .passed(let provider, _)? = route.requirement else { continue }
+      let flow = flows[route.stepUpFlow]
+      if flow?.steps.contains(where: { $0.choices.contains(provider) }) ?? false { continue }
+      let why = flow == nil ? "but flows/\(route.stepUpFlow).lua does not exist" : "which has no step of it"
+      problems.warn(
+        route.location, "require.passed",
+        "sends users who have not passed `\(provider)` to the flow `\(route.stepUpFlow)`, \(why): they could never get access"
+      )
+    }
+  }
+}

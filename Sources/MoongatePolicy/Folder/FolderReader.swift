@@ -1,0 +1,215 @@
+import MoongateCore
+import MoongateSDK
+
+/// Reads the files of one configuration folder and combines them into a generation. Each reader reads one folder once.
+///
+/// The files are read in the order of their dependencies. Problems are collected, so that one run reports all of them.
+struct FolderReader {
+  let loader: ConfigurationLoader
+  /// The base of relative paths.
+  let folder: String
+  let problems = Problems()
+  /// Names of files that exist but cannot be read. They are not reported as missing.
+  let unreadable: Set<String>
+  var files: ConfigurationFiles
+  var lua: LuaFiles
+  var catalog: ProviderCatalog
+  var functions = FunctionTable()
+
+  var gateway: GatewaySettings?
+  var candidates: CandidatePrograms?
+  var policies: [ProviderName: ProviderPolicy] = [:]
+  var tokenPolicy: ProviderPolicy?
+  var flows: [String: FlowDefinition] = [:]
+  /// The flows that other files may name, including those that could not be read.
+  var flowNames: [String] = []
+  var accounts = AccountRules.standard
+  /// Nil if accounts.lua could not be read. Groups are then not reported as undefined.
+  var groups: Set<GroupName>?
+  var routes: [Route] = []
+  var guarantees: [Guarantee] = []
+
+  init(_ loader: ConfigurationLoader, files: ConfigurationFiles, folder: String) {
+    self.loader = loader
+    self.files = files
+    self.folder = folder
+    lua = LuaFiles(problems: problems)
+    catalog = ProviderCatalog(compiledIn: loader.providers.map(\.descriptor))
+    unreadable = Set(files.problems.map(\.location.file))
+    problems.add(files.problems)
+  }
+
+  /// Reads and checks all files.
+  /// - Returns: nil if the configuration is invalid; `problems` then has at least one entry.
+  mutating func read() -> LoadedConfiguration? {
+    readGateway()
+    problems.add(loader.pageProblems(files.pages, gateway))
+    readPolicies()
+    readTokenPolicy()
+    readFlows()
+    readAccounts()
+    readRoutes()
+    readGuarantees()
+    let cases = readCases()
+    reportUnread()
+    checkAcrossFiles()
+    guard problems.all.isEmpty, let gateway, let generation = generation(gateway) else { return nil }
+    return LoadedConfiguration(generation: generation, cases: cases.own, providerCases: cases.shipped)
+  }
+
+  private mutating func readGateway() {
+    guard let file = files.file("gateway.lua") else {
+      if !unreadable.contains("gateway.lua") {
+        problems.add(SourceLocation(file: "gateway.lua", line: 0), "", "is missing: every configuration folder has one")
+      }
+      return
+    }
+    guard let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first
+    else { return }
+    let secrets = SecretReader(folder: folder, environment: loader.environment)
+    // Programs are started first, because their declarations determine which settings the rest of the folder may have.
+    let reader = ExecReader(
+      folder: folder, secrets: secrets, searchPath: loader.environment["PATH"] ?? "", problems: problems)
+    let started = CandidatePrograms(
+      node, reader: reader, catalog: catalog, loading: loader.programs, problems: problems)
+    let instances = CandidateInstances(node, types: catalog.descriptors, problems: problems)
+    catalog.descriptors += started.descriptors + instances.descriptors
+    catalog.broken = started.broken.union(instances.broken)
+    files.programs = started.digests
+    candidates = started
+    catalog.configured = GatewayReader.configured(node, catalog)
+    gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
+    problems.reportUnsafe()
+    if let gateway { problems.add(loader.gatewayProblems(gateway)) }
+  }
+
+  private mutating func readAccounts() {
+    guard let file = files.file("accounts.lua") else {
+      groups = unreadable.contains("accounts.lua") ? nil : []
+      return
+    }
+    guard let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first,
+      let read = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions)
+    else { return }
+    accounts = read
+    groups = Set(read.groups.keys)
+  }
+
+  private mutating func readRoutes() {
+    guard let file = files.file("routes.lua") else {
+      if !unreadable.contains("routes.lua") {
+        problems.warn(
+          SourceLocation(file: "routes.lua", line: 0), "",
+          "is missing: the gateway answers all other requests with 404")
+      }
+      return
+    }
+    guard let node = lua.read(file, constructor: "routes", example: "routes { … }")?.first else { return }
+    let reader = RouteReader(
+      catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups, problems: problems)
+    routes = reader.read(node, functions: &functions)
+    let needsLogin = routes.first { !$0.isOpen && $0.flow == "login" }
+    if let needsLogin, !flowNames.contains("login") {
+      problems.add(
+        needsLogin.location, "",
+        "sends users without a session to the flow `login`, but flows/login.lua does not exist")
+    }
+    if problems.all.isEmpty { warnOfDeadEnds() }
+  }
+
+  private mutating func readGuarantees() {
+    guard let file = files.file("guarantees.lua"),
+      let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first
+    else { return }
+    guarantees = GuaranteeReader(catalog: catalog, groups: groups, problems: problems).read(node)
+  }
+
+  /// Checks that need several files.
+  private func checkAcrossFiles() {
+    for clash in DeclaredFact.clashes(of: catalog.descriptors) {
+      problems.add(SourceLocation(file: "gateway.lua", line: 0), "providers.\(clash.provider)", clash.message)
+    }
+    FallbackChecks(flows: flows, policies: policies, catalog: catalog, problems: problems).check()
+    UnknownFacts(
+      functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems
+    ).check(lua.names)
+    ReasonWords(
+      files: functions.files, reasons: Set(policies.values.flatMap(\.reasons.keys)), pages: files.pages,
+      problems: problems
+    ).check(lua.names)
+  }
+
+  /// The generation of a folder without problems, after the checks that need a whole generation.
+  /// - Returns: nil if one of these checks found a problem.
+  private func generation(_ gateway: GatewaySettings) -> Generation? {
+    let configured = Set(gateway.providers.keys)
+    var generation = Generation(
+      id: files.digest, changeMark: files.changeMark, gateway: gateway, routes: RouteTable(routes: routes),
+      flows: flows,
+      policies: policies.filter { configured.contains($0.key) },
+      tokenPolicy: tokenPolicy ?? .tokens,
+      accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
+      sources: lua.sources,
+      providers: configured,
+      declaredFacts: catalog.facts, pads: catalog.pads.intersection(configured))
+    do {
+      _ = try generation.makeEvaluator()
+    } catch {
+      problems.add(error.location ?? SourceLocation(file: "gateway.lua", line: 0), "", error.message)
+      return nil
+    }
+    SignInRequirementChecks(generation: generation, catalog: catalog, problems: problems).check()
+    warnOfUnseenLanguages(gateway)
+    generation.warnings = Problems.sorted(problems.warnings)
+    if let candidates,
+      !candidates.isEmpty || gateway.providers.values.contains(where: { $0.title != nil }) || catalog.hasInstances
+    {
+      guard let registry = registry(of: candidates, gateway) else { return nil }
+      generation.registry = registry
+    }
+    return generation
+  }
+
+  /// The compiled-in providers, their instances, and the candidate's programs, with their settings.
+  func registry(of candidates: CandidatePrograms, _ gateway: GatewaySettings) -> ProviderRegistry? {
+    let providers = loader.providers
+    guard let programs = candidates.accept(gateway, problems: problems) else { return nil }
+    let instances = catalog.descriptors.compactMap { descriptor in
+      providers.first { $0.descriptor.name == descriptor.instanceOf }?.instance(descriptor)
+    }
+    let titled = (providers + instances + programs).map { provider in
+      let descriptor = provider.descriptor
+      return gateway.providers[descriptor.name]?.title.map { provider.instance(descriptor.titled($0)) } ?? provider
+    }
+    do {
+      return try ProviderRegistry(titled)
+    } catch {
+      problems.add(
+        gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0),
+        "providers.\(error.provider)", error.mistake
+      )
+      return nil
+    }
+  }
+
+  /// The title of a file, such as `phone_otp` for `policies/phone_otp.lua`.
+  static func title(of file: String) -> String {
+    String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "")
+  }
+
+  /// The table of a file made by `policy "name" { … }` or `flow "name" { … }`. The name must match the file.
+  mutating func body(_ file: ConfigurationFiles.File, _ constructor: String, title: String) -> LuaNode? {
+    guard
+      let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }", count: 2)
+    else {
+      return nil
+    }
+    if case .text(let text) = arguments[0].value, text != title {
+      problems.add(
+        arguments[0].location, "",
+        "declares \(constructor) \"\(text)\", but the file is \(title).lua: give both the same name")
+      return nil
+    }
+    return arguments[1]
+  }
+}
