@@ -25,7 +25,8 @@ extension Authorizer {
     // A program cannot complete a sign-in step, so it gets a refusal instead of a redirect.
     let mayRedirect = request.mayRedirect && session?.token == nil
     var detail: [String: String] = [:]
-    let verdict = route.route.verdict(session, requester.entitlements, at: time.now) { function, session, entitlements in
+    let verdict = route.route.verdict(session, requester.entitlements, at: time.now) {
+      function, session, entitlements in
       let client = ClientFacts(
         address: request.address(plan.trustedProxies), userAgent: request.head.userAgent, isNewDevice: false)
       let facts = session.facts(

@@ -113,7 +113,8 @@ extension ClientConnection {
           audience: grant.route.route.host ?? origin.host.name, now: now)
       } catch {
         return refuse(
-          RequestRefusal(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"]).about(detail(head)))
+          RequestRefusal(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"]).about(
+            detail(head)))
       }
     }
     let rewriter = RequestRewriter(
