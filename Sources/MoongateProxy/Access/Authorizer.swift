@@ -88,9 +88,13 @@ final class Authorizer {
     var session: CachedSession?
     var tokenAddress: ClientAddress?
     var storeIsSilent = false
+    var mayHoldSession = false
     switch finding {
     case .anonymous: break
-    case .session(let found): session = found
+    case .session(let found):
+      mayHoldSession = true
+      // Attack: a token of one root domain, sent to a host of another.
+      if plan.accepts(found, at: request.origin.host) { session = found }
     case .token(let found, let address): (session, tokenAddress) = (found, address)
     case .refused(let refusal):
       var decision = AccessDecision(.refuse(refusal), route: route)
@@ -103,6 +107,7 @@ final class Authorizer {
           .refuse(RequestRefusal(.storeUnavailable, reason: "the store does not answer")), route: route)
       }
       storeIsSilent = true
+      mayHoldSession = true
     }
     // A token that is not checked here may be valid in the candidate's routes, so the requester is unknown.
     let isKnown = !storeIsSilent && (route.route.tokens != nil || !(credentials.program?.isToken ?? false))
@@ -117,8 +122,7 @@ final class Authorizer {
       ?? .pass(
         AccessGrant(
           route: route, session: session, entitlements: (try? entitlements.get()) ?? .none, credentials: credentials,
-          dropsAuthorization: Self.dropsAuthorization(
-            credentials, hasSession: session != nil, storeIsSilent: storeIsSilent),
+          dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
           tokenAddress: tokenAddress))
     var decision = AccessDecision(outcome, route: route, shadow: shadow)
     decision.isJudged = !isAdmitted
@@ -144,9 +148,10 @@ final class Authorizer {
   /// Whether Authorization must not be forwarded: it contains a session token, or may contain one while the store is
   /// unavailable, or it contains an access token, on any route.
   ///
-  /// Attack: a token is sent to the wrong address of the gateway, and a service that must not have it reads it.
-  private static func dropsAuthorization(_ credentials: Credentials, hasSession: Bool, storeIsSilent: Bool) -> Bool {
-    credentials.isBearerUnjudged || credentials.isBearer && (hasSession || storeIsSilent)
-      || credentials.program?.isToken ?? false
+  /// Attack: a token is sent to the wrong address of the gateway, and a service that must not have it reads it. This
+  /// includes the token of a session that is ignored here: one of another root domain, or one whose groups cannot be
+  /// computed on an open route.
+  private static func dropsAuthorization(_ credentials: Credentials, mayHoldSession: Bool) -> Bool {
+    credentials.isBearerUnjudged || credentials.isBearer && mayHoldSession || credentials.program?.isToken ?? false
   }
 }

@@ -233,6 +233,22 @@ import Testing
 
   // MARK: access tokens
 
+  /// Attack: a service receives the session token of a user whom it sees as anonymous.
+  @Test func bearerOfAnIgnoredSessionIsNotForwarded() throws {
+    let failing = try AccessFixture([.test(ports: [], open: true)], change: Self.failingGroups)
+    let ungrouped = failing.decide(try failing.proxied("/x", Self.bearer), .live(failing.session())).grant
+    #expect(ungrouped?.session == nil && ungrouped?.dropsAuthorization == true)
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "auth.example.com", port: 443))
+    settings.domains = ["example.com", "example.org"]
+    let access = try AccessFixture([.test(ports: [], open: true)], settings: settings)
+    let foreign = access.decide(
+      try access.proxied("/x", Self.bearer, host: "app.example.org"), .live(access.session())
+    ).grant
+    #expect(foreign?.session == nil && foreign?.dropsAuthorization == true)
+    let invalid = access.decide(try access.proxied("/x", Self.bearer), SessionCache.Answer.none).grant
+    #expect(invalid?.dropsAuthorization == false, "a value that is not a session token belongs to the service")
+  }
+
   @Test func serviceTokenIsAdmittedWhereTheRouteNamesIt() throws {
     let access = try AccessFixture([
       .test("/ci/**", ports: [], tokens: RouteTokens(names: ["ci"])),
