@@ -21,6 +21,8 @@ final class ProxyLoop {
   /// Lines waiting for the access log.
   var lines = AccessLines()
   private var plan: GenerationPlan?
+  /// The authorizer of `plan`.
+  private var authorizer: Authorizer?
   private var targets: [Upstream: UpstreamTarget] = [:]
   private var hosts: [[UInt8]: RequestHost] = [:]
   private var connections: [ClientConnection] = []
@@ -53,6 +55,7 @@ final class ProxyLoop {
     let active = proxy.dependencies.generation
     let version = active.version
     if let plan, plan.version == version { return plan }
+    authorizer = nil
     let made = GenerationPlan(
       version: version, generation: active.current, providers: proxy.dependencies.providers,
       place: { self.numbers.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
@@ -62,6 +65,17 @@ final class ProxyLoop {
       target.retire()
       targets[upstream] = nil
     }
+    return made
+  }
+
+  /// Decides about requests with the active generation.
+  func currentAuthorizer() -> Authorizer {
+    let plan = currentPlan()
+    if let authorizer { return authorizer }
+    let made = Authorizer(
+      plan, sessions: sessions, tokens: tokens, returns: proxy.returns,
+      dependencies: (proxy.dependencies.clock, proxy.dependencies.keys))
+    authorizer = made
     return made
   }
 
@@ -80,6 +94,13 @@ final class ProxyLoop {
       storeIsFresh = proxy.dependencies.watch.isFresh
     }
     return (clockTime, storeIsFresh)
+  }
+
+  /// The time for a decision that is made now.
+  func accessTime() -> AccessTime {
+    let monotonic = now
+    let (now, storeIsFresh) = time(at: monotonic)
+    return AccessTime(now: now, storeIsFresh: storeIsFresh, monotonic: monotonic)
   }
 
   /// The `Date: …` header line of a response written now.
@@ -127,7 +148,7 @@ final class ProxyLoop {
     let now = now
     ticks &+= 1
     // A loop without requests must not keep an old generation in memory.
-    if let plan, plan.version != proxy.dependencies.generation.version { self.plan = nil }
+    if let plan, plan.version != proxy.dependencies.generation.version { (self.plan, authorizer) = (nil, nil) }
     handOverLines()
     // Iterate from the end: a closing connection is replaced by the last one.
     var index = connections.count - 1

@@ -1,12 +1,14 @@
 import MoongateCore
 import NIOCore
 
-/// Bounds on one client address (`limits.per_ip` of gateway.lua).
+/// The limits per client address (`limits.per_ip` of gateway.lua).
 ///
-/// A trusted proxy is no client: its connections are not bounded, and its requests count for the address that it names.
+/// A trusted proxy is not a client: its connections are not limited, and its requests count for the address in
+/// `X-Forwarded-For`.
 extension ClientConnection {
-  /// Counts a request in.
-  func mayAsk(_ head: RequestHead) -> Bool {
+  /// Counts a request.
+  /// - Returns: whether it is within the limit.
+  func isWithinRequestLimit(_ head: RequestHead) -> Bool {
     let plan = loop.currentPlan()
     guard let limit = plan.requestsPerSecondPerAddress else { return true }
     if let addressUse { return addressUse.ask(limit: limit, at: loop.now) }
@@ -15,7 +17,7 @@ extension ClientConnection {
     return loop.proxy.addresses.ask(client, limit: limit, at: loop.now)
   }
 
-  /// Whether the peer may say whom it speaks for.
+  /// Whether the peer is a trusted proxy, whose `X-Forwarded-…` headers are used.
   func isTrusted(_ plan: GenerationPlan) -> Bool {
     if plan.trustedProxies.isEmpty { return false }
     if let trust = known.trust, trust.version == plan.version { return trust.isTrusted }
@@ -24,13 +26,9 @@ extension ClientConnection {
     return isTrusted
   }
 
-  /// The client's address, as far as the peer may be believed.
+  /// The client's address: from `X-Forwarded-For` if the peer is trusted, and otherwise the peer's.
   func clientAddress(_ head: RequestHead, _ plan: GenerationPlan) -> ClientAddress {
     guard head.first(.forwardedFor) != nil, isTrusted(plan) else { return peer }
-    let list = head.fields.filter { $0.kind == .forwardedFor }.map { head.text($0.value) }
-    return ForwardedClient(
-      peer: peer, trusted: plan.trustedProxies, isSecure: false, host: nil, forwardedFor: list, forwardedProto: [],
-      forwardedHost: []
-    ).address
+    return ForwardedClient(head, peer: peer, trusted: plan.trustedProxies).address
   }
 }

@@ -51,14 +51,14 @@ extension ClientConnection {
   private func deliver(_ head: RequestHead) {
     guard let wire else { return }
     guard let request = httpRequest(head) else {
-      return refuse(.badRequest, detail: ["reason": "a method that is not a token"], head: head)
+      return refuse(.badRequest, reason: "a method that is not a token", head: head)
     }
     if !innerIsThere {
       do {
         try makeInner()
         innerIsThere = true
       } catch {
-        return refuse(.busy, detail: ["fault": "\(error)"], head: head)
+        return refuse(RequestRefusal(.busy, detail: ["fault": "\(error)"]).about(detail(head)))
       }
     }
     let body = ownBody
@@ -147,7 +147,7 @@ extension ClientConnection {
         exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
       }
       if exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
-        noteDeparture(to: location)
+        recordDeparture(to: location)
       }
       var isUntilClose = false
       if case .untilClose = exchange.framing { isUntilClose = true }

@@ -266,10 +266,11 @@ extension ClientConnection {
   /// Refuses a request that no upstream answered, counts it, and logs it.
   private func refuse(_ route: RoutePlan, _ cause: UpstreamFailureLog.Cause, reason: String? = nil) {
     let reason = reason ?? cause.words
-    refuse(
+    var refusal = RequestRefusal(
       cause == .timeout ? .upstreamTimeout : .upstreamUnavailable,
-      detail: ["upstream": upstreamNames(route), "reason": reason],
-      failure: (cause, reason, route))
+      detail: ["upstream": upstreamNames(route), "reason": reason])
+    refusal.failure = (cause, reason, route)
+    refuse(refusal)
   }
 
   func report(_ cause: UpstreamFailureLog.Cause, _ reason: String, _ route: RoutePlan, _ decision: DecisionID) {

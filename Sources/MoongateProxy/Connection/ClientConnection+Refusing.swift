@@ -3,62 +3,69 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// Answers that the data path gives by itself.
+/// Responses that the data path writes itself.
 extension ClientConnection {
-  /// Refuses the request at hand.
+  /// Refuses the current request.
   /// - Parameters:
-  ///   - detail: for the operator, under `/decisions/{id}`.
-  ///   - head: for the operator too: host and path, never the query.
-  ///   - sentence: for the person, in place of the code's own.
-  ///   - visitor: who is signed in, where the page is to say so.
-  ///   - fault: of the policy that could not be run; the log tells of it.
-  ///   - failure: of the upstream that gave no answer; it is counted, and the log tells of it.
-  ///   - unread: whether bytes follow of which it is not known where they end.
-  func refuse(
-    _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil,
-    account: String? = nil,
-    groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil,
-    retryAfter: Duration? = nil, sentence: String? = nil,
-    fault: PolicyFault? = nil, failure: (cause: UpstreamFailureLog.Cause, reason: String, route: RoutePlan)? = nil,
-    unread: Bool = false
-  ) {
-    var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
-    if let fault { detail["fault"] = fault.description }
-    let decision = record(code, detail: detail, account: account ?? visitor?.account.id)
+  ///   - reason: for the operator.
+  ///   - head: for the operator: host, path and method are recorded, never the query.
+  ///   - unread: whether bytes follow whose end is unknown. The connection is then closed.
+  func refuse(_ code: RefusalCode, reason: String? = nil, head: RequestHead? = nil, unread: Bool = false) {
+    let refusal = RequestRefusal(code, detail: reason.map { ["reason": $0] } ?? [:])
+    refuse(head.map { refusal.about(detail($0)) } ?? refusal, unread: unread)
+  }
+
+  /// Refuses the current request: records the refusal and writes the response, as a page for browsers.
+  /// - Parameter unread: whether bytes follow whose end is unknown. The connection is then closed.
+  func refuse(_ refusal: RequestRefusal, unread: Bool = false) {
+    let code = refusal.code
+    let decision = recordAndLog(refusal)
     exchange.decision = decision
-    if let failure { report(failure.cause, failure.reason, failure.route, decision) }
-    if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
-    var sentence = sentence
+    var sentence = refusal.sentence
     if case .policyReason(let reason) = code {
       sentence = sentence ?? loop.currentPlan().generation.text(ofReason: reason)
     }
-    let refusal = Refusal(
-      code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow, groups: groups
-    )
+    let problem = Refusal(
+      code, decision: decision, detail: sentence, retryAfter: refusal.retryAfter, provider: refusal.provider,
+      flow: refusal.flow, groups: refusal.groups)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
-    // Routes for people ask for no credentials by HTTP: a browser would open a window for a password.
+    // Routes for users send no challenge, because a browser would ask for a password.
     if code == .unauthenticated, exchange.takesTokens {
       fields += [("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", loop.currentPlan().basicChallenge)]
     }
-    if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
+    if let seconds = problem.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
-    if let page = exchange.isBrowser ? loop.proxy.page?(refusal, visitor, exchange.languages) : nil {
-      fields += [
-        ("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
-        (
-          "Content-Security-Policy",
-          "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-        ),
-      ]
+    if let page = exchange.isBrowser ? loop.proxy.page?(problem, refusal.visitor, exchange.languages) : nil {
+      fields += Self.pageFields
       answer(code.status, fields, Array(page.utf8), unread: unread)
     } else {
       fields.append(("Content-Type", Refusal.mediaType))
-      answer(code.status, fields, refusal.document(), unread: unread)
+      answer(code.status, fields, problem.document(), unread: unread)
     }
   }
 
-  /// For the operator: which request it was; never its query.
+  /// The header fields of a refusal's page.
+  private static let pageFields: [(String, String)] = [
+    ("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+    (
+      "Content-Security-Policy",
+      "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+  ]
+
+  private func recordAndLog(_ refusal: RequestRefusal) -> DecisionID {
+    var detail = refusal.detail
+    if let fault = refusal.fault { detail["fault"] = fault.description }
+    let decision = record(refusal.code, detail: detail, account: refusal.account ?? refusal.visitor?.account.id)
+    if let failure = refusal.failure { report(failure.cause, failure.reason, failure.route, decision) }
+    if let fault = refusal.fault {
+      loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision)
+    }
+    return decision
+  }
+
+  /// The request as recorded for the operator. Never contains the query.
   func detail(_ head: RequestHead) -> [String: String] {
     [
       "host": String(head.text(head.host).prefix(100)), "path": String(head.text(head.path).prefix(200)),
@@ -66,14 +73,13 @@ extension ClientConnection {
     ]
   }
 
-  /// Sends the client to another page.
+  /// Redirects the client to another page.
   func redirect(to location: String, status: Int = 302) {
     exchange.outcome = .redirected
     answer(status, [("Location", location), ("Cache-Control", "no-store")], [], unread: false)
   }
 
-  /// Notes a decision for the operator.
-  @discardableResult
+  /// Records a refusal for the operator.
   func record(_ code: RefusalCode, detail: [String: String], account: String? = nil) -> DecisionID {
     let dependencies = loop.proxy.dependencies
     return dependencies.audit.record(
@@ -84,7 +90,7 @@ extension ClientConnection {
         detail: detail))
   }
 
-  /// The phrase that goes with a status (RFC 9110 section 15).
+  /// The reason phrase of a status (RFC 9110 section 15).
   private static func reason(_ status: Int) -> String {
     let known: [HTTPResponse.Status] = [
       .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout,
@@ -112,8 +118,10 @@ extension ClientConnection {
     answered(unread: unread)
   }
 
-  /// Answers with a head that lies ready: without a body, and with the empty line at its end.
-  /// - Parameter more: further lines.
+  /// Writes a prepared response without a body.
+  /// - Parameters:
+  ///   - ready: the complete head with its empty line.
+  ///   - more: additional header lines.
   func answer(_ ready: ByteBuffer, and more: [UInt8] = []) {
     prepareToAnswer(unread: false)
     exchange.status = 200
@@ -133,8 +141,8 @@ extension ClientConnection {
   private func prepareToAnswer(unread: Bool) {
     waitingHead = nil
     pending = nil
-    // A short body is read to its end; with a long one, or where the client waits for a 100 that it will not get, the
-    // connection ends.
+    // A short request body is read to its end. The connection closes after a long one, and if the client waits for a
+    // 100 that will not come.
     let isShort =
       (exchange.bodyLength ?? .max) <= Self.mostOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
     exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort

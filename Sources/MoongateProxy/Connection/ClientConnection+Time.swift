@@ -40,7 +40,7 @@ extension ClientConnection {
       if isOver { wire?.end() }
     case .looking:
       if now - lastActivity >= Self.lookingTime {
-        refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead)
+        refuse(.storeUnavailable, reason: "the store does not answer", head: waitingHead)
       }
     case .closed: break
     }

@@ -323,7 +323,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     exchange.keepsAlive = false
     exchange.requestIsDone = true
     switch fault {
-    case .malformed(let reason): refuse(.badRequest, detail: ["reason": reason], unread: true)
+    case .malformed(let reason): refuse(.badRequest, reason: reason, unread: true)
     case .headTooLarge: refuse(.headersTooLarge, unread: true)
     case .versionNotSupported: refuse(.versionNotSupported, unread: true)
     case .methodNotAllowed: refuse(.methodNotAllowed, unread: true)

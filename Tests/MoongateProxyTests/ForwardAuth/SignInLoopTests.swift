@@ -105,7 +105,7 @@ import Testing
     let quoted = try #require(section.components(separatedBy: "\n## ").first).matches(of: /(?m)^\| `([^`]+)` \|/).map {
       String($0.1)
     }
-    let source = try text("Sources/MoongateProxy/Connection/ClientConnection+Returning.swift")
+    let source = try text("Sources/MoongateProxy/Access/RedirectLoop.swift")
     #expect(quoted.count == 5)
     for sentence in quoted { #expect(source.contains(sentence), "nothing says `\(sentence)`") }
   }

@@ -6,7 +6,7 @@ import NIOCore
 /// Attack: a client sends `X-Forwarded-Uri: /public` itself, so that the proxy adds a second value and the gateway
 /// judges the first. Therefore each header of a dialect must occur exactly once, a dialect ignores the headers of
 /// others, and an ambiguous request is never allowed.
-struct ForwardQuestion {
+struct OriginalRequest {
   let method: Range<Int>
   /// The path, without the query. Empty means `/`: an absolute URL can omit it.
   let path: Range<Int>
@@ -21,9 +21,10 @@ struct ForwardQuestion {
   ///   - hostOf: parses and checks a host.
   /// - Throws: an error if a header is missing, repeated or malformed.
   init(
-    _ dialect: ForwardDialect, _ head: RequestHead, _ bytes: Span<UInt8>, rest: Range<Int>, ownHost: RequestHost,
+    _ dialect: ForwardDialect, _ head: RequestHead, rest: Range<Int>, ownHost: RequestHost,
     hostOf: (Range<Int>) -> RequestHost?
   ) throws(MessageFault) {
+    let bytes = head.bytes.readableBytesUInt8Span
     switch dialect {
     case .nginx:
       method = try Self.only("x-original-method", head, bytes)
@@ -55,6 +56,15 @@ struct ForwardQuestion {
     guard !method.isEmpty, method.allSatisfy({ ByteClass.isToken(bytes[$0]) }) else {
       throw .malformed("a method that is not a token")
     }
+  }
+
+  /// The request as recorded for the operator. Never contains the query.
+  /// - Parameter head: the head of the proxy's request.
+  func detail(in head: RequestHead) -> [String: String] {
+    [
+      "host": host.host.authority, "path": String(head.text(path).prefix(200)),
+      "method": String(head.text(method).prefix(20)), "asked": "by forward-auth",
+    ]
   }
 
   /// The value of a header that must occur exactly once. The name is in lower case.

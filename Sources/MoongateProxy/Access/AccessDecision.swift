@@ -1,0 +1,76 @@
+import MoongateCore
+import MoongateSDK
+import NIOCore
+
+/// The decision about a request, and the facts that the connection records with it.
+///
+/// It contains no response: the proxy and forward-auth each translate the outcome into their own.
+struct AccessDecision {
+  enum Outcome {
+    case pass(AccessGrant)
+    /// Redirect to a gateway page, with the value of Location.
+    case redirect(String)
+    /// No route matches.
+    case noRoute
+    case refuse(RequestRefusal)
+    /// The client is in a redirect loop and gets an explanation instead of another redirect.
+    case loops(RedirectLoop)
+    /// The store must be asked. Call `Authorizer.authorize` again with its answer.
+    case needsLookup(CredentialLookup)
+  }
+
+  /// What a shadow policy may see of the request.
+  enum ShadowView {
+    /// Nothing: the requester is not known for certain.
+    case hidden
+    case anonymous
+    case session(CachedSession)
+  }
+
+  let outcome: Outcome
+  /// The matched route, if any.
+  var route: RoutePlan?
+  var shadow = ShadowView.hidden
+  /// Whether the route's requirements were checked. A request that only needs a live session passes without.
+  var isJudged = false
+  /// Whether the decision depends on the client's address, so that the address belongs into the records.
+  var dependsOnClient = false
+  /// Why the groups of a session could not be computed, if the route is open and the request continues as anonymous.
+  var ignoredFault: PolicyFault?
+
+  init(_ outcome: Outcome, route: RoutePlan? = nil, shadow: ShadowView = .hidden) {
+    self.outcome = outcome
+    self.route = route
+    self.shadow = shadow
+  }
+}
+
+/// What an allowed request may use.
+struct AccessGrant {
+  let route: RoutePlan
+  /// The session or access token; nil for an anonymous request on an open route.
+  let session: CachedSession?
+  /// The groups and claims of the session.
+  let entitlements: Entitlements
+  let credentials: Credentials
+  /// Whether Authorization must not be forwarded.
+  let dropsAuthorization: Bool
+  /// The client's address if an access token was used, and nil otherwise.
+  let tokenAddress: ClientAddress?
+}
+
+/// A credential that the caches do not know.
+enum CredentialLookup {
+  case session(SessionKey)
+  /// - secret: nil for text that cannot be a token.
+  case token(SessionKey, secret: SecretText?, from: ClientAddress)
+}
+
+/// The time of a decision.
+struct AccessTime {
+  let now: Timestamp
+  /// Whether the store's change notifications are being received, so that the caches can be used.
+  let storeIsFresh: Bool
+  /// The monotonic clock of the event loop.
+  let monotonic: NIODeadline
+}

@@ -1,0 +1,90 @@
+import MoongateCore
+
+/// A request whose access is to be decided: one to a protected service, or the original request of a forward-auth
+/// request.
+///
+/// All ranges refer to the bytes of `head`. Strings are created only on demand, because most requests need none.
+struct AccessRequest {
+  /// The head that the client or the asking proxy sent, with the credentials.
+  let head: RequestHead
+  let method: Range<Int>
+  /// The path without the query. Empty means `/`.
+  let path: Range<Int>
+  /// The path decoded once (`RequestPath`); nil if that equals the received path.
+  let decodedPath: [UInt8]?
+  /// The query, after `?`.
+  let query: Range<Int>?
+  /// Scheme and host of the request. The address is the peer's if `namesClient` is true.
+  let origin: RequestOrigin
+  /// Whether `X-Forwarded-For` of a trusted peer names the client. The list is read only when the address is needed.
+  let namesClient: Bool
+  /// Whether the client can be redirected to a page: a GET of a browser, or any forward-auth request of a browser.
+  let mayRedirect: Bool
+  /// Whether this is a forward-auth request, which needs absolute URLs in both directions.
+  let isForwarded: Bool
+
+  /// A request that is to be proxied.
+  /// - Parameters:
+  ///   - decodedPath: see `RequestPath`.
+  ///   - isBrowser: whether the client accepts HTML.
+  init(_ head: RequestHead, decodedPath: [UInt8]?, origin: RequestOrigin, isBrowser: Bool) {
+    self.head = head
+    method = head.methodName
+    path = head.path
+    self.decodedPath = decodedPath
+    query = head.query
+    self.origin = origin
+    namesClient = false
+    mayRedirect = head.method == .get && isBrowser
+    isForwarded = false
+  }
+
+  /// The original request of a forward-auth request.
+  /// - Parameters:
+  ///   - head: the head of the proxy's request.
+  ///   - decodedPath: see `RequestPath`.
+  ///   - peer: the address of the proxy, which must be trusted.
+  init(_ original: OriginalRequest, in head: RequestHead, decodedPath: [UInt8]?, peer: ClientAddress, isBrowser: Bool) {
+    self.head = head
+    method = original.method
+    path = original.path
+    self.decodedPath = decodedPath
+    query = original.query
+    origin = RequestOrigin(address: peer, isSecure: original.isSecure, host: original.host.host)
+    namesClient = head.first(.forwardedFor) != nil
+    mayRedirect = isBrowser
+    isForwarded = true
+  }
+
+  /// The client's address.
+  /// - Parameter trusted: the trusted proxies, whose addresses in `X-Forwarded-For` are skipped.
+  func address(_ trusted: [AddressBlock]) -> ClientAddress {
+    guard namesClient else { return origin.address }
+    return ForwardedClient(head, peer: origin.address, trusted: trusted).address
+  }
+
+  /// Path and query.
+  var target: String { pathText + (query.map { "?" + head.text($0) } ?? "") }
+
+  /// The request as policies see it.
+  var facts: RequestFacts {
+    RequestFacts(
+      method: head.text(method), host: origin.host.name, path: pathText, query: query.map { head.text($0) } ?? "")
+  }
+
+  private var pathText: String { path.isEmpty ? "/" : head.text(path) }
+}
+
+extension ForwardedClient {
+  /// Reads the client's address from `X-Forwarded-For`.
+  init(_ head: RequestHead, peer: ClientAddress, trusted: [AddressBlock]) {
+    self.init(
+      peer: peer, trusted: trusted, isSecure: false, host: nil, forwardedFor: head.texts(of: .forwardedFor),
+      forwardedProto: [], forwardedHost: [])
+  }
+}
+
+extension RequestHead {
+  /// The values of all fields of the kind, in order.
+  func texts(of kind: FieldKind) -> [String] { fields.filter { $0.kind == kind }.map { text($0.value) } }
+}

@@ -1,0 +1,157 @@
+import MoongateCore
+import MoongateSDK
+import NIOCore
+
+/// Decides whether a request may pass. The proxy and forward-auth both use it, so that they cannot decide differently.
+///
+/// One object serves one event loop and one generation. It sends nothing and knows no sockets: it reads the request,
+/// the caches of the event loop and the policies. The only state that it changes is their own: cache counters, the
+/// arrivals in `RedirectLoopDetector`, and the pause of a route whose `decide` exceeds its budget.
+///
+/// The checks, in order:
+///
+/// 1. A route matches host, path and method.
+/// 2. The credentials are unambiguous.
+/// 3. The access token or session is valid on this route and host. A credential that the caches do not know gives
+///    `needsLookup`.
+/// 4. The route admits the session: its groups, `require`, then `decide`.
+/// 5. A redirect to sign-in would not continue a redirect loop.
+final class Authorizer {
+  let plan: GenerationPlan
+  let sessions: SessionCache
+  let tokens: TokenCache
+  let returns: RedirectLoopDetector
+  let clock: any GatewayClock
+  /// Hashes identifiers before they are recorded.
+  let keys: KeyRing
+
+  private static let root: [UInt8] = [UInt8(ascii: "/")]
+
+  init(
+    _ plan: GenerationPlan, sessions: SessionCache, tokens: TokenCache, returns: RedirectLoopDetector,
+    dependencies: (clock: any GatewayClock, keys: KeyRing)
+  ) {
+    self.plan = plan
+    self.sessions = sessions
+    self.tokens = tokens
+    self.returns = returns
+    (clock, keys) = dependencies
+  }
+
+  /// Decides about a request.
+  /// - Parameter answer: the store's answer if the previous decision was `needsLookup`.
+  func authorize(_ request: AccessRequest, at time: AccessTime, answer: SessionCache.Answer? = nil) -> AccessDecision {
+    let bytes = request.head.bytes.readableBytesUInt8Span
+    let match: Match
+    if let decoded = request.decodedPath {
+      match = self.match(request, decoded.span, bytes)
+    } else if request.path.isEmpty {
+      match = self.match(request, Self.root.span, bytes)
+    } else {
+      match = self.match(request, bytes.extracting(request.path), bytes)
+    }
+    switch match {
+    case .none: return AccessDecision(.noRoute, shadow: .anonymous)
+    case .handoff:
+      let reason = "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"
+      return AccessDecision(.refuse(RequestRefusal(.denied, reason: reason)))
+    case .route(let route):
+      let credentials = Credentials(request.head, bytes, cookieName: plan.cookieName)
+      if credentials.isContradictory {
+        return AccessDecision(.refuse(RequestRefusal(.badRequest, reason: "more than one token")), route: route)
+      }
+      let finding = find(credentials, of: request, on: route, time, answer)
+      return decide(request, credentials, finding, on: route, time)
+    }
+  }
+
+  private enum Match {
+    case none, handoff
+    case route(RoutePlan)
+  }
+
+  private func match(_ request: AccessRequest, _ path: Span<UInt8>, _ bytes: Span<UInt8>) -> Match {
+    guard
+      let index = plan.matcher.match(
+        host: request.origin.host.name, path: path, method: bytes.extracting(request.method))
+    else { return .none }
+    // A redirect to the handoff page would itself be asked about, in an endless loop. Only forward-auth can ask: the
+    // proxy serves the page before it looks for a route.
+    if plan.hasFurtherDomains, ByteClass.equalCase(path, 0..<path.count, GenerationPlan.handoff) { return .handoff }
+    return .route(plan.routes[index])
+  }
+
+  private func decide(
+    _ request: AccessRequest, _ credentials: Credentials, _ finding: CredentialFinding, on route: RoutePlan,
+    _ time: AccessTime
+  ) -> AccessDecision {
+    var session: CachedSession?
+    var tokenAddress: ClientAddress?
+    var storeIsSilent = false
+    var mayHoldSession = false
+    switch finding {
+    case .anonymous: break
+    case .session(let found):
+      mayHoldSession = true
+      // Attack: a token of one root domain, sent to a host of another.
+      if plan.accepts(found, at: request.origin.host) { session = found }
+    case .token(let found, let address): (session, tokenAddress) = (found, address)
+    case .refused(let refusal):
+      var decision = AccessDecision(.refuse(refusal), route: route)
+      decision.dependsOnClient = true
+      return decision
+    case .needsLookup(let lookup): return AccessDecision(.needsLookup(lookup), route: route)
+    case .storeIsSilent:
+      guard route.route.isOpen else {
+        return AccessDecision(
+          .refuse(RequestRefusal(.storeUnavailable, reason: "the store does not answer")), route: route)
+      }
+      storeIsSilent = true
+      mayHoldSession = true
+    }
+    // A token that is not checked here may be valid in the candidate's routes, so the requester is unknown.
+    let isKnown = !storeIsSilent && (route.route.tokens != nil || !(credentials.program?.isToken ?? false))
+    let shadow: AccessDecision.ShadowView =
+      !isKnown ? .hidden : session.map { .session($0) } ?? .anonymous
+    let (entitlements, ignored) = entitlements(of: &session, on: route, time)
+    let isAdmitted = route.admits(session, entitlements)
+    var refusal: AccessDecision.Outcome?
+    if !isAdmitted { refusal = judge(request, credentials, Requester(session, entitlements), on: route, time) }
+    let outcome =
+      refusal
+      ?? .pass(
+        AccessGrant(
+          route: route, session: session, entitlements: (try? entitlements.get()) ?? .none, credentials: credentials,
+          dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
+          tokenAddress: tokenAddress))
+    var decision = AccessDecision(outcome, route: route, shadow: shadow)
+    decision.isJudged = !isAdmitted
+    decision.dependsOnClient = !isAdmitted
+    decision.ignoredFault = ignored
+    return decision
+  }
+
+  /// The groups and claims of a session.
+  /// - Parameter session: set to nil if they cannot be computed and the route is open.
+  private func entitlements(
+    of session: inout CachedSession?, on route: RoutePlan, _ time: AccessTime
+  ) -> (Result<Entitlements, PolicyFault>, ignored: PolicyFault?) {
+    guard let found = session else { return (.success(.none), nil) }
+    let outcome = found.entitlements(in: plan, at: time.monotonic).outcome
+    guard case .failure(let fault) = outcome, route.route.isOpen else { return (outcome, nil) }
+    // Attack: an open page gets a user's name without the group that bars the user. It gets an anonymous request
+    // instead, as when the store is unavailable.
+    session = nil
+    return (.success(.none), fault)
+  }
+
+  /// Whether Authorization must not be forwarded: it contains a session token, or may contain one while the store is
+  /// unavailable, or it contains an access token, on any route.
+  ///
+  /// Attack: a token is sent to the wrong address of the gateway, and a service that must not have it reads it. This
+  /// includes the token of a session that is ignored here: one of another root domain, or one whose groups cannot be
+  /// computed on an open route.
+  private static func dropsAuthorization(_ credentials: Credentials, mayHoldSession: Bool) -> Bool {
+    credentials.isBearerUnjudged || credentials.isBearer && mayHoldSession || credentials.program?.isToken ?? false
+  }
+}

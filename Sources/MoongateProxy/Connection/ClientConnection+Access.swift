@@ -1,0 +1,67 @@
+import MoongateCore
+import NIOCore
+
+/// The side effects of access decisions, for proxied requests and forward-auth.
+extension ClientConnection {
+  /// Records a decision: the route for the metrics and for a 401, the request for a shadow policy, and an ignored
+  /// policy error for the log.
+  func record(_ decision: AccessDecision, of request: AccessRequest) {
+    if let route = decision.route {
+      exchange.place = route.place
+      exchange.takesTokens = route.route.tokens != nil
+    }
+    switch decision.shadow {
+    case .hidden: break
+    case .anonymous: copyToShadow(request, nil)
+    case .session(let session): copyToShadow(request, session)
+    }
+    if let fault = decision.ignoredFault {
+      loop.proxy.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
+    }
+  }
+
+  /// Records that the session or token of an allowed request was used.
+  func recordUse(of grant: AccessGrant, _ now: Timestamp) {
+    guard let session = grant.session else { return }
+    guard let token = session.snapshot.token else { return loop.sessions.used(session, now: now) }
+    loop.tokens.used(session, token, from: grant.tokenAddress ?? peer, now: now)
+  }
+
+  /// Asks the store, and handles the head again with its answer.
+  func look(up lookup: CredentialLookup, for head: RequestHead) {
+    phase = .looking
+    lastActivity = loop.now
+    waitingHead = head
+    let asked = serial
+    let resume: (SessionCache.Answer) -> Void = { [weak self] answer in
+      guard let self, self.serial == asked, self.phase == .looking, let head = self.waitingHead else { return }
+      self.waitingHead = nil
+      self.receive(head, answer: answer)
+      self.process()
+      self.upstream?.flush()
+    }
+    switch lookup {
+    case .session(let key): loop.sessions.ask(key, by: loop.lookup(of: key), resume)
+    case .token(let key, let secret, let address):
+      loop.tokens.cache.ask(key, by: loop.tokens.lookup(of: secret, from: address), resume)
+    }
+  }
+
+  /// Copies the request for a shadow policy (`moongate policy shadow`), if one is active.
+  ///
+  /// Without a shadow policy, this costs one look at a flag. With one, it never waits: requests beyond the queue's
+  /// bound are dropped.
+  /// - Parameter session: the live session; nil for an anonymous request.
+  private func copyToShadow(_ request: AccessRequest, _ session: CachedSession?) {
+    guard let shadow = loop.proxy.dependencies.shadow, shadow.isOn, shadow.hasRoom() else { return }
+    // The refusal and the access log use the same ID, so that the operator can find the request of a difference.
+    let decision = DecisionID(from: loop.proxy.dependencies.random)
+    exchange.decision = decision
+    let address = request.address(loop.currentPlan().trustedProxies)
+    shadow.take(
+      WatchedRequest(
+        facts: request.facts, address: address, userAgent: request.head.userAgent, session: session?.snapshot),
+      decision,
+      at: loop.time(at: loop.now).now)
+  }
+}

@@ -1,0 +1,210 @@
+import MoongateCore
+import MoongateSDK
+import NIOCore
+
+/// A request from its head to the upstream, to the gateway itself, or to a refusal.
+extension ClientConnection {
+  private static let root: [UInt8] = [UInt8(ascii: "/")]
+
+  /// Handles a decoded head.
+  /// - Parameter answer: the store's answer about the session or token, on the second call for the same head.
+  func receive(_ head: RequestHead, answer: SessionCache.Answer?) {
+    let bytes = head.bytes.readableBytesUInt8Span
+    exchange.isBrowser = acceptsHTML(head, bytes)
+    if exchange.isBrowser { exchange.languages = head.languages }
+    guard answer != nil || isWithinRequestLimit(head) else {
+      var refusal = RequestRefusal(.rateLimited, detail: detail(head))
+      refusal.retryAfter = .seconds(1)
+      return refuse(refusal)
+    }
+    guard let host = host(of: head, bytes) else { return refuse(.badRequest, reason: "a malformed Host", head: head) }
+    if let authority = head.authority {
+      let isHTTP = bytes[head.target.lowerBound + 4] == UInt8(ascii: ":")
+      guard let named = HostName(bytes.extracting(authority)), host.agrees(with: named, defaultPort: isHTTP ? 80 : 443)
+      else {
+        return refuse(.badRequest, reason: "the target's host is not the Host", head: head)
+      }
+    }
+    let raw = head.path.isEmpty ? Self.root.span : bytes.extracting(head.path)
+    guard let path = RequestPath(raw) else {
+      return refuse(.badRequest, reason: "a path that is not in normal form", head: head)
+    }
+    let isOwn = if let decoded = path.decoded { isOwn(decoded.span) } else { isOwn(raw) }
+    if !isOwn {
+      serve(head, host, decodedPath: path.decoded, answer)
+    } else if let (dialect, rest) = ForwardDialect.asked(bytes, head.path) {
+      answerForwardAuth(dialect, rest: rest, head, ownHost: host, answer: answer)
+    } else {
+      beginOwn(head)
+    }
+  }
+
+  /// Authorizes a request to a protected service, and acts on the decision.
+  private func serve(
+    _ head: RequestHead, _ host: RequestHost, decodedPath: [UInt8]?, _ answer: SessionCache.Answer?
+  ) {
+    let authorizer = loop.currentAuthorizer()
+    let plan = authorizer.plan
+    let request = AccessRequest(
+      head, decodedPath: decodedPath, origin: origin(of: head, host, plan), isBrowser: exchange.isBrowser)
+    let time = loop.accessTime()
+    let decision = authorizer.authorize(request, at: time, answer: answer)
+    record(decision, of: request)
+    if decision.isJudged, decision.route?.route.decide != nil {
+      loop.numbers.policy.record(nanoseconds: (loop.now - time.monotonic).nanoseconds)
+    }
+    switch decision.outcome {
+    case .pass(let grant):
+      if head.wantsUpgrade, let refusal = upgradeRefusal(request, grant, plan) {
+        return refuse(refusal.about(detail(head)))
+      }
+      if let limit = grant.route.route.bodyLimit {
+        if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }
+        exchange.bodyLeft = limit
+      }
+      if let session = grant.session {
+        recordUse(of: grant, time.now)
+        if session.snapshot.token == nil { recordArrival(session, request, plan, time.now) }
+        exchange.account = session.snapshot.account.id
+      }
+      forward(request, grant, host: host, plan, now: time.now)
+    case .redirect(let location): redirect(to: location)
+    case .noRoute: refuse(.noRoute, head: head)
+    case .refuse(let refusal): refuse(refusal.about(detail(head)))
+    case .loops(let found): refuse(found, about: detail(head))
+    case .needsLookup(let lookup): look(up: lookup, for: head)
+    }
+  }
+
+  /// Checks an upgrade, such as to WebSocket, of an allowed request.
+  /// - Returns: nil if it may continue.
+  private func upgradeRefusal(
+    _ request: AccessRequest, _ grant: AccessGrant, _ plan: GenerationPlan
+  ) -> RequestRefusal? {
+    let head = request.head
+    // After a body, it would be unclear which bytes belong to the body and which to the tunnel.
+    guard !exchange.hasBody else { return RequestRefusal(.badRequest, reason: "an upgrade with a body") }
+    guard grant.route.route.allowsUpgrade else {
+      return RequestRefusal(.denied, reason: "this route allows no upgrade")
+    }
+    // Attack: after an upgrade to another version of HTTP, requests would reach the upstream without authorization, and
+    // with identity headers of the client's choice.
+    guard !head.asksForAnotherHTTP else {
+      return RequestRefusal(.denied, reason: "no upgrade leads to another HTTP")
+    }
+    // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (security.md 26). The
+    // same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
+    let credentials = grant.credentials
+    let isAddedByBrowser = credentials.isCookie || credentials.isBasic && head.count(of: .origin) > 0
+    if isAddedByBrowser, grant.session != nil, !hasRightOrigin(request, plan) { return RequestRefusal(.originRefused) }
+    return nil
+  }
+
+  private func forward(
+    _ request: AccessRequest, _ grant: AccessGrant, host: RequestHost, _ plan: GenerationPlan, now: Timestamp
+  ) {
+    let head = request.head
+    let origin = request.origin
+    var assertion: [UInt8] = []
+    if let session = grant.session {
+      do {
+        assertion = try session.assertionLine(
+          by: loop.proxy.assertions, plan, grant.entitlements,
+          audience: grant.route.route.host ?? origin.host.name, now: now)
+      } catch {
+        return refuse(
+          RequestRefusal(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"]).about(
+            detail(head)))
+      }
+    }
+    let rewriter = RequestRewriter(
+      route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
+      hasOurCookies: grant.credentials.hasOurCookies,
+      identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
+      passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
+    let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
+    exchange.upstreamHead = rewriter.write(
+      head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
+    exchange.route = grant.route
+    exchange.session = grant.session
+    exchange.entitlements = grant.entitlements
+    beginExchange()
+  }
+
+  // MARK: parts of the request
+
+  /// Whether the gateway itself serves the path.
+  private func isOwn(_ path: Span<UInt8>) -> Bool {
+    guard path.count > 1 else { return false }
+    switch path[1] {
+    case UInt8(ascii: "a"):
+      return Self.begins(path, "/auth") && (path.count == 5 || path[5] == UInt8(ascii: "/"))
+        || Self.begins(path, "/api/auth/")
+    case UInt8(ascii: "."):
+      return Self.begins(path, "/.well-known/moongate/")
+        || loop.currentPlan().wellKnown.contains { own in
+          own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] }
+        }
+    default:
+      return loop.proxy.ownPrefixes.contains { prefix in
+        let count = prefix.utf8.count
+        guard path.count >= count, path.count == count || path[count] == UInt8(ascii: "/") else { return false }
+        return prefix.utf8.enumerated().allSatisfy { path[$0.offset] == $0.element }
+      }
+    }
+  }
+
+  private static func begins(_ path: Span<UInt8>, _ text: StaticString) -> Bool {
+    path.count >= text.utf8CodeUnitCount && ByteClass.equalCase(path, 0..<text.utf8CodeUnitCount, text)
+  }
+
+  private func host(of head: RequestHead, _ bytes: Span<UInt8>) -> RequestHost? {
+    if let last = known.lastHost, last.isSpelled(bytes, head.host) { return last }
+    guard let found = loop.host(bytes, head.host) else { return nil }
+    known.lastHost = found
+    return found
+  }
+
+  private func origin(of head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> RequestOrigin {
+    let trusted = plan.trustedProxies
+    let isPlain =
+      trusted.isEmpty
+      || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
+    if isPlain || !isTrusted(plan) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
+    let client = ForwardedClient(
+      peer: peer, trusted: trusted, isSecure: isSecure, host: host.host.authority,
+      forwardedFor: head.texts(of: .forwardedFor), forwardedProto: head.texts(of: .forwardedProto),
+      forwardedHost: head.texts(of: .forwardedHost))
+    exchange.client = client.address
+    return RequestOrigin(address: client.address, isSecure: client.isSecure, host: client.host ?? host.host)
+  }
+
+  /// Whether there is exactly one Origin header, with the origin of public_url or of the request itself.
+  private func hasRightOrigin(_ request: AccessRequest, _ plan: GenerationPlan) -> Bool {
+    let head = request.head
+    guard head.count(of: .origin) == 1, let field = head.first(.origin) else { return false }
+    let text = head.text(field.value)
+    return text == plan.issuer || text == request.origin.origin
+  }
+
+  /// Whether Accept contains text/html. Such a client is treated as a browser.
+  private func acceptsHTML(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+    for field in head.fields where field.kind == .accept {
+      let value = field.value
+      var start = value.lowerBound
+      while start < value.upperBound {
+        var end = start
+        while end < value.upperBound, bytes[end] != UInt8(ascii: ","), bytes[end] != UInt8(ascii: ";") { end += 1 }
+        if ByteClass.equal(bytes, ByteClass.trimmed(bytes, start..<end), "text/html") { return true }
+        while end < value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
+        start = end + 1
+      }
+    }
+    return false
+  }
+
+  private func peerAddressText() -> [UInt8] {
+    if known.addressText.isEmpty { known.addressText = Array(peer.description.utf8) }
+    return known.addressText
+  }
+}
