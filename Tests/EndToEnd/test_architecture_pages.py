@@ -49,11 +49,31 @@ def test_names_exist(page, code):
 def test_phases_of_a_connection(code):
     """The diagram of a connection has the phases of the code, and no others."""
     source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
-    phases = set(re.search(r"enum Phase \{\s*case ([\w, ]+)", source)[1].replace(",", " ").split())
+    phase = re.search(r"^  enum Phase \{\n(.*?)^  \}", source, re.M | re.S)[1]
+    phases = set(re.findall(r"^\s*case (\w+)", phase, re.M))
+    assert len(phases) >= 8
     page = (FOLDER / "request.md").read_text()
     diagram = re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page, re.S)[1]
     drawn = {name for line in diagram.splitlines() for name in re.findall(r"\b[a-z]+\b", line.split(" : ")[0])}
     assert drawn == phases
+
+
+def test_phases_in_the_comment():
+    """The diagram in the doc comment of a connection has the phases of the code."""
+    source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
+    phase = re.search(r"^  enum Phase \{\n(.*?)^  \}", source, re.M | re.S)[1]
+    comment = "\n".join(line for line in source.splitlines() if line.startswith("///     "))
+    missing = [case for case in re.findall(r"^\s*case (\w+)", phase, re.M) if not re.search(rf"\b{case}\b", comment)]
+    assert missing == []
+
+
+def test_outcomes_of_an_access_decision():
+    """The table of the page has each outcome of the code, and no others."""
+    source = (ROOT / "Sources/MoongateProxy/Access/AccessDecision.swift").read_text()
+    outcome = re.search(r"^  enum Outcome \{\n(.*?)^  \}", source, re.M | re.S)[1]
+    cases = re.findall(r"^\s*case (\w+)", outcome, re.M)
+    table = (FOLDER / "request.md").read_text().split("| Outcome |")[1].split("\n\n")[0]
+    assert len(cases) >= 6 and sorted(re.findall(r"^\| `(\w+)` \|", table, re.M)) == sorted(cases)
 
 
 def test_actions_of_a_flow():

@@ -152,6 +152,6 @@ final class Authorizer {
   /// includes the token of a session that is ignored here: one of another root domain, or one whose groups cannot be
   /// computed on an open route.
   private static func dropsAuthorization(_ credentials: Credentials, mayHoldSession: Bool) -> Bool {
-    credentials.isBearerUnjudged || credentials.isBearer && mayHoldSession || credentials.program?.isToken ?? false
+    credentials.isBearerUnchecked || credentials.isBearer && mayHoldSession || credentials.program?.isToken ?? false
   }
 }

@@ -69,7 +69,7 @@ struct Credentials {
   /// Whether the token was sent as a cookie, possibly in addition to Bearer.
   var isCookie = false
   /// Whether a Bearer value that may be a session token was not checked. It is not forwarded.
-  var isBearerUnjudged = false
+  var isBearerUnchecked = false
   /// Whether cookie and Bearer differ, or Authorization occurs more than once: status 400.
   var isContradictory = false
   /// The number of session cookies.
@@ -131,7 +131,7 @@ struct Credentials {
     if authorizations > 1 { isContradictory = true }
     // With two session cookies, one may have been set by an attacker from a sibling domain.
     if cookies > 1 {
-      isBearerUnjudged = bearer.map { Self.isToken(bytes, $0) } ?? false
+      isBearerUnchecked = bearer.map { Self.isToken(bytes, $0) } ?? false
       return
     }
     if let cookie, let bearer, !Self.equal(bytes, cookie, bearer) { isContradictory = true }

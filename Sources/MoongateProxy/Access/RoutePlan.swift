@@ -70,7 +70,7 @@ final class GenerationPlan {
   /// The HSTS header line of the gateway's own responses (RFC 6797 section 6.1); empty if it is disabled.
   let securityLine: [UInt8]
   /// The forward-auth "allow" response for an anonymous request.
-  private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(
+  private(set) lazy var anonymousForwardAnswer = CachedSession.forwardAnswer(
     IdentityHeaders(), assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
   /// The share of requests whose spans are recorded, out of `UInt64.max`; nil if `tracing` is off.
   let tracedShare: UInt64?

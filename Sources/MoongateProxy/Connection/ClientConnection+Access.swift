@@ -29,13 +29,11 @@ extension ClientConnection {
 
   /// Asks the store, and handles the head again with its answer.
   func look(up lookup: CredentialLookup, for head: RequestHead) {
-    phase = .looking
+    phase = .looking(head)
     lastActivity = loop.now
-    waitingHead = head
     let asked = serial
     let resume: (SessionCache.Answer) -> Void = { [weak self] answer in
-      guard let self, self.serial == asked, self.phase == .looking, let head = self.waitingHead else { return }
-      self.waitingHead = nil
+      guard let self, self.serial == asked, case .looking(let head) = self.phase else { return }
       self.receive(head, answer: answer)
       self.process()
       self.upstream?.flush()

@@ -73,7 +73,7 @@ extension ClientConnection {
     let head = request.head
     let authorization = dialect.authorization(
       head, head.bytes.readableBytesUInt8Span, isDropped: grant.dropsAuthorization)
-    guard let session = grant.session else { return answer(plan.forwardAnswerForNobody, and: authorization) }
+    guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
     if !loop.proxy.returns.isEmpty {
       if exchange.client == nil { exchange.client = request.address(plan.trustedProxies) }
       if session.snapshot.token == nil { recordArrival(session, request, plan, now) }

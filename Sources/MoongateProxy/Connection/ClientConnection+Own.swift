@@ -3,53 +3,55 @@ import MoongateCore
 import NIOCore
 import NIOHTTPTypes
 
-/// Requests for the gateway itself: handed on, whole, as `HTTPRequestPart`s; answered by `HTTPResponsePart`s.
+/// Requests for the gateway itself. Complete requests are delivered as `HTTPRequestPart`s, and responses come back as
+/// `HTTPResponsePart`s.
 extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
     exchange.place = EventLoopMetrics.own
-    if case .length(let length) = head.framing, length > Self.mostOwnBody { return refuse(.tooLarge, head: head) }
+    if case .length(let length) = head.framing, length > Self.maxOwnBody { return refuse(.tooLarge, head: head) }
     let plan = loop.currentPlan()
     exchange.client = clientAddress(head, plan)
     let path = head.text(head.path)
     exchange.leadsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
-    phase = .own
+    phase = .collecting(OwnRequest(head: head))
     began = loop.now
-    waitingHead = head
-    ownBody = ByteBuffer()
     if exchange.expectsContinue, !exchange.requestIsDone, input.readableBytes == 0 {
       sendContinue()
     }
   }
 
-  /// - Returns: whether there is more to do with the bytes at hand.
+  /// - Returns: whether received bytes are left to handle.
   func collectOwnBody() -> Bool {
-    guard let head = waitingHead else { return false }
+    guard case .collecting(var own) = phase else { return false }
+    // Release the phase's copy, so that the body grows in place.
+    phase = .own
     do throws(MessageFault) {
       while true {
         switch try exchange.body.next(&input) {
-        case .incomplete: return false
+        case .incomplete:
+          phase = .collecting(own)
+          return false
         case .data(var data):
-          guard ownBody.readableBytes + data.readableBytes <= Self.mostOwnBody else {
-            refuse(.tooLarge, head: head, unread: true)
+          guard own.body.readableBytes + data.readableBytes <= Self.maxOwnBody else {
+            refuse(.tooLarge, head: own.head, unread: true)
             return false
           }
-          ownBody.writeBuffer(&data)
+          own.body.writeBuffer(&data)
         case .end:
           exchange.requestIsDone = true
-          waitingHead = nil
-          deliver(head)
+          deliver(own)
           return true
         }
       }
     } catch {
-      waitingHead = nil
       refuse(error)
       return false
     }
   }
 
-  private func deliver(_ head: RequestHead) {
+  private func deliver(_ own: OwnRequest) {
     guard let wire else { return }
+    let head = own.head
     guard let request = httpRequest(head) else {
       return refuse(.badRequest, reason: "a method that is not a token", head: head)
     }
@@ -61,8 +63,7 @@ extension ClientConnection {
         return refuse(RequestRefusal(.busy, detail: ["fault": "\(error)"]).about(detail(head)))
       }
     }
-    let body = ownBody
-    ownBody = ByteBuffer()
+    let body = own.body
     wire.deliver(body.readableBytes > 0 ? [.head(request), .body(body), .end(nil)] : [.head(request), .end(nil)])
   }
 
@@ -72,11 +73,11 @@ extension ClientConnection {
     var fields = HTTPFields()
     for field in head.fields {
       switch field.kind {
-      // What belongs to the connection is ours to deal with.
+      // Fields of the connection are handled here.
       case .host, .connection, .upgrade, .hopByHop, .transferEncoding, .expect: continue
       default: break
       }
-      // The trace is ours from here on.
+      // The gateway's own trace context replaces the client's.
       if field.kind == .traceparent, exchange.trace != nil { continue }
       guard let name = HTTPField.Name(head.text(field.name)) else { continue }
       var value: [UInt8] = []
@@ -93,15 +94,15 @@ extension ClientConnection {
       headerFields: fields)
   }
 
-  // MARK: answers from within
+  // MARK: responses
 
   package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     write(unwrapOutboundIn(data), promise: promise)
   }
 
-  /// Writes a part of the gateway's own answer.
+  /// Writes a part of the gateway's own response.
   func write(_ part: HTTPResponsePart, promise: EventLoopPromise<Void>?) {
-    guard phase == .own, let wire else {
+    guard case .own = phase, let wire else {
       promise?.fail(ChannelError.ioOnClosedChannel)
       return
     }

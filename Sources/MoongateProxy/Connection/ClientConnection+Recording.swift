@@ -2,13 +2,13 @@ import MoongateCore
 import NIOCore
 import Tracing
 
-/// What remains of an exchange: numbers, and a line of the access log.
+/// The records of an exchange: metrics, spans, and a line of the access log.
 extension ClientConnection {
-  /// How much of the log an event loop keeps to itself, in bytes.
-  private static let mostLines = 256 * 1024
+  /// The maximum number of bytes of the log that an event loop collects.
+  private static let maxLines = 256 * 1024
 
-  /// Begins the record of an exchange. Without a head it was no request that could be read, and the exchange is a new
-  /// one.
+  /// Starts the record of an exchange.
+  /// - Parameter head: nil if the request could not be read. The exchange is then a new one.
   func beginRecord(_ head: RequestHead?) {
     if head == nil { exchange = Exchange() }
     exchange.isOpen = true
@@ -26,12 +26,12 @@ extension ClientConnection {
     if trace.isRecorded { exchange.method = String(head.text(head.methodName).prefix(32)) }
   }
 
-  /// It is decided what becomes of the request.
-  func noteJudged() {
+  /// Records when the access decision was made.
+  func recordDecisionTime() {
     if exchange.trace?.isRecorded ?? false { exchange.judgedAt = loop.now }
   }
 
-  /// Hands over the spans of an exchange that has ended: the request, how it was judged, and what its upstream took.
+  /// Records the spans of a finished exchange: the request, the access decision and the upstream.
   private func recordSpans(_ trace: TraceContext) {
     let (end, now) = (DefaultTracerClock.now.nanosecondsSinceEpoch, loop.now)
     let moment = { (time: NIODeadline) in end &- UInt64(max(0, (now - time).nanoseconds)) }
@@ -65,8 +65,8 @@ extension ClientConnection {
         start: moment(judgedAt), end: end, attributes: [("server.address", .text(upstream))], fault: fault))
   }
 
-  /// Counts the exchange, and writes its line; once.
-  func noteEnd() {
+  /// Counts the exchange and writes its log line, once.
+  func recordEnd() {
     guard exchange.isOpen else { return }
     exchange.isOpen = false
     let took = (loop.now - exchange.startedAt).nanoseconds
@@ -85,6 +85,6 @@ extension ClientConnection {
         answerBytes: exchange.answerBytes, nanoseconds: took, route: loop.numbers.routes[exchange.place].label,
         account: exchange.account,
         decision: exchange.decision?.text, trace: exchange.trace))
-    if loop.lines.bytes.count >= Self.mostLines { loop.handOverLines() }
+    if loop.lines.bytes.count >= Self.maxLines { loop.handOverLines() }
   }
 }

@@ -139,12 +139,11 @@ extension ClientConnection {
   }
 
   private func prepareToAnswer(unread: Bool) {
-    waitingHead = nil
-    pending = nil
+    exchange.pending = nil
     // A short request body is read to its end. The connection closes after a long one, and if the client waits for a
     // 100 that will not come.
     let isShort =
-      (exchange.bodyLength ?? .max) <= Self.mostOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
+      (exchange.bodyLength ?? .max) <= Self.maxOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
     exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
   }
 

@@ -1,61 +1,65 @@
 import MoongateCore
 import NIOCore
 
-/// What happens when nothing happens. Called by the event loop ten times a second.
+/// Timeouts. The event loop checks them ten times a second.
 extension ClientConnection {
   private static let headTime: TimeAmount = .seconds(10)
   private static let ownBodyTime: TimeAmount = .seconds(10)
   private static let idleTime: TimeAmount = .seconds(60)
   private static let lookingTime: TimeAmount = .seconds(5)
   private static let lingerTime: TimeAmount = .seconds(2)
-  private static let mostLingering: TimeAmount = .seconds(30)
+  private static let maxLingering: TimeAmount = .seconds(30)
 
   func checkTime(_ now: NIODeadline) {
     switch phase {
-    case .reading:
-      if input.readableBytes == 0 || !takesAnswer {
-        let most =
-          isQuiescing ? min(Self.idleTime, .nanoseconds(loop.proxy.idleWhileDraining.wholeNanoseconds)) : Self.idleTime
-        if now - lastActivity >= most { wire?.end() }
-      } else if now - began >= Self.headTime {
-        beginRecord(nil)
-        exchange.requestIsDone = true
-        refuse(.timeout, unread: true)
-      }
-    case .own:
+    case .reading: checkHead(now)
+    case .collecting:
       if !exchange.requestIsDone, now - began >= Self.ownBodyTime { refuse(.timeout, unread: true) }
     case .refused:
       if now - began >= Self.ownBodyTime { linger() }
-    case .exchanging:
-      checkExchange(now)
+    case .exchanging(let upstream):
+      if let upstream { checkExchange(now, upstream) }
       checkSession(now)
     case .tunnel:
-      // Attack: a client that ends its side of a tunnel, with a service that does not mind.
+      // Attack: a client closes its side of a tunnel, and the service ignores that.
       if inputHasEnded, now - lastActivity >= Self.idleTime { abort() } else { checkSession(now) }
-    case .lingering:
+    case .lingering(let lingering):
       let silence = now - lastActivity
-      // Attack: a byte every second to keep a connection that is over.
+      // Attack: one byte per second keeps a finished connection open.
       let isOver =
-        answerIsOut ? silence >= Self.lingerTime || now - began >= Self.mostLingering : silence >= Self.idleTime
+        lingering.responseIsOut
+        ? silence >= Self.lingerTime || now - began >= Self.maxLingering : silence >= Self.idleTime
       if isOver { wire?.end() }
-    case .looking:
+    case .looking(let head):
       if now - lastActivity >= Self.lookingTime {
-        refuse(.storeUnavailable, reason: "the store does not answer", head: waitingHead)
+        refuse(.storeUnavailable, reason: "the store does not answer", head: head)
       }
-    case .closed: break
+    case .own, .closed: break
     }
   }
 
-  /// Whose silence it is: the client's that does not send its body or does not take its answer, or the upstream's.
-  private func checkExchange(_ now: NIODeadline) {
-    guard let route = exchange.route, let upstream else { return }
+  private func checkHead(_ now: NIODeadline) {
+    if input.readableBytes == 0 || !takesAnswer {
+      let limit =
+        isQuiescing ? min(Self.idleTime, .nanoseconds(loop.proxy.idleWhileDraining.wholeNanoseconds)) : Self.idleTime
+      if now - lastActivity >= limit { wire?.end() }
+    } else if now - began >= Self.headTime {
+      beginRecord(nil)
+      exchange.requestIsDone = true
+      refuse(.timeout, unread: true)
+    }
+  }
+
+  /// Checks which side is silent: the client, which sends no body or accepts no response, or the upstream.
+  private func checkExchange(_ now: NIODeadline, _ upstream: UpstreamConnection) {
+    guard let route = exchange.route else { return }
     let silence = now - lastActivity
     if isTooSlow(now, route, upstream) { return refuseSlowBody() }
     let waitsForClient = !exchange.requestIsDone && upstream.isWritable && !exchange.answerHasBegun || !takesAnswer
     if waitsForClient {
       if silence >= Self.idleTime { refuseSlowBody() }
     } else if silence >= route.timeout {
-      // Of a long body, megabytes wait in the system's buffers when we have written the last byte: the upstream is
+      // Megabytes of a long body may wait in the system's buffers after the last byte was written. The upstream is
       // silent only since they have left.
       if exchange.hasBody, let since = upstream.sinceBytesMoved, since < route.timeout {
         lastActivity = now - since
@@ -65,10 +69,10 @@ extension ClientConnection {
     }
   }
 
-  /// Whether less of the body came in the window that ends now than the route asks for (`BodyRate`).
+  /// Whether fewer bytes of the body arrived in the current window than the route requires (`BodyRate`).
   ///
-  /// Only time in which the gateway waits for the client counts, not that in which the upstream takes no more. A client
-  /// that waits for a 100 has the upstream's longest silence before its first window ends.
+  /// Only time in which the gateway waits for the client counts, not time in which the upstream accepts no bytes. The
+  /// first window of a client that waits for a 100 ends after the upstream's timeout at the earliest.
   private func isTooSlow(_ now: NIODeadline, _ route: RoutePlan, _ upstream: UpstreamConnection) -> Bool {
     guard let rate = route.bodyRate, !exchange.requestIsDone else { return false }
     guard upstream.isWritable else {
@@ -88,9 +92,9 @@ extension ClientConnection {
     if exchange.answerHasBegun { abort() } else { refuse(.timeout, unread: true) }
   }
 
-  /// A session that a tunnel or a stream lives by may come to its end by itself.
+  /// Checks a bound session that has expired or may have ended.
   private func checkSession(_ now: NIODeadline) {
-    guard let session = boundSession else { return }
-    if sessionIsDoubted || !session.isLive(at: loop.time(at: now).now) { checkBoundSession() }
+    guard let bound = boundSession else { return }
+    if bound.isDoubted || !bound.session.isLive(at: loop.time(at: now).now) { checkBoundSession() }
   }
 }

@@ -2,94 +2,133 @@ import MoongateCore
 import NIOCore
 import NIOHTTPTypes
 
-/// One connection of a client: the place where requests are read, judged, and answered in order.
+/// One client connection, or one stream of HTTP/2. It reads requests, authorizes them, and answers them in order.
 ///
-/// There is one request at a time. What follows it waits in `input`, bounded by back-pressure, until its answer is
-/// complete; so requests for upstreams and for the gateway itself can follow each other in any order.
+/// It handles one request at a time. Later requests wait in `input`, bounded by back-pressure, until the current
+/// response is complete. Requests for upstreams and for the gateway itself can therefore follow each other in any
+/// order.
 ///
-///     reading ── head ──> looking (the store is asked) ──> exchanging (an upstream answers) ──┐
-///        ^                    │        │                    own (the gateway's pages answer)  ├──> reading
-///        │                    └────────┴── refused (the rest of the body is dropped) ─────────┘      or lingering
-///        └── exchanging ── 101 ──> tunnel
+///     reading ── head ──> looking (asks the store) ──> exchanging (an upstream responds) ─────────┐
+///        │                    │                                                                    ├──> reading
+///        │                    └── refused (drops the rest of the request body) ────────────────────┤    or lingering
+///        ├── collecting (the request body) ──> own (the gateway responds) ────────────────────────┘       │
+///        └── exchanging ── 101 ──> tunnel ──> lingering (the client may still read) ──> closed <───────────┘
 package final class ClientConnection: ChannelDuplexHandler {
   package typealias InboundIn = ByteBuffer
   package typealias InboundOut = HTTPRequestPart
   package typealias OutboundIn = HTTPResponsePart
   package typealias OutboundOut = ByteBuffer
 
+  /// The state of the current request. Each case carries the values that exist only in it.
   enum Phase {
-    case reading, looking, exchanging, own, refused, tunnel, lingering, closed
+    /// Waits for a head, or for the rest of one.
+    case reading
+    /// The store is asked for the session or token of the request.
+    case looking(RequestHead)
+    /// An upstream responds. It is nil until a connection to it is open.
+    case exchanging(UpstreamConnection?)
+    /// Collects the body of a request for the gateway itself.
+    case collecting(OwnRequest)
+    /// The gateway itself responds.
+    case own
+    /// The request is refused, and the rest of its body is read and dropped.
+    case refused
+    /// Bytes pass in both directions after a 101.
+    case tunnel(UpstreamConnection)
+    /// The last response was written. Bytes of the client are dropped until it closes.
+    case lingering(Lingering)
+    case closed
   }
 
-  /// How much of what comes after the current request is taken off the socket.
-  static let mostWaiting = 64 * 1024
-  /// The longest body of a request for the gateway itself.
-  static let mostOwnBody = 64 * 1024
+  /// A request for the gateway itself, until its body is complete.
+  struct OwnRequest {
+    let head: RequestHead
+    var body = ByteBuffer()
+  }
+
+  struct Lingering {
+    /// The number of bytes that the client sent since.
+    var dropped = 0
+    /// Whether the system has taken all bytes that were written.
+    var responseIsOut = false
+  }
+
+  /// The session on which a tunnel or an event stream depends.
+  struct BoundSession {
+    var session: CachedSession
+    /// Whether the session may have ended, and the store has not been asked since.
+    var isDoubted: Bool
+    var isBeingChecked = false
+  }
+
+  /// The maximum number of bytes that are read beyond the current request.
+  static let maxWaiting = 64 * 1024
+  /// The maximum size of a request body for the gateway itself.
+  static let maxOwnBody = 64 * 1024
 
   let loop: ProxyLoop
   let isSecure: Bool
-  /// Whether this is a stream of an HTTP/2 connection, which is counted as a whole.
+  /// Whether this is a stream of an HTTP/2 connection. Only the connection is counted.
   let isStream: Bool
   let makeInner: () throws -> Void
   var innerIsThere = false
-  /// Nil before it is added to a pipeline or a stream, and after its end.
+  /// nil before this is added to a pipeline or a stream, and after its end.
   var wire: (any ClientWire)?
-  /// Where the event loop keeps it; -1: nowhere.
+  /// The index in the event loop's list; -1 if it is in none.
   var placeInLoop = -1
 
   var phase = Phase.reading
   var input = ByteBuffer()
   var decoder = RequestDecoder()
-  /// A head whose judging waits for the store, or whose body for the gateway itself is not complete.
-  var waitingHead: RequestHead?
   var exchange = Exchange()
-  /// What the access log will say of it.
+  /// The request's part of the access log line.
   var loggedHead = LoggedHead()
-  /// Tells callbacks of this exchange from those of one that is over.
+  /// Increases with each request, so that callbacks of an earlier request have no effect.
   var serial: UInt64 = 0
-  var upstream: UpstreamConnection?
-  /// Answer bytes that are not written yet, so that a head and a small body are one write.
-  var pending: ByteBuffer?
-  var ownBody = ByteBuffer()
-  /// The session that a tunnel or an event stream lives by.
-  var boundSession: CachedSession?
-  /// Whether it may have ended, and the store has not said since.
-  var sessionIsDoubted = false
-  var isAskingForSession = false
+  /// Exists only in `exchanging`, for an event stream, and in `tunnel`.
+  var boundSession: BoundSession?
 
   var peer: ClientAddress
   let known: PeerKnowledge
-  /// The connection's place among all; nil for a stream, whose connection has it.
-  private var admission: Admission?
-  /// What the peer's requests count by; nil for trusted proxies.
+  /// The permit of the connection; nil for a stream, whose connection has the permit.
+  var admission: Admission?
+  /// The request counter of the peer; nil for trusted proxies.
   var addressUse: AddressUse?
-  /// When the last byte moved that we wait for now.
+  /// When the last byte arrived or left, as far as the phase waits for it.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
-  /// When the head, or the body for the gateway itself, began to come; when the last answer of all was out.
+  /// When the head or the body of a request for the gateway itself began, or when the last response was out.
   var began = NIODeadline.uptimeNanoseconds(0)
-  var lingered = 0
-  /// Whether all that was written has left, once nothing more will be.
-  var answerIsOut = false
   var isProcessing = false
   var readIsHeld = false
   var inputHasEnded = false
   var isQuiescing = false
 
   /// - Parameters:
-  ///   - admission: the connection's, where it has one already; given back when it ends.
-  ///   - known: what other streams of the connection found out.
+  ///   - admission: the permit of the connection if it has one. It is released at the end.
+  ///   - known: shared by the streams of one HTTP/2 connection; nil for a connection.
   init(
-    loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, admission: Admission? = nil,
-    known: PeerKnowledge = PeerKnowledge(), inner: @escaping () throws -> Void
+    loop: ProxyLoop, isSecure: Bool, admission: Admission? = nil, streamOf known: PeerKnowledge? = nil,
+    inner: @escaping () throws -> Void
   ) {
-    self.known = known
+    isStream = known != nil
+    self.known = known ?? PeerKnowledge()
     self.loop = loop
     self.isSecure = isSecure
-    self.isStream = isStream
     self.admission = admission
     makeInner = inner
     peer = .unspecified
   }
+
+  /// The connection to the upstream in `exchanging` and `tunnel`.
+  var upstream: UpstreamConnection? {
+    switch phase {
+    case .exchanging(let upstream): upstream
+    case .tunnel(let upstream): upstream
+    case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: nil
+    }
+  }
+
+  var isClosed: Bool { if case .closed = phase { true } else { false } }
 
   // MARK: ChannelHandler
 
@@ -104,7 +143,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   }
 
   private func begin(_ context: ChannelHandlerContext) {
-    guard placeInLoop < 0, phase != .closed else { return }
+    guard placeInLoop < 0, !isClosed else { return }
     lastActivity = loop.now
     peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
     guard let admitted = admission ?? loop.admit(peer) else {
@@ -144,286 +183,10 @@ package final class ClientConnection: ChannelDuplexHandler {
   }
 
   package func read(context: ChannelHandlerContext) { if mayRead() { context.read() } }
-
-  // MARK: what a wire tells
-
-  /// Begins to serve a stream of HTTP/2.
-  /// - Parameters:
-  ///   - peer: the other end of the stream's connection.
-  ///   - use: what the connection's requests count by.
-  func begin(on stream: any ClientWire, peer: ClientAddress, use: AddressUse?) {
-    wire = stream
-    self.peer = peer
-    addressUse = use
-    lastActivity = loop.now
-    loop.add(self)
-  }
-
-  /// The connection or the stream is over.
-  func ended() {
-    noteEnd()
-    phase = .closed
-    serial &+= 1
-    if placeInLoop >= 0, !isStream { loop.numbers.connections[.http1].close() }
-    admission?.end()
-    admission = nil
-    addressUse = nil
-    loop.remove(self)
-    upstream?.close()
-    upstream = nil
-    waitingHead = nil
-    boundSession = nil
-    input = ByteBuffer()
-  }
-
-  func received(_ bytes: ByteBuffer) {
-    let now = loop.now
-    switch phase {
-    case .tunnel:
-      upstream?.write(bytes)
-      return
-    case .lingering:
-      if answerIsOut { lastActivity = now }
-      lingered += bytes.readableBytes
-      if lingered > 1024 * 1024 { wire?.end() }
-      return
-    case .closed: return
-    // Attack: the next request, byte by byte, from a client that takes no answer, or to put off the timeout of a silent
-    // upstream.
-    case .reading: if input.readableBytes == 0 || takesAnswer { lastActivity = now }
-    case .exchanging: if !exchange.requestIsDone { lastActivity = now }
-    case .looking: break
-    case .own, .refused: lastActivity = now
-    }
-    if input.readableBytes == 0 {
-      if phase == .reading { began = now }
-      input = bytes
-    } else {
-      input.writeImmutableBuffer(bytes)
-    }
-    process()
-    // Let go of the buffer, so that the channel can read into it again.
-    if input.readableBytes == 0 { input = ByteBuffer() }
-  }
-
-  /// All that came in one go was received.
-  func receivedAll() { upstream?.flush() }
-
-  /// The client takes bytes again.
-  func becameWritable() {
-    lastActivity = loop.now
-    // While answers waited to be taken, the next head was not looked at.
-    if phase == .reading { began = lastActivity }
-    upstream?.resumeReading()
-    process()
-    upstream?.flush()
-  }
-
-  /// The gateway drains. What is idle is closed in a moment (`checkTime`): its client may be sending a request now.
-  func quiesce() { isQuiescing = true }
-
-  /// The client has sent its last byte. It may still wait for its answer.
-  private func inputEnded() {
-    inputHasEnded = true
-    switch phase {
-    case .tunnel:
-      lastActivity = loop.now
-      upstream?.closeOutput()
-    case .lingering: if answerIsOut { wire?.end() }
-    case .closed: wire?.end()
-    case .reading, .looking, .exchanging, .own, .refused: endWhereUnfinished()
-    }
-  }
-
-  /// Whoever sends no more is answered what they have sent whole; a request that can not become whole is dropped.
-  private func endWhereUnfinished() {
-    switch phase {
-    case .reading, .refused: wire?.end()
-    // Without an upstream yet, the body still waits in `input`.
-    case .exchanging: if !exchange.requestIsDone, upstream != nil { wire?.end() }
-    case .own: if !exchange.requestIsDone { wire?.end() }
-    case .looking, .tunnel, .lingering, .closed: break
-    }
-  }
-
-  /// Whether more bytes may come now. Where not, `read` of the wire is called later.
-  func mayRead() -> Bool {
-    readIsHeld = holdsReads
-    return !readIsHeld
-  }
-
-  /// Back-pressure: what the upstream does not take is not read from the client.
-  private var holdsReads: Bool {
-    if input.readableBytes >= Self.mostWaiting { return true }
-    guard let upstream, !exchange.requestIsDone || phase == .tunnel else { return false }
-    return !upstream.isWritable
-  }
-
-  /// Lets a read that was held back go on.
-  func resumeReading() {
-    guard readIsHeld, !holdsReads else { return }
-    readIsHeld = false
-    wire?.read()
-  }
-
-  // MARK: reading
-
-  /// Goes on with the request at hand as far as the bytes reach.
-  func process() {
-    guard !isProcessing else { return }
-    isProcessing = true
-    var goesOn = true
-    while goesOn {
-      switch phase {
-      case .reading: goesOn = readHead()
-      case .exchanging: goesOn = forwardBody()
-      case .own: goesOn = collectOwnBody()
-      case .refused: goesOn = dropBody()
-      case .looking, .tunnel, .lingering, .closed: goesOn = false
-      }
-    }
-    isProcessing = false
-    if inputHasEnded { endWhereUnfinished() }
-    resumeReading()
-  }
-
-  private func readHead() -> Bool {
-    // Attack: requests without end from a client that reads no answer. The next one waits until the last answer is
-    // taken.
-    guard input.readableBytes > 0, takesAnswer else { return false }
-    let head: RequestHead
-    do throws(MessageFault) {
-      guard let found = try decoder.next(&input, spare: &loop.spareFields) else { return false }
-      head = found
-    } catch {
-      beginRecord(nil)
-      refuse(error)
-      return false
-    }
-    serial &+= 1
-    exchange = Exchange(head)
-    beginRecord(head)
-    receive(head, answer: nil)
-    if waitingHead == nil {
-      // The array goes to the next head.
-      var fields = head.fields
-      fields.removeAll(keepingCapacity: true)
-      loop.spareFields = fields
-    }
-    return true
-  }
-
-  func sendContinue() {
-    wire?.send(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
-    wire?.flush()
-  }
-
-  /// A refusal for bytes that are no request; nothing after them can be read.
-  func refuse(_ fault: MessageFault) {
-    exchange.keepsAlive = false
-    exchange.requestIsDone = true
-    switch fault {
-    case .malformed(let reason): refuse(.badRequest, reason: reason, unread: true)
-    case .headTooLarge: refuse(.headersTooLarge, unread: true)
-    case .versionNotSupported: refuse(.versionNotSupported, unread: true)
-    case .methodNotAllowed: refuse(.methodNotAllowed, unread: true)
-    }
-  }
-
-  private func dropBody() -> Bool {
-    do throws(MessageFault) {
-      while true {
-        switch try exchange.body.next(&input) {
-        case .data: continue
-        case .incomplete: return false
-        case .end:
-          exchange.requestIsDone = true
-          finish()
-          return true
-        }
-      }
-    } catch {
-      linger()
-      return false
-    }
-  }
-
-  // MARK: ends
-
-  /// The answer is written and the request read: on to the next one, or an end.
-  func finish() {
-    noteEnd()
-    upstream = nil
-    boundSession = nil
-    sessionIsDoubted = false
-    exchange.route = nil
-    exchange.session = nil
-    exchange.upstreamHead = ByteBuffer()
-    wire?.flush()
-    guard phase != .closed else { return }
-    if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
-      if input.readableBytes == 0, exchange.requestIsDone {
-        phase = .lingering
-        closeWhenWritten()
-      } else {
-        linger()
-      }
-      return
-    }
-    phase = .reading
-    lastActivity = loop.now
-    began = lastActivity
-    process()
-  }
-
-  /// Closes so that the client can still read the answer: with bytes unread, a plain close would make the system answer
-  /// them with a reset that overtakes it.
-  func linger() {
-    guard phase != .closed, phase != .lingering else { return }
-    noteEnd()
-    phase = .lingering
-    lastActivity = loop.now
-    input = ByteBuffer()
-    whenWritten { connection in
-      if connection.inputHasEnded {
-        connection.wire?.end()
-      } else {
-        connection.wire?.endOutput()
-        connection.resumeReading()
-      }
-    }
-  }
-
-  /// Closes when the client has taken what was written: closing drops what still waits here.
-  private func closeWhenWritten() { whenWritten { $0.wire?.end() } }
-
-  private func whenWritten(_ body: @escaping (ClientConnection) -> Void) {
-    guard let wire else { return }
-    let written = wire.eventLoop.makePromise(of: Void.self)
-    answerIsOut = false
-    wire.send(ByteBuffer(), promise: written)
-    wire.flush()
-    written.futureResult.assumeIsolated().whenComplete { [weak self] _ in
-      guard let self, self.phase == .lingering else { return }
-      self.answerIsOut = true
-      self.lastActivity = self.loop.now
-      self.began = self.lastActivity
-      body(self)
-    }
-  }
-
-  /// Closes at once, with whatever is unfinished: the client must not take a part for the whole.
-  func abort() {
-    guard phase != .closed else { return }
-    noteEnd()
-    pending = nil
-    phase = .closed
-    wire?.end()
-  }
 }
 
 extension ClientAddress {
-  /// The address of a socket; nil for one that has none.
+  /// The address of a socket; nil if it has none, such as a Unix socket.
   init?(_ address: SocketAddress) {
     guard let text = address.ipAddress, let parsed = IPAddressText.parse(text.prefix { $0 != "%" }.utf8.map { $0 })
     else { return nil }

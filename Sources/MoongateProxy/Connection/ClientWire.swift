@@ -1,27 +1,27 @@
 import NIOCore
 import NIOHTTPTypes
 
-/// What a `ClientConnection` reads from and writes to: the channel of a connection of HTTP/1, or a stream of HTTP/2.
+/// The transport of a `ClientConnection`: the channel of an HTTP/1 connection, or a stream of HTTP/2.
 ///
-/// Both carry the bytes of HTTP/1.1 messages. To be used on the event loop.
+/// Both carry the bytes of HTTP/1.1 messages. Use it on the event loop only.
 protocol ClientWire: AnyObject {
   var eventLoop: any EventLoop { get }
   var allocator: ByteBufferAllocator { get }
-  /// Whether it takes more bytes.
+  /// Whether the client accepts more bytes.
   var isWritable: Bool { get }
 
-  /// Writes bytes, which leave with the next flush.
+  /// Writes bytes, which are sent with the next flush.
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?)
   func flush()
-  /// Asks for more bytes, after they were held back.
+  /// Resumes reading after it was held.
   func read()
-  /// Ends both sides.
+  /// Closes both directions.
   func end()
-  /// Ends our side. The client can still read what was written.
+  /// Closes the output. The client can still read the written bytes.
   func endOutput()
-  /// Has the system ask whether a silent peer is still there.
+  /// Enables keep-alive, which detects a silent peer that has vanished.
   func watchPeer()
-  /// Hands a request for the gateway itself to the part that answers it.
+  /// Delivers a request for the gateway itself to the handler that responds.
   func deliver(_ parts: [HTTPRequestPart])
 }
 
@@ -29,7 +29,7 @@ extension ClientWire {
   func send(_ bytes: ByteBuffer) { send(bytes, promise: nil) }
 }
 
-/// A connection of HTTP/1: what it writes goes to the channel, and its own part of the pipeline is behind it.
+/// An HTTP/1 connection. The handler for requests to the gateway itself follows in the pipeline.
 extension ChannelHandlerContext: ClientWire {
   var allocator: ByteBufferAllocator { channel.allocator }
 

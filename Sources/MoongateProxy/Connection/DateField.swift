@@ -6,7 +6,7 @@ import MoongateCore
   import Musl
 #endif
 
-/// The `Date` field of the answers of one event loop (RFC 9110 section 6.6.1), written once a second.
+/// The `Date` field for the responses of one event loop (RFC 9110 section 6.6.1), formatted once per second.
 package struct DateField {
   private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

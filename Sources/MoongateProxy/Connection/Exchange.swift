@@ -1,47 +1,47 @@
 import MoongateCore
 import NIOCore
 
-/// One request and its answer, as far as they have come.
+/// One request and its response, as far as they have progressed.
 struct Exchange {
-  // What the request said; its head need not be kept for it.
+  // Facts of the request's head, which is not kept.
   var isHead = false
   var isGET = false
   var minorVersion: UInt8 = 1
   var keepsAlive = false
   var isBrowser = false
-  /// A browser's `Accept-Language`, where it is of a sane length.
+  /// The `Accept-Language` of a browser, unless it is too long.
   var languages: String?
   var expectsContinue = false
   var wantsUpgrade = false
   var hasBody = false
-  /// Bytes, where the head told.
+  /// The length of the body in bytes, if the head states it.
   var bodyLength: Int?
   var isChunked = false
 
-  /// The client's address behind trusted proxies, where it was looked for; else the peer's stands for it.
+  /// The client's address behind trusted proxies, if it was determined; nil means the peer's address.
   var client: ClientAddress?
-  /// Whether it is for one of our pages that lead people back to where they came from.
+  /// Whether the request is for a gateway page that redirects users back to a service.
   var leadsBack = false
 
   // The request's body.
   var body = BodyDecoder(.none)
   var requestIsDone = false
-  /// How many bytes more of it are accepted; nil: any number.
+  /// How many more bytes of the body are accepted; nil for no limit.
   var bodyLeft: Int?
-  /// The window in which the body's rate is counted: when it began, and what has come in it.
+  /// The current window for the body's rate: its start, and the bytes received in it.
   var bodyWindow = (began: NIODeadline.uptimeNanoseconds(0), bytes: 0)
 
-  /// Whether its route takes tokens of programs: a 401 says so.
+  /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
 
   // Proxying.
   var route: RoutePlan?
   var session: CachedSession?
-  /// What the upstream was told of the session.
+  /// The entitlements that the upstream received with the request.
   var entitlements = Entitlements.none
-  /// As the upstream gets it; kept while it might have to be sent again.
+  /// The head for the upstream, kept while it might have to be sent again.
   var upstreamHead = ByteBuffer()
-  /// The order in which the route's targets are tried; empty where there is only one.
+  /// The order in which the route's targets are tried; empty if there is only one.
   var order: [Int] = []
   var tried = 0
   var needsFreshConnection = false
@@ -49,28 +49,30 @@ struct Exchange {
   var hasTimedOut = false
   var bytesWereSent = false
 
-  // For numbers and the access log.
-  /// Whether it has begun and not been counted yet.
+  // For metrics and the access log.
+  /// Whether the exchange has begun and was not counted yet.
   var isOpen = false
   var startedAt = NIODeadline.uptimeNanoseconds(0)
-  /// Where the route is counted.
+  /// The index of the route in the metrics.
   var place = EventLoopMetrics.unrouted
   var outcome = Outcome.aborted
   var status = 0
-  /// Of the answer's body.
+  /// The number of bytes of the response body.
   var answerBytes = 0
   var account: String?
   var decision: DecisionID?
   var trace: TraceContext?
-  /// When it was decided what becomes of it, where that is recorded.
+  /// When the access decision was made, if spans are recorded.
   var judgedAt: NIODeadline?
-  /// The method's name, where it is recorded.
+  /// The name of the method, if spans are recorded.
   var method = ""
 
-  // The answer.
+  // The response.
   var answerHasBegun = false
   var framing = AnswerRewriter.Framing.none
   var closesAfter = false
+  /// Bytes of the upstream's response that are not written yet, so that a head and a small body are one write.
+  var pending: ByteBuffer?
 
   init() {}
 
@@ -89,6 +91,6 @@ struct Exchange {
     isRepeatable = (isHead || isGET || head.method == .options) && !hasBody
   }
 
-  /// Whether it may be sent again after bytes of it were sent (RFC 9110 section 9.2.2, and http.md narrower).
+  /// Whether the request may be sent again after bytes of it were sent. This is stricter than RFC 9110 section 9.2.2.
   private(set) var isRepeatable = false
 }

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// What requests of one connection have in common: found out once, and shared by the streams of HTTP/2.
+/// Facts that all requests of one connection share. The streams of an HTTP/2 connection share them too.
 final class PeerKnowledge {
-  /// The peer's address as text, where it was needed.
+  /// The peer's address as text; empty until it is needed.
   var addressText: [UInt8] = []
   var lastHost: RequestHost?
-  /// The host that a proxy asked about last.
+  /// The last original host of a forward-auth request.
   var lastAskedHost: RequestHost?
-  /// Whether the peer is a trusted proxy, and of which generation that is known.
+  /// Whether the peer is a trusted proxy, and the version of the generation that says so.
   var trust: (version: UInt64, isTrusted: Bool)?
 }

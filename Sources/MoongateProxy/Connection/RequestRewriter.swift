@@ -1,22 +1,22 @@
 import MoongateCore
 import NIOCore
 
-/// Writes a request's head as the upstream is to see it: one buffer, in one pass over the fields.
+/// Writes the head of a request for the upstream, into one buffer and in one pass over the fields.
 ///
-/// Fields that stay are copied as they came, in runs. What names or could name the client, what belongs to the client's
-/// connection and what the route sets is left out, and the gateway's own comes last.
+/// Forwarded fields are copied unchanged, in runs. Three groups of fields are removed: those that could identify the
+/// user, those of the client's connection, and those that the route sets. The gateway's own fields come last.
 struct RequestRewriter {
   let route: RoutePlan
   let host: RequestHost
   let origin: RequestOrigin
-  /// Whether Authorization held a session's token.
+  /// Whether Authorization is removed, because it contains a token of the gateway.
   let dropsAuthorization: Bool
   let hasOurCookies: Bool
   let identity: [UInt8]
   let assertion: [UInt8]
-  /// Whether an upgrade that was asked for may go on.
+  /// Whether the requested upgrade is forwarded.
   let passesUpgrade: Bool
-  /// Nil where the client's own trace headers pass as they are.
+  /// nil if the client's own trace headers are forwarded unchanged.
   let trace: TraceContext?
 
   func write(_ head: RequestHead, address: [UInt8], allocator: ByteBufferAllocator) -> ByteBuffer {
@@ -84,7 +84,7 @@ struct RequestRewriter {
       || isEnded(field, ended, bytes)
   }
 
-  /// Whether `Connection` names it.
+  /// Whether `Connection` lists the field.
   private func isEnded(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
     !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
   }
@@ -125,7 +125,7 @@ extension ByteBuffer {
   @inline(__always)
   mutating func copy(_ bytes: Span<UInt8>, _ range: Range<Int>) { writeBytes(bytes.extracting(range).bytes) }
 
-  /// Appends a number, 0 or more.
+  /// Appends a number that is not negative.
   mutating func writeDecimal(_ number: Int) {
     if number < 10 {
       writeInteger(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number))

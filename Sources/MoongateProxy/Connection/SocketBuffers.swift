@@ -1,17 +1,17 @@
 import NIOCore
 
-/// What one socket may hold in memory, on either side of an exchange.
+/// The memory bounds of one socket, on either side of an exchange.
 ///
-/// Attack: clients that ask for much and take nothing. Each costs what its connection and its upstream's hold when
-/// reading stops: at most `writeLimit` less one byte and one `readSize` more. With the library's own bounds it would be
-/// five times as much: four reads of 64 KiB are made at a time, and their buffers are kept for the next four.
+/// Attack: clients request large responses and read nothing. Each costs the memory of its connection and of its
+/// upstream's connection when reading stops: at most `writeLimit` minus one byte, plus one `readSize`. The library's
+/// defaults would cost five times as much, because it reads 64 KiB four times in a row and keeps the buffers.
 package enum SocketBuffers {
-  /// The most that is read at a time, in bytes.
+  /// The maximum number of bytes per read.
   static let readSize = 32 * 1024
-  /// From here on a socket counts as not taking more, in bytes; below half of it, as taking again.
+  /// With this many unsent bytes a socket is not writable; below half of them, it is writable again.
   static let writeLimit = 32 * 1024
 
-  /// To be called on the channel's event loop.
+  /// Sets the bounds. Call on the channel's event loop.
   package static func bound(_ channel: any Channel) throws {
     guard let options = channel.syncOptions else { return }
     try options.setOption(.maxMessagesPerRead, value: 1)

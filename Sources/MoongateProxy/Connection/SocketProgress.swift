@@ -4,17 +4,17 @@ import NIOCore
   import Glibc
 #endif
 
-/// What the system knows of bytes that we have written and no longer see.
+/// The system's knowledge of written bytes that are still on their way.
 enum SocketProgress {
-  /// How long ago bytes last left and the peer last took some; nil for what is no socket. Asks the system: not for
-  /// every request.
+  /// The longer of two times: since bytes were last sent, and since the peer last acknowledged bytes. nil if the
+  /// channel is not a socket. This is a system call, so do not use it for every request.
   ///
-  /// The longer of the two. A peer that is gone is sent the same bytes again and again, and acknowledges none; one that
-  /// reads nothing acknowledges that it has no room, and is sent none.
+  /// To a peer that has vanished, the same bytes are sent again and again, and it acknowledges none. A peer that reads
+  /// nothing acknowledges that its buffer is full, and no bytes are sent.
   static func sinceBytesMoved(_ channel: any Channel) -> TimeAmount? {
     guard let socket = channel as? any SocketOptionProvider else { return nil }
     var found: TimeAmount?
-    // On the socket's own event loop it is answered at once.
+    // On the socket's own event loop, the future completes at once.
     socket.getTCPInfo().assumeIsolated().whenSuccess {
       found = .milliseconds(Int64(max($0.tcpi_last_data_sent, $0.tcpi_last_ack_recv)))
     }
@@ -22,13 +22,13 @@ enum SocketProgress {
   }
 }
 
-/// TCP's own question whether a silent peer is still there (RFC 9293 section 3.8.4).
+/// TCP keep-alive, which detects silent peers that have vanished (RFC 9293 section 3.8.4).
 ///
-/// Attack, or a train in a tunnel: a peer that vanishes without a word. A tunnel has no time-out of its own, and would
-/// stay for ever.
+/// Attack, or a train in a tunnel: a peer vanishes without closing its connection. A tunnel has no timeout of its own
+/// and would stay open forever.
 enum Keepalive {
-  /// Seconds of silence before the first question, seconds between them, and how many may stay unanswered: two minutes
-  /// in all.
+  /// Seconds of silence before the first probe, seconds between probes, and the number of unanswered probes: two
+  /// minutes in total.
   private static let bounds: [(option: CInt, value: Int)] = [(TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 15), (TCP_KEEPCNT, 4)]
 
   static func turnOn(_ channel: any Channel) {

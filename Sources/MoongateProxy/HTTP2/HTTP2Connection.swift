@@ -181,7 +181,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     if let known = streams[frame.streamID] { return known }
     guard case .headers = frame.payload, let context else { return nil }
     let stream = HTTP2Stream(frame.streamID, outlet: self, window: Self.window)
-    let client = ClientConnection(loop: loop, isSecure: true, isStream: true, known: known) { [unowned stream] in
+    let client = ClientConnection(loop: loop, isSecure: true, streamOf: known) { [unowned stream] in
       try stream.makeInner()
     }
     stream.serve(by: client)

@@ -104,7 +104,8 @@ final class AddressTable: Sendable {
   /// The number of addresses in the table.
   var count: Int { shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.uses.count } } }
 
-  private func withCounters<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result) -> Result
+  private func withCounters<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result)
+    -> Result
   {
     let key = Key(address)
     return shards[key.hashValue & 15].state.withLock { state in

@@ -199,7 +199,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     guard wantsUpgrade else { throw .malformed("an unrequested 101 response") }
     isTunnel = true
     keepsAlive = false
-    owner.tunnelBegan(head)
+    owner.tunnelBegan(head, by: self)
     if input.readableBytes > 0 {
       let rest = input
       input = ByteBuffer()

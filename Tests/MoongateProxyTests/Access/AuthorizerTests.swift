@@ -11,10 +11,12 @@ import Testing
   private static let bearer = "Authorization: Bearer \(TestGateway.token)\r\n"
   private static let serviceToken = "mgt_" + String(repeating: "s", count: 43)
   private static let serviceBearer = "Authorization: Bearer \(serviceToken)\r\n"
-  private static let staff = GroupName(test: "staff")
+  private let staff: GroupName
+
+  init() throws { staff = try GroupName(test: "staff") }
 
   /// `staff` is a computed group whose function fails.
-  private static func failingGroups(_ generation: inout TestGeneration) {
+  private func failingGroups(_ generation: inout TestGeneration) {
     generation.accounts.groups = [staff: .computed(AccessFixture.membership)]
     generation.conditions[AccessFixture.membership] = { _ throws(PolicyFault) in
       throw PolicyFault(kind: .error, location: nil, message: "no")
@@ -144,13 +146,13 @@ import Testing
   // MARK: requirements
 
   @Test func failingGroupsMakeOpenRouteAnonymous() throws {
-    let access = try AccessFixture([.test(ports: [], open: true)], change: Self.failingGroups)
+    let access = try AccessFixture([.test(ports: [], open: true)], change: failingGroups)
     let decision = access.decide(try access.proxied("/x", AccessFixture.cookie), .live(access.session()))
     #expect(decision.grant != nil && decision.grant?.session == nil && decision.ignoredFault?.message == "no")
   }
 
   @Test func failingGroupsRefuseSessionRoute() throws {
-    let access = try AccessFixture([.test(ports: [])], change: Self.failingGroups)
+    let access = try AccessFixture([.test(ports: [])], change: failingGroups)
     let decision = access.decide(try access.proxied("/x", AccessFixture.cookie), .live(access.session()))
     #expect(decision.refusal?.code == .policyError && decision.refusal?.fault?.message == "no")
     #expect(decision.ignoredFault == nil && decision.refusal?.account == TestGateway.account)
@@ -158,15 +160,15 @@ import Testing
 
   @Test func nonMemberIsForbidden() throws {
     let access = try AccessFixture([.test(ports: [], groups: ["staff"])]) {
-      $0.accounts.groups = [Self.staff: .members]
+      $0.accounts.groups = [staff: .members]
     }
     let request = try access.proxied("/x?a=1", AccessFixture.cookie)
     let refusal = try #require(access.decide(request, .live(access.session())).refusal)
-    #expect(refusal.code == .forbidden && refusal.groups?.anyOf == [Self.staff])
+    #expect(refusal.code == .forbidden && refusal.groups?.anyOf == [staff])
     #expect(refusal.visitor?.address == "https://app.example.com/x?a=1")
     #expect(refusal.visitor?.account.id == TestGateway.account && refusal.detail["group"] == "{ staff }")
     #expect(
-      access.decide(request, .live(access.session(groups: [Self.staff]))).grant?.entitlements.groups == [Self.staff])
+      access.decide(request, .live(access.session(groups: [staff]))).grant?.entitlements.groups == [staff])
   }
 
   @Test func missingStepRedirectsBrowserAndRefusesProgram() throws {
@@ -235,7 +237,7 @@ import Testing
 
   /// Attack: a service receives the session token of a user whom it sees as anonymous.
   @Test func bearerOfAnIgnoredSessionIsNotForwarded() throws {
-    let failing = try AccessFixture([.test(ports: [], open: true)], change: Self.failingGroups)
+    let failing = try AccessFixture([.test(ports: [], open: true)], change: failingGroups)
     let ungrouped = failing.decide(try failing.proxied("/x", Self.bearer), .live(failing.session())).grant
     #expect(ungrouped?.session == nil && ungrouped?.dropsAuthorization == true)
     var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "auth.example.com", port: 443))
@@ -314,12 +316,12 @@ import Testing
       .test("/get/**", methods: ["GET"], ports: []),
     ]
     let access = try AccessFixture(routes) { generation in
-      generation.accounts.groups = [Self.staff: .members]
+      generation.accounts.groups = [staff: .members]
       generation.verdicts[AccessFixture.decide] = { $0.request?.query == "yes" ? .allow : .deny("not_today") }
     }
     let answers: [SessionCache.Answer?] = [
       nil, SessionCache.Answer.none, .unavailable, .live(access.session()),
-      .live(access.session(groups: [Self.staff])), .live(access.serviceToken()),
+      .live(access.session(groups: [staff])), .live(access.serviceToken()),
       .locked(until: access.clock.now() + .seconds(5)),
     ]
     let credentials = [

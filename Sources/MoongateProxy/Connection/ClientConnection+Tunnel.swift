@@ -1,0 +1,93 @@
+import MoongateCore
+import NIOCore
+
+/// Tunnels, such as WebSockets, and the sessions on which tunnels and event streams depend.
+extension ClientConnection {
+  func tunnelBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
+    exchange.answerHasBegun = true
+    exchange.requestIsDone = true
+    phase = .tunnel(connection)
+    exchange.status = 101
+    exchange.outcome = .tunnel
+    loop.numbers.tunnels += 1
+    lastActivity = loop.now
+    if let session = exchange.session { bind(session) }
+    wire?.watchPeer()
+    connection.watchPeer()
+    let rewriter = AnswerRewriter(
+      date: loop.dateLine(), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true)
+    wire?.send(rewriter.write(head, room: 0, allocator: wire?.allocator ?? ByteBufferAllocator()))
+    // Bytes that the client sent after its request belong to the tunnel.
+    if input.readableBytes > 0 {
+      connection.write(input)
+      connection.flush()
+      input = ByteBuffer()
+    }
+    resumeReading()
+  }
+
+  func tunnelRead(_ bytes: ByteBuffer) {
+    if inputHasEnded { lastActivity = loop.now }
+    exchange.answerBytes += bytes.readableBytes
+    wire?.send(bytes)
+  }
+
+  /// The upstream has closed its output.
+  func tunnelEnded() {
+    guard case .tunnel(let upstream) = phase else { return }
+    wire?.flush()
+    linger()
+    upstream.close()
+  }
+
+  // MARK: sessions that end
+
+  /// Ends the tunnel or event stream with its session.
+  ///
+  /// Attack: a sign-out while the upstream prepares its response. That change is not announced again, so the store is
+  /// asked about a session that is no longer cached.
+  func bind(_ session: CachedSession) {
+    let cache = session.snapshot.token == nil ? loop.sessions : loop.tokens.cache
+    boundSession = BoundSession(session: session, isDoubted: !cache.holds(session))
+  }
+
+  /// Asks the store about the session of a tunnel or an event stream that has changed.
+  func sessionsChanged(_ changes: SessionChanges) {
+    guard let session = boundSession?.session.snapshot.session else { return }
+    guard changes.isIncomplete || changes.tokens.contains(session.token) || changes.accounts.contains(session.account)
+    else { return }
+    // A lookup that is already open may return an answer from before the change.
+    boundSession?.isDoubted = true
+    checkBoundSession()
+  }
+
+  /// Whether the upstream knows the current entitlements of the session.
+  private func hasToldEntitlements(of session: CachedSession) -> Bool {
+    session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(exchange.entitlements)
+  }
+
+  func checkBoundSession() {
+    guard let bound = boundSession, !bound.isBeingChecked else { return }
+    boundSession?.isBeingChecked = true
+    boundSession?.isDoubted = false
+    let asked = serial
+    let session = bound.session
+    let token = session.snapshot.token
+    let cache = token == nil ? loop.sessions : loop.tokens.cache
+    cache.ask(session.key, by: token.map { loop.tokens.lookup(of: $0.id) } ?? loop.lookup(of: session.key)) {
+      [weak self] answer in
+      guard let self, self.serial == asked, self.boundSession != nil else { return }
+      self.boundSession?.isBeingChecked = false
+      switch answer {
+      case .live(let renewed):
+        // Attack: a WebSocket that a group member opened continues after the membership has ended. The upstream
+        // received the groups only once, so any change of them closes it. A client that still has access can open it
+        // again.
+        if self.hasToldEntitlements(of: renewed) { self.boundSession?.session = renewed } else { self.abort() }
+      case .none: self.abort()
+      // Asked again on the next tick.
+      case .unavailable, .unknown, .locked: self.boundSession?.isDoubted = true
+      }
+    }
+  }
+}
