@@ -18,9 +18,11 @@ import Testing
   /// `staff` is a computed group whose function fails.
   private func failingGroups(_ generation: inout TestGeneration) {
     generation.accounts.groups = [staff: .computed(AccessFixture.membership)]
-    generation.conditions[AccessFixture.membership] = { _ throws(PolicyFault) in
+    // A closure in place of this function crashes the compiler (Swift 6.3.1).
+    @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool {
       throw PolicyFault(kind: .error, location: nil, message: "no")
     }
+    generation.conditions[AccessFixture.membership] = failing
   }
 
   // MARK: routes and sessions
