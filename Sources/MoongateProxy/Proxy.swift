@@ -126,11 +126,11 @@ package final class Proxy: Sendable {
 
   /// The metrics of all event loops since the start.
   package func metrics() async -> [MetricFamily] {
-    var numbers = EventLoopMetrics()
+    var metrics = EventLoopMetrics()
     for bound in loops.withLock({ Array($0.values) }) {
-      if let more = try? await bound.eventLoop.submit({ bound.value.currentNumbers() }).get() { numbers.merge(more) }
+      if let more = try? await bound.eventLoop.submit({ bound.value.currentMetrics() }).get() { metrics.merge(more) }
     }
-    var families = numbers.families
+    var families = metrics.families
     if let counts = accessLog?.counts {
       families += [
         MetricFamily(.accessLogLinesTotal, counts.taken),

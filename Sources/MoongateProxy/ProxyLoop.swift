@@ -16,7 +16,7 @@ final class ProxyLoop {
   let tokens: TokenCache
   /// An array for header fields that decoders reuse.
   var spareFields: [HeadField] = []
-  var numbers = EventLoopMetrics()
+  var metrics = EventLoopMetrics()
   var traceIDs: TraceIDs
   /// Lines waiting for the access log.
   var lines = AccessLines()
@@ -58,7 +58,7 @@ final class ProxyLoop {
     authorizer = nil
     let made = GenerationPlan(
       version: version, generation: active.current, providers: proxy.dependencies.providers,
-      place: { self.numbers.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+      place: { self.metrics.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {
@@ -170,16 +170,16 @@ final class ProxyLoop {
   }
 
   /// The counters of this loop.
-  func currentNumbers() -> EventLoopMetrics {
-    var now = numbers
-    now.cache = sessions.numbers
-    now.cache.merge(tokens.cache.numbers)
+  func currentMetrics() -> EventLoopMetrics {
+    var now = metrics
+    now.cache = sessions.metrics
+    now.cache.merge(tokens.cache.metrics)
     for (upstream, target) in targets {
       now.upstreams[
         "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)",
         default: EventLoopMetrics.Upstream()
       ].merge(
-        target.numbers)
+        target.metrics)
     }
     return now
   }

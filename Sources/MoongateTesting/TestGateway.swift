@@ -43,7 +43,7 @@ package struct TestGateway: Sendable {
   }
 
   /// The operators' operations on accounts.
-  package var desk: AccountAdministration {
+  package var administration: AccountAdministration {
     AccountAdministration(store: store, providers: providers, keys: keys, clock: clock, random: random)
   }
 

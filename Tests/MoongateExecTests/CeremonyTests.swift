@@ -27,8 +27,8 @@ import Testing
     #"{"ask": {"fields": [{"name": "answer", "kind": "json"}], "show": [{"kind": "ceremony", "call": "create", "options": "{\"challenge\": \"AAAA\"}"}]}}"#
 
   @Test func itShowsOptionsAndJudgesTheAnswer() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(Self.body(Self.asks))
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(Self.body(Self.asks))
     #expect(provider.descriptor.presentation == .ceremony(button: "Use your key"))
     guard case .ask(let fields, _, let shown) = try await provider.begin(.some(), .words(["email": "ann@example.com"]))
     else {
@@ -51,19 +51,19 @@ import Testing
     #"{"ask": {"fields": [{"name": "answer", "kind": "json"}], "show": [{"kind": "ceremony", "call": "get", "options": "{\"x\":\"" + "1" * 16384 + "\"}"}]}}"#,
   ])
   func aCeremonyWithoutItsPartsIsAFault(_ answer: String) async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(Self.body(answer))
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(Self.body(answer))
     await #expect(throws: ProgramFault.self) {
       _ = try await provider.begin(.some(), .words(["email": "ann@example.com"]))
     }
   }
 
   @Test func onlyVersion2HasIt() throws {
-    let desk = try ProgramFixture()
-    #expect(throws: (any Error).self) { _ = try desk.full(Self.body(protocol: 1, Self.asks)) }
+    let fixture = try ProgramFixture()
+    #expect(throws: (any Error).self) { _ = try fixture.full(Self.body(protocol: 1, Self.asks)) }
     #expect(throws: (any Error).self) {
-      _ = try desk.full(Self.body(presentation: #"{"kind": "ceremony"}"#, Self.asks))
+      _ = try fixture.full(Self.body(presentation: #"{"kind": "ceremony"}"#, Self.asks))
     }
-    #expect(throws: (any Error).self) { _ = try desk.full(Self.body(presentation: #"{"kind": "form"}"#, Self.asks)) }
+    #expect(throws: (any Error).self) { _ = try fixture.full(Self.body(presentation: #"{"kind": "form"}"#, Self.asks)) }
   }
 }

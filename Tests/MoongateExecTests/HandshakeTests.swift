@@ -7,8 +7,8 @@ import Testing
 
 /// Programs that are refused in the handshake, with a sentence that says what to do.
 @Suite struct HandshakeTests {
-  private func sentences(_ specification: ProgramSpecification, _ desk: ProgramFixture) -> [String] {
-    switch desk.programs.introduce([specification])[0] {
+  private func sentences(_ specification: ProgramSpecification, _ fixture: ProgramFixture) -> [String] {
+    switch fixture.programs.introduce([specification])[0] {
     case .success: []
     case .failure(let problem): problem.sentences
     }
@@ -107,38 +107,40 @@ import Testing
   ]
 
   @Test(arguments: answers) func invalidIntroductionIsReported(_ answer: (introduction: String, words: String)) throws {
-    let desk = try ProgramFixture()
-    let told = sentences(try desk.write("def introduce(params): return \(answer.introduction)"), desk)
+    let fixture = try ProgramFixture()
+    let told = sentences(try fixture.write("def introduce(params): return \(answer.introduction)"), fixture)
     #expect(told.contains { $0.contains(answer.words) }, "\(told)")
   }
 
   @Test func unrunnableProgramIsReported() throws {
-    let desk = try ProgramFixture()
-    #expect(sentences(try desk.script("#!/bin/sh\n", mode: 0o644), desk)[0].contains("chmod +x"))
+    let fixture = try ProgramFixture()
+    #expect(sentences(try fixture.script("#!/bin/sh\n", mode: 0o644), fixture)[0].contains("chmod +x"))
     #expect(
-      sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter in its first line"))
-    #expect(sentences(try desk.script("just text"), desk)[0].contains("needs a first line like"))
-    #expect(sentences(try desk.script("#!/bin/sh\nexit 7\n"), desk)[0].contains("ended with status 7"))
+      sentences(try fixture.script("#!/no/such/interpreter\n"), fixture)[0].contains("interpreter in its first line"))
+    #expect(sentences(try fixture.script("just text"), fixture)[0].contains("needs a first line like"))
+    #expect(sentences(try fixture.script("#!/bin/sh\nexit 7\n"), fixture)[0].contains("ended with status 7"))
     // The last line of its output (the end of a traceback) is more useful than its exit status.
-    let last = sentences(try desk.script("#!/bin/sh\nprintf 'one\\nSyntaxError: \\033[1mno' >&2\nexit 7\n"), desk)[0]
+    let last = sentences(
+      try fixture.script("#!/bin/sh\nprintf 'one\\nSyntaxError: \\033[1mno' >&2\nexit 7\n"), fixture)[0]
     #expect(last.contains(#"ended with status 7, after it wrote "SyntaxError: [1mno""#), "\(last)")
     let absent = ProgramSpecification(
-      name: "word", path: desk.folder.path("none"), folder: desk.folder.path, digest: "")
-    #expect(sentences(absent, desk)[0].contains("the file does not exist"))
+      name: "word", path: fixture.folder.path("none"), folder: fixture.folder.path, digest: "")
+    #expect(sentences(absent, fixture)[0].contains("the file does not exist"))
   }
 
   @Test func silentProgramTimesOut() throws {
-    let desk = try ProgramFixture { $0.handshake = .milliseconds(300) }
+    let fixture = try ProgramFixture { $0.handshake = .milliseconds(300) }
     let started = ContinuousClock.now
     #expect(
-      sentences(try desk.script("#!/bin/sh\nexec sleep 100\n"), desk)[0].contains("did not answer `hello` within 300ms")
+      sentences(try fixture.script("#!/bin/sh\nexec sleep 100\n"), fixture)[0].contains(
+        "did not answer `hello` within 300ms")
     )
     #expect(ContinuousClock.now - started < .seconds(5))
   }
 
   @Test func refusedSettingsAreReported() throws {
-    let desk = try ProgramFixture()
-    let specification = try desk.write(
+    let fixture = try ProgramFixture()
+    let specification = try fixture.write(
       #"""
       old = say
       def say(message):
@@ -146,9 +148,9 @@ import Testing
           old(message)
       def configure(params): return "no"
       """#)
-    let introduced = try desk.programs.introduce([specification])[0].get()
+    let introduced = try fixture.programs.introduce([specification])[0].get()
     do {
-      _ = try desk.programs.configure(introduced, values: [:], secrets: [:])
+      _ = try fixture.programs.configure(introduced, values: [:], secrets: [:])
       Issue.record("a problem")
     } catch {
       #expect(error.sentences == ["refused its settings: the hub knows no such token"])
@@ -156,22 +158,22 @@ import Testing
   }
 
   @Test func anEntryThatDidNotChangeKeepsItsProgram() async throws {
-    let desk = try ProgramFixture()
-    let specification = try desk.write(
+    let fixture = try ProgramFixture()
+    let specification = try fixture.write(
       #"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#)
-    let first = try desk.start(specification, values: ["a": 1])
-    let same = try desk.start(specification, values: ["a": 1])
-    let other = try desk.start(specification, values: ["a": 2])
+    let first = try fixture.start(specification, values: ["a": 1])
+    let same = try fixture.start(specification, values: ["a": 1])
+    let other = try fixture.start(specification, values: ["a": 2])
     #expect(try await pid(first) == pid(same))
     #expect(try await pid(first) != pid(other))
   }
 
   @Test func replacedProgramExitsAfterItsLastUse() async throws {
-    let desk = try ProgramFixture { $0.linger = .milliseconds(200) }
+    let fixture = try ProgramFixture { $0.linger = .milliseconds(200) }
     let tells = #"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#
-    let old = try #require(try desk.start(try desk.write(tells, as: "old.py")) as? any FullProvider)
-    let new = try #require(try desk.start(try desk.write("", as: "new.py")) as? any FullProvider)
-    desk.programs.keep(only: [new])
+    let old = try #require(try fixture.start(try fixture.write(tells, as: "old.py")) as? any FullProvider)
+    let new = try #require(try fixture.start(try fixture.write("", as: "new.py")) as? any FullProvider)
+    fixture.programs.keep(only: [new])
     // Calls that began with the old program are still served by it.
     let pid = try #require(Int32(try await self.pid(old)))
     let end = ContinuousClock.now + .seconds(10)

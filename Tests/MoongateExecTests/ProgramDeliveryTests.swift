@@ -21,8 +21,8 @@ import Testing
       """#
   }
 
-  private func deliver(_ version: Int, _ answer: String, _ desk: ProgramFixture) async throws -> DeliveryFault? {
-    let code = try #require(try desk.start(try desk.write(Self.sender(version, answer))) as? any CodeProvider)
+  private func deliver(_ version: Int, _ answer: String, _ fixture: ProgramFixture) async throws -> DeliveryFault? {
+    let code = try #require(try fixture.start(try fixture.write(Self.sender(version, answer))) as? any CodeProvider)
     let message = CodeMessage(code: "123456", text: "123456", domainBoundLine: "@host #123456", service: "Ours")
     let identifier = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
     do throws(DeliveryFault) {
@@ -35,8 +35,8 @@ import Testing
   }
 
   @Test func declaredReasonArrives() async throws {
-    let desk = try ProgramFixture()
-    let fault = try #require(try await deliver(2, #"{"failed": "not_on_chat"}"#, desk))
+    let fixture = try ProgramFixture()
+    let fault = try #require(try await deliver(2, #"{"failed": "not_on_chat"}"#, fixture))
     #expect(fault == DeliveryFault("not_on_chat", "it answered `not_on_chat`"))
   }
 
@@ -49,10 +49,10 @@ import Testing
   @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(
     _ reason: String
   ) async throws {
-    let desk = try ProgramFixture()
-    let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, desk))
+    let fixture = try ProgramFixture()
+    let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, fixture))
     #expect(fault.declared == nil && fault.reason.contains("undeclared reason"))
-    #expect(desk.log.lines.contains { $0.contains("is not valid") })
+    #expect(fixture.log.lines.contains { $0.contains("is not valid") })
   }
 
   /// In version 1, other members of the answer are ignored.
@@ -62,9 +62,9 @@ import Testing
 
   @Test func declarationIsChecked() throws {
     func problems(_ hello: String) throws -> [String] {
-      let desk = try ProgramFixture()
-      let specification = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \(hello)}")
-      guard case .failure(let problem)? = desk.programs.introduce([specification]).first else { return [] }
+      let fixture = try ProgramFixture()
+      let specification = try fixture.write("old = introduce\ndef introduce(params): return {**old(params), \(hello)}")
+      guard case .failure(let problem)? = fixture.programs.introduce([specification]).first else { return [] }
       return problem.sentences
     }
     let reason = #""delivery_reasons": [{"reason": "gone", "sentence": "It is gone."}]"#
@@ -100,8 +100,8 @@ import Testing
     """#
   }
 
-  private func proved(_ version: Int, _ facts: String, _ desk: ProgramFixture) async throws -> [String: String] {
-    let provider = try desk.full(Self.teller(version, facts))
+  private func proved(_ version: Int, _ facts: String, _ fixture: ProgramFixture) async throws -> [String: String] {
+    let provider = try fixture.full(Self.teller(version, facts))
     let ann = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
     guard
       case .proved(let proof) = try await provider.judge(
@@ -115,19 +115,19 @@ import Testing
   /// Attack: a program sends facts of the gateway's own parser, or undeclared ones.
   @Test func declaredFactsOfAProofArrive() async throws {
     let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
-    let desk = try ProgramFixture()
-    #expect(try await proved(2, facts, desk) == ["length": "7", "rare": "true"])
+    let fixture = try ProgramFixture()
+    #expect(try await proved(2, facts, fixture) == ["length": "7", "rare": "true"])
     #expect(
-      desk.log.lines.contains {
+      fixture.log.lines.contains {
         $0.contains("sent the undeclared fact `domain` of a proof, which is ignored")
       })
     #expect(try await proved(1, facts, try ProgramFixture()) == [:])
   }
 
   @Test func longFactIsAFault() async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     await #expect(throws: ProgramFault.broken("its fact `length` is longer than 300 bytes")) {
-      try await proved(2, #"{"length": "x" * 301}"#, desk)
+      try await proved(2, #"{"length": "x" * 301}"#, fixture)
     }
   }
 }

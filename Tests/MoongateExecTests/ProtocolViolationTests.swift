@@ -9,11 +9,11 @@ import Testing
 @Suite struct ProtocolViolationTests {
   /// - Returns: the fault of a single submit.
   private func fault(
-    of body: String, step: StepContext = .some(), desk: ProgramFixture, timeout: Duration = .seconds(5)
+    of body: String, step: StepContext = .some(), fixture: ProgramFixture, timeout: Duration = .seconds(5)
   ) async throws
     -> ProgramFault?
   {
-    let provider = try desk.full(body, timeout: timeout)
+    let provider = try fixture.full(body, timeout: timeout)
     do {
       _ = try await provider.judge("open", step)
       return nil
@@ -48,30 +48,30 @@ import Testing
   ]
 
   @Test(arguments: lies) func aLieIsAFault(_ lie: (body: String, words: String)) async throws {
-    let desk = try ProgramFixture()
-    let fault = try await fault(of: "def answer(method, params): return \(lie.body)", desk: desk)
+    let fixture = try ProgramFixture()
+    let fault = try await fault(of: "def answer(method, params): return \(lie.body)", fixture: fixture)
     #expect("\(try #require(fault))".contains(lie.words), "\(String(describing: fault))")
-    #expect(desk.log.lines.contains { $0.contains("misbehaves") && $0.contains("provider=word") })
+    #expect(fixture.log.lines.contains { $0.contains("misbehaves") && $0.contains("provider=word") })
   }
 
   @Test func beginCannotProveAUser() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(#"def answer(method, params): return {"proved": {}}"#)
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(#"def answer(method, params): return {"proved": {}}"#)
     await #expect(throws: ProgramFault.broken("it answers `proved` before an attempt")) {
       try await provider.begin(.some(), .words([:]))
     }
   }
 
   @Test func proofWithoutAnExpectedUserIsRefused() async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     #expect(
-      try await fault(of: "", step: .some(identifier: nil), desk: desk)
+      try await fault(of: "", step: .some(identifier: nil), fixture: fixture)
         == .broken("it answers `proved` without an identifier"))
   }
 
   @Test func itsOwnIdentitiesItMayProve() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       old = introduce
       def introduce(params): return {**old(params), "federated": True}
@@ -99,10 +99,10 @@ import Testing
 
   /// Attack: the right user with a display and attributes invented by the program, which policies would read.
   @Test func identifierOfAProofIsNormalisedByTheGateway() async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     let phone = Identifier(
       kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
-    let provider = try desk.full(
+    let provider = try fixture.full(
       Self.federated
         + #"""
         def answer(method, params):
@@ -130,8 +130,8 @@ import Testing
 
   /// A program can send declared facts, but neither undeclared ones nor those of the gateway's parser.
   @Test func programCanSendDeclaredFacts() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.telling
         + #"""
         def answer(method, params):
@@ -153,8 +153,8 @@ import Testing
   /// Attack: a user who was an administrator when the account was created, but is no longer one, still counts as one
   /// for the policies of a step-up.
   @Test func declaredFactsAreTakenFromTheLatestProof() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.telling
         + #"""
         def answer(method, params):
@@ -175,47 +175,49 @@ import Testing
   }
 
   @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func aFactIsAShortPlainText(_ badge: String) async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     let body =
       #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": \#(badge)}}]}}"#
-    let told = "\(try #require(try await fault(of: Self.telling + body, desk: desk)))"
+    let told = "\(try #require(try await fault(of: Self.telling + body, fixture: fixture)))"
     #expect(told.contains("longer than 300 bytes") || told.contains("control characters"), "\(told)")
   }
 
   @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func federatedIdentityMustBePlainText(
     _ dress: String
   ) async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     let body =
       #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#
-    #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("control characters"))
+    #expect(
+      "\(try #require(try await fault(of: Self.federated + body, fixture: fixture)))".contains("control characters"))
   }
 
   @Test func answerWithAnUnknownIdIsIgnored() async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     // The id of the next call can be guessed, but the call has not been sent yet.
     let fault = try await fault(
-      of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk,
+      of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#,
+      fixture: fixture,
       timeout: .milliseconds(300))
     #expect(fault == .late(.milliseconds(300)))
-    #expect(desk.log.lines.contains { $0.contains("sent an unexpected or repeated answer") })
+    #expect(fixture.log.lines.contains { $0.contains("sent an unexpected or repeated answer") })
   }
 
   @Test func theSecondAnswerIsNotLookedAt() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       def take(message):
           say({"jsonrpc": "2.0", "id": message["id"], "result": {"refused": "invalid_word"}})
           say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}}})
       """#)
     for _ in 0..<3 { #expect(try await !provider.judge("open").isProof) }
-    #expect(try await desk.heard("sent an unexpected or repeated answer"))
+    #expect(try await fixture.heard("sent an unexpected or repeated answer"))
   }
 
   @Test func lateAnswerIsIgnored() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       held = []
       def take(message):
@@ -226,7 +228,7 @@ import Testing
       """#, timeout: .milliseconds(500))
     await #expect(throws: ProgramFault.late(.milliseconds(500))) { try await provider.judge("open") }
     #expect(try await !provider.judge("open").isProof)
-    #expect(try await desk.heard("answered a call after its time"))
+    #expect(try await fixture.heard("answered a call after its time"))
   }
 
   @Test(arguments: [
@@ -237,8 +239,8 @@ import Testing
     #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
   ])
   func invalidMessageIsLoggedAndTheNextIsRead(_ rubbish: String) async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       """
       old = take
       def take(message):
@@ -246,12 +248,12 @@ import Testing
           old(message)
       """)
     #expect(try await provider.judge("open").isProof)
-    #expect(desk.log.lines.contains { $0.contains("not a JSON-RPC message") })
+    #expect(fixture.log.lines.contains { $0.contains("not a JSON-RPC message") })
   }
 
   @Test func deepNestingDoesNotCrash() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       """
       old = take
       def take(message):
@@ -263,8 +265,8 @@ import Testing
   }
 
   @Test func requestsFromTheProgramAreRefused() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       old = take
       def take(message):
@@ -274,13 +276,13 @@ import Testing
           old(message)
       """#)
     #expect(try await provider.judge("open").isProof)
-    #expect(desk.log.lines.contains { $0.contains("sent a request `give_session`") })
+    #expect(fixture.log.lines.contains { $0.contains("sent a request `give_session`") })
   }
 
   /// Attack: a program that sends requests without reading the answers fills the gateway's memory.
   @Test func programThatDoesNotReadItsInputIsStopped() async throws {
-    let desk = try ProgramFixture { $0.unread = 2_000 }
-    let provider = try desk.full(
+    let fixture = try ProgramFixture { $0.unread = 2_000 }
+    let provider = try fixture.full(
       #"""
       old = take
       def take(message):
@@ -291,8 +293,8 @@ import Testing
   }
 
   @Test func textIsRedactedBeforeItIsTruncated() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       def take(message):
           word = message["params"]["fields"]["word"]
@@ -303,14 +305,14 @@ import Testing
     await #expect(throws: ProgramFault.failed(String(repeating: "x", count: 494) + "[redac")) {
       try await provider.judge("a-long-word")
     }
-    #expect(try await desk.heard("an unknown notification"))
-    #expect(try await desk.heard("says: told"))
-    #expect(!desk.log.lines.contains { $0.contains("xa-l") || $0.contains("na-l") })
+    #expect(try await fixture.heard("an unknown notification"))
+    #expect(try await fixture.heard("says: told"))
+    #expect(!fixture.log.lines.contains { $0.contains("xa-l") || $0.contains("na-l") })
   }
 
   @Test func failureTextsAreRedacted() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"def take(message): say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "no " + message["params"]["fields"]["word"]}})"#
     )
     await #expect(throws: ProgramFault.failed("no [redacted]")) { try await provider.judge("a-long-word") }

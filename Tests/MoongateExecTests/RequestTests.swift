@@ -54,8 +54,8 @@ import Testing
   private static func store() -> MemoryKeyValueStore { MemoryKeyValueStore(clock: StepClock { 1_000 }) }
 
   @Test func aProgramUsesItsStore() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             steps = [
@@ -75,13 +75,13 @@ import Testing
         """#)
     let store = Self.store()
     try await store.set([1], for: "b", expiresIn: .seconds(60))
-    #expect(try await provider.judge("x", Self.step(store)).isProof, "\(desk.log.lines)")
+    #expect(try await provider.judge("x", Self.step(store)).isProof, "\(fixture.log.lines)")
     #expect(try await store.value(for: "b") == nil)
   }
 
   @Test func aProgramHashesAndVerifies() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             steps = [
@@ -95,12 +95,12 @@ import Testing
             if wrong: told("WRONG " + " ".join(wrong))
             return {"refused": "invalid_word"} if wrong else {"proved": {}}
         """#)
-    #expect(try await provider.judge("x", Self.step(Self.store())).isProof, "\(desk.log.lines)")
+    #expect(try await provider.judge("x", Self.step(Self.store())).isProof, "\(fixture.log.lines)")
   }
 
   @Test func refusalsSayWhatToDo() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             def error(method, params):
@@ -127,26 +127,26 @@ import Testing
       "-32001 call 999 is not open: the gateway grants services only during a call",
       "-32602 `params.secret` is longer than 4096 bytes",
       "-32000 the secret could not be hashed", "-32602 `params.b` is missing", "-32000 the value is not a string",
-    ] { #expect(try await desk.heard(text), "\(text)\n\(desk.log.lines)") }
+    ] { #expect(try await fixture.heard(text), "\(text)\n\(fixture.log.lines)") }
   }
 
   /// Attack: hashing work for which no attempt was charged.
   @Test func nothingIsHashedOutsideSubmit() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             told(json.dumps(ask("hash", {"secret": "x"})))
             return {"ask": {"fields": [{"name": "word", "kind": "text"}]}}
         """#)
     _ = try await provider.begin(Self.step(Self.store(), hasher: nil), .words([:]))
-    #expect(try await desk.heard("secrets can be hashed and verified only during `submit`"))
+    #expect(try await fixture.heard("secrets can be hashed and verified only during `submit`"))
   }
 
   /// Attack: a program uses the gateway's tools outside of calls.
   @Test func nothingIsGrantedBetweenCalls() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def take(message):
             say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}}})
@@ -154,14 +154,14 @@ import Testing
         """#)
     let store = Self.store()
     #expect(try await provider.judge("x", Self.step(store)).isProof)
-    #expect(try await desk.heard("no call of the gateway is open"))
+    #expect(try await fixture.heard("no call of the gateway is open"))
     #expect(try await store.value(for: "a") == nil)
   }
 
   /// Attack: a request that looks like the answer to another call, by its id or because it is both.
   @Test func requestIsNotAResponse() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def take(message):
             id = message["id"]
@@ -173,41 +173,41 @@ import Testing
             say({"jsonrpc": "2.0", "id": id, "result": {"refused": "invalid_word"}})
         """#)
     #expect(!(try await provider.judge("x", Self.step(Self.store())).isProof))
-    #expect(try await desk.heard("both a request and an answer"))
+    #expect(try await fixture.heard("both a request and an answer"))
     #expect(
-      try await desk.heard(#""result\": {\"value\": null}"#)
-        || desk.log.lines.contains { $0.contains(#""result": {"value": null}"#) })
+      try await fixture.heard(#""result\": {\"value\": null}"#)
+        || fixture.log.lines.contains { $0.contains(#""result": {"value": null}"#) })
   }
 
   /// Attack: a program sends endless requests.
   @Test func aFloodOfRequestsEndsTheProgram() async throws {
-    let desk = try ProgramFixture { limits in limits.requestRate = ProgramLimits.Rate(burst: 50, perSecond: 1) }
-    let provider = try desk.full(
+    let fixture = try ProgramFixture { limits in limits.requestRate = ProgramLimits.Rate(burst: 50, perSecond: 1) }
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             for number in range(60): ask("store.get", {"key": "a"})
             return {"proved": {}}
         """#)
     await #expect(throws: ProgramFault.self) { try await provider.judge("x", Self.step(Self.store())) }
-    #expect(try await desk.heard("floods the gateway with requests"))
+    #expect(try await fixture.heard("floods the gateway with requests"))
   }
 
   /// Attack: a value of ten megabytes.
   @Test func aValueOfTenMegabytesEndsTheProgram() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             ask("store.set", {"key": "a", "value": "v" * 10_000_000, "expires_in": 60})
             return {"proved": {}}
         """#)
     await #expect(throws: ProgramFault.self) { try await provider.judge("x", Self.step(Self.store())) }
-    #expect(try await desk.heard("wrote a line longer than 65536 bytes"))
+    #expect(try await fixture.heard("wrote a line longer than 65536 bytes"))
   }
 
   @Test func requestsBeyondThoseUnderWayAreRefusedAtOnce() async throws {
-    let desk = try ProgramFixture { $0.requests = 2 }
-    let provider = try desk.full(
+    let fixture = try ProgramFixture { $0.requests = 2 }
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             for number in range(3): say({"jsonrpc": "2.0", "id": number, "method": "store.get", "params": {"key": "a"}})
@@ -216,12 +216,12 @@ import Testing
         """#)
     // The first two never end, and the third is answered before them.
     #expect(try await provider.judge("x", Self.step(StuckStore())).isProof)
-    #expect(try await desk.heard("2 requests are already in progress"))
+    #expect(try await fixture.heard("2 requests are already in progress"))
   }
 
   @Test func aProgramOfVersion1IsAnsweredAsBefore() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       def take(message):
           say({"jsonrpc": "2.0", "id": "p1", "method": "store.get", "params": {"key": "a"}})
@@ -229,13 +229,13 @@ import Testing
           say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}} if reply["error"]["code"] == -32601 else {"refused": "invalid_word"}})
       """#)
     #expect(try await provider.judge("x", Self.step(Self.store())).isProof)
-    #expect(try await desk.heard("the gateway answers no requests"))
+    #expect(try await fixture.heard("the gateway answers no requests"))
   }
 
   /// A value of control characters is six times as long in JSON. The program gets an error instead of waiting.
   @Test func anAnswerThatIsTooLongIsRefused() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             told("refused with %s" % ask("store.get", {"key": "a"})["error"])
@@ -244,12 +244,12 @@ import Testing
     let store = Self.store()
     try await store.set([UInt8](repeating: 1, count: 16_384), for: "a", expiresIn: .seconds(60))
     #expect(try await provider.judge("x", Self.step(store)).isProof)
-    #expect(try await desk.heard("the answer is longer than 65536 bytes"))
+    #expect(try await fixture.heard("the answer is longer than 65536 bytes"))
   }
 
   @Test func storedValuesAreRedactedInTheProgramsLog() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
             ask("store.set", {"key": "a", "value": "handle-of-an-approval", "expires_in": 60})
@@ -257,7 +257,7 @@ import Testing
             return {"proved": {}}
         """#)
     #expect(try await provider.judge("x", Self.step(Self.store())).isProof)
-    #expect(try await desk.heard("I keep [redacted] here"))
+    #expect(try await fixture.heard("I keep [redacted] here"))
   }
 }
 

@@ -8,8 +8,8 @@ import Testing
 /// A program that follows the protocol.
 @Suite struct StepTests {
   @Test func aFullProviderAsksRefusesAndProves() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full("")
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full("")
     #expect(provider.descriptor.name == "word")
     #expect(provider.descriptor.beginFields == [InputField(name: "email", kind: .email)])
     #expect(provider.descriptor.submitFields == [InputField(name: "word", kind: .text)])
@@ -35,9 +35,9 @@ import Testing
   }
 
   @Test func aCodeProviderDelivers() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.start(
-      try desk.write(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.start(
+      try fixture.write(
         #"""
         def introduce(params):
             return {"protocol": 1, "shape": "code", "identifier": "email", "policy": "return policy \"word\" {}"}
@@ -52,17 +52,17 @@ import Testing
     try await code.deliver(
       CodeMessage(code: "123456", text: "123456 is your code", domainBoundLine: "@host #123456", service: "Ours"),
       to: identifier, with: tools)
-    let sent = try String(contentsOfFile: desk.folder.path("sent.json"), encoding: .utf8)
+    let sent = try String(contentsOfFile: fixture.folder.path("sent.json"), encoding: .utf8)
     #expect(sent.hasPrefix(#"["deliver", "#) && sent.contains(#""code": "123456""#) && sent.contains(#""now": 42"#))
     #expect(sent.contains(#""value": "ann@example.com""#) && sent.contains(#""domain_bound_line": "@host #123456""#))
     // The environment contains nothing of the gateway's, and the working folder is the configuration folder.
     #expect(!sent.contains("HOME") && sent.contains(#""PATH""#))
-    #expect(sent.contains(URL(fileURLWithPath: desk.folder.path).resolvingSymlinksInPath().lastPathComponent))
+    #expect(sent.contains(URL(fileURLWithPath: fixture.folder.path).resolvingSymlinksInPath().lastPathComponent))
   }
 
   @Test func settingsComeOnceAndSecretsDoNotPrint() async throws {
-    let desk = try ProgramFixture()
-    let specification = try desk.write(
+    let fixture = try ProgramFixture()
+    let specification = try fixture.write(
       #"""
       got = {}
       def introduce(params):
@@ -77,33 +77,33 @@ import Testing
       def answer(method, params):
           return {"ask": {"fields": [], "state": json.dumps(got, sort_keys=True)}}
       """#)
-    let started = try desk.start(
+    let started = try fixture.start(
       specification, values: ["tries": 3, "mode": "hard"], secrets: ["token": "s3cr3t-token"])
     let provider = try #require(started as? any FullProvider)
     #expect(provider.descriptor.settings.map(\.kind) == [.secret, .number(1...9), .choice(["soft", "hard"])])
     guard case .ask(_, let state, _) = try await provider.begin(.some(), .words([:])) else { return }
     #expect(String(decoding: state, as: UTF8.self) == #"{"mode": "hard", "token": "s3cr3t-token", "tries": 3}"#)
-    #expect(try await desk.heard("says: token is [redacted]"))
-    #expect(try await desk.heard("warning says: with [redacted]"))
-    #expect(!desk.log.lines.contains { $0.contains("s3cr3t") })
+    #expect(try await fixture.heard("says: token is [redacted]"))
+    #expect(try await fixture.heard("warning says: with [redacted]"))
+    #expect(!fixture.log.lines.contains { $0.contains("s3cr3t") })
   }
 
   @Test func userInputIsRedacted() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       def answer(method, params):
           print(json.dumps(params), file=sys.stderr, flush=True)
           return {"refused": "invalid_word"}
       """#)
     _ = try await provider.judge("my-own-word")
-    #expect(try await desk.heard("[redacted]"))
-    #expect(!desk.log.lines.contains { $0.contains("my-own-word") || $0.contains("ann@example.com") })
+    #expect(try await fixture.heard("[redacted]"))
+    #expect(!fixture.log.lines.contains { $0.contains("my-own-word") || $0.contains("ann@example.com") })
   }
 
   @Test func aThousandStepsAtOnce() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       def run():
           held = []
@@ -128,8 +128,8 @@ import Testing
   }
 
   @Test func callBeyondTheQueueFailsAtOnce() async throws {
-    let desk = try ProgramFixture { $0.outstanding = 8 }
-    let provider = try desk.full("def take(message): pass", timeout: .seconds(2))
+    let fixture = try ProgramFixture { $0.outstanding = 8 }
+    let provider = try fixture.full("def take(message): pass", timeout: .seconds(2))
     let faults = await withTaskGroup(of: ProgramFault?.self) { group in
       for _ in 0..<20 {
         group.addTask {
@@ -145,8 +145,8 @@ import Testing
   }
 
   @Test func cancellationReachesTheProgram() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       def run():
           for line in sys.stdin:
@@ -158,10 +158,10 @@ import Testing
               elif message["method"] == "shutdown": return
       """#)
     let asking = Task { try await provider.judge("open") }
-    #expect(try await desk.heard("asked"))
+    #expect(try await fixture.heard("asked"))
     asking.cancel()
     await #expect(throws: ProgramFault.cancelled) { try await asking.value }
-    #expect(try await desk.heard("cancelled True"))
+    #expect(try await fixture.heard("cancelled True"))
   }
 
   /// A version 2 program without fields: it sends a prompt and waits.
@@ -175,8 +175,8 @@ import Testing
     """#
 
   @Test func programMayWait() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full("POLL = 60000\n" + Self.push)
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full("POLL = 60000\n" + Self.push)
     #expect(provider.descriptor.submitFields == [])
     guard case .wait(let poll, let state, let shown) = try await provider.begin(.some(), .words([:])) else {
       Issue.record("it does not wait")
@@ -191,8 +191,8 @@ import Testing
   }
 
   @Test(arguments: [999, 60_001, -1]) func pollOutOfBoundsIsAFault(_ poll: Int) async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full("POLL = \(poll)\n" + Self.push)
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full("POLL = \(poll)\n" + Self.push)
     await #expect(
       throws: ProgramFault.broken("its `poll` is \(poll) milliseconds; it must be from 1000 to 60000")
     ) {
@@ -203,8 +203,8 @@ import Testing
   /// The answer to a later round without fields, for example "I have kept my codes", reaches a program whose declared
   /// fields are required.
   @Test func roundWithoutFieldsAcceptsAnEmptyAnswer() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full("")
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full("")
     let word = InputField(name: "word", kind: .text)
     #expect(throws: InputProblem(field: "word", reason: .invalidInput, detail: "word is missing.")) {
       try provider.check(.some(asked: [word]), .words([:]))
@@ -214,8 +214,8 @@ import Testing
   }
 
   @Test func aProgramUpgradesItsOlderRecords() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       old = introduce
       def introduce(params): return {**old(params), "protocol": 2, "record_version": 3}
@@ -234,21 +234,21 @@ import Testing
   }
 
   @Test func onlyVersion2CountsItsRecords() throws {
-    let desk = try ProgramFixture()
-    let program = try desk.write(
+    let fixture = try ProgramFixture()
+    let program = try fixture.write(
       "old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 2}")
-    #expect(throws: ProgramProblem.self) { try desk.start(program) }
-    let wrong = try desk.write(
+    #expect(throws: ProgramProblem.self) { try fixture.start(program) }
+    let wrong = try fixture.write(
       "old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2, \"record_version\": 0}",
       as: "b.py")
     #expect {
-      try desk.start(wrong)
+      try fixture.start(wrong)
     } throws: { error in "\(error)".contains("the version of its records is 0: count from 1") }
   }
 
   @Test func aProgramIsMaintained() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       old = introduce
       def introduce(params): return {**old(params), "protocol": 2, "maintain": 3600}
@@ -268,8 +268,8 @@ import Testing
 
   /// A hanging maintenance has its own time limit and does not delay other calls.
   @Test func aMaintenanceThatHangsIsCancelledAndHoldsUpNoCall() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       #"""
       import threading
       old = introduce
@@ -282,7 +282,7 @@ import Testing
       """#, timeout: .milliseconds(300))
     let tools = StepTools(randomBytes: { _ in [] }, web: NoWeb())
     let maintenance = Task { try await provider.maintain(with: tools) }
-    #expect(try await desk.heard("begun"))
+    #expect(try await fixture.heard("begun"))
     await #expect(throws: ProgramFault.late(.milliseconds(300))) { try await provider.judge("slow") }
     #expect(try await provider.judge("x").isProof)
     maintenance.cancel()

@@ -12,8 +12,8 @@ import Testing
   @Test func aProgramHasThePriorityOfTheGateway() async throws {
     let which = __priority_which_t(PRIO_PROCESS.rawValue)
     let own = getpriority(which, 0)
-    let desk = try ProgramFixture()
-    let specification = try desk.write(
+    let fixture = try ProgramFixture()
+    let specification = try fixture.write(
       """
       def answer(method, params):
           if method == "begin": return {"ask": {"fields": [{"name": "word", "kind": "text"}]}}
@@ -21,7 +21,7 @@ import Testing
       """)
     let provider = try await withCheckedThrowingContinuation {
       (continuation: CheckedContinuation<any Provider, any Error>) in
-      Thread.detachNewThread { [programs = desk.programs] in
+      Thread.detachNewThread { [programs = fixture.programs] in
         setpriority(which, 0, 15)
         continuation.resume(
           with: Result {
@@ -48,8 +48,8 @@ import Testing
     ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
   ])
   func crashedProgramFailsItsCallAndIsRestarted(_ how: (body: String, words: String)) async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       """
       old = take
       def take(message):
@@ -65,12 +65,12 @@ import Testing
       #expect("\(error)".contains(how.words), "\(error)")
     }
     #expect(try await recovers(provider))
-    #expect(try await desk.heard("started again in"))
+    #expect(try await fixture.heard("started again in"))
   }
 
   @Test func aProgramThatHangsIsReplaced() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       """
       old = take
       def take(message):
@@ -81,13 +81,13 @@ import Testing
           old(message)
       """, timeout: .milliseconds(400))
     for _ in 0..<3 { await #expect(throws: ProgramFault.late(.milliseconds(400))) { try await provider.judge("open") } }
-    #expect(try await desk.heard("it hangs"))
+    #expect(try await fixture.heard("it hangs"))
     #expect(try await recovers(provider))
   }
 
   @Test func aSlowProgramIsNotTakenForOneThatHangs() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       """
       old = take
       def take(message):
@@ -95,13 +95,13 @@ import Testing
           old(message)
       """, timeout: .milliseconds(100))
     for _ in 0..<8 { await #expect(throws: ProgramFault.late(.milliseconds(100))) { try await provider.judge("open") } }
-    #expect(try await desk.heard("answered a call after its time"))
-    #expect(!desk.log.lines.contains { $0.contains("hangs") || $0.contains("started again") })
+    #expect(try await fixture.heard("answered a call after its time"))
+    #expect(!fixture.log.lines.contains { $0.contains("hangs") || $0.contains("started again") })
   }
 
   @Test func floodOfErrorsIsBounded() async throws {
-    let desk = try ProgramFixture { $0.errorBytes = 4_096 }
-    let provider = try desk.full(
+    let fixture = try ProgramFixture { $0.errorBytes = 4_096 }
+    let provider = try fixture.full(
       """
       import threading
       def flood():
@@ -109,12 +109,12 @@ import Testing
       threading.Thread(target=flood, daemon=True).start()
       """)
     for _ in 0..<20 { #expect(try await provider.judge("open").isProof) }
-    #expect(desk.log.lines.count < 400)
+    #expect(fixture.log.lines.count < 400)
   }
 
   @Test func fewLinesOfAProgramReachTheLog() async throws {
-    let desk = try ProgramFixture()
-    let provider = try desk.full(
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(
       """
       old = take
       def take(message):
@@ -122,12 +122,12 @@ import Testing
           old(message)
       """)
     #expect(try await provider.judge("open").isProof)
-    #expect((40...80).contains(desk.log.lines.filter { $0.contains("says: line") }.count))
+    #expect((40...80).contains(fixture.log.lines.filter { $0.contains("says: line") }.count))
   }
 
   @Test func processGroupIsKilledWithTheProgram() async throws {
-    let desk = try ProgramFixture()
-    var provider: (any FullProvider)? = try desk.full(
+    let fixture = try ProgramFixture()
+    var provider: (any FullProvider)? = try fixture.full(
       """
       import subprocess
       signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -140,13 +140,14 @@ import Testing
                   say({"jsonrpc": "2.0", "id": message["id"], "result": introduce(message["params"]) if message["method"] == "hello" else {}})
           time.sleep(1000)
       """)
-    let pids = try String(contentsOfFile: desk.folder.path("pids"), encoding: .utf8).split(separator: " ").compactMap {
+    let pids = try String(contentsOfFile: fixture.folder.path("pids"), encoding: .utf8).split(separator: " ").compactMap
+    {
       Int32($0)
     }
     #expect(pids.count == 2 && pids.allSatisfy { kill($0, 0) == 0 })
     #expect(provider != nil)
     provider = nil
-    desk.programs.end()
+    fixture.programs.end()
     // The grandchild is reaped by another process: it is dead or already reaped.
     let end = ContinuousClock.now + .seconds(5)
     func lives(_ pid: Int32) -> Bool {
@@ -162,11 +163,11 @@ import Testing
   }
 
   @Test func programInheritsNothingFromTheGateway() async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     // Without O_CLOEXEC, like a careless library.
     let leaked = open("/dev/null", O_RDONLY)
     defer { close(leaked) }
-    let provider = try desk.full(
+    let provider = try fixture.full(
       """
       def answer(method, params):
           held = sorted(int(name) for name in os.listdir("/proc/self/fd"))
@@ -185,15 +186,15 @@ import Testing
     func children() -> String {
       (try? String(contentsOfFile: "/proc/self/task/\(getpid())/children", encoding: .utf8)) ?? ""
     }
-    let desk = try ProgramFixture()
-    let specification = try desk.write("")
-    _ = try desk.programs.introduce([specification]).first?.get()
-    desk.programs.end()
+    let fixture = try ProgramFixture()
+    let specification = try fixture.write("")
+    _ = try fixture.programs.introduce([specification]).first?.get()
+    fixture.programs.end()
     let before = descriptors()
     for _ in 0..<10 {
-      let provider = try #require(try desk.start(specification) as? any FullProvider)
+      let provider = try #require(try fixture.start(specification) as? any FullProvider)
       #expect(try await provider.judge("open").isProof)
-      desk.programs.end()
+      fixture.programs.end()
     }
     #expect(descriptors() <= before + 2, "\(descriptors()) instead of \(before)")
     #expect(!children().contains(" defunct"))
@@ -209,8 +210,8 @@ import Testing
   }
 
   @Test func restartedProgramWithAnotherIntroductionIsRefused() async throws {
-    let desk = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
-    let provider = try desk.full(
+    let fixture = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
+    let provider = try fixture.full(
       """
       old_introduce = introduce
       def introduce(params):
@@ -221,12 +222,12 @@ import Testing
       def take(message): os._exit(0)
       """, timeout: .milliseconds(500))
     await #expect(throws: ProgramFault.self) { try await provider.judge("open") }
-    #expect(try await desk.heard("changed its introduction"))
+    #expect(try await fixture.heard("changed its introduction"))
   }
 
   @Test func reloadStartsTheCurrentProgram() async throws {
-    let desk = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
-    let specification = try desk.write(
+    let fixture = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
+    let specification = try fixture.write(
       """
       old_introduce = introduce
       def introduce(params):
@@ -241,12 +242,12 @@ import Testing
               os._exit(0)
           old_take(message)
       """)
-    let before = try #require(try desk.start(specification) as? any FullProvider)
+    let before = try #require(try fixture.start(specification) as? any FullProvider)
     await #expect(throws: ProgramFault.self) { try await before.judge("open") }
-    #expect(try await desk.heard("changed its introduction"))
-    #expect(!desk.programs.areWhole([before]))
-    let after = try #require(try desk.start(specification) as? any FullProvider)
-    #expect(after.descriptor.outcome("invalid_egg") != nil && desk.programs.areWhole([after]))
+    #expect(try await fixture.heard("changed its introduction"))
+    #expect(!fixture.programs.areWhole([before]))
+    let after = try #require(try fixture.start(specification) as? any FullProvider)
+    #expect(after.descriptor.outcome("invalid_egg") != nil && fixture.programs.areWhole([after]))
     #expect(try await after.judge("open").isProof)
   }
 }

@@ -17,9 +17,10 @@ import Testing
   private let tools = StepTools(
     randomBytes: { [UInt8](repeating: 7, count: $0) }, web: NoWeb(), clock: StepClock { 1_000 })
 
-  private func receive(_ body: String, _ webhook: WebhookRequest, _ desk: ProgramFixture) async throws -> WebhookAnswer
+  private func receive(_ body: String, _ webhook: WebhookRequest, _ fixture: ProgramFixture) async throws
+    -> WebhookAnswer
   {
-    let provider = try desk.full(Self.frame + body)
+    let provider = try fixture.full(Self.frame + body)
     #expect(provider.descriptor.receivesWebhooks && provider.descriptor.callbackFields.map(\.name) == ["user"])
     return try await (try #require(provider as? any WebhookReceiver)).receive(webhook, with: tools)
   }
@@ -64,19 +65,19 @@ import Testing
     #"{}"#, #"{"accepted": {}, "refused": "malformed"}"#, #"{"refused": "made_up"}"#, #"{"refused": None}"#, #""yes""#,
     #"{"proved": {}}"#,
   ]) func oddAnswerIsAFault(_ answer: String) async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     await #expect(throws: ProgramFault.self) {
-      try await receive("def answer(method, params): return \(answer)", request([]), desk)
+      try await receive("def answer(method, params): return \(answer)", request([]), fixture)
     }
   }
 
   /// Attack: user data from a vendor appears in the operator's log.
   @Test func bodyIsRedacted() async throws {
-    let desk = try ProgramFixture()
+    let fixture = try ProgramFixture()
     _ = try await receive(
       "def answer(method, params):\n    print(\"got \" + params[\"body\"], file=sys.stderr, flush=True)\n    return {\"accepted\": {}}",
-      request(Array("private-approval".utf8)), desk)
-    #expect(try await desk.heard("got [redacted]"))
-    #expect(!desk.log.lines.contains { $0.contains("private-approval") })
+      request(Array("private-approval".utf8)), fixture)
+    #expect(try await fixture.heard("got [redacted]"))
+    #expect(!fixture.log.lines.contains { $0.contains("private-approval") })
   }
 }

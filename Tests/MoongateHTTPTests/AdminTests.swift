@@ -26,7 +26,8 @@ import Testing
     _ gateway: TestGateway, reloads: Reloads = Reloads(), _ body: @escaping @Sendable (Client) async throws -> Void
   ) async throws {
     let application = AdminApplication(
-      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,
+      store: gateway.store, accounts: gateway.administration, tokens: gateway.serviceTokens,
+      generations: gateway.generations,
       audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random,
@@ -246,7 +247,8 @@ import Testing
   func adminAcceptsOnlyNamesThatCannotBeRebound(_ host: String, _ isOurs: Bool) async throws {
     let gateway = try Self.gateway()
     let application = AdminApplication(
-      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,
+      store: gateway.store, accounts: gateway.administration, tokens: gateway.serviceTokens,
+      generations: gateway.generations,
       audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random,

@@ -25,7 +25,8 @@ import Testing
 
   private func application(_ gateway: TestGateway, listen: ListenAddress = Self.open) throws -> AdminApplication {
     AdminApplication(
-      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,
+      store: gateway.store, accounts: gateway.administration, tokens: gateway.serviceTokens,
+      generations: gateway.generations,
       audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,

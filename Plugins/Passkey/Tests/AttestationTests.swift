@@ -97,9 +97,9 @@ import X509
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString).pem")
     try Data(maker.root.serializeAsPEM().pemString.utf8).write(to: file)
     defer { try? FileManager.default.removeItem(at: file) }
-    var desk = PasskeyFixture()
-    desk.settings = ["attestation": "packed", "attestation_roots": .text(file.path)]
-    return try await desk.registration(key)
+    var fixture = PasskeyFixture()
+    fixture.settings = ["attestation": "packed", "attestation_roots": .text(file.path)]
+    return try await fixture.registration(key)
   }
 
   @Test func anAuthenticatorOfATrustedMakerIsTaken() async throws {

@@ -33,8 +33,8 @@ import Testing
   }
 
   @Test func optionsDescribeTheCeremony() async throws {
-    var desk = PasskeyFixture()
-    let first = try shape(try await desk.begin(.set))
+    var fixture = PasskeyFixture()
+    let first = try shape(try await fixture.begin(.set))
     #expect(first.rp?.id == "auth.example.com" && first.rp?.name == "Shop" && first.user?.name == "a@example.com")
     #expect(first.user?.id == Base64URL.encode("ac_1".utf8) && first.timeout == 120_000 && first.attestation == "none")
     #expect(first.pubKeyCredParams?.map(\.alg) == [-7, -8, -257] && first.excludeCredentials?.isEmpty == true)
@@ -42,33 +42,34 @@ import Testing
       first.authenticatorSelection?.residentKey == "preferred"
         && first.authenticatorSelection?.userVerification == "required")
     #expect(Base64URL.decode(first.challenge)?.count == 32)
-    #expect(try shape(try await desk.begin(.set)).challenge != first.challenge)
+    #expect(try shape(try await fixture.begin(.set)).challenge != first.challenge)
 
     let key = SoftAuthenticator()
-    try await desk.add(key)
-    let again = try shape(try await desk.begin(.set))
+    try await fixture.add(key)
+    let again = try shape(try await fixture.begin(.set))
     #expect(again.excludeCredentials?.map(\.id) == [Base64URL.encode(key.id)])
-    let request = try shape(try await desk.begin(.prove))
+    let request = try shape(try await fixture.begin(.prove))
     #expect(request.rpId == "auth.example.com" && request.userVerification == "required")
     #expect(
       request.allowCredentials?.map(\.id) == [Base64URL.encode(key.id)]
         && request.allowCredentials?.first?.transports == ["internal", "hybrid"])
 
-    desk.settings = ["rp_id": "example.com", "user_verification": "discouraged", "attestation": "packed"]
-    let other = try shape(try await desk.begin(.set))
+    fixture.settings = ["rp_id": "example.com", "user_verification": "discouraged", "attestation": "packed"]
+    let other = try shape(try await fixture.begin(.set))
     #expect(
       other.rp?.id == "example.com" && other.attestation == "direct"
         && other.authenticatorSelection?.userVerification == "discouraged")
   }
 
   @Test func aPasskeyIsAddedNamedAndProved() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key, name: "  My  phone ")
-    #expect(try desk.kept.credentials.map(\.name) == ["My phone"])
-    desk.now += 5_000
-    let begun = try await desk.begin(.prove)
-    guard case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)])
+    try await fixture.add(key, name: "  My  phone ")
+    #expect(try fixture.kept.credentials.map(\.name) == ["My phone"])
+    fixture.now += 5_000
+    let begun = try await fixture.begin(.prove)
+    guard
+      case .proved(let proof) = try await fixture.submit(.prove, begun, ["credential": try key.get(try begun.options)])
     else {
       Issue.record("not proved")
       return
@@ -78,16 +79,17 @@ import Testing
       return
     }
     #expect(proof.isMultiFactor)
-    #expect(try PasskeyRecord(bytes: bytes).credentials.first?.usedAt == desk.now)
+    #expect(try PasskeyRecord(bytes: bytes).credentials.first?.usedAt == fixture.now)
     #expect(proof.facts == ["uv": "true", "backed_up": "true", "aaguid": "00000000-0000-0000-0000-000000000000"])
 
     // Without user verification, it is a single factor.
-    desk.settings = ["user_verification": "preferred"]
+    fixture.settings = ["user_verification": "preferred"]
     var bare = key
     bare.flags = 0x19
-    let second = try await desk.begin(.prove)
+    let second = try await fixture.begin(.prove)
     guard
-      case .proved(let single) = try await desk.submit(.prove, second, ["credential": try bare.get(try second.options)])
+      case .proved(let single) = try await fixture.submit(
+        .prove, second, ["credential": try bare.get(try second.options)])
     else {
       Issue.record("not proved")
       return
@@ -97,14 +99,14 @@ import Testing
 
   /// Attack: two copies of an authenticator answer concurrently in different flows with the same counter value.
   @Test func ofTwoFlowsJudgedByOneCountOneCompletes() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     var key = SoftAuthenticator()
     key.count = 1
-    try await desk.add(key)
+    try await fixture.add(key)
     key.count = 2
-    let begun = try await desk.begin(.prove)
+    let begun = try await fixture.begin(.prove)
     guard
-      case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)]),
+      case .proved(let proof) = try await fixture.submit(.prove, begun, ["credential": try key.get(try begun.options)]),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not once")
@@ -117,14 +119,14 @@ import Testing
 
   /// Attack: replay of a response in the same step.
   @Test func aChallengeIsGoodForOneAnswer() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key)
-    let begun = try await desk.begin(.prove)
+    try await fixture.add(key)
+    let begun = try await fixture.begin(.prove)
     var wrong = key
     wrong.origin = "https://evil.example"
     guard
-      case .refusedAndAsked("invalid_passkey", let round) = try await desk.submit(
+      case .refusedAndAsked("invalid_passkey", let round) = try await fixture.submit(
         .prove, begun, ["credential": try wrong.get(try begun.options)])
     else {
       Issue.record("not refused")
@@ -134,28 +136,28 @@ import Testing
     #expect(try shape(next).challenge != (try shape(begun).challenge))
     // The response to the first challenge arrives too late.
     guard
-      case .refusedAndAsked("invalid_passkey", _) = try await desk.submit(
+      case .refusedAndAsked("invalid_passkey", _) = try await fixture.submit(
         .prove, next, ["credential": try key.get(try begun.options)])
     else {
       Issue.record("taken")
       return
     }
-    guard case .proved = try await desk.submit(.prove, next, ["credential": try key.get(try next.options)]) else {
+    guard case .proved = try await fixture.submit(.prove, next, ["credential": try key.get(try next.options)]) else {
       Issue.record("not proved")
       return
     }
   }
 
   @Test func aChallengeLivesTwoMinutes() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key)
-    let begun = try await desk.begin(.prove)
+    try await fixture.add(key)
+    let begun = try await fixture.begin(.prove)
     let answer = ["credential": try key.get(try begun.options)]
-    desk.now += 120_000
-    #expect(try desk.outcome(of: try await desk.submit(.prove, begun, answer)) == "passkey_expired")
-    desk.now -= 1
-    guard case .proved = try await desk.submit(.prove, begun, answer) else {
+    fixture.now += 120_000
+    #expect(try fixture.outcome(of: try await fixture.submit(.prove, begun, answer)) == "passkey_expired")
+    fixture.now -= 1
+    guard case .proved = try await fixture.submit(.prove, begun, answer) else {
       Issue.record("not proved")
       return
     }
@@ -164,13 +166,13 @@ import Testing
 
   /// Attack: the challenge of a sign-in is answered in a step that removes a passkey.
   @Test func aChallengeIsForOnePurpose() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key)
-    let begun = try await desk.begin(.prove)
+    try await fixture.add(key)
+    let begun = try await fixture.begin(.prove)
     for purpose: StepPurpose in [.disable, .change, .set] {
       await #expect(throws: PasskeyFault.otherPurpose) {
-        _ = try await desk.submit(purpose, begun, ["credential": try key.get(try begun.options)])
+        _ = try await fixture.submit(purpose, begun, ["credential": try key.get(try begun.options)])
       }
     }
   }
@@ -195,13 +197,14 @@ import Testing
   }
 
   @Test func accountWithoutAPasskeyIsRefused() async throws {
-    var desk = PasskeyFixture()
-    let refused = try await desk.provider.begin(desk.step(.prove), ProviderInput(fields: [:], defaultRegion: "IN"))
-    #expect(try desk.outcome(of: refused) == "no_passkey")
+    var fixture = PasskeyFixture()
+    let refused = try await fixture.provider.begin(
+      fixture.step(.prove), ProviderInput(fields: [:], defaultRegion: "IN"))
+    #expect(try fixture.outcome(of: refused) == "no_passkey")
     // Without an account, a ceremony is shown too, but no response is valid.
-    desk.hasAccount = false
-    #expect(try shape(try await desk.begin(.prove)).allowCredentials?.isEmpty == true)
-    #expect(try await desk.assertion(SoftAuthenticator()) == "invalid_passkey")
+    fixture.hasAccount = false
+    #expect(try shape(try await fixture.begin(.prove)).allowCredentials?.isEmpty == true)
+    #expect(try await fixture.assertion(SoftAuthenticator()) == "invalid_passkey")
   }
 
   // MARK: parsing
@@ -210,43 +213,44 @@ import Testing
     "{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#,
   ])
   func invalidCredentialIsMalformed(_ text: String) async throws {
-    let desk = PasskeyFixture()
-    let begun = try await desk.begin(.set)
-    #expect(try desk.outcome(of: try await desk.submit(.set, begun, ["credential": text])) == "malformed")
+    let fixture = PasskeyFixture()
+    let begun = try await fixture.begin(.set)
+    #expect(try fixture.outcome(of: try await fixture.submit(.set, begun, ["credential": text])) == "malformed")
   }
 
   @Test func anAnswerOf64KiBIsRefused() async throws {
-    let desk = PasskeyFixture()
-    let begun = try await desk.begin(.set)
+    let fixture = PasskeyFixture()
+    let begun = try await fixture.begin(.set)
     var key = SoftAuthenticator()
     key.attestationObject = [UInt8](repeating: 0x81, count: 40_000)
     #expect(
-      try desk.outcome(of: try await desk.submit(.set, begun, ["credential": try key.create(try begun.options)]))
+      try fixture.outcome(of: try await fixture.submit(.set, begun, ["credential": try key.create(try begun.options)]))
         == "invalid_passkey")
   }
 
   // MARK: several passkeys
 
   @Test func anAccountHasTwentyAtMost() async throws {
-    var desk = PasskeyFixture()
-    for _ in 0..<20 { try await desk.add(SoftAuthenticator()) }
-    #expect(try desk.kept.credentials.count == 20)
-    #expect(try #require(desk.record).count < 65_536)
-    let refused = try await desk.provider.begin(desk.step(.set), ProviderInput(fields: [:], defaultRegion: "IN"))
-    #expect(try desk.outcome(of: refused) == "too_many_passkeys")
+    var fixture = PasskeyFixture()
+    for _ in 0..<20 { try await fixture.add(SoftAuthenticator()) }
+    #expect(try fixture.kept.credentials.count == 20)
+    #expect(try #require(fixture.record).count < 65_536)
+    let refused = try await fixture.provider.begin(fixture.step(.set), ProviderInput(fields: [:], defaultRegion: "IN"))
+    #expect(try fixture.outcome(of: refused) == "too_many_passkeys")
   }
 
   @Test func usedPasskeyIsRenamed() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
-    for key in keys { try await desk.add(key) }
-    let begun = try await desk.begin(.change)
-    let asked = try desk.open(try await desk.submit(.change, begun, ["credential": try keys[1].get(try begun.options)]))
+    for key in keys { try await fixture.add(key) }
+    let begun = try await fixture.begin(.change)
+    let asked = try fixture.open(
+      try await fixture.submit(.change, begun, ["credential": try keys[1].get(try begun.options)]))
     #expect(asked.fields == [Passkey.name])
     #expect(
-      try desk.outcome(of: try await desk.submit(.change, asked, ["name": String(repeating: "x", count: 101)]))
+      try fixture.outcome(of: try await fixture.submit(.change, asked, ["name": String(repeating: "x", count: 101)]))
         == "malformed")
-    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]),
+    guard case .proved(let proof) = try await fixture.submit(.change, asked, ["name": "Key ring"]),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not renamed")
@@ -256,21 +260,23 @@ import Testing
   }
 
   @Test func oneOfSeveralIsRemoved() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
-    for key in keys { try await desk.add(key) }
-    let begun = try await desk.begin(.disable)
-    let asked = try desk.open(
-      try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
+    for key in keys { try await fixture.add(key) }
+    let begun = try await fixture.begin(.disable)
+    let asked = try fixture.open(
+      try await fixture.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
     #expect(asked.fields.first?.choices?.count == 4)
-    guard case .proved(let proof) = try await desk.submit(.disable, asked, ["passkey": Base64URL.encode(keys[2].id)]),
+    guard
+      case .proved(let proof) = try await fixture.submit(.disable, asked, ["passkey": Base64URL.encode(keys[2].id)]),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not removed")
       return
     }
     #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == keys[..<2].map { Base64URL.encode($0.id) })
-    guard case .proved(let all) = try await desk.submit(.disable, asked, ["passkey": "all"]), case .remove = all.record
+    guard case .proved(let all) = try await fixture.submit(.disable, asked, ["passkey": "all"]),
+      case .remove = all.record
     else {
       Issue.record("not removed")
       return
@@ -278,12 +284,13 @@ import Testing
   }
 
   @Test func theOnlyOneIsRemovedByItself() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key)
-    let begun = try await desk.begin(.disable)
+    try await fixture.add(key)
+    let begun = try await fixture.begin(.disable)
     guard
-      case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
+      case .proved(let proof) = try await fixture.submit(
+        .disable, begun, ["credential": try key.get(try begun.options)]),
       case .remove = proof.record
     else {
       Issue.record("not removed")
@@ -295,14 +302,14 @@ import Testing
 
   /// Any passkey of the account proves the user; only the chosen one is removed.
   @Test func theChosenOneIsRemovedAndNoOther() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
-    for key in keys { try await desk.add(key) }
-    let begun = try await desk.begin(.disable, item: Base64URL.encode(keys[1].id))
-    let line = try desk.kept.credentials[1].line
+    for key in keys { try await fixture.add(key) }
+    let begun = try await fixture.begin(.disable, item: Base64URL.encode(keys[1].id))
+    let line = try fixture.kept.credentials[1].line
     #expect(begun.shown.contains(.text(line)) && line.contains("-\u{2060}"), "a line does not end inside a date")
     guard
-      case .proved(let proof) = try await desk.submit(
+      case .proved(let proof) = try await fixture.submit(
         .disable, begun, ["credential": try keys[0].get(try begun.options)]),
       case .replaceOnce(let bytes) = proof.record
     else {
@@ -314,12 +321,13 @@ import Testing
   }
 
   @Test func theChosenOneThatIsTheLastLeavesNoRecord() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key)
-    let begun = try await desk.begin(.disable, item: Base64URL.encode(key.id))
+    try await fixture.add(key)
+    let begun = try await fixture.begin(.disable, item: Base64URL.encode(key.id))
     guard
-      case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
+      case .proved(let proof) = try await fixture.submit(
+        .disable, begun, ["credential": try key.get(try begun.options)]),
       case .remove = proof.record
     else {
       Issue.record("not removed")
@@ -328,12 +336,13 @@ import Testing
   }
 
   @Test func theChosenOneIsRenamed() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
-    for key in keys { try await desk.add(key) }
-    let begun = try await desk.begin(.change, item: Base64URL.encode(keys[1].id))
-    let asked = try desk.open(try await desk.submit(.change, begun, ["credential": try keys[0].get(try begun.options)]))
-    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]),
+    for key in keys { try await fixture.add(key) }
+    let begun = try await fixture.begin(.change, item: Base64URL.encode(keys[1].id))
+    let asked = try fixture.open(
+      try await fixture.submit(.change, begun, ["credential": try keys[0].get(try begun.options)]))
+    guard case .proved(let proof) = try await fixture.submit(.change, asked, ["name": "Key ring"]),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not renamed")
@@ -344,17 +353,18 @@ import Testing
 
   /// Attack: the item alone, or another account's passkey, removes a passkey.
   @Test func theChosenOneStaysWithoutAProof() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
-    try await desk.add(key)
+    try await fixture.add(key)
     let item = Base64URL.encode(key.id)
-    let begun = try await desk.begin(.disable, item: item)
+    let begun = try await fixture.begin(.disable, item: item)
     #expect(
-      try desk.outcome(of: try await desk.submit(.disable, begun, ["item": item, "passkey": item])) == "malformed")
+      try fixture.outcome(of: try await fixture.submit(.disable, begun, ["item": item, "passkey": item])) == "malformed"
+    )
     var stranger = SoftAuthenticator()
     stranger.userHandle = key.userHandle
     guard
-      case .refusedAndAsked("invalid_passkey", let round) = try await desk.submit(
+      case .refusedAndAsked("invalid_passkey", let round) = try await fixture.submit(
         .disable, begun, ["credential": try stranger.get(try begun.options)])
     else {
       Issue.record("not refused")
@@ -365,33 +375,34 @@ import Testing
   }
 
   @Test func removedPasskeyIsReported() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
-    for key in keys { try await desk.add(key) }
+    for key in keys { try await fixture.add(key) }
     let item = Base64URL.encode(keys[1].id)
-    let begun = try await desk.begin(.disable, item: item)
+    let begun = try await fixture.begin(.disable, item: item)
     // Removed in another tab in the meantime.
-    desk.record = try PasskeyRecord([desk.kept.credentials[0]]).bytes
+    fixture.record = try PasskeyRecord([fixture.kept.credentials[0]]).bytes
     #expect(
-      try desk.outcome(of: try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
+      try fixture.outcome(
+        of: try await fixture.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
         == "passkey_gone")
     for purpose: StepPurpose in [.disable, .change] {
       let input = ProviderInput(fields: ["item": .text(item)], defaultRegion: "IN")
-      #expect(try desk.outcome(of: try await desk.provider.begin(desk.step(purpose), input)) == "passkey_gone")
+      #expect(try fixture.outcome(of: try await fixture.provider.begin(fixture.step(purpose), input)) == "passkey_gone")
       let other = ProviderInput(fields: ["item": .flag(true)], defaultRegion: "IN")
-      #expect(try desk.outcome(of: try await desk.provider.begin(desk.step(purpose), other)) == "malformed")
+      #expect(try fixture.outcome(of: try await fixture.provider.begin(fixture.step(purpose), other)) == "malformed")
     }
     #expect(Passkey().descriptor.outcome("passkey_gone")?.isFailure == false)
   }
 
   /// A reset has verified another factor before, so the lost passkey is not required.
   @Test func aLostOneIsRemovedByAReset() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
-    for key in keys { try await desk.add(key) }
-    let asked = try await desk.begin(.set, flow: .reset)
+    for key in keys { try await fixture.add(key) }
+    let asked = try await fixture.begin(.set, flow: .reset)
     guard
-      case .proved(let proof) = try await desk.submit(
+      case .proved(let proof) = try await fixture.submit(
         .set, asked, ["passkey": Base64URL.encode(keys[0].id)], flow: .reset),
       case .replaceOnce(let bytes) = proof.record
     else {
@@ -403,50 +414,50 @@ import Testing
 
   /// Attack: a step that only verifies a passkey receives the fields of the removal round.
   @Test func nothingIsRemovedBeforeAPasskeyWasProved() async throws {
-    var desk = PasskeyFixture()
-    try await desk.add(SoftAuthenticator())
-    let begun = try await desk.begin(.disable)
-    #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["passkey": "all"])) == "malformed")
+    var fixture = PasskeyFixture()
+    try await fixture.add(SoftAuthenticator())
+    let begun = try await fixture.begin(.disable)
+    #expect(try fixture.outcome(of: try await fixture.submit(.disable, begun, ["passkey": "all"])) == "malformed")
   }
 
   @Test func eachIsListedWithItsKind() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     var stick = SoftAuthenticator()
     stick.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
-    try await desk.add(SoftAuthenticator(), name: "Phone")
-    try await desk.add(stick, name: "Other")
-    var record = try desk.kept
+    try await fixture.add(SoftAuthenticator(), name: "Phone")
+    try await fixture.add(stick, name: "Other")
+    var record = try fixture.kept
     record.credentials[0].usedAt += 1
     record.credentials[0].isBackedUp = false
     record.credentials[1].isBackedUp = true
-    let items = try desk.provider.holdings(in: try record.bytes)
+    let items = try fixture.provider.holdings(in: try record.bytes)
     #expect(items.map(\.name) == ["Phone", "Other"])
     #expect(items.map(\.details) == [["On one device only"], ["iCloud Keychain", "Synced to your devices"]])
-    #expect(items[0].addedAt == desk.now && items[0].usedAt == desk.now + 1 && items[1].usedAt == nil)
-    #expect(throws: (any Error).self) { try desk.provider.holdings(in: [1]) }
+    #expect(items[0].addedAt == fixture.now && items[0].usedAt == fixture.now + 1 && items[1].usedAt == nil)
+    #expect(throws: (any Error).self) { try fixture.provider.holdings(in: [1]) }
   }
 
   @Test func unacceptedAuthenticatorIsReported() async throws {
-    var desk = PasskeyFixture()
-    desk.settings = ["attestation": "packed", "aaguids": ["FBFC3007-154E-4ECC-8C0B-6E020557D7BD"]]
+    var fixture = PasskeyFixture()
+    fixture.settings = ["attestation": "packed", "aaguids": ["FBFC3007-154E-4ECC-8C0B-6E020557D7BD"]]
     var key = SoftAuthenticator()
-    #expect(try await desk.registration(key) == "passkey_not_accepted")
+    #expect(try await fixture.registration(key) == "passkey_not_accepted")
     key.format = "packed"
-    #expect(try await desk.registration(key) == "passkey_not_accepted")
+    #expect(try await fixture.registration(key) == "passkey_not_accepted")
     key.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
-    #expect(try await desk.registration(key) == nil)
+    #expect(try await fixture.registration(key) == nil)
   }
 
   @Test func furtherOriginsAreThoseThatTheOperatorNames() async throws {
-    var desk = PasskeyFixture()
+    var fixture = PasskeyFixture()
     var key = SoftAuthenticator()
     key.origin = "https://app.example.org"
-    #expect(try await desk.registration(key) == "invalid_passkey")
-    desk.settings = ["origins": ["https://app.example.org"]]
-    #expect(try await desk.registration(key) == nil)
-    desk.address = "http://localhost:8080/auth/callback/passkey"
+    #expect(try await fixture.registration(key) == "invalid_passkey")
+    fixture.settings = ["origins": ["https://app.example.org"]]
+    #expect(try await fixture.registration(key) == nil)
+    fixture.address = "http://localhost:8080/auth/callback/passkey"
     key.origin = "http://localhost:8080"
-    #expect(try await desk.registration(key) == nil)
+    #expect(try await fixture.registration(key) == nil)
   }
 
   @Test func everyWordIsInHindi() throws {

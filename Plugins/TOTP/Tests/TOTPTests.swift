@@ -86,102 +86,105 @@ extension ProviderInput {
 
 @Suite("The authenticator app") struct TOTPTests {
   @Test("is shown as a QR code and a key, and takes effect after a correct code") func settingUp() async throws {
-    var desk = AuthenticatorFixture()
-    let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
+    var fixture = AuthenticatorFixture()
+    let begun = try fixture.asked(try await fixture.provider.begin(fixture.step(.set), .typed([:])))
     #expect(begun.fields.map(\.name) == ["code"] && begun.fields[0].isRequired)
     let key = try #require(try TOTPState(bytes: begun.state).key)
     #expect(key.count == 20)
     #expect(begun.shown.contains(.qr(KeyAddress.make(key: key, issuer: "Shop", person: "a@example.com"))))
     #expect(begun.shown.contains(.secret(Base32.encode(key).grouped(by: 4))))
-    let wrong = try await desk.provider.submit(desk.step(.set, state: begun.state), .typed(["code": "000000"]))
+    let wrong = try await fixture.provider.submit(fixture.step(.set, state: begun.state), .typed(["code": "000000"]))
     guard case .refused(.invalidCode) = wrong else {
       Issue.record("\(wrong)")
       return
     }
-    #expect(try await desk.setUp().count == 10)
-    guard case .refused(.alreadySet) = try await desk.provider.begin(desk.step(.set), .typed([:])) else {
+    #expect(try await fixture.setUp().count == 10)
+    guard case .refused(.alreadySet) = try await fixture.provider.begin(fixture.step(.set), .typed([:])) else {
       Issue.record("an app that is there is not replaced")
       return
     }
   }
 
   @Test("accepts a code once") func replay() async throws {
-    var desk = AuthenticatorFixture()
-    _ = try await desk.setUp()
-    let code = try desk.code()
-    #expect(try await desk.prove(["code": "\(code.prefix(3)) \(code.suffix(3))"]) == nil)
-    #expect(try await desk.prove(["code": code]) == "code_used")
-    #expect(try await desk.prove(["code": try desk.code(-1)]) == "code_used", "nor one from before it")
-    #expect(try await desk.prove(["code": try desk.code(1)]) == nil)
-    desk.now += 30_000
+    var fixture = AuthenticatorFixture()
+    _ = try await fixture.setUp()
+    let code = try fixture.code()
+    #expect(try await fixture.prove(["code": "\(code.prefix(3)) \(code.suffix(3))"]) == nil)
+    #expect(try await fixture.prove(["code": code]) == "code_used")
+    #expect(try await fixture.prove(["code": try fixture.code(-1)]) == "code_used", "nor one from before it")
+    #expect(try await fixture.prove(["code": try fixture.code(1)]) == nil)
+    fixture.now += 30_000
     #expect(
-      try await desk.prove(["code": try desk.code()]) == "code_used", "the clock caught up with a code that was early")
-    desk.now += 30_000
-    #expect(try await desk.prove(["code": try desk.code()]) == nil)
+      try await fixture.prove(["code": try fixture.code()]) == "code_used",
+      "the clock caught up with a code that was early")
+    fixture.now += 30_000
+    #expect(try await fixture.prove(["code": try fixture.code()]) == nil)
   }
 
   @Test("tolerates the configured clock drift", arguments: [(0.0, 0), (1.0, 1)]) func drift(
     drift: Double, steps: Int64
   ) async throws {
     for offset in -2...2 {
-      var desk = AuthenticatorFixture()
-      _ = try await desk.setUp()
-      desk.now += 300_000
-      desk.drift = drift
+      var fixture = AuthenticatorFixture()
+      _ = try await fixture.setUp()
+      fixture.now += 300_000
+      fixture.drift = drift
       #expect(
-        try await desk.prove(["code": try desk.code(Int64(offset))])
+        try await fixture.prove(["code": try fixture.code(Int64(offset))])
           == (abs(Int64(offset)) <= steps ? nil : .invalidCode), "\(offset)")
     }
   }
 
   @Test("accepts each recovery code once instead of a code") func recovery() async throws {
-    var desk = AuthenticatorFixture()
-    let codes = try await desk.setUp()
-    #expect(try await desk.prove(["recovery_code": codes[3].lowercased()]) == nil)
-    #expect(try await desk.prove(["recovery_code": codes[3]]) == .invalidCode)
-    #expect(try await desk.prove(["recovery_code": codes[4], "code": ""]) == nil, "forms send empty fields")
+    var fixture = AuthenticatorFixture()
+    let codes = try await fixture.setUp()
+    #expect(try await fixture.prove(["recovery_code": codes[3].lowercased()]) == nil)
+    #expect(try await fixture.prove(["recovery_code": codes[3]]) == .invalidCode)
+    #expect(try await fixture.prove(["recovery_code": codes[4], "code": ""]) == nil, "forms send empty fields")
   }
 
   @Test("creates new recovery codes, which invalidate the old ones") func regeneration() async throws {
-    var desk = AuthenticatorFixture()
-    let codes = try await desk.setUp()
-    let shown = try desk.asked(try await desk.provider.submit(desk.step(.change), .typed(["code": try desk.code()])))
+    var fixture = AuthenticatorFixture()
+    let codes = try await fixture.setUp()
+    let shown = try fixture.asked(
+      try await fixture.provider.submit(fixture.step(.change), .typed(["code": try fixture.code()])))
     guard case .list(let new)? = shown.shown.last,
-      case .proved(let proof) = try await desk.provider.submit(desk.step(.change, state: shown.state), .typed([:])),
+      case .proved(let proof) = try await fixture.provider.submit(
+        fixture.step(.change, state: shown.state), .typed([:])),
       case .replaceOnce(let kept) = proof.record
     else {
       Issue.record("no new codes")
       return
     }
-    desk.record = kept
-    #expect(try await desk.prove(["recovery_code": codes[0]]) == .invalidCode)
-    #expect(try await desk.prove(["recovery_code": new[0]]) == nil)
+    fixture.record = kept
+    #expect(try await fixture.prove(["recovery_code": codes[0]]) == .invalidCode)
+    #expect(try await fixture.prove(["recovery_code": new[0]]) == nil)
   }
 
   @Test("is removed only with a code") func removal() async throws {
-    var desk = AuthenticatorFixture()
-    _ = try await desk.setUp()
-    #expect(try await desk.prove(["code": "000000"], .disable) == .invalidCode)
-    #expect(try await desk.prove(["code": try desk.code()], .disable) == nil)
-    #expect(desk.record == nil)
-    guard case .refused("not_set_up") = try await desk.provider.begin(desk.step(.prove), .typed([:])) else {
+    var fixture = AuthenticatorFixture()
+    _ = try await fixture.setUp()
+    #expect(try await fixture.prove(["code": "000000"], .disable) == .invalidCode)
+    #expect(try await fixture.prove(["code": try fixture.code()], .disable) == nil)
+    #expect(fixture.record == nil)
+    guard case .refused("not_set_up") = try await fixture.provider.begin(fixture.step(.prove), .typed([:])) else {
       Issue.record("nothing to prove")
       return
     }
   }
 
   @Test("asks the same without an account, and refuses every code") func isIndependentOfTheAccount() async throws {
-    var desk = AuthenticatorFixture()
-    _ = try await desk.setUp()
-    let known = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
-    desk.hasAccount = false
-    let unknown = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
+    var fixture = AuthenticatorFixture()
+    _ = try await fixture.setUp()
+    let known = try fixture.asked(try await fixture.provider.begin(fixture.step(.prove), .typed([:])))
+    fixture.hasAccount = false
+    let unknown = try fixture.asked(try await fixture.provider.begin(fixture.step(.prove), .typed([:])))
     #expect(known.fields == unknown.fields && known.state == unknown.state && known.shown == unknown.shown)
-    #expect(try await desk.prove(["code": try desk.code()]) == .invalidCode)
+    #expect(try await fixture.prove(["code": try fixture.code()]) == .invalidCode)
     let ofNoKey = String(
-      decoding: TimeCode.code(TimeCode.step(at: desk.now), key: [UInt8](repeating: 0, count: 20)), as: UTF8.self)
-    #expect(try await desk.prove(["code": ofNoKey]) == .invalidCode)
-    #expect(try await desk.prove(["recovery_code": "AAAAA-AAAAA"]) == .invalidCode)
+      decoding: TimeCode.code(TimeCode.step(at: fixture.now), key: [UInt8](repeating: 0, count: 20)), as: UTF8.self)
+    #expect(try await fixture.prove(["code": ofNoKey]) == .invalidCode)
+    #expect(try await fixture.prove(["recovery_code": "AAAAA-AAAAA"]) == .invalidCode)
   }
 
   @Test(
@@ -191,10 +194,10 @@ extension ProviderInput {
       ["code": "123456", "recovery_code": "ABCDE-FGHIJ"],
     ] as [[String: String]])
   func malformed(fields: [String: String]) async throws {
-    var desk = AuthenticatorFixture()
-    _ = try await desk.setUp()
-    #expect(throws: InputProblem.self) { try desk.provider.check(desk.step(.prove), .typed(fields)) }
-    guard case .malformed = try await desk.provider.submit(desk.step(.prove), .typed(fields)) else {
+    var fixture = AuthenticatorFixture()
+    _ = try await fixture.setUp()
+    #expect(throws: InputProblem.self) { try fixture.provider.check(fixture.step(.prove), .typed(fields)) }
+    guard case .malformed = try await fixture.provider.submit(fixture.step(.prove), .typed(fields)) else {
       Issue.record("judged")
       return
     }
@@ -208,17 +211,17 @@ extension ProviderInput {
 
   /// A sentence that is changed only in English would be shown untranslated to everyone.
   @Test("has a Hindi translation of every text, and no others") func hindi() async throws {
-    var desk = AuthenticatorFixture()
+    var fixture = AuthenticatorFixture()
     var said: Set<String> = []
-    let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
+    let begun = try fixture.asked(try await fixture.provider.begin(fixture.step(.set), .typed([:])))
     let key = try #require(try TOTPState(bytes: begun.state).key)
-    let code = String(decoding: TimeCode.code(TimeCode.step(at: desk.now), key: key), as: UTF8.self)
-    let kept = try desk.asked(
-      try await desk.provider.submit(desk.step(.set, state: begun.state), .typed(["code": code])))
-    _ = try await desk.setUp()
+    let code = String(decoding: TimeCode.code(TimeCode.step(at: fixture.now), key: key), as: UTF8.self)
+    let kept = try fixture.asked(
+      try await fixture.provider.submit(fixture.step(.set, state: begun.state), .typed(["code": code])))
+    _ = try await fixture.setUp()
     var shown = begun.shown + kept.shown
     for purpose in [StepPurpose.change, .disable] {
-      shown += try desk.asked(try await desk.provider.begin(desk.step(purpose), .typed([:]))).shown
+      shown += try fixture.asked(try await fixture.provider.begin(fixture.step(purpose), .typed([:]))).shown
     }
     for case .text(let text) in shown { said.insert(text) }
     for (fields, purpose) in [
@@ -228,7 +231,7 @@ extension ProviderInput {
     ] {
       do throws(InputProblem) { _ = try TypedProof(.typed(fields), for: purpose) } catch { said.insert(error.detail) }
     }
-    let descriptor = desk.provider.descriptor
+    let descriptor = fixture.provider.descriptor
     let words = try #require(descriptor.words)
     said.formUnion(
       [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values)

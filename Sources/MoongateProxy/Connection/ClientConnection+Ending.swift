@@ -8,7 +8,7 @@ extension ClientConnection {
     let last = upstream
     phase = .closed
     serial &+= 1
-    if placeInLoop >= 0, !isStream { loop.numbers.connections[.http1].close() }
+    if placeInLoop >= 0, !isStream { loop.metrics.connections[.http1].close() }
     admission?.end()
     admission = nil
     addressUse = nil

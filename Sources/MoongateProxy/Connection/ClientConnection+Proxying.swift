@@ -149,8 +149,8 @@ extension ClientConnection {
   private func passOver(_ target: UpstreamTarget, _ cause: UpstreamFailureLog.Cause, _ route: RoutePlan) {
     exchange.tried += 1
     guard exchange.tried < route.targets.count else { return }
-    loop.proxy.upstreamFailures.passedOver(
-      cause, upstream: Self.name(of: target.upstream), route: loop.numbers.label(route.place))
+    loop.proxy.upstreamFailures.logRetry(
+      cause, upstream: Self.name(of: target.upstream), route: loop.metrics.label(route.place))
   }
 
   /// Refuses a request to which no upstream responded. This is counted and logged.
@@ -164,9 +164,9 @@ extension ClientConnection {
   }
 
   func report(_ cause: UpstreamFailureLog.Cause, _ reason: String, _ route: RoutePlan, _ decision: DecisionID) {
-    loop.numbers.count(route.place, cause)
+    loop.metrics.count(route.place, cause)
     loop.proxy.upstreamFailures.report(
-      cause, upstream: upstreamNames(route), route: loop.numbers.label(route.place), reason: reason, decision: decision)
+      cause, upstream: upstreamNames(route), route: loop.metrics.label(route.place), reason: reason, decision: decision)
   }
 
   private func upstreamNames(_ route: RoutePlan) -> String {

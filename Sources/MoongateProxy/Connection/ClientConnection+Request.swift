@@ -51,7 +51,7 @@ extension ClientConnection {
     let decision = authorizer.authorize(request, at: time, answer: answer)
     record(decision, of: request)
     if decision.isJudged, decision.route?.route.decide != nil {
-      loop.numbers.policy.record(nanoseconds: (loop.now - time.monotonic).nanoseconds)
+      loop.metrics.policy.record(nanoseconds: (loop.now - time.monotonic).nanoseconds)
     }
     switch decision.outcome {
     case .pass(let grant):

@@ -9,7 +9,7 @@ extension ClientConnection {
     phase = .tunnel(connection)
     exchange.status = 101
     exchange.outcome = .tunnel
-    loop.numbers.tunnels += 1
+    loop.metrics.tunnels += 1
     lastActivity = loop.now
     if let session = exchange.session { bind(session) }
     wire?.watchPeer()

@@ -152,7 +152,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     }
     admission = admitted
     addressUse = admitted.addressUse
-    loop.numbers.connections[.http1].open()
+    loop.metrics.connections[.http1].open()
     loop.add(self)
   }
 

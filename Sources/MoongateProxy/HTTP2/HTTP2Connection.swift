@@ -119,7 +119,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   private func begin() {
     guard !isCounted, let context else { return }
-    loop.numbers.connections[.http2].open()
+    loop.metrics.connections[.http2].open()
     isCounted = true
     idleSince = loop.now
     managerHeard = idleSince
@@ -144,7 +144,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     let left = streams
     streams = [:]
     for stream in left.values { stream.closed() }
-    if isCounted { loop.numbers.connections[.http2].close() }
+    if isCounted { loop.metrics.connections[.http2].close() }
     isCounted = false
     admission.end()
     context.fireChannelInactive()

@@ -38,7 +38,7 @@ extension ProxyLoop {
     let admission = Admission(proxy, addressUse: use)
     if isWithin, isWithinAddress { return admission }
     admission.end()
-    numbers.refusedConnections += 1
+    metrics.refusedConnections += 1
     return nil
   }
 }

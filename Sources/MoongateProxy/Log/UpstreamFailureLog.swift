@@ -46,7 +46,7 @@ final class UpstreamFailureLog: Sendable {
   }
 
   /// Logs that a request was retried with another upstream of the route.
-  func passedOver(_ cause: Cause, upstream: String, route: String) {
+  func logRetry(_ cause: Cause, upstream: String, route: String) {
     log(
       Key(upstream: upstream, cause: cause, isPassedOver: true), .warning,
       "an upstream failed, and the request was retried with another one",

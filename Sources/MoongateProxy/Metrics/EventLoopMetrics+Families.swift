@@ -29,10 +29,10 @@ extension EventLoopMetrics {
       MetricFamily(.tunnels, tunnels),
       MetricFamily(
         .upstreamConnections,
-        known.flatMap { name, numbers in
+        known.flatMap { name, metrics in
           [
-            Sample([("upstream", name), ("state", "idle")], Double(numbers.idle)),
-            Sample([("upstream", name), ("state", "busy")], Double(max(0, numbers.open - numbers.idle))),
+            Sample([("upstream", name), ("state", "idle")], Double(metrics.idle)),
+            Sample([("upstream", name), ("state", "busy")], Double(max(0, metrics.open - metrics.idle))),
           ]
         }),
       MetricFamily(.upstreamConnectionsOpenedTotal, byUpstream(\.opened)),

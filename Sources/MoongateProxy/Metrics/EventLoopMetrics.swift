@@ -170,6 +170,6 @@ struct EventLoopMetrics: Sendable {
     tunnels += other.tunnels
     policy.merge(other.policy)
     cache.merge(other.cache)
-    for (name, numbers) in other.upstreams { upstreams[name, default: Upstream()].merge(numbers) }
+    for (name, metrics) in other.upstreams { upstreams[name, default: Upstream()].merge(metrics) }
   }
 }

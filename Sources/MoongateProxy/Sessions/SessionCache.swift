@@ -73,7 +73,7 @@ final class SessionCache {
   }
 
   /// The number of hits and entries.
-  var numbers: EventLoopMetrics.Cache {
+  var metrics: EventLoopMetrics.Cache {
     var now = counted
     now.entries = live.count
     return now

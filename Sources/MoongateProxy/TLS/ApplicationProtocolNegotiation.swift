@@ -68,7 +68,7 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
   private func refuse(_ context: ChannelHandlerContext) {
     isRefused = true
     held = ByteBuffer()
-    loop.numbers.failedHandshakes += 1
+    loop.metrics.failedHandshakes += 1
     context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: Self.alert)), promise: nil)
     context.close(mode: .output, promise: nil)
   }

@@ -58,7 +58,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    loop.numbers.failedHandshakes += 1
+    loop.metrics.failedHandshakes += 1
     context.close(promise: nil)
   }
 

@@ -25,7 +25,7 @@ final class UpstreamTarget {
   }
 
   /// The current metrics.
-  var numbers: EventLoopMetrics.Upstream {
+  var metrics: EventLoopMetrics.Upstream {
     var now = counted
     now.idle = idle.count
     return now

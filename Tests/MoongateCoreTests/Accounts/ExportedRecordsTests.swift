@@ -74,19 +74,19 @@ import Testing
 
   @Test func accountIsReadWithItsRecords() async throws {
     let store = try SQLiteStore.memory()
-    let desk = AccountAdministration(
+    let bench = AccountAdministration(
       store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
     var line = ImportedAccount(id: "ac_1", identifiers: [.init(identifier: phone, isVerified: true)])
     line.records = records.records
-    #expect(try await desk.add([line]) == nil)
+    #expect(try await bench.add([line]) == nil)
     let account = try #require(try await store.account("ac_1"))
     #expect(account.credentials == ["pin", "totp"])
-    #expect(try await desk.records(of: account) == records)
+    #expect(try await bench.records(of: account) == records)
     // Attack: an import replaces the secret of an existing account, found by its id or by its number.
     line.records = ["pin": ProviderRecord(bytes: [9], version: 1)]
-    #expect(try await desk.add([line]) == 0)
+    #expect(try await bench.add([line]) == 0)
     line.id = "ac_2"
-    #expect(try await desk.add([line]) == 0)
-    #expect(try await desk.records(of: account) == records)
+    #expect(try await bench.add([line]) == 0)
+    #expect(try await bench.records(of: account) == records)
   }
 }

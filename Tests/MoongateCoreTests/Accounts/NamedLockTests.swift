@@ -7,20 +7,20 @@ import Testing
 
 /// The view of a lock for an operator, and for someone with only the database.
 @Suite struct NamedLockTests {
-  private func locked(_ desk: EngineTestBench) async throws -> (operators: AccountAdministration, account: String) {
-    let account = try await desk.registered().id
-    let id = try await desk.begun()
-    for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
+  private func locked(_ bench: EngineTestBench) async throws -> (operators: AccountAdministration, account: String) {
+    let account = try await bench.registered().id
+    let id = try await bench.begun()
+    for _ in 0..<5 { _ = await bench.submit(id, bench.wrong) }
     let operators = AccountAdministration(
-      store: desk.store, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]), keys: desk.keys,
-      clock: desk.clock, random: SystemRandom())
+      store: bench.store, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)]), keys: bench.keys,
+      clock: bench.clock, random: SystemRandom())
     return (operators, account)
   }
 
   @Test func aLockNamesThePersonTheAddressAndThePolicy() async throws {
-    let desk = try await EngineTestBench()
-    let (operators, account) = try await locked(desk)
-    let generation = desk.generations.current
+    let bench = try await EngineTestBench()
+    let (operators, account) = try await locked(bench)
+    let generation = bench.generations.current
     let lock = try #require(try await operators.namedLocks(in: generation).first)
     #expect(lock.identifier?.value == "+919999999999" && lock.account == account)
     #expect(lock.failures == 5 && lock.sources.map(\.count) == [5])
@@ -34,34 +34,34 @@ import Testing
   }
 
   @Test func lockOfAnUnregisteredNumberIsFoundByTheNumber() async throws {
-    let desk = try await EngineTestBench()
-    let (operators, _) = try await locked(desk)
+    let bench = try await EngineTestBench()
+    let (operators, _) = try await locked(bench)
     let limit = ResolvedLimit(
       provider: EngineTestBench.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1,
       window: .seconds(60),
       counts: .failures,
       lock: [.seconds(900)], disables: false)
     let guessed = Identifier(kind: .phone, value: "+913333333333", display: "+91 33333 33333", attributes: [:])
-    try await fail(limit, AttemptOrigin(identifier: guessed, account: nil, address: "203.0.113.9"), desk)
-    let found = try await operators.locks(named: "913333333333", region: "IN", in: desk.generations.current)
+    try await fail(limit, AttemptOrigin(identifier: guessed, account: nil, address: "203.0.113.9"), bench)
+    let found = try await operators.locks(named: "913333333333", region: "IN", in: bench.generations.current)
     #expect(found.map(\.identifier) == [guessed] && found.map(\.account) == [nil])
     #expect(found.first?.sources == [NamedLock.Source(address: "203.0.113.9", count: 1)])
   }
 
   @Test func unlockingEndsAndListsEveryLock() async throws {
-    let desk = try await EngineTestBench()
-    let (desks, account) = try await locked(desk)
+    let bench = try await EngineTestBench()
+    let (desks, account) = try await locked(bench)
     let operators = desks.acting(as: OperatorIdentity(name: "ravi", tool: "test"))
-    let generation = desk.generations.current
+    let generation = bench.generations.current
     _ = try await operators.lock(account)
     let ended = try #require(try await operators.unlock(account, in: generation))
     #expect(ended.wasLocked && ended.locks.map(\.lock.limit) == ["verify"] && !ended.isNothing)
-    #expect(try await desk.store.locks(at: desk.clock.now()).isEmpty)
-    #expect(try await desk.store.account(account)?.isLocked == false)
+    #expect(try await bench.store.locks(at: bench.clock.now()).isEmpty)
+    #expect(try await bench.store.account(account)?.isLocked == false)
     #expect(try await operators.unlock(account, in: generation)?.isNothing == true)
     #expect(try await operators.unlock("ac_nobody", in: generation) == nil)
     // The audit trail names the operator and the account.
-    let lines = try await desk.store.events(limit: 50).filter { $0.kind == .lockLifted || $0.kind == .accountUnlocked }
+    let lines = try await bench.store.events(limit: 50).filter { $0.kind == .lockLifted || $0.kind == .accountUnlocked }
     #expect(
       lines.count == 2
         && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
@@ -69,35 +69,35 @@ import Testing
 
   /// A lock that an older gateway in the same cluster sets has no failed attempts stored with it.
   @Test func unnamedLockIsAssignedByItsCounter() async throws {
-    let desk = try await EngineTestBench()
-    let (operators, account) = try await locked(desk)
-    let traces = [desk.keys.accountTrace(account), desk.keys.logHash("+919999999999")]
-    for lock in try await desk.store.locks(at: desk.clock.now()) {
-      #expect(try await desk.store.liftLock(lock.id, at: desk.clock.now()))
+    let bench = try await EngineTestBench()
+    let (operators, account) = try await locked(bench)
+    let traces = [bench.keys.accountTrace(account), bench.keys.logHash("+919999999999")]
+    for lock in try await bench.store.locks(at: bench.clock.now()) {
+      #expect(try await bench.store.liftLock(lock.id, at: bench.clock.now()))
     }
-    desk.clock.advance(by: .seconds(1))
-    let person = try #require(try await desk.store.account(account))
+    bench.clock.advance(by: .seconds(1))
+    let person = try #require(try await bench.store.account(account))
     let limits = PersonalLimits(
-      keys: desk.keys, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)])
+      keys: bench.keys, providers: try ProviderRegistry([ToyCode(name: EngineTestBench.phone)])
     )
-    .limits([.verify], of: person, at: EngineTestBench.phone, in: desk.generations.current)
+    .limits([.verify], of: person, at: EngineTestBench.phone, in: bench.generations.current)
     let limit = try #require(limits.first)
     let same = ResolvedLimit(
       provider: limit.provider, name: limit.name, key: limit.key, counter: limit.counter, max: 1, window: .seconds(60),
       counts: .failures,
       lock: [.seconds(900)], disables: false)
-    try await fail(same, nil, desk)
-    #expect(try await desk.store.locks(about: traces, at: desk.clock.now()).isEmpty)
-    let found = try await operators.locks(of: person, in: desk.generations.current)
+    try await fail(same, nil, bench)
+    #expect(try await bench.store.locks(about: traces, at: bench.clock.now()).isEmpty)
+    let found = try await operators.locks(of: person, in: bench.generations.current)
     #expect(found.map(\.lock.limit) == [limit.name] && found.first?.identifier == nil)
   }
 
   /// Attack: a copy of the database. It reveals neither whose lock it is nor where the attempts came from.
   @Test func databaseAloneRevealsNoUser() async throws {
-    let desk = try await EngineTestBench()
-    let (_, account) = try await locked(desk)
-    let lock = try #require(try await desk.store.locks(at: desk.clock.now()).first)
-    let attempts = try await desk.store.failedAttempts(at: [lock.counter])
+    let bench = try await EngineTestBench()
+    let (_, account) = try await locked(bench)
+    let lock = try #require(try await bench.store.locks(at: bench.clock.now()).first)
+    let attempts = try await bench.store.failedAttempts(at: [lock.counter])
     #expect(attempts.count == 5)
     for attempt in attempts {
       let texts = [attempt.account ?? "", attempt.identifier ?? "", String(decoding: attempt.sealed, as: UTF8.self)]
@@ -109,7 +109,7 @@ import Testing
     let others = try KeyRing(master: Array(repeating: 9, count: 32))
     #expect(throws: (any Error).self) { try AttemptOrigin(opening: attempts[0], by: others) }
     // The lock is still listed.
-    let nameless = NamedLock(lock, attempts, by: others, in: desk.generations.current)
+    let nameless = NamedLock(lock, attempts, by: others, in: bench.generations.current)
     #expect(nameless.identifier == nil && nameless.account == nil && nameless.failures == 5 && nameless.sources.isEmpty)
   }
 
@@ -136,12 +136,12 @@ import Testing
     #expect(after.accountTrace("ac_1") == attempt.account, "and is found")
   }
 
-  private func fail(_ limit: ResolvedLimit, _ origin: AttemptOrigin?, _ desk: EngineTestBench) async throws {
+  private func fail(_ limit: ResolvedLimit, _ origin: AttemptOrigin?, _ bench: EngineTestBench) async throws {
     let id = ReservationID(from: SystemRandom())
-    let now = desk.clock.now()
-    _ = try await desk.store.reserve(ReservationRequest(id: id, now: now, limits: [limit], timer: nil))
-    let attempts = try origin.map { [try $0.attempt(at: limit.counter, now, by: desk.keys)] } ?? []
-    _ = try await desk.store.apply(
+    let now = bench.clock.now()
+    _ = try await bench.store.reserve(ReservationRequest(id: id, now: now, limits: [limit], timer: nil))
+    let attempts = try origin.map { [try $0.attempt(at: limit.counter, now, by: bench.keys)] } ?? []
+    _ = try await bench.store.apply(
       [
         .settle(
           Settlement(reservation: id, outcome: .failure, limits: [limit], timer: nil, now: now, attempts: attempts))

@@ -11,40 +11,43 @@ import Testing
 
   private struct Broken: Error {}
 
-  /// A desk, and a client at an open step of the provider.
-  private func opened(_ provider: Scripted) async throws -> (desk: EngineTestBench, client: ClientContext, id: FlowID) {
-    let desk = try await EngineTestBench(others: [provider]) { generation in
+  /// A bench, and a client at an open step of the provider.
+  private func opened(_ provider: Scripted) async throws -> (bench: EngineTestBench, client: ClientContext, id: FlowID)
+  {
+    let bench = try await EngineTestBench(others: [provider]) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
-    let view = try await desk.engine.submit(
-      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    let view = try await bench.engine.submit(
+      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
     ).get()
     let token = try #require(view.session?.token)
     let session = try #require(
-      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
-    let client = desk.client(session: session)
-    return (desk, client, try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id)
+      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
+    let client = bench.client(session: session)
+    return (
+      bench, client, try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    )
   }
 
-  private func attemptsLeft(_ at: (desk: EngineTestBench, client: ClientContext, id: FlowID)) async throws -> Int? {
-    try await at.desk.engine.view(at.id, client: at.client).get().step?.attemptsLeft
+  private func attemptsLeft(_ at: (bench: EngineTestBench, client: ClientContext, id: FlowID)) async throws -> Int? {
+    try await at.bench.engine.view(at.id, client: at.client).get().step?.attemptsLeft
   }
 
   /// An `ask` refunds the attempt, however often it is answered; it must therefore reveal nothing about a secret.
   @Test func anAskAfterASubmitCostsNothing() async throws {
     let at = try await opened(Scripted(submits: { _, _ in .ask([Self.field], state: [1]) }))
-    _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
-    for _ in 0..<9 { _ = try await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).get() }
+    _ = try await at.bench.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
+    for _ in 0..<9 { _ = try await at.bench.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).get() }
     #expect(try await attemptsLeft(at) == 3)
   }
 
   @Test func malformedInputChargesNoAttempt() async throws {
     let problem = InputProblem(field: "x", reason: .invalidInput, detail: "Say a word.")
     let at = try await opened(Scripted(submits: { _, _ in .malformed(problem) }))
-    _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
+    _ = try await at.bench.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
     for _ in 0..<9 {
       let refusal = try #require(
-        await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal)
+        await at.bench.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal)
       #expect(refusal.code.status == 422 && refusal.sentence == "Say a word.")
     }
     #expect(try await attemptsLeft(at) == 3)
@@ -52,10 +55,10 @@ import Testing
 
   @Test func errorIsAnsweredWith503AndRefunded() async throws {
     let at = try await opened(Scripted(submits: { _, _ in throw Broken() }))
-    _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
+    _ = try await at.bench.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
     for _ in 0..<9 {
       #expect(
-        await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal?.code.status == 503)
+        await at.bench.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal?.code.status == 503)
     }
     #expect(try await attemptsLeft(at) == 3)
   }
@@ -63,7 +66,8 @@ import Testing
   /// Attack: a provider passes the step in `begin`, where no attempt is counted.
   @Test func aBeginThatProvesIsRefused() async throws {
     let at = try await opened(Scripted(begins: { _ in .proved(Proof()) }))
-    #expect(await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).refusal?.code == .denied)
+    #expect(
+      await at.bench.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).refusal?.code == .denied)
   }
 
   /// A `begin` that carries all fields is verified at once and charged like any other attempt.
@@ -81,7 +85,7 @@ import Testing
           return .refused("wrong_word")
         }))
     let refusal = try #require(
-      await at.desk.engine.begin(at.id, provider: "toy", fields: ["x": .text("y")], client: at.client).refusal)
+      await at.bench.engine.begin(at.id, provider: "toy", fields: ["x": .text("y")], client: at.client).refusal)
     #expect(refusal.code.name == "wrong_word" && refusal.attemptsLeft == 2)
     #expect(calls.withLock { $0 } == ["begin", "submit"])
   }
@@ -89,13 +93,13 @@ import Testing
   /// Attack: a delivery failure, or the time that delivery takes, reveals who is registered. With `conceal` the message
   /// is therefore sent after the answer.
   @Test func concealHidesAFailedDelivery() async throws {
-    let desk = try await EngineTestBench {
+    let bench = try await EngineTestBench {
       $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, unknownAccount: .conceal)
     }
-    try await desk.registered("911111")
-    desk.delivery.fails = true
-    let known = try await desk.begin(try await desk.flow(), phone: "911111").get().step
-    let unknown = try await desk.begin(try await desk.flow(), phone: "922222").get().step
+    try await bench.registered("911111")
+    bench.delivery.fails = true
+    let known = try await bench.begin(try await bench.flow(), phone: "911111").get().step
+    let unknown = try await bench.begin(try await bench.flow(), phone: "922222").get().step
     #expect(known?.sentTo == "+911111" && unknown?.sentTo == "+922222")
     #expect(known?.attemptsLeft == unknown?.attemptsLeft && known?.resendAt == unknown?.resendAt)
   }

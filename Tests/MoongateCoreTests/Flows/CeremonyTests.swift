@@ -31,34 +31,34 @@ import Testing
     }
   }
 
-  /// A desk, and a client whose session has just proved a number.
-  private func desk(_ provider: Toy) async throws -> (EngineTestBench, ClientContext) {
-    let desk = try await EngineTestBench(others: [provider]) {
+  /// A bench, and a client whose session has just proved a number.
+  private func bench(_ provider: Toy) async throws -> (EngineTestBench, ClientContext) {
+    let bench = try await EngineTestBench(others: [provider]) {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
-    let view = try await desk.engine.submit(
-      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    let view = try await bench.engine.submit(
+      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
     ).get()
     let token = try #require(view.session?.token)
     let session = try #require(
-      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (desk, desk.client(session: session))
+      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
+    return (bench, bench.client(session: session))
   }
 
-  private func begin(_ desk: EngineTestBench, _ client: ClientContext) async throws -> (
+  private func begin(_ bench: EngineTestBench, _ client: ClientContext) async throws -> (
     FlowID, Result<FlowView, Refusal>
   ) {
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    return (id, await desk.engine.begin(id, provider: "toy", fields: [:], client: client))
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    return (id, await bench.engine.begin(id, provider: "toy", fields: [:], client: client))
   }
 
   @Test(arguments: [InputValue.object(#"{"id":"x"}"#), .text(#"{"id":"x"}"#)])
   func theProviderReceivesTheTextOfTheObject(_ sent: InputValue) async throws {
     let seen = Mutex<InputValue?>(nil)
-    let (desk, client) = try await desk(Toy(seen: { value in seen.withLock { $0 = value } }))
-    let (id, begun) = try await begin(desk, client)
+    let (bench, client) = try await bench(Toy(seen: { value in seen.withLock { $0 = value } }))
+    let (id, begun) = try await begin(bench, client)
     #expect(try begun.get().step?.shown == [.ceremony(.get, options: #"{"challenge":"AAAA"}"#)])
-    #expect(try await desk.engine.submit(id, fields: ["answer": sent], client: client).get().status == .complete)
+    #expect(try await bench.engine.submit(id, fields: ["answer": sent], client: client).get().status == .complete)
     #expect(seen.withLock { $0 } == .text(#"{"id":"x"}"#))
   }
 
@@ -72,11 +72,11 @@ import Testing
   ])
   func nonObjectInputIsRefusedWithoutACall(_ sent: InputValue, _ sentence: String) async throws {
     let calls = Mutex(0)
-    let (desk, client) = try await desk(Toy(seen: { _ in calls.withLock { $0 += 1 } }))
-    let (id, _) = try await begin(desk, client)
-    let refusal = try #require(await desk.engine.submit(id, fields: ["answer": sent], client: client).refusal)
+    let (bench, client) = try await bench(Toy(seen: { _ in calls.withLock { $0 += 1 } }))
+    let (id, _) = try await begin(bench, client)
+    let refusal = try #require(await bench.engine.submit(id, fields: ["answer": sent], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.sentence == sentence && calls.withLock { $0 } == 0)
-    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "not counted")
+    #expect(try await bench.engine.view(id, client: client).get().step?.attemptsLeft == 3, "not counted")
   }
 
   @Test func anObjectForAFieldOfTextIsRefused() async throws {
@@ -97,7 +97,7 @@ import Testing
       showing: [.ceremony(.get, options: "{}"), .ceremony(.create, options: "{}")]),
   ])
   func aRoundThatDoesNotFitIsAFault(_ round: StepAnswer.Round) async throws {
-    let (desk, client) = try await desk(Toy(asks: round))
-    #expect(try await begin(desk, client).1.refusal?.code == .busy)
+    let (bench, client) = try await bench(Toy(asks: round))
+    #expect(try await begin(bench, client).1.refusal?.code == .busy)
   }
 }

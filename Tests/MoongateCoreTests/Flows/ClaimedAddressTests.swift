@@ -25,49 +25,49 @@ extension EngineTestBench {
 @Suite struct ClaimedAddressTests {
   /// Attack: a stranger registers the same unverified address so that the first user's password stops working.
   @Test func everyClaimantsPasswordKeepsWorking() async throws {
-    let desk = try await EngineTestBench.full()
-    let first = try #require(try await desk.claim("911111", "ashas").account)
-    desk.clock.advance(by: .seconds(1))
-    let second = try #require(try await desk.claim("911111", "mallorys").account)
+    let bench = try await EngineTestBench.full()
+    let first = try #require(try await bench.claim("911111", "ashas").account)
+    bench.clock.advance(by: .seconds(1))
+    let second = try #require(try await bench.claim("911111", "mallorys").account)
     #expect(first.id != second.id)
-    #expect(try await desk.logIn("911111", "ashas").get().account?.id == first.id)
-    #expect(try await desk.logIn("911111", "mallorys").get().account?.id == second.id)
-    #expect(await desk.logIn("911111", "neithers").refusal?.code == .invalidPIN)
+    #expect(try await bench.logIn("911111", "ashas").get().account?.id == first.id)
+    #expect(try await bench.logIn("911111", "mallorys").get().account?.id == second.id)
+    #expect(await bench.logIn("911111", "neithers").refusal?.code == .invalidPIN)
   }
 
   /// Attack: each further claim brings three more guesses at the first user's password.
   @Test func allClaimantsHaveOneCounter() async throws {
-    let desk = try await EngineTestBench.full()
-    _ = try await desk.claim("911111", "ashas")
+    let bench = try await EngineTestBench.full()
+    _ = try await bench.claim("911111", "ashas")
     for number in 0..<3 {
-      desk.clock.advance(by: .seconds(1))
-      #expect(await desk.logIn("911111", "wrong \(number)").refusal?.attemptsLeft ?? 0 == 2 - number)
-      _ = try await desk.claim("911111", "mallorys \(number)")
+      bench.clock.advance(by: .seconds(1))
+      #expect(await bench.logIn("911111", "wrong \(number)").refusal?.attemptsLeft ?? 0 == 2 - number)
+      _ = try await bench.claim("911111", "mallorys \(number)")
     }
-    #expect(await desk.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
+    #expect(await bench.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
   }
 
   /// Attack: the attacker's device has passed the password of their own claim on the victim's address and now hopes for
   /// a separate counter.
   @Test func trustedDeviceOfOneClaimantHasNoSeparateCountersForOtherClaimants() async throws {
-    let desk = try await EngineTestBench.full()
-    _ = try await desk.claim("911111", "ashas")
-    desk.clock.advance(by: .seconds(1))
+    let bench = try await EngineTestBench.full()
+    _ = try await bench.claim("911111", "ashas")
+    bench.clock.advance(by: .seconds(1))
     for number in 0..<3 {
-      let device = try #require(try await desk.claim("911111", "mallorys \(number)").deviceToken)
-      #expect(await desk.logIn("911111", "wrong", by: desk.client(device: device)).refusal != nil)
-      desk.clock.advance(by: .seconds(1))
+      let device = try #require(try await bench.claim("911111", "mallorys \(number)").deviceToken)
+      #expect(await bench.logIn("911111", "wrong", by: bench.client(device: device)).refusal != nil)
+      bench.clock.advance(by: .seconds(1))
     }
-    let fresh = try #require(try await desk.claim("911111", "mallorys").deviceToken)
+    let fresh = try #require(try await bench.claim("911111", "mallorys").deviceToken)
     #expect(
-      await desk.logIn("911111", "ashas", by: desk.client(device: fresh)).refusal?.code != nil,
+      await bench.logIn("911111", "ashas", by: bench.client(device: fresh)).refusal?.code != nil,
       "the tries at hers are used up")
-    #expect(try await desk.logIn("911111", "mallorys", by: desk.client(device: fresh)).get().status == .complete)
+    #expect(try await bench.logIn("911111", "mallorys", by: bench.client(device: fresh)).get().status == .complete)
   }
 
   /// Attack: right passwords for the attacker's own claim between wrong ones, so that failures are never consecutive.
   @Test func successOfOneClaimantResetsNoCounterOfOthers() async throws {
-    let desk = try await EngineTestBench.full { generation in
+    let bench = try await EngineTestBench.full { generation in
       generation.policies["password"] = .test(
         "password",
         limits: [
@@ -75,77 +75,77 @@ extension EngineTestBench {
         ],
         unknownAccount: .conceal)
     }
-    _ = try await desk.claim("911111", "ashas")
-    desk.clock.advance(by: .seconds(1))
-    _ = try await desk.claim("911111", "mallorys")
+    _ = try await bench.claim("911111", "ashas")
+    bench.clock.advance(by: .seconds(1))
+    _ = try await bench.claim("911111", "mallorys")
     for number in 0..<3 {
-      #expect(await desk.logIn("911111", "guess \(number)").refusal?.code == .invalidPIN)
-      #expect(try await desk.logIn("911111", "mallorys").get().status == .complete)
+      #expect(await bench.logIn("911111", "guess \(number)").refusal?.code == .invalidPIN)
+      #expect(try await bench.logIn("911111", "mallorys").get().status == .complete)
     }
-    _ = await desk.logIn("911111", "guess 3")
-    #expect(await desk.logIn("911111", "mallorys").refusal?.code == .tooManyAttempts)
+    _ = await bench.logIn("911111", "guess 3")
+    #expect(await bench.logIn("911111", "mallorys").refusal?.code == .tooManyAttempts)
   }
 
   /// Attack: strangers try passwords at the address until it is locked.
   @Test func strangersDoNotLockOutTheDeviceThatRegistered() async throws {
-    let desk = try await EngineTestBench.full()
-    let own = try #require(try await desk.claim("911111", "ashas").deviceToken)
-    desk.clock.advance(by: .seconds(1))
-    _ = try await desk.claim("911111", "mallorys")
-    for _ in 0..<3 { _ = await desk.logIn("911111", "wrong") }
-    #expect(await desk.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
-    #expect(try await desk.logIn("911111", "ashas", by: desk.client(device: own)).get().status == .complete)
+    let bench = try await EngineTestBench.full()
+    let own = try #require(try await bench.claim("911111", "ashas").deviceToken)
+    bench.clock.advance(by: .seconds(1))
+    _ = try await bench.claim("911111", "mallorys")
+    for _ in 0..<3 { _ = await bench.logIn("911111", "wrong") }
+    #expect(await bench.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
+    #expect(try await bench.logIn("911111", "ashas", by: bench.client(device: own)).get().status == .complete)
   }
 
   @Test func trustedDeviceOfOneClaimantSignsInToAnother() async throws {
-    let desk = try await EngineTestBench.full()
-    _ = try await desk.claim("911111", "ashas")
-    desk.clock.advance(by: .seconds(1))
-    let other = try #require(try await desk.claim("911111", "raos").deviceToken)
-    #expect(try await desk.logIn("911111", "ashas", by: desk.client(device: other)).get().status == .complete)
+    let bench = try await EngineTestBench.full()
+    _ = try await bench.claim("911111", "ashas")
+    bench.clock.advance(by: .seconds(1))
+    let other = try #require(try await bench.claim("911111", "raos").deviceToken)
+    #expect(try await bench.logIn("911111", "ashas", by: bench.client(device: other)).get().status == .complete)
   }
 
   /// Attack: claims without end push the first user out of those whose password is compared.
   @Test func floodOfClaimsDoesNotDisplaceTheFirstClaimant() async throws {
-    let desk = try await EngineTestBench.full()
-    let first = try #require(try await desk.claim("911111", "ashas").account)
+    let bench = try await EngineTestBench.full()
+    let first = try #require(try await bench.claim("911111", "ashas").account)
     for number in 0..<20 {
-      desk.clock.advance(by: .seconds(1))
-      _ = try await desk.claim("911111", "mallorys \(number)")
+      bench.clock.advance(by: .seconds(1))
+      _ = try await bench.claim("911111", "mallorys \(number)")
     }
-    #expect(try await desk.logIn("911111", "ashas").get().account?.id == first.id)
+    #expect(try await bench.logIn("911111", "ashas").get().account?.id == first.id)
     // The latest claimant is not pushed out either, nor one in the middle who uses the device that registered.
-    #expect(try await desk.logIn("911111", "mallorys 19").get().status == .complete)
-    #expect(await desk.logIn("911111", "mallorys 9").refusal?.code == .invalidPIN)
-    let middle = try #require(try await desk.claim("911111", "raos").deviceToken)
+    #expect(try await bench.logIn("911111", "mallorys 19").get().status == .complete)
+    #expect(await bench.logIn("911111", "mallorys 9").refusal?.code == .invalidPIN)
+    let middle = try #require(try await bench.claim("911111", "raos").deviceToken)
     for number in 20..<30 {
-      desk.clock.advance(by: .seconds(1))
-      _ = try await desk.claim("911111", "mallorys \(number)")
+      bench.clock.advance(by: .seconds(1))
+      _ = try await bench.claim("911111", "mallorys \(number)")
     }
-    #expect(try await desk.logIn("911111", "raos", by: desk.client(device: middle)).get().status == .complete)
+    #expect(try await bench.logIn("911111", "raos", by: bench.client(device: middle)).get().status == .complete)
   }
 
   /// Attack: claims without end, all of which each attempt at the address has to look through.
   @Test func anAddressThatWasRegisteredTooOftenHasToBeVerified() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     for number in 0..<FlowEngine.maxClaims {
       let account = Account(
-        id: "ac_\(number)", createdAt: desk.clock.now(), lastSeenAt: desk.clock.now(),
+        id: "ac_\(number)", createdAt: bench.clock.now(), lastSeenAt: bench.clock.now(),
         identifiers: [
           HeldIdentifier(identifier: Identifier(kind: .email, value: "+911111", display: "911111"), verifiedAt: nil)
         ])
-      _ = try await desk.store.apply([.createAccount(account)], at: desk.clock.now())
+      _ = try await bench.store.apply([.createAccount(account)], at: bench.clock.now())
     }
-    let begun = try await desk.secret(
-      "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()
+    let begun = try await bench.secret(
+      "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: bench.client()
     ).get()
-    #expect(await desk.engine.skip(begun.id, client: desk.client()).refusal?.code == .emailNotVerified)
-    _ = try await desk.engine.begin(begun.id, provider: "email_code", fields: [:], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    let done = try await desk.submit(begun.id, desk.code).get()
+    #expect(await bench.engine.skip(begun.id, client: bench.client()).refusal?.code == .emailNotVerified)
+    _ = try await bench.engine.begin(begun.id, provider: "email_code", fields: [:], client: bench.client()).get()
+    await bench.engine.deliveriesEnd()
+    let done = try await bench.submit(begun.id, bench.code).get()
     #expect(done.account?.isEmailVerified == true, "who proves it owns it")
     #expect(
-      try await desk.store.accounts(
+      try await bench.store.accounts(
         claiming: Identifier(kind: .email, value: "+911111", display: ""), having: nil, limit: 1
       ).isEmpty)
   }
@@ -170,13 +170,13 @@ extension EngineTestBench {
   }
 
   @Test func passwordsOfOneAddressShareASaltThatNoOtherAddressHas() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     func salt(_ email: String, _ provider: ProviderName = "password") -> [UInt8]? {
       let context = StepContext(
         flow: "register_email", purpose: .set, account: nil,
         identifier: Identifier(kind: .email, value: email, display: email), state: [], now: 0,
-        callback: nil, tools: desk.engine.calls.tools(for: ToySecret(name: provider), Redaction([]), desk.request))
-      return desk.engine.parts.providerStep.salt(for: ToySecret(name: provider), context)
+        callback: nil, tools: bench.engine.calls.tools(for: ToySecret(name: provider), Redaction([]), bench.request))
+      return bench.engine.parts.providerStep.salt(for: ToySecret(name: provider), context)
     }
     #expect(salt("+1")?.count == 16)
     #expect(salt("+1") == salt("+1"))

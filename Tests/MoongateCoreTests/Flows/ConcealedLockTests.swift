@@ -24,84 +24,85 @@ import Testing
   }
 
   /// Begins, resends, and enters wrong codes until the address is locked.
-  private func attack(_ desk: EngineTestBench, _ address: String, from last: UInt8) async throws -> [String] {
-    let client = desk.client([192, 0, 2, last])
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+  private func attack(_ bench: EngineTestBench, _ address: String, from last: UInt8) async throws -> [String] {
+    let client = bench.client([192, 0, 2, last])
+    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
     var all = [
-      seen(await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: client))
+      seen(await bench.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: client))
     ]
-    all.append(seen(await desk.engine.resend(id, client: client)))
-    await desk.engine.deliveriesEnd()
+    all.append(seen(await bench.engine.resend(id, client: client)))
+    await bench.engine.deliveriesEnd()
     for number in 0..<6 {
       all.append(
         seen(
-          await desk.submit(
-            id, "00000\(number)" == desk.code ? "999999" : "00000\(number)", address: [192, 0, 2, last])))
+          await bench.submit(
+            id, "00000\(number)" == bench.code ? "999999" : "00000\(number)", address: [192, 0, 2, last])))
     }
-    all.append(seen(await desk.engine.view(id, client: client)))
-    let password = await desk.secret("login_password", ["email": address], provider: "password", by: client)
+    all.append(seen(await bench.engine.view(id, client: client)))
+    let password = await bench.secret("login_password", ["email": address], provider: "password", by: client)
     all.append(seen(password))
-    for _ in 0..<4 { all.append(seen(await desk.logIn(address, "wrong", by: client))) }
+    for _ in 0..<4 { all.append(seen(await bench.logIn(address, "wrong", by: client))) }
     return all
   }
 
   private func locked() async throws -> (EngineTestBench, account: String) {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let account = try #require(
-      try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
-    return (desk, account.id)
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()).account)
+    return (bench, account.id)
   }
 
   /// Attack: an attacker who tries an address learns that an operator has locked its account, and therefore that it exists.
   @Test func lockByAnOperatorLooksLikeAnUnregisteredAddress() async throws {
-    let (desk, account) = try await locked()
-    _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
-    let known = try await attack(desk, "911111", from: 8)
-    #expect(try await attack(desk, "933333", from: 9) == known)
+    let (bench, account) = try await locked()
+    _ = try await bench.store.apply([.setLocked(account: account, true)], at: bench.clock.now())
+    let known = try await attack(bench, "911111", from: 8)
+    #expect(try await attack(bench, "933333", from: 9) == known)
   }
 
   @Test func lockIsRevealedToTheOwnerAfterTheCode() async throws {
-    let (desk, account) = try await locked()
-    _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(
-      id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()
+    let (bench, account) = try await locked()
+    _ = try await bench.store.apply([.setLocked(account: account, true)], at: bench.clock.now())
+    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await bench.engine.begin(
+      id, provider: "email_code", fields: ["phone": .text("911111")], client: bench.client()
     ).get()
-    await desk.engine.deliveriesEnd()
-    #expect(await desk.submit(id, desk.code).refusal?.code == .disabled)
-    #expect(try await desk.store.sessions(of: account).isEmpty)
+    await bench.engine.deliveriesEnd()
+    #expect(await bench.submit(id, bench.code).refusal?.code == .disabled)
+    #expect(try await bench.store.sessions(of: account).isEmpty)
   }
 
   @Test func lockIsRevealedToTheOwnerAfterThePassword() async throws {
-    let desk = try await EngineTestBench.full()
-    let account = try #require(try await desk.claim("911111", "ashas").account)
-    _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
-    #expect(await desk.logIn("911111", "wrong").refusal?.code == .invalidPIN)
-    #expect(await desk.logIn("911111", "ashas").refusal?.code == .disabled)
+    let bench = try await EngineTestBench.full()
+    let account = try #require(try await bench.claim("911111", "ashas").account)
+    _ = try await bench.store.apply([.setLocked(account: account.id, true)], at: bench.clock.now())
+    #expect(await bench.logIn("911111", "wrong").refusal?.code == .invalidPIN)
+    #expect(await bench.logIn("911111", "ashas").refusal?.code == .disabled)
   }
 
   @Test func aLockedAccountIsOfferedNoFurtherStep() async throws {
-    let desk = try await EngineTestBench.full { generation in
+    let bench = try await EngineTestBench.full { generation in
       generation.flows["two"] = .test(
         "two", account: .existing, steps: [.test(EngineTestBench.mail), .test(EngineTestBench.phone)])
     }
     let account = try #require(
-      try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
-    _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
-    let id = try await desk.engine.create("two", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    #expect(await desk.submit(id, desk.code).refusal?.code == .disabled)
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()).account)
+    _ = try await bench.store.apply([.setLocked(account: account.id, true)], at: bench.clock.now())
+    let id = try await bench.engine.create("two", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: bench.client())
+      .get()
+    await bench.engine.deliveriesEnd()
+    #expect(await bench.submit(id, bench.code).refusal?.code == .disabled)
   }
 
   @Test func revealingPolicyReportsALockAtOnce() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let account = try #require(
-      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
-    _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()).account)
+    _ = try await bench.store.apply([.setLocked(account: account.id, true)], at: bench.clock.now())
+    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
     #expect(
-      await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client())
+      await bench.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: bench.client())
         .refusal?.code == .disabled)
   }
 
@@ -117,24 +118,24 @@ import Testing
     }
   }
 
-  private func proved(_ desk: EngineTestBench) async throws {
-    let begun = try await desk.secret(
-      "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()
+  private func proved(_ bench: EngineTestBench) async throws {
+    let begun = try await bench.secret(
+      "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: bench.client()
     ).get()
-    _ = try await desk.engine.begin(begun.id, provider: "email_code", fields: [:], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    _ = try await desk.submit(begun.id, desk.code).get()
+    _ = try await bench.engine.begin(begun.id, provider: "email_code", fields: [:], client: bench.client()).get()
+    await bench.engine.deliveriesEnd()
+    _ = try await bench.submit(begun.id, bench.code).get()
   }
 
   /// Attack: "turned off" at the first attempt reveals that there is a password that somebody has tried before.
   @Test func disabledPasswordLooksLikeAnUnregisteredAddress() async throws {
-    let desk = try await turningOff()
-    try await proved(desk)
+    let bench = try await turningOff()
+    try await proved(bench)
     func wrong(_ address: String, _ count: Int) async -> [String] {
       var all: [String] = []
       for _ in 0..<count {
-        all.append(seen(await desk.logIn(address, "wrong")))
-        if all.last?.hasPrefix("too_many") ?? false { desk.clock.advance(by: .seconds(61)) }
+        all.append(seen(await bench.logIn(address, "wrong")))
+        if all.last?.hasPrefix("too_many") ?? false { bench.clock.advance(by: .seconds(61)) }
       }
       return all
     }
@@ -143,15 +144,15 @@ import Testing
     #expect(!known.contains { $0.hasPrefix("disabled") })
     // It is off: the right password is treated like a wrong one, and the first attempts at an unknown account look the
     // same.
-    #expect(try await desk.store.locks(at: desk.clock.now()).count { $0.until == nil } == 2)
-    desk.clock.advance(by: .seconds(3600))
-    let right = await desk.logIn("911111", "ashas")
-    let nobodys = await desk.logIn("944444", "wrong")
+    #expect(try await bench.store.locks(at: bench.clock.now()).count { $0.until == nil } == 2)
+    bench.clock.advance(by: .seconds(3600))
+    let right = await bench.logIn("911111", "ashas")
+    let nobodys = await bench.logIn("944444", "wrong")
     #expect(seen(right) == seen(nobodys))
   }
 
   @Test func disabledPasswordIsRevealedAfterAProof() async throws {
-    let desk = try await EngineTestBench.full { generation in
+    let bench = try await EngineTestBench.full { generation in
       generation.flows["both"] = .test(
         "both", account: .existing, steps: [.test(EngineTestBench.mail), .test("password")])
       generation.policies["password"] = .test(
@@ -159,19 +160,21 @@ import Testing
         limits: [.test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true)],
         unknownAccount: .conceal)
     }
-    try await proved(desk)
-    #expect(await desk.logIn("911111", "wrong").refusal?.code == .invalidPIN)
-    let id = try await desk.engine.create("both", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    _ = try await desk.submit(id, desk.code).get()
+    try await proved(bench)
+    #expect(await bench.logIn("911111", "wrong").refusal?.code == .invalidPIN)
+    let id = try await bench.engine.create("both", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: bench.client())
+      .get()
+    await bench.engine.deliveriesEnd()
+    _ = try await bench.submit(id, bench.code).get()
     #expect(
-      await desk.engine.begin(id, provider: "password", fields: [:], client: desk.client()).refusal?.code == .disabled)
+      await bench.engine.begin(id, provider: "password", fields: [:], client: bench.client()).refusal?.code == .disabled
+    )
   }
 
   /// Attack: codes are disabled for one address; whether a message is sent must not reveal that.
   @Test func disabledCodesLookLikeAnUnregisteredAddress() async throws {
-    let desk = try await EngineTestBench.full { generation in
+    let bench = try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.mail] = .test(
         EngineTestBench.mail, resendAfter: [],
         limits: [
@@ -179,25 +182,25 @@ import Testing
           .test("soft", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
         ], unknownAccount: .conceal)
     }
-    _ = try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())
+    _ = try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client())
     func flow(_ address: String) async throws -> (FlowID, String) {
-      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-      let begun = await desk.engine.begin(
-        id, provider: "email_code", fields: ["phone": .text(address)], client: desk.client())
-      await desk.engine.deliveriesEnd()
+      let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+      let begun = await bench.engine.begin(
+        id, provider: "email_code", fields: ["phone": .text(address)], client: bench.client())
+      await bench.engine.deliveriesEnd()
       return (id, seen(begun))
     }
     for address in ["911111", "933333"] {
       let (id, _) = try await flow(address)
-      let wrong = await desk.submit(id, desk.wrong)
+      let wrong = await bench.submit(id, bench.wrong)
       #expect(seen(wrong).hasPrefix("invalid_code"))
     }
-    let sent = desk.delivery.messages.count
+    let sent = bench.delivery.messages.count
     let (known, asKnown) = try await flow("911111")
     let (unknown, asUnknown) = try await flow("933333")
     #expect(asKnown == asUnknown)
-    #expect(desk.delivery.messages.count == sent, "what is turned off sends nothing")
-    let (first, second) = (await desk.submit(known, "123456"), await desk.submit(unknown, "123456"))
+    #expect(bench.delivery.messages.count == sent, "what is turned off sends nothing")
+    let (first, second) = (await bench.submit(known, "123456"), await bench.submit(unknown, "123456"))
     #expect(seen(first) == seen(second))
   }
 }

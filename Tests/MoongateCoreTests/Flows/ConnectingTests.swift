@@ -28,7 +28,7 @@ private struct ToySite: FullProvider {
 
 /// Connecting an account with a federated identity (purpose `join`).
 @Suite struct ConnectingTests {
-  private static func desk() async throws -> EngineTestBench {
+  private static func bench() async throws -> EngineTestBench {
     try await EngineTestBench(others: [ToySecret(name: EngineTestBench.pin), ToyGoogle(), ToySite()]) { generation in
       generation.flows["connect"] = .test(
         "connect", purpose: .join(.federated), account: .existing, steps: [.test(EngineTestBench.google)])
@@ -49,49 +49,49 @@ private struct ToySite: FullProvider {
   }
 
   /// A session that has just registered by a number.
-  private static func owner(_ desk: EngineTestBench, _ phone: String = "911111") async throws -> SessionSnapshot {
+  private static func owner(_ bench: EngineTestBench, _ phone: String = "911111") async throws -> SessionSnapshot {
     try #require(
-      try await desk.session(try await desk.pass("register", EngineTestBench.phone, phone, by: desk.client())))
+      try await bench.session(try await bench.pass("register", EngineTestBench.phone, phone, by: bench.client())))
   }
 
   /// Begins a flow that waits for the return from the site.
-  private static func begun(_ desk: EngineTestBench, _ flow: String = "connect", by client: ClientContext) async throws
+  private static func begun(_ bench: EngineTestBench, _ flow: String = "connect", by client: ClientContext) async throws
     -> FlowID
   {
-    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(
+    let id = try await bench.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(
       id, provider: flow == "connect" ? "google_oauth" : "other_site", fields: [:], client: client
     ).get()
     return id
   }
 
-  private static func identities(of account: String, _ desk: EngineTestBench) async throws -> [String] {
-    try #require(try await desk.store.account(account)).identifiers.filter { $0.identifier.kind == .federated }.map(
+  private static func identities(of account: String, _ bench: EngineTestBench) async throws -> [String] {
+    try #require(try await bench.store.account(account)).identifiers.filter { $0.identifier.kind == .federated }.map(
       \.identifier.value)
   }
 
   /// Attack: the address of the identity is added too, and codes to it open the account from then on.
   @Test(arguments: ["verified", "attested", "claimed"]) func theIdentityAloneIsAdded(address: String) async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let done = try await desk.google(
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let done = try await bench.google(
       "connect", sub: "asha", email: "922222", verified: address != "claimed", attested: address == "attested",
-      by: desk.client(session: own)
+      by: bench.client(session: own)
     ).get()
     #expect(done.status == .complete)
-    let account = try #require(try await desk.store.account(own.account.id))
+    let account = try #require(try await bench.store.account(own.account.id))
     #expect(account.identifiers.map(\.identifier.value) == ["+911111", "google asha"])
     #expect(account.firstName == nil && account.lastName == nil, "nor does the name")
     #expect(
-      try await desk.google(sub: "asha", by: desk.client()).get().account?.id == own.account.id,
+      try await bench.google(sub: "asha", by: bench.client()).get().account?.id == own.account.id,
       "from then on it signs in")
   }
 
   @Test func sessionGetsANewTokenWithoutAFactor() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let done = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
-    let after = try #require(try await desk.session(done))
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let done = try await bench.google("connect", sub: "asha", by: bench.client(session: own)).get()
+    let after = try #require(try await bench.session(done))
     #expect(after.session.id == own.session.id && after.session.token != own.session.token)
     #expect(
       after.session.passed.map(\.provider) == [EngineTestBench.phone],
@@ -100,13 +100,13 @@ private struct ToySite: FullProvider {
   }
 
   @Test func ownerReceivesANotice() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    _ = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
-    await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.notices.map(\.to) == ["+911111"])
-    #expect(desk.delivery.notices.first?.text.contains("\"google_oauth\" was connected to your account") == true)
-    let events = try await desk.store.events(about: own.account.id, traces: [], limit: 50).filter {
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    _ = try await bench.google("connect", sub: "asha", by: bench.client(session: own)).get()
+    await bench.engine.deliveriesEnd()
+    #expect(bench.delivery.notices.map(\.to) == ["+911111"])
+    #expect(bench.delivery.notices.first?.text.contains("\"google_oauth\" was connected to your account") == true)
+    let events = try await bench.store.events(about: own.account.id, traces: [], limit: 50).filter {
       $0.kind == .identifierAdded
     }
     #expect(
@@ -117,117 +117,118 @@ private struct ToySite: FullProvider {
   /// Attack: the thief connects an identity that belongs to another account, to take over that identity or that
   /// account.
   @Test func anIdentityOfAnotherAccountStaysThere() async throws {
-    let desk = try await Self.desk()
+    let bench = try await Self.bench()
     let victim = try #require(
-      try await desk.google("register", sub: "asha", email: "922222", by: desk.client()).get().account)
-    let thief = try await Self.owner(desk)
-    let refusal = try await desk.google("connect", sub: "asha", email: "922222", by: desk.client(session: thief))
+      try await bench.google("register", sub: "asha", email: "922222", by: bench.client()).get().account)
+    let thief = try await Self.owner(bench)
+    let refusal = try await bench.google("connect", sub: "asha", email: "922222", by: bench.client(session: thief))
       .refusal
     #expect(
       refusal?.code == .alreadyRegistered
         && refusal?.detail == "This identity belongs to another account here. Nothing was changed.")
-    #expect(try await Self.identities(of: thief.account.id, desk).isEmpty)
-    #expect(try await Self.identities(of: victim.id, desk) == ["google asha"], "neither moved nor absorbed")
-    #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == victim.id)
+    #expect(try await Self.identities(of: thief.account.id, bench).isEmpty)
+    #expect(try await Self.identities(of: victim.id, bench) == ["google asha"], "neither moved nor absorbed")
+    #expect(try await bench.google(sub: "asha", by: bench.client()).get().account?.id == victim.id)
   }
 
   /// Attack: a session that was left open, or stolen, gets a sign-in method of the thief's own.
   @Test func itNeedsARecentProof() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let id = try await desk.engine.create("connect", returnTo: nil, browser: nil, client: desk.client(session: own))
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let id = try await bench.engine.create("connect", returnTo: nil, browser: nil, client: bench.client(session: own))
       .get().id
-    desk.clock.advance(by: .seconds(601))
-    let late = desk.client(session: own)
+    bench.clock.advance(by: .seconds(601))
+    let late = bench.client(session: own)
     #expect(
-      await desk.engine.create("connect", returnTo: nil, browser: nil, client: late).refusal?.code == .stepUpRequired)
+      await bench.engine.create("connect", returnTo: nil, browser: nil, client: late).refusal?.code == .stepUpRequired)
     #expect(
-      await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: late).refusal?.code == .stepUpRequired)
+      await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: late).refusal?.code == .stepUpRequired
+    )
     #expect(
-      await desk.engine.create("connect", returnTo: nil, browser: nil, client: desk.client()).refusal?.code
+      await bench.engine.create("connect", returnTo: nil, browser: nil, client: bench.client()).refusal?.code
         == .unauthenticated)
   }
 
   /// Attack: the thief's flow waits until the owner has protected the account with a PIN.
   @Test func aFactorThatIsSetMeanwhileIsAskedFor() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let id = try await Self.begun(desk, by: desk.client(session: own))
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let id = try await Self.begun(bench, by: bench.client(session: own))
     let other = try #require(
-      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
-    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: other)).get()
-    let now = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(own.session.token))
-    let refusal = await desk.engine.submit(id, fields: ["sub": .text("mallory")], client: desk.client(session: now))
+      try await bench.session(try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client())))
+    _ = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: other)).get()
+    let now = try #require(try await SessionDirectory(store: bench.store, clock: bench.clock).find(own.session.token))
+    let refusal = await bench.engine.submit(id, fields: ["sub": .text("mallory")], client: bench.client(session: now))
       .refusal
     #expect(refusal?.code == .stepUpRequired && refusal?.provider == EngineTestBench.pin)
-    #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
+    #expect(try await Self.identities(of: own.account.id, bench).isEmpty)
   }
 
   /// Attack: the owner is tricked into finishing a flow of the thief's session, with an identity of either of them.
   @Test func onlyTheSessionThatBeganItFinishesIt() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let stranger = try await Self.owner(desk, "922222")
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let stranger = try await Self.owner(bench, "922222")
     let again = try #require(
-      try await desk.session(try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())))
-    let id = try await Self.begun(desk, by: desk.client(session: own))
-    for client in [desk.client(), desk.client(session: stranger), desk.client(session: again)] {
+      try await bench.session(try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client())))
+    let id = try await Self.begun(bench, by: bench.client(session: own))
+    for client in [bench.client(), bench.client(session: stranger), bench.client(session: again)] {
       #expect(
-        await desk.engine.submit(id, fields: ["sub": .text("asha")], client: client).refusal?.code == .unauthenticated)
+        await bench.engine.submit(id, fields: ["sub": .text("asha")], client: client).refusal?.code == .unauthenticated)
     }
-    for account in [own, stranger] { #expect(try await Self.identities(of: account.account.id, desk).isEmpty) }
+    for account in [own, stranger] { #expect(try await Self.identities(of: account.account.id, bench).isEmpty) }
     #expect(
-      try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: own)).get().status
+      try await bench.engine.submit(id, fields: ["sub": .text("asha")], client: bench.client(session: own)).get().status
         == .complete)
   }
 
   /// Attack: the owner changes the number because of the thief, whose flow is still open.
   @Test func aChangeOfTheAccountEndsIt() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let id = try await Self.begun(desk, by: desk.client(session: own))
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let id = try await Self.begun(bench, by: bench.client(session: own))
     let changed = try #require(
-      try await desk.session(
-        try await desk.pass("change_phone", EngineTestBench.phone, "933333", by: desk.client(session: own))))
-    let refusal = await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: changed))
+      try await bench.session(
+        try await bench.pass("change_phone", EngineTestBench.phone, "933333", by: bench.client(session: own))))
+    let refusal = await bench.engine.submit(id, fields: ["sub": .text("asha")], client: bench.client(session: changed))
       .refusal
     #expect(refusal?.code == .flowExpired)
-    #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
+    #expect(try await Self.identities(of: own.account.id, bench).isEmpty)
   }
 
   /// Attack: a second identity of the site lets somebody else in while the owner sees only one.
   @Test func anAccountHasOneIdentityOfASite() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let late = try await Self.begun(desk, by: desk.client(session: own))
-    let done = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
-    let client = desk.client(session: try await desk.session(done))
-    let id = try await desk.engine.create("connect", returnTo: nil, browser: nil, client: client).get().id
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let late = try await Self.begun(bench, by: bench.client(session: own))
+    let done = try await bench.google("connect", sub: "asha", by: bench.client(session: own)).get()
+    let client = bench.client(session: try await bench.session(done))
+    let id = try await bench.engine.create("connect", returnTo: nil, browser: nil, client: client).get().id
     #expect(
-      await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).refusal?.code == .alreadySet)
+      await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: client).refusal?.code == .alreadySet)
     #expect(
-      await desk.engine.submit(late, fields: ["sub": .text("mallory")], client: client).refusal?.code == .alreadySet)
-    #expect(try await Self.identities(of: own.account.id, desk) == ["google asha"])
+      await bench.engine.submit(late, fields: ["sub": .text("mallory")], client: client).refusal?.code == .alreadySet)
+    #expect(try await Self.identities(of: own.account.id, bench) == ["google asha"])
   }
 
   @Test func identitiesOfTwoSitesStandBesideEachOther() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let done = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
-    let client = desk.client(session: try await desk.session(done))
-    let id = try await Self.begun(desk, "connect_other", by: client)
-    #expect(try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: client).get().status == .complete)
-    #expect(try await Self.identities(of: own.account.id, desk) == ["google asha", "other_site asha"])
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let done = try await bench.google("connect", sub: "asha", by: bench.client(session: own)).get()
+    let client = bench.client(session: try await bench.session(done))
+    let id = try await Self.begun(bench, "connect_other", by: client)
+    #expect(try await bench.engine.submit(id, fields: ["sub": .text("asha")], client: client).get().status == .complete)
+    #expect(try await Self.identities(of: own.account.id, bench) == ["google asha", "other_site asha"])
   }
 
   /// Attack: a federated provider proves only an address; without an identity its step would pass as a factor of the
   /// account.
   @Test func providerWithoutAnIdentityConnectsNothing() async throws {
-    let desk = try await Self.desk()
-    let own = try await Self.owner(desk)
-    let client = desk.client(session: own)
-    let id = try await Self.begun(desk, "connect_other", by: client)
-    #expect(await desk.engine.submit(id, fields: [:], client: client).refusal?.code == .denied)
-    #expect(try await desk.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+911111"])
+    let bench = try await Self.bench()
+    let own = try await Self.owner(bench)
+    let client = bench.client(session: own)
+    let id = try await Self.begun(bench, "connect_other", by: client)
+    #expect(await bench.engine.submit(id, fields: [:], client: client).refusal?.code == .denied)
+    #expect(try await bench.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+911111"])
   }
 }

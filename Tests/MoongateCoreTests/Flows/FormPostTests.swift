@@ -13,7 +13,7 @@ import Testing
   private static let toy: ProviderName = "toy"
 
   private struct Site {
-    let desk: EngineTestBench
+    let bench: EngineTestBench
     let browser: ClientContext
     let id: FlowID
     let state: String
@@ -34,28 +34,28 @@ import Testing
         return .redirect(to: "https://site.example/", state: [])
       })
     change(&provider)
-    let desk = try await EngineTestBench(others: [provider], sharesFlows: true) { generation in
+    let bench = try await EngineTestBench(others: [provider], sharesFlows: true) { generation in
       generation.flows["site"] = .test("site", purpose: .signIn, account: .any, steps: [.test(Self.toy)])
     }
-    let browser = desk.client(browser: TokenHash(of: "mine".utf8), at: .page)
-    let id = try await desk.engine.create("site", returnTo: nil, browser: browser.browser, client: browser).get().id
-    _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: browser).get()
-    return Site(desk: desk, browser: browser, id: id, state: state.withLock { $0 })
+    let browser = bench.client(browser: TokenHash(of: "mine".utf8), at: .page)
+    let id = try await bench.engine.create("site", returnTo: nil, browser: browser.browser, client: browser).get().id
+    _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: browser).get()
+    return Site(bench: bench, browser: browser, id: id, state: state.withLock { $0 })
   }
 
   /// The site's POST; none of our cookies come with it.
   private func post(_ site: Site, _ fields: [String: String] = ["code": "grant"], state: String? = nil) async -> Result<
     SecretText, Refusal
   > {
-    await site.desk.engine.hold(
+    await site.bench.engine.hold(
       fields.mapValues { .text($0) }, ofCallback: state ?? site.state, provider: Self.toy,
-      client: site.desk.client(at: .page))
+      client: site.bench.client(at: .page))
   }
 
   private func come(_ site: Site, with handle: String, as client: ClientContext? = nil) async -> Result<
     CallbackFlow, Refusal
   > {
-    await site.desk.engine.flow(
+    await site.bench.engine.flow(
       ofCallback: site.state, provider: Self.toy, returned: handle, client: client ?? site.browser)
   }
 
@@ -74,7 +74,7 @@ import Testing
   @Test func concurrentReturnsConsumePostedFieldsOnce() async throws {
     let site = try await site()
     let handle = try await post(site).get().reveal()
-    let engine = site.desk.racingEngine()
+    let engine = site.bench.racingEngine()
     let (state, browser) = (site.state, site.browser)
     async let first = engine.flow(ofCallback: state, provider: Self.toy, returned: handle, client: browser)
     async let second = engine.flow(ofCallback: state, provider: Self.toy, returned: handle, client: browser)
@@ -95,10 +95,10 @@ import Testing
     for forged in ["", "x", String(site.state.dropLast(4)), String(repeating: "A", count: 2_000)] {
       #expect(await post(site, state: forged).refusal?.code == .flowNotFound)
     }
-    let other = await site.desk.engine.hold(
-      ["code": .text("x")], ofCallback: site.state, provider: EngineTestBench.phone, client: site.desk.client())
+    let other = await site.bench.engine.hold(
+      ["code": .text("x")], ofCallback: site.state, provider: EngineTestBench.phone, client: site.bench.client())
     #expect(other.refusal?.code == .flowNotFound)
-    site.desk.clock.advance(by: .seconds(900))
+    site.bench.clock.advance(by: .seconds(900))
     #expect(await post(site).refusal?.code == .stepNotOpen)
   }
 
@@ -108,7 +108,7 @@ import Testing
     let attackers = try await site()
     let handle = try await post(attackers).get().reveal()
     for victim in [TokenHash(of: "victim".utf8), nil] {
-      let client = attackers.desk.client(browser: victim, at: .page)
+      let client = attackers.bench.client(browser: victim, at: .page)
       #expect(await come(attackers, with: handle, as: client).refusal?.code == .flowNotFound)
     }
     #expect(await come(attackers, with: handle).refusal == nil, "it is still there for the browser whose flow it is")
@@ -125,14 +125,14 @@ import Testing
     #expect(await come(site, with: own).refusal?.code == .stepNotOpen)
     #expect(await come(site, with: "guessed").refusal?.code == .stepNotOpen)
     #expect(
-      try await site.desk.engine.flow(ofCallback: site.state, provider: Self.toy, client: site.browser).get().returned
+      try await site.bench.engine.flow(ofCallback: site.state, provider: Self.toy, client: site.browser).get().returned
         == nil)
   }
 
   @Test func postedFieldsExpire() async throws {
     let site = try await site()
     let handle = try await post(site).get().reveal()
-    site.desk.clock.advance(by: .seconds(120))
+    site.bench.clock.advance(by: .seconds(120))
     #expect(await come(site, with: handle).refusal?.code == .stepNotOpen)
   }
 
@@ -151,7 +151,7 @@ import Testing
   @Test func postedFieldsAreSealedInTheStore() async throws {
     let site = try await site()
     let handle = try await post(site, ["code": "planted-grant"]).get().reveal()
-    let record = try #require(try await site.desk.store.flow(site.id.hash))
+    let record = try #require(try await site.bench.store.flow(site.id.hash))
     let stored = String(decoding: try JSONEncoder().encode(record), as: UTF8.self)
     #expect(record.step?.returned != nil && !stored.contains("planted") && !stored.contains(handle))
   }
@@ -159,7 +159,7 @@ import Testing
   @Test func requiredCallbackFieldIsDemanded() async throws {
     let site = try await site { $0.callbackFields = [InputField(name: "code", kind: .text)] }
     let refusal = try #require(
-      await site.desk.engine.submit(site.id, fields: ["state": .text("x")], client: site.browser).refusal)
+      await site.bench.engine.submit(site.id, fields: ["state": .text("x")], client: site.browser).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "code")
   }
 }

@@ -8,44 +8,46 @@ import Testing
 /// Which account a federated identity belongs to, and pre-hijacking attacks on it.
 @Suite struct JoiningTests {
   @Test(arguments: ["login", "register", "enter"]) func aVerifiedAddressLeadsToItsAccount(flow: String) async throws {
-    let desk = try await EngineTestBench.full()
-    let known = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
-    let joined = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
+    let bench = try await EngineTestBench.full()
+    let known = try #require(
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()).account)
+    let joined = try await bench.google(flow, sub: "asha", email: "911111", by: bench.client()).get()
     #expect(joined.account?.id == known.id)
     #expect(joined.account?.isNewUser == false)
     #expect(joined.account?.firstName == "Asha", "a name that was missing")
     // From then on the identity alone is sufficient, even if the address changes.
     #expect(
-      try await desk.google(sub: "asha", email: "922222", verified: false, by: desk.client()).get().account?.id
+      try await bench.google(sub: "asha", email: "922222", verified: false, by: bench.client()).get().account?.id
         == known.id)
   }
 
   @Test(arguments: ["login", "register", "enter"]) func unknownIdentityCreatesAnAccountInEveryFlow(flow: String)
     async throws
   {
-    let desk = try await EngineTestBench.full()
-    let new = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
+    let bench = try await EngineTestBench.full()
+    let new = try await bench.google(flow, sub: "asha", email: "911111", by: bench.client()).get()
     #expect(new.account?.isNewUser == true)
     #expect(new.account?.isEmailVerified == true)
     #expect(new.next == "/profile-setup")
     #expect(
-      try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get().account?.isNewUser == false)
+      try await bench.google(flow, sub: "asha", email: "911111", by: bench.client()).get().account?.isNewUser == false)
   }
 
   /// Attack: an account at the other site with the victim's address, which nobody verified there.
   @Test func anUnverifiedAddressNeverJoins() async throws {
-    let desk = try await EngineTestBench.full()
-    let asha = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
-    let mallory = try await desk.google(sub: "mallory", email: "911111", verified: false, by: desk.client()).get()
+    let bench = try await EngineTestBench.full()
+    let asha = try #require(
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()).account)
+    let mallory = try await bench.google(sub: "mallory", email: "911111", verified: false, by: bench.client()).get()
     #expect(mallory.account?.id != asha.id)
     #expect(mallory.account?.isEmailVerified == false)
-    #expect(try await desk.store.account(asha.id)?.identifiers.count == 1)
+    #expect(try await bench.store.account(asha.id)?.identifiers.count == 1)
     // Conversely, an account that only claims the address is not joined to an identity that has it verified.
-    let claimant = try await desk.google(sub: "eve", email: "933333", verified: false, by: desk.client()).get()
-    let owner = try await desk.google(sub: "owner", email: "933333", by: desk.client()).get()
+    let claimant = try await bench.google(sub: "eve", email: "933333", verified: false, by: bench.client()).get()
+    let owner = try await bench.google(sub: "owner", email: "933333", by: bench.client()).get()
     #expect(owner.account?.id != claimant.account?.id)
     #expect(
-      try await desk.store.account(try #require(claimant.account).id)?.identifiers.map(\.identifier.kind) == [
+      try await bench.store.account(try #require(claimant.account).id)?.identifiers.map(\.identifier.kind) == [
         .federated
       ], "and loses it")
   }
@@ -53,62 +55,64 @@ import Testing
   /// Attack: a former employee has a Google account with a company address that now belongs to somebody else.
   @Test(arguments: ["login", "register", "enter"])
   func anAddressThatGoogleDoesNotVouchForJoinsOnlyAfterTheAccountsOwnProof(flow: String) async throws {
-    let desk = try await EngineTestBench.full()
-    let asha = try #require(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client()).account)
-    let waiting = try await desk.google(flow, sub: "mallory", email: "911111", attested: true, by: desk.client()).get()
+    let bench = try await EngineTestBench.full()
+    let asha = try #require(
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()).account)
+    let waiting = try await bench.google(flow, sub: "mallory", email: "911111", attested: true, by: bench.client())
+      .get()
     #expect(
       waiting.status == .pending && waiting.choices == [EngineTestBench.mail] && waiting.session == nil
         && waiting.passed.isEmpty)
-    #expect(await desk.engine.skip(waiting.id, client: desk.client()).refusal?.code == .stepNotOpen)
-    #expect(try await desk.store.account(asha.id)?.identifiers.count == 1, "nothing is joined yet")
+    #expect(await bench.engine.skip(waiting.id, client: bench.client()).refusal?.code == .stepNotOpen)
+    #expect(try await bench.store.account(asha.id)?.identifiers.count == 1, "nothing is joined yet")
     // Attack: a code to an address of the attacker's own.
-    let stray = await desk.engine.begin(
-      waiting.id, provider: "email_code", fields: ["phone": .text("922222")], client: desk.client())
+    let stray = await bench.engine.begin(
+      waiting.id, provider: "email_code", fields: ["phone": .text("922222")], client: bench.client())
     #expect(stray.refusal?.code == .denied)
-    _ = try await desk.engine.begin(waiting.id, provider: "email_code", fields: [:], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    let joined = try await desk.engine.submit(waiting.id, fields: ["code": .text(desk.code)], client: desk.client())
+    _ = try await bench.engine.begin(waiting.id, provider: "email_code", fields: [:], client: bench.client()).get()
+    await bench.engine.deliveriesEnd()
+    let joined = try await bench.engine.submit(waiting.id, fields: ["code": .text(bench.code)], client: bench.client())
       .get()
     #expect(joined.account?.id == asha.id && joined.session?.passed.map(\.provider) == [EngineTestBench.mail])
     #expect(
-      try await desk.google(sub: "mallory", by: desk.client()).get().account?.id == asha.id,
+      try await bench.google(sub: "mallory", by: bench.client()).get().account?.id == asha.id,
       "from then on the identity is the account's")
   }
 
   @Test func unverifiedGoogleAddressCreatesAnAccountIfItIsUnclaimed() async throws {
-    let desk = try await EngineTestBench.full()
-    let new = try await desk.google("enter", sub: "asha", email: "911111", attested: true, by: desk.client()).get()
+    let bench = try await EngineTestBench.full()
+    let new = try await bench.google("enter", sub: "asha", email: "911111", attested: true, by: bench.client()).get()
     // Attack: an account at the other site was created with the victim's address before the victim comes here.
     #expect(new.account?.isNewUser == true && new.account?.isEmailVerified == false)
     #expect(
-      try await desk.google(sub: "asha", email: "911111", attested: true, by: desk.client()).get().account?.id
+      try await bench.google(sub: "asha", email: "911111", attested: true, by: bench.client()).get().account?.id
         == new.account?.id)
   }
 
   /// Attack: one code to a number and the thief's own Google identity open an account that a PIN protects.
   @Test func accountWithOtherFactorsIsNotJoined() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let phone = try #require(
-      try await desk.session(try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())))
-    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: phone)).get()
-    let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
-    let client = desk.client(session: thief)
-    let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
+      try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
+    _ = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: phone)).get()
+    let thief = try #require(try await bench.session(try await bench.google(sub: "mallory", by: bench.client()).get()))
+    let client = bench.client(session: thief)
+    let id = try await bench.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
     #expect(
-      await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code
+      await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client).refusal?.code
         == .alreadyRegistered)
-    #expect(try await desk.store.account(phone.account.id)?.identifiers.count == 1)
+    #expect(try await bench.store.account(phone.account.id)?.identifiers.count == 1)
   }
 
   /// Attack: one code to a number and an identity of the thief's own open an account without the second factor that
   /// every sign-in requires.
   @Test func anAccountIsJoinedOnlyByWhatItsSignInRequires() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let phone = try #require(
-      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
-    let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
-    guard var generation = desk.generations.current as? TestGeneration else { return }
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()).account)
+    let thief = try #require(try await bench.session(try await bench.google(sub: "mallory", by: bench.client()).get()))
+    guard var generation = bench.generations.current as? TestGeneration else { return }
     for (choices, isJoined) in [
       ([EngineTestBench.mail], false), ([EngineTestBench.phone, EngineTestBench.mail], true),
     ] {
@@ -117,30 +121,30 @@ import Testing
         SignInRequirement(
           choices: choices, when: nil, enroll: false, location: SourceLocation(file: "accounts.lua", line: 2))
       ]
-      desk.generations.activate(generation, at: desk.clock.now())
-      let client = desk.client(session: thief)
-      let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
-      _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
-      let done = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client)
+      bench.generations.activate(generation, at: bench.clock.now())
+      let client = bench.client(session: thief)
+      let id = try await bench.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
+      _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
+      let done = await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client)
       #expect(isJoined ? try done.get().account?.id == phone.id : done.refusal?.code == .alreadyRegistered)
-      desk.clock.advance(by: .seconds(100))
+      bench.clock.advance(by: .seconds(100))
     }
   }
 
   /// Attack: the thief's own address is added with the identity, and codes to it open the account from then on.
   @Test func anAddressBesideTheAccountsOwnDoesNotComeAlong() async throws {
-    let desk = try await EngineTestBench.full()
-    let first = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
-    let owner = try #require(try await desk.session(first))
-    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: owner))
+    let bench = try await EngineTestBench.full()
+    let first = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
+    let owner = try #require(try await bench.session(first))
+    _ = try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: owner))
     let thief = try #require(
-      try await desk.session(try await desk.google(sub: "mallory", email: "933333", by: desk.client()).get()))
-    _ = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: thief))
-    let joined = try #require(try await desk.store.account(owner.account.id))
+      try await bench.session(try await bench.google(sub: "mallory", email: "933333", by: bench.client()).get()))
+    _ = try await bench.pass("join_phone", EngineTestBench.phone, "911111", by: bench.client(session: thief))
+    let joined = try #require(try await bench.store.account(owner.account.id))
     #expect(joined.identifiers.filter { $0.identifier.kind == .email }.map(\.identifier.value) == ["+922222"])
     #expect(joined.identifiers.contains { $0.identifier.kind == .federated })
     let stray = Identifier(kind: .email, value: "+933333", display: "+933333")
-    #expect(try await desk.store.account(holding: stray) == nil)
+    #expect(try await bench.store.account(holding: stray) == nil)
   }
 
   /// Attack: an attacker who reads an account's mail for a minute joins an identity of their own and gets in by it for ever,
@@ -148,193 +152,200 @@ import Testing
   @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool)
     async throws
   {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let owner = try #require(
-      try await desk.session(try await desk.pass("register", EngineTestBench.mail, "911111", by: desk.client())))
-    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
-    var done = try await desk.google(sub: "mallory", email: "911111", attested: isAttested, by: desk.client()).get()
+      try await bench.session(try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client())))
+    _ = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: owner)).get()
+    var done = try await bench.google(sub: "mallory", email: "911111", attested: isAttested, by: bench.client()).get()
     if isAttested {
-      _ = try await desk.engine.begin(done.id, provider: "email_code", fields: [:], client: desk.client()).get()
-      await desk.engine.deliveriesEnd()
-      done = try await desk.engine.submit(done.id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+      _ = try await bench.engine.begin(done.id, provider: "email_code", fields: [:], client: bench.client()).get()
+      await bench.engine.deliveriesEnd()
+      done = try await bench.engine.submit(done.id, fields: ["code": .text(bench.code)], client: bench.client()).get()
     }
     #expect(done.account?.id == owner.account.id, "the proof of the address signs in")
-    #expect(try await desk.store.account(owner.account.id)?.identifiers.map(\.identifier.kind) == [.email])
-    #expect(try await desk.google(sub: "mallory", by: desk.client()).get().account?.id != owner.account.id)
+    #expect(try await bench.store.account(owner.account.id)?.identifiers.map(\.identifier.kind) == [.email])
+    #expect(try await bench.google(sub: "mallory", by: bench.client()).get().account?.id != owner.account.id)
   }
 
   /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both; the number would
   /// be added to the victim's account.
   @Test func identifierProvedBeforeTheAccountIsNotAddedToIt() async throws {
-    let desk = try await EngineTestBench.full {
+    let bench = try await EngineTestBench.full {
       $0.flows["both"] = .test("both", account: .any, steps: [.test(EngineTestBench.phone), .test("password")])
     }
-    let view = try await desk.secret(
-      "register_email", ["email": "911111", "new_secret": "horse"], provider: "password", by: desk.client()
+    let view = try await bench.secret(
+      "register_email", ["email": "911111", "new_secret": "horse"], provider: "password", by: bench.client()
     ).get()
-    let victim = try #require(try await desk.engine.skip(view.id, client: desk.client()).get().account)
-    let id = try await desk.pass("both", EngineTestBench.phone, "933333", by: desk.client()).id
+    let victim = try #require(try await bench.engine.skip(view.id, client: bench.client()).get().account)
+    let id = try await bench.pass("both", EngineTestBench.phone, "933333", by: bench.client()).id
     let fields: [String: InputValue] = ["email": .text("911111"), "secret": .text("horse")]
-    _ = try await desk.engine.begin(id, provider: "password", fields: fields, client: desk.client()).get()
-    #expect(try await desk.store.account(victim.id)?.identifiers.map(\.identifier.kind) == [.email])
+    _ = try await bench.engine.begin(id, provider: "password", fields: fields, client: bench.client()).get()
+    #expect(try await bench.store.account(victim.id)?.identifiers.map(\.identifier.kind) == [.email])
   }
 
   /// Attack: an identity that the thief prepared long ago is joined to the account and would be old enough there to
   /// reset its secrets.
   @Test func joinedIdentityIsNewToTheAccount() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let phone = try #require(
-      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
-    let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
-    let own = try #require(try await desk.session(google))
-    desk.clock.advance(by: .seconds(500))
-    _ = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
-    let joined = try #require(try await desk.store.account(phone.id))
-    #expect(joined.identifiers.filter { $0.identifier.kind != .phone }.allSatisfy { $0.verifiedAt == desk.clock.now() })
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()).account)
+    let google = try await bench.google(sub: "asha", email: "922222", by: bench.client()).get()
+    let own = try #require(try await bench.session(google))
+    bench.clock.advance(by: .seconds(500))
+    _ = try await bench.pass("join_phone", EngineTestBench.phone, "911111", by: bench.client(session: own))
+    let joined = try #require(try await bench.store.account(phone.id))
+    #expect(
+      joined.identifiers.filter { $0.identifier.kind != .phone }.allSatisfy { $0.verifiedAt == bench.clock.now() })
   }
 
   /// Attack: somebody registers a stranger's address with a password of their own, and waits.
   @Test func proofOfAnAddressRemovesOtherClaims() async throws {
-    let desk = try await EngineTestBench.full()
-    let view = try await desk.secret(
-      "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
+    let bench = try await EngineTestBench.full()
+    let view = try await bench.secret(
+      "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: bench.client()
     ).get()
-    let mallory = try await desk.engine.skip(view.id, client: desk.client()).get()
-    let asha = try await desk.pass("enter", EngineTestBench.mail, "911111", by: desk.client())
+    let mallory = try await bench.engine.skip(view.id, client: bench.client()).get()
+    let asha = try await bench.pass("enter", EngineTestBench.mail, "911111", by: bench.client())
     #expect(asha.account?.id != mallory.account?.id)
-    #expect(try await desk.session(mallory) == nil)
+    #expect(try await bench.session(mallory) == nil)
     let account = try #require(mallory.account)
-    let left = try #require(try await desk.store.account(account.id))
+    let left = try #require(try await bench.store.account(account.id))
     #expect(left.identifiers.isEmpty && left.credentials.isEmpty)
-    let refusal = await desk.secret(
-      "login_password", ["email": "911111", "secret": "mallorys"], provider: "password", by: desk.client()
+    let refusal = await bench.secret(
+      "login_password", ["email": "911111", "secret": "mallorys"], provider: "password", by: bench.client()
     ).refusal
     #expect(refusal?.code == .invalidPIN)
   }
 
   /// Attack: the stranger "recovers the password" of an account that the attacker can open by other means as well.
   @Test func anAddressThatIsOnlyClaimedDoesNotRecoverAnAccountThatIsSomeoneElses() async throws {
-    let desk = try await EngineTestBench.full()
-    let view = try await desk.secret(
-      "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
+    let bench = try await EngineTestBench.full()
+    let view = try await bench.secret(
+      "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: bench.client()
     ).get()
-    let mallory = try #require(try await desk.session(try await desk.engine.skip(view.id, client: desk.client()).get()))
-    _ = try await desk.pass("change_phone", EngineTestBench.phone, "922222", by: desk.client(session: mallory))
-    let sent = desk.delivery.messages.count
-    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.messages.count == sent, "concealed: like an unregistered identifier")
+    let mallory = try #require(
+      try await bench.session(try await bench.engine.skip(view.id, client: bench.client()).get()))
+    _ = try await bench.pass("change_phone", EngineTestBench.phone, "922222", by: bench.client(session: mallory))
+    let sent = bench.delivery.messages.count
+    let id = try await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client()).get()
+      .id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: bench.client())
+      .get()
+    await bench.engine.deliveriesEnd()
+    #expect(bench.delivery.messages.count == sent, "concealed: like an unregistered identifier")
   }
 
   @Test func aClaimedAddressAloneIsRecovered() async throws {
-    let desk = try await EngineTestBench.full()
-    let view = try await desk.secret(
-      "register_email", ["email": "911111", "new_secret": "old"], provider: "password", by: desk.client()
+    let bench = try await EngineTestBench.full()
+    let view = try await bench.secret(
+      "register_email", ["email": "911111", "new_secret": "old"], provider: "password", by: bench.client()
     ).get()
-    let asha = try await desk.engine.skip(view.id, client: desk.client()).get()
-    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    let done = try await desk.engine.submit(
-      id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()
+    let asha = try await bench.engine.skip(view.id, client: bench.client()).get()
+    let id = try await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client()).get()
+      .id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: bench.client())
+      .get()
+    await bench.engine.deliveriesEnd()
+    let done = try await bench.engine.submit(
+      id, fields: ["code": .text(bench.code), "new_secret": .text("new")], client: bench.client()
     ).get()
     #expect(done.account?.id == asha.account?.id)
     #expect(done.account?.isEmailVerified == true)
-    #expect(try await desk.session(asha) == nil)
+    #expect(try await bench.session(asha) == nil)
   }
 
   /// Attack: an attacker who reads the mail of the old address, such as a former employer, gets in again after its owner has
   /// signed in by Google.
   @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let own = try #require(
-      try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
-    _ = try await desk.pass("change_email", EngineTestBench.mail, "922222", by: desk.client(session: own))
-    let again = try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()
+      try await bench.session(try await bench.google(sub: "asha", email: "911111", by: bench.client()).get()))
+    _ = try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own))
+    let again = try await bench.google(sub: "asha", email: "911111", by: bench.client()).get()
     #expect(again.account?.id == own.account.id && again.account?.email == "+922222")
-    let held = try #require(try await desk.store.account(own.account.id)).identifiers.filter {
+    let held = try #require(try await bench.store.account(own.account.id)).identifiers.filter {
       $0.identifier.kind == .email
     }
     #expect(held.map(\.identifier.value) == ["+922222"])
     // An account that has no address, or only claims one, is given it.
     for claims in [false, true] {
       let sub = claims ? "eve" : "noor"
-      let before = try await desk.google(sub: sub, email: claims ? "933333" : nil, verified: false, by: desk.client())
+      let before = try await bench.google(sub: sub, email: claims ? "933333" : nil, verified: false, by: bench.client())
         .get()
-      let after = try await desk.google(sub: sub, email: claims ? "944444" : "955555", by: desk.client()).get()
+      let after = try await bench.google(sub: sub, email: claims ? "944444" : "955555", by: bench.client()).get()
       #expect(after.account?.id == before.account?.id)
       #expect(after.account?.email == (claims ? "+944444" : "+955555") && after.account?.isEmailVerified == true)
     }
   }
 
   @Test func aNumberThatIsProvedAfterGoogleJoinsTheAccountThatHasIt() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let phone = try #require(
-      try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client()).account)
-    let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
-    let own = try #require(try await desk.session(google))
-    let joined = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()).account)
+    let google = try await bench.google(sub: "asha", email: "922222", by: bench.client()).get()
+    let own = try #require(try await bench.session(google))
+    let joined = try await bench.pass("join_phone", EngineTestBench.phone, "911111", by: bench.client(session: own))
     #expect(joined.account?.id == phone.id)
     #expect(joined.account?.email == "+922222")
-    #expect(try await desk.session(google) == nil)
-    let after = try #require(try await desk.session(joined))
+    #expect(try await bench.session(google) == nil)
+    let after = try #require(try await bench.session(joined))
     #expect(after.account.id == phone.id)
     #expect(after.session.id == own.session.id && after.session.expiresAt == own.session.expiresAt)
     #expect(
       after.session.passed.map(\.provider) == [EngineTestBench.phone],
       "an identity that was not the account's is no factor of it")
-    #expect(try await desk.store.account(own.account.id) == nil, "the empty account is gone")
-    #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == phone.id)
-    #expect(try await desk.pass("login", EngineTestBench.mail, "922222", by: desk.client()).account?.id == phone.id)
+    #expect(try await bench.store.account(own.account.id) == nil, "the empty account is gone")
+    #expect(try await bench.google(sub: "asha", by: bench.client()).get().account?.id == phone.id)
+    #expect(try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()).account?.id == phone.id)
   }
 
   @Test func unregisteredNumberIsAddedToTheAccount() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let own = try #require(
-      try await desk.session(try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()))
-    let added = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
+      try await bench.session(try await bench.google(sub: "asha", email: "922222", by: bench.client()).get()))
+    let added = try await bench.pass("join_phone", EngineTestBench.phone, "911111", by: bench.client(session: own))
     #expect(added.account?.id == own.account.id && added.account?.isPhoneVerified == true)
-    await desk.engine.deliveriesEnd()
+    await bench.engine.deliveriesEnd()
     #expect(
-      desk.delivery.notices.contains {
+      bench.delivery.notices.contains {
         $0.text.contains("A phone number was added to your account") && $0.to == "+922222"
       })
   }
 
   /// Attack: an account that holds something of its own is merged into another by one code.
   @Test func onlyAnEmptyAccountIsJoined() async throws {
-    let desk = try await EngineTestBench.full()
-    _ = try await desk.pass("register", EngineTestBench.phone, "911111", by: desk.client())
-    let google = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    let bench = try await EngineTestBench.full()
+    _ = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
+    let google = try #require(try await bench.session(try await bench.google(sub: "asha", by: bench.client()).get()))
     let set = try #require(
-      try await desk.session(
-        try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: google)).get()))
+      try await bench.session(
+        try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: google)).get()))
     let own = try #require(
-      try await desk.session(try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get()))
-    let client = desk.client(session: own)
-    let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
+      try await bench.session(
+        try await bench.secret("pin_unlock", ["secret": "1"], by: bench.client(session: set)).get()))
+    let client = bench.client(session: own)
+    let id = try await bench.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
     #expect(
-      await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code
+      await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client).refusal?.code
         == .alreadyRegistered)
-    #expect(try await desk.store.account(own.account.id) != nil)
+    #expect(try await bench.store.account(own.account.id) != nil)
   }
 
   @Test func aStateFindsItsFlowInItsBrowserAlone() async throws {
-    let desk = try await EngineTestBench.full()
+    let bench = try await EngineTestBench.full()
     let browser = TokenHash(of: "browser".utf8)
     func begun(_ browser: TokenHash?) async throws -> (FlowID, String) {
-      let client = desk.client(browser: browser)
-      let id = try await desk.engine.create("login", returnTo: nil, browser: browser, client: client).get().id
+      let client = bench.client(browser: browser)
+      let id = try await bench.engine.create("login", returnTo: nil, browser: browser, client: client).get().id
       let site = try #require(
-        try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get().step?.redirectTo)
+        try await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get().step?.redirectTo)
       #expect(site.hasSuffix("&to=http://localhost:8080/auth/callback/google_oauth"))
       return (id, String(site.dropFirst("https://google.example/?state=".count).prefix { $0 != "&" }))
     }
     let (id, state) = try await begun(browser)
     let found = { (state: String, provider: ProviderName, browser: TokenHash?) in
-      await desk.engine.flow(ofCallback: state, provider: provider, client: desk.client(browser: browser))
+      await bench.engine.flow(ofCallback: state, provider: provider, client: bench.client(browser: browser))
     }
     #expect(try await found(state, EngineTestBench.google, browser).get().id == id)
     #expect(await found(state, EngineTestBench.google, nil).refusal?.code == .flowNotFound)
@@ -349,11 +360,12 @@ import Testing
   }
 
   @Test func cancelledAttemptIsRefunded() async throws {
-    let desk = try await EngineTestBench.full()
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
-    #expect(await desk.engine.submit(id, fields: [:], client: desk.client()).refusal?.code == .oauthCancelled)
+    let bench = try await EngineTestBench.full()
+    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: bench.client()).get()
+    #expect(await bench.engine.submit(id, fields: [:], client: bench.client()).refusal?.code == .oauthCancelled)
     #expect(
-      try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client()).get().status == .complete)
+      try await bench.engine.submit(id, fields: ["sub": .text("asha")], client: bench.client()).get().status
+        == .complete)
   }
 }

@@ -53,41 +53,41 @@ private final class Shared<Value: Sendable>: Sendable {
 /// Maintenance runs periodically, on one gateway at a time, and is stopped at its time limit.
 @Suite struct MaintenanceTests {
   private func node(
-    _ desk: EngineTestBench, _ holder: String = "one",
+    _ bench: EngineTestBench, _ holder: String = "one",
     sleep: @escaping @Sendable (Duration) async -> Void = { _ in await forever() }
-  ) -> Maintenance { Maintenance(desk.engine, holder: holder, jitter: { 0.5 }, sleep: sleep) }
+  ) -> Maintenance { Maintenance(bench.engine, holder: holder, jitter: { 0.5 }, sleep: sleep) }
 
-  private static func samples(_ desk: EngineTestBench) -> [String] {
-    desk.engine.providerMetrics.families[0].samples.map {
+  private static func samples(_ bench: EngineTestBench) -> [String] {
+    bench.engine.providerMetrics.families[0].samples.map {
       $0.labels.map(\.value).joined(separator: " ") + " \(Int($0.value))"
     }
   }
 
   @Test func itRunsAtOnceAndThenEveryInterval() async throws {
     let runs = Runs()
-    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() }), ToyPIN()])
-    let node = node(desk)
+    let bench = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() }), ToyPIN()])
+    let node = node(bench)
     await node.step()
     await node.step()
     #expect(runs.begun == 1)
-    desk.clock.advance(by: .seconds(599))
+    bench.clock.advance(by: .seconds(599))
     await node.step()
     #expect(runs.begun == 1)
-    desk.clock.advance(by: .seconds(1))
+    bench.clock.advance(by: .seconds(1))
     await node.step()
     #expect(runs.begun == 2)
-    #expect(Self.samples(desk) == ["toy maintain maintained 2"])
+    #expect(Self.samples(bench) == ["toy maintain maintained 2"])
   }
 
   @Test func jitterMovesTheNextRunByATenth() async throws {
     let runs = Runs()
-    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })])
-    let node = Maintenance(desk.engine, holder: "one", jitter: { 0 }, sleep: { _ in await forever() })
+    let bench = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })])
+    let node = Maintenance(bench.engine, holder: "one", jitter: { 0 }, sleep: { _ in await forever() })
     await node.step()
-    desk.clock.advance(by: .seconds(539))
+    bench.clock.advance(by: .seconds(539))
     await node.step()
     #expect(runs.begun == 1)
-    desk.clock.advance(by: .seconds(1))
+    bench.clock.advance(by: .seconds(1))
     await node.step()
     #expect(runs.begun == 2)
   }
@@ -95,40 +95,40 @@ private final class Shared<Value: Sendable>: Sendable {
   /// Attack on ourselves: two gateways clean up at a vendor at the same moment.
   @Test func twoNodesNeverRunItAtOnce() async throws {
     let runs = Runs()
-    let desk = try await EngineTestBench(others: [
+    let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
         runs.begin()
         for _ in 0..<50 { await Task.yield() }
         runs.end()
       })
     ])
-    let nodes = (0..<5).map { node(desk, "node \($0)") }
+    let nodes = (0..<5).map { node(bench, "node \($0)") }
     for _ in 0..<4 {
       await withTaskGroup(of: Void.self) { group in for node in nodes { group.addTask { await node.step() } } }
-      desk.clock.advance(by: .seconds(700))
+      bench.clock.advance(by: .seconds(700))
     }
     #expect(runs.begun == 4 && runs.most == 1)
   }
 
   @Test func oneThatHangsIsCancelledAndReported() async throws {
     let ended = Shared(false)
-    let desk = try await EngineTestBench(others: [
+    let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
         while !Task.isCancelled { await Task.yield() }
         ended.set(true)
         throw CancellationError()
       })
     ])
-    await node(desk, sleep: { #expect($0 == Maintenance.limit) }).step()
-    #expect(desk.log.lines.contains { $0.contains("exceeded its time limit and is cancelled") && $0.contains("toy") })
-    #expect(Self.samples(desk) == ["toy maintain fault 1"])
+    await node(bench, sleep: { #expect($0 == Maintenance.limit) }).step()
+    #expect(bench.log.lines.contains { $0.contains("exceeded its time limit and is cancelled") && $0.contains("toy") })
+    #expect(Self.samples(bench) == ["toy maintain fault 1"])
     while !ended.value { await Task.yield() }
   }
 
   /// Attack on ourselves: a run that ignores its cancellation continues beside the run of another gateway.
   @Test func programThatIgnoresItsStopCannotStore() async throws {
     let (goOn, faults, runs) = (Shared(false), Shared<[KeyValueFault]>([]), Runs())
-    let desk = try await EngineTestBench(others: [
+    let bench = try await EngineTestBench(others: [
       Maintained(body: { tools in
         runs.begin()
         guard runs.begun == 1 else { return try await tools.store.set([2], for: "a", expiresIn: .seconds(60)) }
@@ -140,14 +140,14 @@ private final class Shared<Value: Sendable>: Sendable {
         }
       })
     ])
-    let first = node(desk, "one", sleep: { _ in })
+    let first = node(bench, "one", sleep: { _ in })
     await first.step()
     await first.step()
     #expect(runs.begun == 1, "no second one beside it on this gateway")
-    let second = node(desk, "two")
+    let second = node(bench, "two")
     await second.step()
     #expect(runs.begun == 1, "nor on another before the lease has ended")
-    desk.clock.advance(by: .seconds(90))
+    bench.clock.advance(by: .seconds(90))
     await first.step()
     await second.step()
     #expect(runs.begun == 2)
@@ -155,67 +155,69 @@ private final class Shared<Value: Sendable>: Sendable {
     while faults.value.isEmpty { await Task.yield() }
     #expect(faults.value == [.leaseLost])
     let values = ProviderKeyValues(
-      of: "toy", in: desk.store, keys: desk.keys, clock: desk.clock, logger: desk.log.logger)
+      of: "toy", in: bench.store, keys: bench.keys, clock: bench.clock, logger: bench.log.logger)
     #expect(try await values.value(for: "a") == [2])
   }
 
   @Test func aNodeThatDiesIsReplacedWhenItsLeaseEnds() async throws {
     let runs = Runs()
-    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })])
+    let bench = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })])
     guard
-      case .held = try await desk.store.acquireLease(
-        "maintain toy", by: "dead", for: .seconds(90), at: desk.clock.now())
+      case .held = try await bench.store.acquireLease(
+        "maintain toy", by: "dead", for: .seconds(90), at: bench.clock.now())
     else {
       Issue.record("not acquired")
       return
     }
-    let node = node(desk)
+    let node = node(bench)
     await node.step()
-    desk.clock.advance(by: .milliseconds(89_999))
+    bench.clock.advance(by: .milliseconds(89_999))
     await node.step()
     #expect(runs.begun == 0)
-    desk.clock.advance(by: .milliseconds(1))
+    bench.clock.advance(by: .milliseconds(1))
     await node.step()
     #expect(runs.begun == 1)
   }
 
   @Test func oneThatFailsIsReportedAndRunsAgain() async throws {
     let runs = Runs()
-    let desk = try await EngineTestBench(others: [
+    let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
         runs.begin()
         throw Maintained.Broken()
       })
     ])
-    let node = node(desk)
+    let node = node(bench)
     await node.step()
-    #expect(desk.log.lines.contains { $0.contains("the maintenance of a provider failed") && $0.contains("Broken") })
-    desk.clock.advance(by: .seconds(600))
+    #expect(bench.log.lines.contains { $0.contains("the maintenance of a provider failed") && $0.contains("Broken") })
+    bench.clock.advance(by: .seconds(600))
     await node.step()
-    #expect(runs.begun == 2 && Self.samples(desk) == ["toy maintain fault 2"])
+    #expect(runs.begun == 2 && Self.samples(bench) == ["toy maintain fault 2"])
   }
 
   @Test func unconfiguredProvidersAreNotMaintained() async throws {
     let runs = Runs()
-    let desk = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })]) { $0.policies["toy"] = nil }
-    await node(desk).step()
+    let bench = try await EngineTestBench(others: [Maintained(body: { _ in runs.begin() })]) {
+      $0.policies["toy"] = nil
+    }
+    await node(bench).step()
     #expect(runs.begun == 0)
   }
 
   @Test func aStopEndsTheRun() async throws {
     let isRunning = Shared(false)
-    let desk = try await EngineTestBench(others: [
+    let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
         isRunning.set(true)
         while !Task.isCancelled { await Task.yield() }
       })
     ])
-    let node = node(desk)
+    let node = node(bench)
     let step = Task { await node.step() }
     while !isRunning.value { await Task.yield() }
     step.cancel()
     await step.value
-    #expect(!desk.log.lines.contains { $0.contains("exceeded its time limit") })
+    #expect(!bench.log.lines.contains { $0.contains("exceeded its time limit") })
   }
 }
 

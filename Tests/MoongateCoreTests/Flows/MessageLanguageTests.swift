@@ -25,46 +25,46 @@ import Testing
     }
   }
 
-  private func client(_ desk: EngineTestBench, _ languages: [String], device: SecretText? = nil) -> ClientContext {
-    var client = desk.client(device: device)
+  private func client(_ bench: EngineTestBench, _ languages: [String], device: SecretText? = nil) -> ClientContext {
+    var client = bench.client(device: device)
     client.languages = languages
     return client
   }
 
-  private func language(of account: String?, _ desk: EngineTestBench) async throws -> String? {
-    try await desk.store.account(try #require(account))?.language
+  private func language(of account: String?, _ bench: EngineTestBench) async throws -> String? {
+    try await bench.store.account(try #require(account))?.language
   }
 
   @Test func codesAreInTheLanguageOfTheRequestUntilTheAccountHasOne() async throws {
-    let desk = try await EngineTestBench.full(languages: Marked())
-    let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["xx", "hi"]))
-    #expect(desk.delivery.messages.last?.text.hasPrefix("[hi] ") == true)
-    #expect(desk.delivery.messages.last?.style?.language == "hi")
-    #expect(try await language(of: made.account?.id, desk) == "hi", "the account speaks it from now on")
+    let bench = try await EngineTestBench.full(languages: Marked())
+    let made = try await bench.pass("register", EngineTestBench.phone, "911111", by: client(bench, ["xx", "hi"]))
+    #expect(bench.delivery.messages.last?.text.hasPrefix("[hi] ") == true)
+    #expect(bench.delivery.messages.last?.style?.language == "hi")
+    #expect(try await language(of: made.account?.id, bench) == "hi", "the account speaks it from now on")
   }
 
   /// Attack: somebody who holds the password or the number signs in with a language that the owner cannot read.
   @Test func languageOfAStrangerChangesNothing() async throws {
-    let desk = try await EngineTestBench.full(languages: Marked())
-    let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["hi"]))
-    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, ["ar"]))
-    await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.messages.last?.style?.language == "hi", "the code goes to the owner")
-    let notice = try #require(desk.delivery.notices.last)
+    let bench = try await EngineTestBench.full(languages: Marked())
+    let made = try await bench.pass("register", EngineTestBench.phone, "911111", by: client(bench, ["hi"]))
+    _ = try await bench.pass("login", EngineTestBench.phone, "911111", by: client(bench, ["ar"]))
+    await bench.engine.deliveriesEnd()
+    #expect(bench.delivery.messages.last?.style?.language == "hi", "the code goes to the owner")
+    let notice = try #require(bench.delivery.notices.last)
     #expect(notice.style?.language == "hi" && notice.text.contains("[hi] Someone signed in"))
     #expect(!notice.text.contains("[ar]") && notice.style?.isRightToLeft == false)
-    #expect(try await language(of: made.account?.id, desk) == "hi")
+    #expect(try await language(of: made.account?.id, bench) == "hi")
   }
 
   @Test func aKnownDeviceChangesTheLanguage() async throws {
-    let desk = try await EngineTestBench.full(languages: Marked())
-    let made = try await desk.pass("register", EngineTestBench.phone, "911111", by: client(desk, ["hi"]))
+    let bench = try await EngineTestBench.full(languages: Marked())
+    let made = try await bench.pass("register", EngineTestBench.phone, "911111", by: client(bench, ["hi"]))
     let device = try #require(made.deviceToken)
-    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, ["ar"], device: device))
-    #expect(desk.delivery.messages.last?.style?.language == "ar")
-    #expect(try await language(of: made.account?.id, desk) == "ar")
-    _ = try await desk.pass("login", EngineTestBench.phone, "911111", by: client(desk, [], device: device))
-    #expect(try await language(of: made.account?.id, desk) == "ar", "a request that wants no language changes none")
+    _ = try await bench.pass("login", EngineTestBench.phone, "911111", by: client(bench, ["ar"], device: device))
+    #expect(bench.delivery.messages.last?.style?.language == "ar")
+    #expect(try await language(of: made.account?.id, bench) == "ar")
+    _ = try await bench.pass("login", EngineTestBench.phone, "911111", by: client(bench, [], device: device))
+    #expect(try await language(of: made.account?.id, bench) == "ar", "a request that wants no language changes none")
   }
 
   @Test func newDeviceNoticeContainsNameAndTime() {

@@ -11,7 +11,7 @@ import Testing
   private static let send = FunctionName("send")
   private static let verify = FunctionName("verify")
 
-  private func desk(_ verdicts: [FunctionName: @Sendable (Facts) -> Verdict]) async throws -> EngineTestBench {
+  private func bench(_ verdicts: [FunctionName: @Sendable (Facts) -> Verdict]) async throws -> EngineTestBench {
     try await EngineTestBench {
       $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, send: Self.send, verify: Self.verify)
       $0.verdicts = verdicts
@@ -19,52 +19,52 @@ import Testing
   }
 
   @Test func deniedSendReportsItsReasonAndChargesNothing() async throws {
-    let desk = try await desk([
+    let bench = try await bench([
       Self.send: { $0.identifier?.attributes["country"] == "IN" ? .deny("country_not_served") : .allow }
     ])
-    let refusal = await desk.begin(try await desk.flow("register")).refusal
+    let refusal = await bench.begin(try await bench.flow("register")).refusal
     #expect(refusal?.code == .policyReason("country_not_served"))
     #expect(refusal?.code.status == 403)
-    #expect(desk.delivery.messages.isEmpty)
-    let event = try await desk.audit.event(try #require(refusal).decision)
+    #expect(bench.delivery.messages.isEmpty)
+    let event = try await bench.audit.event(try #require(refusal).decision)
     #expect(event?.code == "country_not_served")
   }
 
   @Test(arguments: [true, false]) func aDenialOfVerifyingDoesNotDependOnTheCode(right: Bool) async throws {
     let open = Mutex(true)
-    let desk = try await desk([Self.verify: { _ in open.withLock { $0 } ? .deny("not_now") : .allow }])
-    let id = try await desk.begun("register")
+    let bench = try await bench([Self.verify: { _ in open.withLock { $0 } ? .deny("not_now") : .allow }])
+    let id = try await bench.begun("register")
     for _ in 0..<9 {
-      #expect(await desk.submit(id, right ? desk.code : desk.wrong).refusal?.code == .policyReason("not_now"))
+      #expect(await bench.submit(id, right ? bench.code : bench.wrong).refusal?.code == .policyReason("not_now"))
     }
     open.withLock { $0 = false }
-    #expect(try await desk.submit(id, desk.code).get().status == .complete)
+    #expect(try await bench.submit(id, bench.code).get().status == .complete)
   }
 
   @Test func aPolicyThatFailsIsAClosedDoor() async throws {
     let fault = PolicyFault(
       kind: .steps, location: SourceLocation(file: "policies/phone_otp.lua", line: 9), message: "ran out of steps")
-    let desk = try await desk([Self.verify: { _ in .fault(fault) }])
-    let id = try await desk.begun("register")
-    let refusal = await desk.submit(id, desk.code).refusal
+    let bench = try await bench([Self.verify: { _ in .fault(fault) }])
+    let id = try await bench.begun("register")
+    let refusal = await bench.submit(id, bench.code).refusal
     #expect(refusal?.code == .policyError)
     #expect(refusal?.sentence == "Something went wrong on our side. Please try again later.")
     #expect(
-      try await desk.audit.event(try #require(refusal).decision)?.detail["fault"]
+      try await bench.audit.event(try #require(refusal).decision)?.detail["fault"]
         == "policies/phone_otp.lua:9: ran out of steps")
   }
 
   @Test func factsDescribeTheRequest() async throws {
     let seen = Mutex<Facts?>(nil)
-    let desk = try await desk([
+    let bench = try await bench([
       Self.verify: { facts in
         seen.withLock { $0 = facts }; return .allow
       }
     ])
-    try await desk.registered()
-    let id = try await desk.begun()
-    _ = await desk.submit(id, desk.wrong, address: [10, 0, 0, 1])
-    _ = await desk.submit(id, desk.wrong, address: [10, 0, 0, 1])
+    try await bench.registered()
+    let id = try await bench.begun()
+    _ = await bench.submit(id, bench.wrong, address: [10, 0, 0, 1])
+    _ = await bench.submit(id, bench.wrong, address: [10, 0, 0, 1])
     let facts = try #require(seen.withLock { $0 })
     #expect(facts.action == .verify)
     #expect(facts.flow?.name == "login")
@@ -75,57 +75,57 @@ import Testing
   }
 
   @Test func requirementOfVerifyComesNext() async throws {
-    let desk = try await desk([Self.verify: { _ in .requireAlso(EngineTestBench.pin) }])
+    let bench = try await bench([Self.verify: { _ in .requireAlso(EngineTestBench.pin) }])
     // An account without such a factor is denied.
-    let id = try await desk.begun("register")
-    #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
+    let id = try await bench.begun("register")
+    #expect(await bench.submit(id, bench.code).refusal?.code == .denied)
   }
 
   @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
     let name = FunctionName("policies/phone_otp.verify")
-    let desk = try await EngineTestBench.full {
+    let bench = try await EngineTestBench.full {
       $0.policies[EngineTestBench.phone] = .test(
         EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, verify: name)
       $0.verdicts[name] = { $0.flow?.name == "login" ? .requireAlso(EngineTestBench.google) : .allow }
     }
-    let own = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
-    _ = try await desk.pass("join_phone", EngineTestBench.phone, "911111", by: desk.client(session: own))
-    let half = try await desk.pass("login", EngineTestBench.phone, "911111", by: desk.client())
+    let own = try #require(try await bench.session(try await bench.google(sub: "asha", by: bench.client()).get()))
+    _ = try await bench.pass("join_phone", EngineTestBench.phone, "911111", by: bench.client(session: own))
+    let half = try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client())
     #expect(half.status == .pending && half.choices == [EngineTestBench.google] && half.session == nil)
     // Attack: somebody who holds the phone returns with another identity of the site.
     for (sub, isOwn) in [("mallory", false), ("asha", true)] {
-      _ = try await desk.engine.begin(half.id, provider: "google_oauth", fields: [:], client: desk.client()).get()
-      let answer = await desk.engine.submit(half.id, fields: ["sub": .text(sub)], client: desk.client())
+      _ = try await bench.engine.begin(half.id, provider: "google_oauth", fields: [:], client: bench.client()).get()
+      let answer = await bench.engine.submit(half.id, fields: ["sub": .text(sub)], client: bench.client())
       if isOwn { #expect(try answer.get().status == .complete) } else { #expect(answer.refusal?.code == .denied) }
     }
     // An account without one is denied, like anybody who lacks the factor.
-    _ = try await desk.pass("register", EngineTestBench.phone, "922222", by: desk.client())
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(
-      id, provider: "phone_otp", fields: ["phone": .text("922222")], client: desk.client()
+    _ = try await bench.pass("register", EngineTestBench.phone, "922222", by: bench.client())
+    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await bench.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("922222")], client: bench.client()
     ).get()
-    #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
+    #expect(await bench.submit(id, bench.code).refusal?.code == .denied)
   }
 
   @Test func aFullProvidersTriesAreCharged() async throws {
-    let desk = try await EngineTestBench {
+    let bench = try await EngineTestBench {
       $0.flows["both"] = .test(
         "both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
       $0.policies[EngineTestBench.pin] = .test(
         EngineTestBench.pin,
         limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])])
     }
-    try await desk.registered()
-    let id = try await desk.begun("both")
-    let half = try await desk.submit(id, desk.code).get()
+    try await bench.registered()
+    let id = try await bench.begun("both")
+    let half = try await bench.submit(id, bench.code).get()
     #expect(half.status == .pending)
     #expect(half.choices == [EngineTestBench.pin])
     #expect(half.session == nil)
     func send(_ pin: String) async -> Result<FlowView, Refusal> {
-      await desk.engine.submit(id, fields: ["pin": .text(pin)], client: desk.client())
+      await bench.engine.submit(id, fields: ["pin": .text(pin)], client: bench.client())
     }
     #expect(await send("1357").refusal?.code == .stepNotOpen, "a step that was not begun is not open")
-    _ = try await desk.engine.begin(id, provider: nil, fields: [:], client: desk.client()).get()
+    _ = try await bench.engine.begin(id, provider: nil, fields: [:], client: bench.client()).get()
     #expect(await send("1111").refusal?.attemptsLeft == 2)
     #expect(await send("0000").refusal?.code == .invalidInput)
     #expect(await send("9999").refusal?.code == .busy)
@@ -134,12 +134,12 @@ import Testing
     #expect(done.status == .complete)
     #expect(done.passed.map(\.provider) == [EngineTestBench.phone, EngineTestBench.pin])
     #expect(done.session?.aal == 2)
-    #expect(try await desk.store.account(try #require(done.account).id)?.credentials == [EngineTestBench.pin])
+    #expect(try await bench.store.account(try #require(done.account).id)?.credentials == [EngineTestBench.pin])
   }
 
   @Test func numbersThatVaryAreAsked() async throws {
     let most = FunctionName("max")
-    let desk = try await EngineTestBench {
+    let bench = try await EngineTestBench {
       var limit = Limit.test(
         "verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
       limit = Limit(
@@ -150,18 +150,18 @@ import Testing
       $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, limits: [limit])
       $0.values[most] = { facts in facts.client.networkChanged ? 2 : 5 }
     }
-    try await desk.registered()
-    let id = try await desk.begun()
-    #expect(await desk.submit(id, desk.wrong).refusal?.attemptsLeft == 4)
-    #expect(await desk.submit(id, desk.wrong, address: [10, 0, 0, 1]).refusal?.code == .tooManyAttempts)
+    try await bench.registered()
+    let id = try await bench.begun()
+    #expect(await bench.submit(id, bench.wrong).refusal?.attemptsLeft == 4)
+    #expect(await bench.submit(id, bench.wrong, address: [10, 0, 0, 1]).refusal?.code == .tooManyAttempts)
   }
 
   @Test func limitsAreTheActiveGenerationsAndTextsTheFlowsOwn() async throws {
-    let desk = try await EngineTestBench()
-    try await desk.registered()
-    let id = try await desk.flow()
+    let bench = try await EngineTestBench()
+    try await bench.registered()
+    let id = try await bench.flow()
     var next = TestGeneration(
-      id: "next", gateway: desk.generations.current.gateway,
+      id: "next", gateway: bench.generations.current.gateway,
       flows: [.test("login", account: .existing, steps: [.test(EngineTestBench.mail)])],
       policies: [
         .test(
@@ -172,19 +172,19 @@ import Testing
         .test(EngineTestBench.mail),
       ])
     next.warnings = []
-    desk.generations.activate(next, at: desk.clock.now())
-    _ = try await desk.begin(id).get()
-    #expect(desk.delivery.messages.last?.text == "\(desk.code) is your Moongate verification code")
-    #expect(desk.code.count == 6)
-    #expect(await desk.submit(id, desk.wrong).refusal?.attemptsLeft == 1)
-    #expect(await desk.submit(id, desk.wrong).refusal?.code == .tooManyAttempts)
+    bench.generations.activate(next, at: bench.clock.now())
+    _ = try await bench.begin(id).get()
+    #expect(bench.delivery.messages.last?.text == "\(bench.code) is your Moongate verification code")
+    #expect(bench.code.count == 6)
+    #expect(await bench.submit(id, bench.wrong).refusal?.attemptsLeft == 1)
+    #expect(await bench.submit(id, bench.wrong).refusal?.code == .tooManyAttempts)
   }
 
   @Test func unavailableStoreIsNotARefusal() async throws {
-    let desk = try await EngineTestBench()
-    let id = try await desk.begun("register")
-    try desk.store.close()
-    let refusal = await desk.submit(id, desk.code).refusal
+    let bench = try await EngineTestBench()
+    let id = try await bench.begun("register")
+    try bench.store.close()
+    let refusal = await bench.submit(id, bench.code).refusal
     #expect(refusal?.code == .storeUnavailable)
     #expect(refusal?.code.status == 503)
   }

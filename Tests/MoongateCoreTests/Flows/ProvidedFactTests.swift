@@ -32,42 +32,42 @@ private struct ToyWord: FullProvider {
 
 /// Facts that providers report about their steps, readable by policies for the rest of the flow.
 @Suite struct ProvidedFactTests {
-  private func desk(_ word: ToyWord = ToyWord()) async throws -> EngineTestBench {
+  private func bench(_ word: ToyWord = ToyWord()) async throws -> EngineTestBench {
     try await EngineTestBench(others: [word, ToyPIN()]) { generation in
       generation.flows["enter"] = .test(
         "enter", account: .any, steps: [.test(EngineTestBench.phone), .test(ToyWord.name), .test(EngineTestBench.pin)])
     }
   }
 
-  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ word: String) async -> Result<FlowView, Refusal> {
-    await desk.engine.begin(id, provider: "magic_word", fields: ["word": .text(word)], client: desk.client())
+  private func submit(_ bench: EngineTestBench, _ id: FlowID, _ word: String) async -> Result<FlowView, Refusal> {
+    await bench.engine.begin(id, provider: "magic_word", fields: ["word": .text(word)], client: bench.client())
   }
 
   @Test func declaredFactsStayBehindTheStep() async throws {
-    let desk = try await desk()
-    let id = try await desk.begun("enter")
-    _ = try await desk.submit(id, desk.code).get()
-    #expect(await submit(desk, id, "wrong").refusal?.code == .invalidPIN)
-    #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil, "a refusal tells nothing")
-    _ = try await submit(desk, id, "sesame!").get()
-    let record = try #require(await desk.engine.record(id))
+    let bench = try await bench()
+    let id = try await bench.begun("enter")
+    _ = try await bench.submit(id, bench.code).get()
+    #expect(await submit(bench, id, "wrong").refusal?.code == .invalidPIN)
+    #expect(try #require(await bench.engine.record(id)).facts?[ToyWord.name] == nil, "a refusal tells nothing")
+    _ = try await submit(bench, id, "sesame!").get()
+    let record = try #require(await bench.engine.record(id))
     // Attack: a fact under another name, for a policy that trusts it. Undeclared facts are dropped.
     #expect(record.facts == [ToyWord.name: ["length": "7"]])
-    let request = RequestContext(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
-    let facts = desk.engine.parts.policies.facts(
+    let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
+    let facts = bench.engine.parts.policies.facts(
       FlowTransaction(id, FlowMachine(record), request), subject: nil, account: nil)
     #expect(facts.flow?.told[ToyWord.name] == ["length": "7"])
   }
 
   @Test func longFactIsTheProvidersFault() async throws {
-    let desk = try await desk(ToyWord(told: ["length": String(repeating: "1", count: 301)]))
-    let id = try await desk.begun("enter")
-    _ = try await desk.submit(id, desk.code).get()
-    let refusal = try #require(await submit(desk, id, "sesame!").refusal)
+    let bench = try await bench(ToyWord(told: ["length": String(repeating: "1", count: 301)]))
+    let id = try await bench.begun("enter")
+    _ = try await bench.submit(id, bench.code).get()
+    let refusal = try #require(await submit(bench, id, "sesame!").refusal)
     #expect(refusal.code == .busy)
-    #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil)
-    try await desk.audit.flush()
-    let decision = try #require(try await desk.store.event(refusal.decision))
+    #expect(try #require(await bench.engine.record(id)).facts?[ToyWord.name] == nil)
+    try await bench.audit.flush()
+    let decision = try #require(try await bench.store.event(refusal.decision))
     #expect(decision.detail["fault"] == "a provider reports a fact longer than 300 bytes")
     #expect(decision.detail["fault_provider"] == "magic_word" && decision.detail["fault_call"] == "submit")
   }

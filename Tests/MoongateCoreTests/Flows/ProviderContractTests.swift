@@ -39,11 +39,11 @@ struct Scripted: FullProvider {
 @Suite struct ProviderContractTests {
   private static let toy: ProviderName = "toy"
 
-  /// A desk, and a client whose session has just proved a number.
-  private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (
+  /// A bench, and a client whose session has just proved a number.
+  private func bench(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (
     EngineTestBench, ClientContext
   ) {
-    let desk = try await EngineTestBench(others: [provider]) { generation in
+    let bench = try await EngineTestBench(others: [provider]) { generation in
       for name in ["toy_set", "toy_reset", "toy_disable", "toy_change", "step_up"] {
         generation.flows[name] = .test(name, account: .existing, steps: [.test(Self.toy)])
       }
@@ -51,38 +51,39 @@ struct Scripted: FullProvider {
         "toy_reset", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
       change(&generation)
     }
-    let view = try await desk.engine.submit(
-      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    let view = try await bench.engine.submit(
+      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
     ).get()
     let token = try #require(view.session?.token)
     let session = try #require(
-      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (desk, desk.client(session: session))
+      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
+    return (bench, bench.client(session: session))
   }
 
-  private func open(_ desk: EngineTestBench, _ client: ClientContext, _ flow: String = "step_up") async throws -> FlowID
+  private func open(_ bench: EngineTestBench, _ client: ClientContext, _ flow: String = "step_up") async throws
+    -> FlowID
   {
-    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+    let id = try await bench.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: client).get()
     return id
   }
 
-  private func submit(_ desk: EngineTestBench, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async
+  private func submit(_ bench: EngineTestBench, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async
     -> Result<
       FlowView, Refusal
     >
   {
-    await desk.engine.submit(id, fields: ["x": .text(text)], client: client)
+    await bench.engine.submit(id, fields: ["x": .text(text)], client: client)
   }
 
   // MARK: outcomes
 
   @Test func aDeclaredOutcomeIsAFailureInItsOwnWords() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         outcomes: [Outcome("code_replayed", "This code was used.")], submits: { _, _ in .refused("code_replayed") }))
-    let id = try await open(desk, client)
-    let refusal = try #require(await submit(desk, id, client).refusal)
+    let id = try await open(bench, client)
+    let refusal = try #require(await submit(bench, id, client).refusal)
     #expect(
       refusal.code.name == "code_replayed" && refusal.code.status == 401 && refusal.sentence == "This code was used.")
     #expect(refusal.attemptsLeft == 2)
@@ -90,30 +91,30 @@ struct Scripted: FullProvider {
   }
 
   @Test func refundedRefusalChargesNoAttempt() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         outcomes: [Outcome("no_app", "There is none.", isFailure: false)], submits: { _, _ in .refused("no_app") }))
-    let id = try await open(desk, client)
-    for _ in 0..<9 { #expect(await submit(desk, id, client).refusal?.code.name == "no_app") }
-    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
+    let id = try await open(bench, client)
+    for _ in 0..<9 { #expect(await submit(bench, id, client).refusal?.code.name == "no_app") }
+    #expect(try await bench.engine.view(id, client: client).get().step?.attemptsLeft == 3)
   }
 
   /// Attack: an undeclared outcome whose text contains a secret.
   @Test func anUndeclaredOutcomeIsAFaultAndNeverAPass() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { _, input in .refused(RefusalReason(rawValue: try input.text("x")) ?? "odd") }))
-    let id = try await open(desk, client)
-    for _ in 0..<9 { #expect(await submit(desk, id, client, "planted_secret").refusal?.code == .busy) }
-    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
-    try await desk.audit.flush()
-    let events = try await desk.store.events(limit: 100)
+    let id = try await open(bench, client)
+    for _ in 0..<9 { #expect(await submit(bench, id, client, "planted_secret").refusal?.code == .busy) }
+    #expect(try await bench.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
+    try await bench.audit.flush()
+    let events = try await bench.store.events(limit: 100)
     #expect(!events.contains { "\($0)".contains("planted_secret") })
   }
 
   @Test func knownReasonsKeepTheWordsOfTheGateway() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(outcomes: [Outcome(.invalidPIN, "Other words.")], submits: { _, _ in .refused(.invalidPIN) }))
-    let refusal = try #require(await submit(desk, try await open(desk, client), client).refusal)
+    let refusal = try #require(await submit(bench, try await open(bench, client), client).refusal)
     #expect(refusal.code == .invalidPIN && refusal.sentence == "Incorrect passcode")
   }
 
@@ -148,32 +149,32 @@ struct Scripted: FullProvider {
   /// Attack: an unrequested field reaches a provider that reads it.
   @Test func onlyFieldsThatWereAskedForReachTheProvider() async throws {
     let seen = Mutex<[[String]]>([])
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { step, input in
         seen.withLock { $0.append(input.fields.keys.sorted()) }
         return step.state.isEmpty ? .ask([InputField(name: "second", kind: .text)], state: [1]) : .proved(Proof())
       }))
-    let id = try await open(desk, client)
+    let id = try await open(bench, client)
     let all: [String: InputValue] = ["x": .text("y"), "second": .text("z"), "is_admin": .flag(true), "record": .other]
-    _ = try await desk.engine.submit(id, fields: all, client: client).get()
-    _ = try await desk.engine.submit(id, fields: all, client: client).get()
+    _ = try await bench.engine.submit(id, fields: all, client: client).get()
+    _ = try await bench.engine.submit(id, fields: all, client: client).get()
     #expect(seen.withLock { $0 } == [["x"], ["second"]])
   }
 
   @Test func aMissingFieldIsRefusedWithoutACall() async throws {
     let calls = Mutex(0)
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { _, _ in
         calls.withLock { $0 += 1 }
         return .proved(Proof())
       }))
-    let id = try await open(desk, client)
-    let refusal = try #require(await desk.engine.submit(id, fields: ["y": .text("1")], client: client).refusal)
+    let id = try await open(bench, client)
+    let refusal = try #require(await bench.engine.submit(id, fields: ["y": .text("1")], client: client).refusal)
     #expect(
       refusal.code == .invalidInput && refusal.field == "x" && refusal.code.status == 422
         && refusal.sentence == "x is missing.")
     #expect(calls.withLock { $0 } == 0)
-    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "not counted")
+    #expect(try await bench.engine.view(id, client: client).get().step?.attemptsLeft == 3, "not counted")
   }
 
   @Test(arguments: [
@@ -206,13 +207,14 @@ struct Scripted: FullProvider {
   ])
   func aValueThatDoesNotFitIsRefusedAndNotCounted(_ value: InputValue, _ sentence: String) async throws {
     let asked = InputField(name: "x", kind: .digits, length: 6)
-    let (desk, client) = try await desk(Scripted(begins: { _ in .ask([asked], state: []) }))
-    let id = try await open(desk, client)
-    let refusal = try #require(await desk.engine.submit(id, fields: ["x": value], client: client).refusal)
+    let (bench, client) = try await bench(Scripted(begins: { _ in .ask([asked], state: []) }))
+    let id = try await open(bench, client)
+    let refusal = try #require(await bench.engine.submit(id, fields: ["x": value], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "x" && refusal.sentence == sentence)
-    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
+    #expect(try await bench.engine.view(id, client: client).get().step?.attemptsLeft == 3)
     // People paste codes with spaces.
-    #expect(try await desk.engine.submit(id, fields: ["x": .text("123 456")], client: client).get().status == .complete)
+    #expect(
+      try await bench.engine.submit(id, fields: ["x": .text("123 456")], client: client).get().status == .complete)
   }
 
   /// Attack: a value of the wrong type or length reaches a provider through `begin`.
@@ -224,32 +226,32 @@ struct Scripted: FullProvider {
   func aBeginFieldThatDoesNotFitIsRefusedWithoutACall(_ value: InputValue, _ sentence: String) async throws {
     let calls = Mutex(0)
     let item = InputField(name: "item", kind: .digits, length: 4, isRequired: false)
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         beginFields: [item],
         begins: { _ in
           calls.withLock { $0 += 1 }
           return .ask([InputField(name: "x", kind: .text)], state: [])
         }))
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     let refusal = try #require(
-      await desk.engine.begin(id, provider: "toy", fields: ["item": value], client: client).refusal)
+      await bench.engine.begin(id, provider: "toy", fields: ["item": value], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == sentence)
     #expect(calls.withLock { $0 } == 0)
     #expect(
-      try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("12-34")], client: client).get().step
+      try await bench.engine.begin(id, provider: "toy", fields: ["item": .text("12-34")], client: client).get().step
         != nil)
   }
 
   @Test func aRequiredBeginFieldMustBeThere() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(beginFields: [InputField(name: "item", kind: .text), InputField(name: "phone", kind: .phone)]))
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    let refusal = try #require(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal)
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let refusal = try #require(await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == "item is missing.")
     // The session tells whose step it is.
     #expect(
-      try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("a")], client: client).get().step != nil)
+      try await bench.engine.begin(id, provider: "toy", fields: ["item": .text("a")], client: client).get().step != nil)
   }
 
   @Test(arguments: [
@@ -268,10 +270,10 @@ struct Scripted: FullProvider {
     (0..<17).map { InputField(name: "a\($0)", kind: .text) },
   ])
   func unavailableRequirementIsAFault(_ fields: [InputField]) async throws {
-    let (first, client) = try await desk(Scripted(begins: { _ in .ask(fields, state: []) }))
+    let (first, client) = try await bench(Scripted(begins: { _ in .ask(fields, state: []) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
-    let (second, other) = try await desk(Scripted(submits: { _, _ in .ask(fields, state: [1]) }))
+    let (second, other) = try await bench(Scripted(submits: { _, _ in .ask(fields, state: [1]) }))
     let later = try await open(second, other)
     #expect(await submit(second, later, other).refusal?.code == .busy)
     #expect(try await second.engine.view(later, client: other).get().step?.attemptsLeft == 3, "given back")
@@ -279,7 +281,7 @@ struct Scripted: FullProvider {
 
   @Test func callsAreCountedByWhatCameOfThem() async throws {
     struct Broken: Error {}
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         outcomes: [Outcome("wrong_word", "No.")],
         submits: { _, input in
@@ -289,9 +291,9 @@ struct Scripted: FullProvider {
           default: .proved(Proof())
           }
         }))
-    let id = try await open(desk, client)
-    for text in ["wrong", "broken", "broken", "right"] { _ = await submit(desk, id, client, text) }
-    let text = MetricText.write(desk.engine.providerMetrics.families)
+    let id = try await open(bench, client)
+    for text in ["wrong", "broken", "broken", "right"] { _ = await submit(bench, id, client, text) }
+    let text = MetricText.write(bench.engine.providerMetrics.families)
     for line in [
       "moongate_provider_calls_total{provider=\"toy\",call=\"begin\",outcome=\"asked\"} 1",
       "moongate_provider_calls_total{provider=\"toy\",call=\"submit\",outcome=\"fault\"} 2",
@@ -307,22 +309,22 @@ struct Scripted: FullProvider {
   /// Attack: a provider declares that the refusal of a wrong answer is not counted, and its secret can be guessed
   /// without end.
   @Test func refusalsThatAreNotCountedAreBounded() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(outcomes: [Outcome("wrong_word", "No.", isFailure: false)], submits: { _, _ in .refused("wrong_word") }))
-    let id = try await open(desk, client)
-    for _ in 0..<10 { #expect(await submit(desk, id, client).refusal?.code.name == "wrong_word") }
+    let id = try await open(bench, client)
+    for _ in 0..<10 { #expect(await submit(bench, id, client).refusal?.code.name == "wrong_word") }
     // The count is kept per account, whichever flow it is tried in.
-    let other = try await open(desk, client)
-    for _ in 0..<10 { #expect(await submit(desk, other, client).refusal?.code.name == "wrong_word") }
-    #expect(try await desk.engine.view(other, client: client).get().step?.attemptsLeft == 3)
-    let counted = try #require(await submit(desk, other, client).refusal)
+    let other = try await open(bench, client)
+    for _ in 0..<10 { #expect(await submit(bench, other, client).refusal?.code.name == "wrong_word") }
+    #expect(try await bench.engine.view(other, client: client).get().step?.attemptsLeft == 3)
+    let counted = try #require(await submit(bench, other, client).refusal)
     #expect(counted.code.name == "wrong_word" && counted.attemptsLeft == 2)
-    _ = await submit(desk, other, client)
-    #expect(await submit(desk, other, client).refusal?.code == .tooManyAttempts)
+    _ = await submit(bench, other, client)
+    #expect(await submit(bench, other, client).refusal?.code == .tooManyAttempts)
   }
 
   @Test(arguments: [true, false]) func aRefusalMayGoBackToTheFirstRound(isFailure: Bool) async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         outcomes: [Outcome("wrong_word", "No.", isFailure: isFailure)],
         submits: { step, _ in
@@ -331,11 +333,11 @@ struct Scripted: FullProvider {
             : .refused(
               "wrong_word", then: .ask([InputField(name: "x", kind: .text)], state: [], showing: [.text("Once more.")]))
         }))
-    let id = try await open(desk, client)
-    #expect(try await submit(desk, id, client).get().step?.fields.map(\.name) == ["second"])
-    let refusal = try #require(await desk.engine.submit(id, fields: ["second": .text("no")], client: client).refusal)
+    let id = try await open(bench, client)
+    #expect(try await submit(bench, id, client).get().step?.fields.map(\.name) == ["second"])
+    let refusal = try #require(await bench.engine.submit(id, fields: ["second": .text("no")], client: client).refusal)
     #expect(refusal.code.name == "wrong_word" && refusal.attemptsLeft == (isFailure ? 2 : nil))
-    let step = try #require(try await desk.engine.view(id, client: client).get().step)
+    let step = try #require(try await bench.engine.view(id, client: client).get().step)
     #expect(
       step.fields.map(\.name) == ["x"] && step.shown == [.text("Once more.")]
         && step.attemptsLeft == (isFailure ? 2 : 3))
@@ -397,39 +399,39 @@ struct Scripted: FullProvider {
   }
 
   @Test func shownContentIsBoundToItsFlowAndSealed() async throws {
-    let (desk, client) = try await desk(Self.showing())
-    let id = try await open(desk, client)
+    let (bench, client) = try await bench(Self.showing())
+    let id = try await open(bench, client)
     #expect(
-      try await desk.engine.view(id, client: client).get().step?.shown == [
+      try await bench.engine.view(id, client: client).get().step?.shown == [
         .qr("otpauth://\(Self.secret)"), .secret(Self.secret), .list(["a1", "b2"]), .text("Scan it."),
       ])
-    let record = try #require(try await desk.store.flow(id.hash))
+    let record = try #require(try await bench.store.flow(id.hash))
     #expect(!"\(record)".contains(Self.secret) && record.step?.shown != nil)
-    try await desk.audit.flush()
-    #expect(!"\(try await desk.store.events(limit: 100))".contains(Self.secret))
+    try await bench.audit.flush()
+    #expect(!"\(try await bench.store.events(limit: 100))".contains(Self.secret))
     // Other sessions, and requests without one, do not see it.
-    #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .unauthenticated)
+    #expect(await bench.engine.view(id, client: bench.client()).refusal?.code == .unauthenticated)
     // It is gone once the step is over.
-    let done = try await submit(desk, id, client).get()
+    let done = try await submit(bench, id, client).get()
     #expect(done.step == nil)
-    #expect(try await desk.store.flow(id.hash).map { !"\($0)".contains("shown: Optional(") } ?? true)
+    #expect(try await bench.store.flow(id.hash).map { !"\($0)".contains("shown: Optional(") } ?? true)
   }
 
   /// Attack: an attacker who created an app's flow and sent its link to a victim reads what the victim's step shows.
   @Test func flowTakenOverByAnAppShowsNothing() async throws {
-    let (desk, _) = try await desk(Self.showing()) { generation in
+    let (bench, _) = try await bench(Self.showing()) { generation in
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
     let app = try #require(
       AppReturn(challenge: String(repeating: "A", count: 43), address: "https://app.example.com/back"))
-    desk.clock.advance(by: .seconds(2000))
-    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+    bench.clock.advance(by: .seconds(2000))
+    let id = try await bench.engine.create("enter", returnTo: nil, browser: nil, app: app, client: bench.client()).get()
       .id
-    _ = try await desk.engine.begin(
-      id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: desk.client()
+    _ = try await bench.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: bench.client()
     ).get()
-    _ = try await desk.submit(id, desk.code).get()
-    let view = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
+    _ = try await bench.submit(id, bench.code).get()
+    let view = try await bench.engine.begin(id, provider: "toy", fields: [:], client: bench.client()).get()
     #expect(view.step?.provider == Self.toy && view.step?.shown == [])
   }
 
@@ -438,7 +440,7 @@ struct Scripted: FullProvider {
   /// Attack: one code of an authenticator app, read over a shoulder, is used in two flows at once; both verify it
   /// against the same record.
   @Test(arguments: [true, false]) func aProofThatIsGoodOnceCompletesOneFlow(isOnce: Bool) async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { step, _ in
         let next: [UInt8] = [(step.account?.record?.first ?? 0) + 1]
         return .proved(Proof(record: step.purpose == .set || !isOnce ? .replace(next) : .replaceOnce(next)))
@@ -447,19 +449,19 @@ struct Scripted: FullProvider {
       generation.flows["login"] = .test(
         "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
-    _ = try await submit(desk, try await open(desk, client, "toy_set"), client).get()
-    desk.clock.advance(by: .seconds(2000))
+    _ = try await submit(bench, try await open(bench, client, "toy_set"), client).get()
+    bench.clock.advance(by: .seconds(2000))
     // Two flows, both at the step of the toy provider.
     var flows: [FlowID] = []
     for _ in 0..<2 {
-      let id = try await desk.begun()
-      _ = try await desk.submit(id, desk.code).get()
-      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
+      let id = try await bench.begun()
+      _ = try await bench.submit(id, bench.code).get()
+      _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: bench.client()).get()
       flows.append(id)
-      desk.clock.advance(by: .seconds(100))
+      bench.clock.advance(by: .seconds(100))
     }
     let results = await withTaskGroup(of: Result<FlowView, Refusal>.self) { group in
-      for id in flows { group.addTask { await submit(desk, id, desk.client()) } }
+      for id in flows { group.addTask { await submit(bench, id, bench.client()) } }
       return await group.reduce(into: []) { $0.append($1) }
     }
     // The same happens when they run in sequence: the second is then verified against the new record.
@@ -471,27 +473,27 @@ struct Scripted: FullProvider {
 
   /// The same without depending on the scheduler: the second flow was verified before the first completed.
   @Test func theSecondOfTwoThatWereJudgedByOneRecordIsRefused() async throws {
-    let (desk, _) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
+    let (bench, _) = try await bench(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
       generation in
       generation.flows["login"] = .test(
         "login", account: .existing,
         steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
     }
-    desk.clock.advance(by: .seconds(2000))
+    bench.clock.advance(by: .seconds(2000))
     var flows: [FlowID] = []
     for _ in 0..<2 {
-      let id = try await desk.begun()
-      _ = try await desk.submit(id, desk.code).get()
-      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
-      _ = try await submit(desk, id, desk.client()).get()
+      let id = try await bench.begun()
+      _ = try await bench.submit(id, bench.code).get()
+      _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: bench.client()).get()
+      _ = try await submit(bench, id, bench.client()).get()
       flows.append(id)
-      desk.clock.advance(by: .seconds(130))
+      bench.clock.advance(by: .seconds(130))
     }
     var codes: [String?] = []
     for id in flows {
-      _ = try await desk.begin(id).get()
-      codes.append(await desk.submit(id, desk.code).refusal?.code.name)
-      desk.clock.advance(by: .seconds(130))
+      _ = try await bench.begin(id).get()
+      codes.append(await bench.submit(id, bench.code).refusal?.code.name)
+      bench.clock.advance(by: .seconds(130))
     }
     #expect(codes == [nil, "step_not_open"])
   }
@@ -499,7 +501,7 @@ struct Scripted: FullProvider {
   /// Attack: the old secret is proved, and its flow waits at the next step until the owner has set another one; on
   /// completion the rehashed old secret would be stored again.
   @Test func proofOfAReplacedSecretDoesNotRestoreIt() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { step, _ in .proved(Proof(record: step.purpose == .set ? .replaceOnce([7]) : .replace([9]))) })
     ) { generation in
       generation.flows["login"] = .test(
@@ -507,25 +509,25 @@ struct Scripted: FullProvider {
         steps: [.test(EngineTestBench.phone), .test(Self.toy), .test(EngineTestBench.phone)])
     }
     func waiting() async throws -> FlowID {
-      desk.clock.advance(by: .seconds(130))
-      let id = try await desk.begun()
-      _ = try await desk.submit(id, desk.code).get()
-      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
-      _ = try await submit(desk, id, desk.client()).get()
+      bench.clock.advance(by: .seconds(130))
+      let id = try await bench.begun()
+      _ = try await bench.submit(id, bench.code).get()
+      _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: bench.client()).get()
+      _ = try await submit(bench, id, bench.client()).get()
       return id
     }
     func end(_ id: FlowID) async throws -> [UInt8]? {
-      desk.clock.advance(by: .seconds(130))
-      _ = try await desk.begin(id).get()
-      let account = try #require(try await desk.submit(id, desk.code).get().account)
-      return try await desk.store.providerRecord(of: account.id, for: Self.toy)
+      bench.clock.advance(by: .seconds(130))
+      _ = try await bench.begin(id).get()
+      let account = try #require(try await bench.submit(id, bench.code).get().account)
+      return try await bench.store.providerRecord(of: account.id, for: Self.toy)
     }
     let old = try await waiting()
-    let set = try #require(try await submit(desk, try await open(desk, client, "toy_set"), client).get().account)
-    let own = try await desk.store.providerRecord(of: set.id, for: Self.toy)
+    let set = try #require(try await submit(bench, try await open(bench, client, "toy_set"), client).get().account)
+    let own = try await bench.store.providerRecord(of: set.id, for: Self.toy)
     #expect(try await end(old) == own)
     // A proof against the current record renews it. (This many codes may go to one number in a quarter of an hour.)
-    desk.clock.advance(by: .seconds(1_000))
+    bench.clock.advance(by: .seconds(1_000))
     #expect(try await end(try await waiting()) != own)
   }
 
@@ -534,11 +536,11 @@ struct Scripted: FullProvider {
   /// Attack: a provider of some other kind proves whatever number it likes.
   @Test(arguments: [true, false]) func itProvesOnlyWhatItDeclares(isClaimed: Bool) async throws {
     let number = Identifier(kind: .phone, value: "+919999999999", display: "")
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { _, _ in .proved(isClaimed ? Proof(claimed: [number]) : Proof(proved: [number])) }))
-    let id = try await open(desk, client)
-    for _ in 0..<9 { #expect(await submit(desk, id, client).refusal?.code == .busy) }
-    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
+    let id = try await open(bench, client)
+    for _ in 0..<9 { #expect(await submit(bench, id, client).refusal?.code == .busy) }
+    #expect(try await bench.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
   }
 
   @Test(arguments: [
@@ -550,10 +552,10 @@ struct Scripted: FullProvider {
     "http://127.0.0.1.example/",
   ])
   func itSendsPeopleToSitesOnly(_ address: String) async throws {
-    let (first, client) = try await desk(Scripted(begins: { _ in .redirect(to: address, state: []) }))
+    let (first, client) = try await bench(Scripted(begins: { _ in .redirect(to: address, state: []) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
-    let (second, other) = try await desk(Scripted(submits: { _, _ in .redirect(to: address, state: []) }))
+    let (second, other) = try await bench(Scripted(submits: { _, _ in .redirect(to: address, state: []) }))
     let later = try await open(second, other)
     for _ in 0..<9 { #expect(await submit(second, later, other).refusal?.code == .busy) }
   }
@@ -566,24 +568,24 @@ struct Scripted: FullProvider {
   func aSiteIsReachedSafely(_ address: String) { #expect(SiteAddress.isSite(address)) }
 
   @Test func inputProblemHasASentenceAndAFieldName() async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(submits: { _, input in
         .malformed(
           InputProblem(
             field: "planted secret \(try input.text("x"))", reason: .invalidInput,
             detail: String(repeating: "long ", count: 100)))
       }))
-    let refusal = try #require(await submit(desk, try await open(desk, client), client, "hunter2").refusal)
+    let refusal = try #require(await submit(bench, try await open(bench, client), client, "hunter2").refusal)
     #expect(refusal.code == .invalidInput && refusal.field == nil && refusal.sentence == "The request cannot be read.")
   }
 
   @Test func providerRecordsAreBounded() async throws {
     let much = [UInt8](repeating: 1, count: 65_537)
-    let (first, client) = try await desk(Scripted(begins: { _ in .ask([], state: much) }))
+    let (first, client) = try await bench(Scripted(begins: { _ in .ask([], state: much) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     #expect(
       await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
-    let (second, other) = try await desk(
+    let (second, other) = try await bench(
       Scripted(begins: { _ in .ask([], state: [], showing: [.text(String(repeating: "x", count: 65_537))]) }))
     let later = try await second.engine.create("step_up", returnTo: nil, browser: nil, client: other).get().id
     #expect(
@@ -596,10 +598,10 @@ struct Scripted: FullProvider {
     ("toy_set", StepPurpose.set), ("toy_change", .change), ("toy_disable", .disable), ("step_up", .prove),
   ])
   func theFlowsNameMakesThePurpose(_ flow: String, _ purpose: StepPurpose) async throws {
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         outcomes: [Outcome("yes", "Yes.")], begins: { $0.purpose == purpose ? .ask([], state: []) : .refused("yes") }))
-    _ = try await open(desk, client, flow)
+    _ = try await open(bench, client, flow)
     let meant = FlowPurpose(nameOfFlow: flow, steps: [], identifiesPeople: { _ in false })
     #expect(meant.needsSession)
     // For another provider it is an ordinary step.
@@ -608,19 +610,20 @@ struct Scripted: FullProvider {
 
   /// Attack: a stolen session sets up the missing app.
   @Test func settingRequiresAFreshProof() async throws {
-    let (desk, client) = try await desk(Scripted())
-    _ = try await open(desk, client, "toy_set")
+    let (bench, client) = try await bench(Scripted())
+    _ = try await open(bench, client, "toy_set")
     // A forgotten secret is replaced after another step.
-    let id = try await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .stepNotOpen)
-    desk.clock.advance(by: .seconds(601))
+    let id = try await bench.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .stepNotOpen)
+    bench.clock.advance(by: .seconds(601))
     #expect(
-      await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
+      await bench.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired
+    )
     #expect(
-      await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: desk.client()).refusal?.code
+      await bench.engine.create("toy_set", returnTo: nil, browser: nil, client: bench.client()).refusal?.code
         == .unauthenticated)
     #expect(
-      await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).refusal?.code
+      await bench.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).refusal?.code
         == .stepUpRequired)
   }
 

@@ -29,12 +29,12 @@ import Testing
   private static func answer(_ prover: Prover, beside others: [any FullProvider] = []) async throws -> Result<
     FlowView, Refusal
   > {
-    let desk = try await EngineTestBench(others: [prover] + others) { generation in
+    let bench = try await EngineTestBench(others: [prover] + others) { generation in
       generation.flows["by_prover"] = .test("by_prover", account: .any, steps: [.test(prover.name)])
     }
-    let id = try await desk.engine.create("by_prover", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: prover.name.rawValue, fields: [:], client: desk.client()).get()
-    return await desk.engine.submit(id, fields: ["x": .text("y")], client: desk.client())
+    let id = try await bench.engine.create("by_prover", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await bench.engine.begin(id, provider: prover.name.rawValue, fields: [:], client: bench.client()).get()
+    return await bench.engine.submit(id, fields: ["x": .text("y")], client: bench.client())
   }
 
   private static func identity(_ value: String) -> Identifier {
@@ -67,11 +67,11 @@ import Testing
   /// Attack: an attacker who registers somebody's address first stores a secret with it under an instance's name, and signs in
   /// by it when the owner has proved the address.
   @Test func losingAClaimRemovesItsSecret() async throws {
-    let desk = try await EngineTestBench.full()
-    let thief = try #require(try await desk.claim("911111", "mallorys").account)
-    #expect(try await desk.store.account(thief.id)?.credentials == ["password"])
-    _ = try await desk.google(sub: "1", email: "911111", by: desk.client()).get()
-    let left = try #require(try await desk.store.account(thief.id))
+    let bench = try await EngineTestBench.full()
+    let thief = try #require(try await bench.claim("911111", "mallorys").account)
+    #expect(try await bench.store.account(thief.id)?.credentials == ["password"])
+    _ = try await bench.google(sub: "1", email: "911111", by: bench.client()).get()
+    let left = try #require(try await bench.store.account(thief.id))
     #expect(left.credentials.isEmpty && left.identifiers.isEmpty)
   }
 

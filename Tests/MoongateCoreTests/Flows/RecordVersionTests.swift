@@ -57,112 +57,112 @@ private struct Versioned: FullProvider {
 
 /// Provider records have versions: older ones are upgraded, newer ones are refused.
 @Suite struct RecordVersionTests {
-  private func desk(_ provider: Versioned) async throws -> (EngineTestBench, ClientContext, account: String) {
-    let desk = try await EngineTestBench(others: [provider]) { generation in
+  private func bench(_ provider: Versioned) async throws -> (EngineTestBench, ClientContext, account: String) {
+    let bench = try await EngineTestBench(others: [provider]) { generation in
       for name in ["toy_set", "step_up"] {
         generation.flows[name] = .test(name, account: .existing, steps: [.test("toy")])
       }
       generation.flows["twice"] = .test(
         "twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(EngineTestBench.phone)])
     }
-    let view = try await desk.engine.submit(
-      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    let view = try await bench.engine.submit(
+      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
     ).get()
     let token = try #require(view.session?.token)
     let session = try #require(
-      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (desk, desk.client(session: session), session.account.id)
+      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
+    return (bench, bench.client(session: session), session.account.id)
   }
 
-  private func keep(_ text: String, version: Int, _ desk: EngineTestBench, _ account: String) async throws {
+  private func keep(_ text: String, version: Int, _ bench: EngineTestBench, _ account: String) async throws {
     let sealed = try ProviderRecord(bytes: Array(text.utf8), version: version).sealed(
-      for: "toy \(account)", by: desk.keys)
+      for: "toy \(account)", by: bench.keys)
     #expect(
-      try await desk.store.apply([.putProviderRecord(account: account, "toy", sealed: sealed)], at: desk.clock.now())
+      try await bench.store.apply([.putProviderRecord(account: account, "toy", sealed: sealed)], at: bench.clock.now())
         == .applied(locks: []))
   }
 
-  private func kept(_ desk: EngineTestBench, _ account: String) async throws -> ProviderRecord? {
-    try await desk.store.providerRecord(of: account, for: "toy").map {
-      try ProviderRecord(opening: $0, for: "toy \(account)", by: desk.keys)
+  private func kept(_ bench: EngineTestBench, _ account: String) async throws -> ProviderRecord? {
+    try await bench.store.providerRecord(of: account, for: "toy").map {
+      try ProviderRecord(opening: $0, for: "toy \(account)", by: bench.keys)
     }
   }
 
-  private func prove(_ desk: EngineTestBench, _ client: ClientContext, _ text: String, in flow: String = "step_up")
+  private func prove(_ bench: EngineTestBench, _ client: ClientContext, _ text: String, in flow: String = "step_up")
     async throws -> Refusal?
   {
-    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
-    return await desk.engine.submit(id, fields: ["x": .text(text)], client: client).refusal
+    let id = try await bench.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+    return await bench.engine.submit(id, fields: ["x": .text(text)], client: client).refusal
   }
 
   @Test func anOlderRecordIsUpgradedWhenAStepHasPassed() async throws {
     let provider = Versioned()
-    let (desk, client, account) = try await desk(provider)
-    try await keep("secret", version: 1, desk, account)
-    let before = try await desk.store.providerRecord(of: account, for: "toy")
-    #expect(try await prove(desk, client, "wrong")?.code.name == "wrong")
-    #expect(try await desk.store.providerRecord(of: account, for: "toy") == before, "a wrong answer stores nothing")
-    #expect(try await prove(desk, client, "secret") == nil)
-    #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v2:secret".utf8), version: 2))
+    let (bench, client, account) = try await bench(provider)
+    try await keep("secret", version: 1, bench, account)
+    let before = try await bench.store.providerRecord(of: account, for: "toy")
+    #expect(try await prove(bench, client, "wrong")?.code.name == "wrong")
+    #expect(try await bench.store.providerRecord(of: account, for: "toy") == before, "a wrong answer stores nothing")
+    #expect(try await prove(bench, client, "secret") == nil)
+    #expect(try await kept(bench, account) == ProviderRecord(bytes: Array("v2:secret".utf8), version: 2))
     #expect(Set(provider.upgrades.seen) == ["1 secret"])
     let count = provider.upgrades.seen.count
     // The session has a new token by now; a wrong answer is still verified.
-    #expect(try await prove(desk, client, "wrong")?.code.name == "wrong")
+    #expect(try await prove(bench, client, "wrong")?.code.name == "wrong")
     #expect(provider.upgrades.seen.count == count, "what is new is not upgraded")
   }
 
   /// Policies can read the facts of a passed step, whichever version the record had.
   @Test func factsOfAProofSurviveAnUpgrade() async throws {
-    let (desk, client, account) = try await desk(Versioned())
+    let (bench, client, account) = try await bench(Versioned())
     for version in [1, 2] {
-      try await keep(version == 1 ? "secret" : "v2:secret", version: version, desk, account)
-      let id = try await desk.engine.create("twice", returnTo: nil, browser: nil, client: client).get().id
-      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
-      _ = try await desk.engine.submit(id, fields: ["x": .text("secret")], client: client).get()
-      let record = try #require(try await desk.store.flow(id.hash))
+      try await keep(version == 1 ? "secret" : "v2:secret", version: version, bench, account)
+      let id = try await bench.engine.create("twice", returnTo: nil, browser: nil, client: client).get().id
+      _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+      _ = try await bench.engine.submit(id, fields: ["x": .text("secret")], client: client).get()
+      let record = try #require(try await bench.store.flow(id.hash))
       #expect(record.facts == ["toy": ["made_in": "1999"]])
       #expect(record.gathered.records["toy"]?.isRenewal == (version == 1 ? true : nil))
     }
   }
 
   @Test func aNewRecordHasTheProvidersVersion() async throws {
-    let (desk, client, account) = try await desk(Versioned(version: 3))
-    #expect(try await prove(desk, client, "x", in: "toy_set") == nil)
-    #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v3:new".utf8), version: 3))
+    let (bench, client, account) = try await bench(Versioned(version: 3))
+    #expect(try await prove(bench, client, "x", in: "toy_set") == nil)
+    #expect(try await kept(bench, account) == ProviderRecord(bytes: Array("v3:new".utf8), version: 3))
   }
 
   /// Attack: an upgrade in one flow undoes a replacement that another flow stored meanwhile.
   @Test func upgradeDoesNotOverwriteAConcurrentChange() async throws {
     let provider = Versioned()
-    let (desk, client, account) = try await desk(provider)
-    try await keep("secret", version: 1, desk, account)
-    provider.meanwhile.set { try await keep("v2:other", version: 2, desk, account) }
-    #expect(try await prove(desk, client, "secret") == nil)
-    #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v2:other".utf8), version: 2))
+    let (bench, client, account) = try await bench(provider)
+    try await keep("secret", version: 1, bench, account)
+    provider.meanwhile.set { try await keep("v2:other", version: 2, bench, account) }
+    #expect(try await prove(bench, client, "secret") == nil)
+    #expect(try await kept(bench, account) == ProviderRecord(bytes: Array("v2:other".utf8), version: 2))
   }
 
   @Test func aNewerRecordIsRefusedWithWhatToDo() async throws {
-    let (desk, client, account) = try await desk(Versioned())
-    try await keep("v3:secret", version: 3, desk, account)
-    let before = try await desk.store.providerRecord(of: account, for: "toy")
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let (bench, client, account) = try await bench(Versioned())
+    try await keep("v3:secret", version: 3, bench, account)
+    let before = try await bench.store.providerRecord(of: account, for: "toy")
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     #expect(
-      await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
+      await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
     #expect(
-      desk.log.lines.contains {
+      bench.log.lines.contains {
         $0.contains("has version 3, and toy of this gateway reads versions up to 2")
           && $0.contains("moongate account reset \(account) --provider toy")
       })
-    #expect(try await desk.store.providerRecord(of: account, for: "toy") == before)
+    #expect(try await bench.store.providerRecord(of: account, for: "toy") == before)
   }
 
   @Test func anUpgradeThatFailsIsAFault() async throws {
-    let (desk, client, account) = try await desk(Versioned())
-    try await keep("broken", version: 1, desk, account)
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
-    #expect(desk.log.lines.contains { $0.contains("a provider could not upgrade a record") })
+    let (bench, client, account) = try await bench(Versioned())
+    try await keep("broken", version: 1, bench, account)
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
+    #expect(bench.log.lines.contains { $0.contains("a provider could not upgrade a record") })
   }
 
   /// Attack: a record is passed off as one of another version, or of another account.
@@ -207,10 +207,11 @@ private struct Versioned: FullProvider {
 
   /// Records that an older gateway stored in a flow, or for an account, can be read.
   @Test func aFlowOfAnOlderGatewayCompletes() async throws {
-    let (desk, _, _) = try await desk(Versioned())
+    let (bench, _, _) = try await bench(Versioned())
     let id = FlowID(from: SystemRandom())
-    let old = try desk.keys.seal([5], for: "flow \(Base64URL.encode(id.hash.bytes)) toy")
-    #expect(try desk.engine.parts.seals.unseal(record: old, of: "toy", id: id) == ProviderRecord(bytes: [5], version: 1))
-    #expect(try desk.engine.parts.seals.unseal(record: [], of: "toy", id: id) == ProviderRecord(bytes: [], version: 1))
+    let old = try bench.keys.seal([5], for: "flow \(Base64URL.encode(id.hash.bytes)) toy")
+    #expect(
+      try bench.engine.parts.seals.unseal(record: old, of: "toy", id: id) == ProviderRecord(bytes: [5], version: 1))
+    #expect(try bench.engine.parts.seals.unseal(record: [], of: "toy", id: id) == ProviderRecord(bytes: [], version: 1))
   }
 }

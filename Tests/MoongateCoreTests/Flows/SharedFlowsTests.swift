@@ -28,20 +28,20 @@ import Testing
 
   /// Attack: flows are created without end, each a row of the store.
   @Test func floodOfFlowsDropsTheSendersOwnFlows() async throws {
-    let desk = try await EngineTestBench(sharesFlows: true)
-    try await desk.registered()
-    let begun = try await desk.begun()
-    let first = try await desk.flow()
-    let other = try await desk.engine.create(
-      "login", returnTo: nil, browser: nil, client: desk.client([198, 51, 100, 9])
+    let bench = try await EngineTestBench(sharesFlows: true)
+    try await bench.registered()
+    let begun = try await bench.begun()
+    let first = try await bench.flow()
+    let other = try await bench.engine.create(
+      "login", returnTo: nil, browser: nil, client: bench.client([198, 51, 100, 9])
     ).get().id
     // The maximum number of flows of one address: these evict its earlier ones.
-    for _ in 0..<1_000 { _ = try await desk.flow() }
-    #expect(await desk.engine.view(first, client: desk.client()).refusal?.code == .flowNotFound)
+    for _ in 0..<1_000 { _ = try await bench.flow() }
+    #expect(await bench.engine.view(first, client: bench.client()).refusal?.code == .flowNotFound)
     #expect(
-      await desk.engine.view(begun, client: desk.client()).refusal?.code == .flowNotFound,
+      await bench.engine.view(begun, client: bench.client()).refusal?.code == .flowNotFound,
       "what was begun counts like any other")
     #expect(
-      await desk.engine.view(other, client: desk.client([198, 51, 100, 9])).refusal == nil, "and what is others'")
+      await bench.engine.view(other, client: bench.client([198, 51, 100, 9])).refusal == nil, "and what is others'")
   }
 }

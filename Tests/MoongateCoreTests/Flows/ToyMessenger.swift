@@ -48,7 +48,7 @@ final class ToyMessenger: CodeProvider {
 }
 
 extension EngineTestBench {
-  /// A desk whose flows have the step `fallback { "whatsapp_code", "phone_otp" }`.
+  /// A bench whose flows have the step `fallback { "whatsapp_code", "phone_otp" }`.
   static func withFallback(
     _ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal,
     _ change: (inout TestGeneration) -> Void = { _ in }

@@ -133,7 +133,7 @@ final class CountedPermits: HashingPermits {
 }
 
 extension EngineTestBench {
-  /// A desk with every flow of the seeds, a PIN, a password and Google.
+  /// A bench with every flow of the seeds, a PIN, a password and Google.
   static func full(
     hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false,
     languages: any MessageLanguages = EnglishMessages(),

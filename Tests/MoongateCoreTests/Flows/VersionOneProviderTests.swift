@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  private func desk(_ others: [any Provider], sender: ProviderName = EngineTestBench.phone) async throws
+  private func bench(_ others: [any Provider], sender: ProviderName = EngineTestBench.phone) async throws
     -> EngineTestBench
   {
     try await EngineTestBench(others: others) { generation in
@@ -66,86 +66,88 @@ import Testing
   }
 
   /// A client that has signed in by a number, and whose session sets and removes the word.
-  private func owner(_ desk: EngineTestBench) async throws -> ClientContext {
-    let view = try await desk.submit(try await desk.begun("enter"), desk.code).get()
+  private func owner(_ bench: EngineTestBench) async throws -> ClientContext {
+    let view = try await bench.submit(try await bench.begun("enter"), bench.code).get()
     let token = try #require(view.session?.token)
-    return desk.client(
-      session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8))
+    return bench.client(
+      session: try await SessionDirectory(store: bench.store, clock: bench.clock).find(
+        TokenHash(of: token.reveal().utf8))
     )
   }
 
-  private func play(_ flow: String, _ word: String, _ desk: EngineTestBench, _ client: ClientContext) async throws
+  private func play(_ flow: String, _ word: String, _ bench: EngineTestBench, _ client: ClientContext) async throws
     -> Result<
       FlowView, Refusal
     >
   {
-    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    let begun = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: client).get()
+    let id = try await bench.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    let begun = try await bench.engine.begin(id, provider: "pigeon", fields: [:], client: client).get()
     #expect(begun.step?.fields == [InputField(name: "word", kind: .password)])
-    return await desk.engine.submit(id, fields: ["word": .text(word)], client: client)
+    return await bench.engine.submit(id, fields: ["word": .text(word)], client: client)
   }
 
   @Test func aSecretIsSetProvedAndRemoved() async throws {
-    let desk = try await desk([Pigeon()])
-    let client = try await owner(desk)
-    let set = try await play("pigeon_set", "coo", desk, client).get()
+    let bench = try await bench([Pigeon()])
+    let client = try await owner(bench)
+    let set = try await play("pigeon_set", "coo", bench, client).get()
     #expect(set.status == .complete)
     let account = try #require(set.account?.id)
-    #expect(try await desk.store.account(account)?.credentials == [Self.pigeon])
+    #expect(try await bench.store.account(account)?.credentials == [Self.pigeon])
 
     // With a code and the word, like at any sign-in.
-    desk.clock.advance(by: .seconds(1000))
-    let id = try await desk.begun("login")
-    #expect(try await desk.submit(id, desk.code).get().due == Self.pigeon)
-    _ = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: desk.client()).get()
+    bench.clock.advance(by: .seconds(1000))
+    let id = try await bench.begun("login")
+    #expect(try await bench.submit(id, bench.code).get().due == Self.pigeon)
+    _ = try await bench.engine.begin(id, provider: "pigeon", fields: [:], client: bench.client()).get()
     let wrong = try #require(
-      await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal)
+      await bench.engine.submit(id, fields: ["word": .text("moo")], client: bench.client()).refusal)
     #expect(
       wrong.code.name == "wrong_word" && wrong.code.status == 401 && wrong.sentence == "That is not the word."
         && wrong.attemptsLeft == 2)
-    let done = try await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).get()
+    let done = try await bench.engine.submit(id, fields: ["word": .text("coo")], client: bench.client()).get()
     #expect(done.status == .complete && done.session?.token != nil && done.passed.map(\.provider).contains(Self.pigeon))
 
     let token = try #require(done.session?.token)
-    let again = desk.client(
-      session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8))
+    let again = bench.client(
+      session: try await SessionDirectory(store: bench.store, clock: bench.clock).find(
+        TokenHash(of: token.reveal().utf8))
     )
-    #expect(try await play("pigeon_disable", "coo", desk, again).get().status == .complete)
-    #expect(try await desk.store.account(account)?.credentials == [])
+    #expect(try await play("pigeon_disable", "coo", bench, again).get().status == .complete)
+    #expect(try await bench.store.account(account)?.credentials == [])
   }
 
   /// Attack: guesses at the secret of a provider that knows nothing of today's limits.
   @Test func itsAttemptsAreLimited() async throws {
-    let desk = try await desk([Pigeon()])
-    let client = try await owner(desk)
-    _ = try await play("pigeon_set", "coo", desk, client).get()
-    desk.clock.advance(by: .seconds(1000))
-    let id = try await desk.begun("login")
-    _ = try await desk.submit(id, desk.code).get()
-    _ = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: desk.client()).get()
+    let bench = try await bench([Pigeon()])
+    let client = try await owner(bench)
+    _ = try await play("pigeon_set", "coo", bench, client).get()
+    bench.clock.advance(by: .seconds(1000))
+    let id = try await bench.begun("login")
+    _ = try await bench.submit(id, bench.code).get()
+    _ = try await bench.engine.begin(id, provider: "pigeon", fields: [:], client: bench.client()).get()
     for _ in 0..<2 {
       #expect(
-        await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code.name
+        await bench.engine.submit(id, fields: ["word": .text("moo")], client: bench.client()).refusal?.code.name
           == "wrong_word")
     }
     #expect(
-      await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code
+      await bench.engine.submit(id, fields: ["word": .text("moo")], client: bench.client()).refusal?.code
         == .tooManyAttempts)
     #expect(
-      await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).refusal?.code
+      await bench.engine.submit(id, fields: ["word": .text("coo")], client: bench.client()).refusal?.code
         == .tooManyAttempts)
   }
 
   @Test func aCodeSignsAPersonIn() async throws {
     let delivery = ToyDelivery()
-    let desk = try await desk([Post(delivery: delivery), Pigeon()], sender: Self.post)
-    let id = try await desk.flow("enter")
-    _ = try await desk.engine.begin(
-      id, provider: "post", fields: ["phone": .text("919999999999")], client: desk.client()
+    let bench = try await bench([Post(delivery: delivery), Pigeon()], sender: Self.post)
+    let id = try await bench.flow("enter")
+    _ = try await bench.engine.begin(
+      id, provider: "post", fields: ["phone": .text("919999999999")], client: bench.client()
     ).get()
     let code = try #require(delivery.messages.last?.code)
-    #expect(await desk.submit(id, code == "000000" ? "000001" : "000000").refusal?.code == .invalidCode)
-    #expect(try await desk.submit(id, code).get().session?.token != nil)
+    #expect(await bench.submit(id, code == "000000" ? "000001" : "000000").refusal?.code == .invalidCode)
+    #expect(try await bench.submit(id, code).get().session?.token != nil)
   }
 
   @Test func newerDeclarationsHaveDefaults() throws {

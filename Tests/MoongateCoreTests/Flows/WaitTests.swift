@@ -37,96 +37,100 @@ import Testing
       }, submits: { _, _ in vendor.asked() })
   }
 
-  /// A desk, and a client whose session has just proved a number.
-  private func desk(
+  /// A bench, and a client whose session has just proved a number.
+  private func bench(
     _ provider: Scripted, sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws
     -> (EngineTestBench, ClientContext)
   {
-    let desk = try await EngineTestBench(others: [provider], sharesFlows: sharesFlows) { generation in
+    let bench = try await EngineTestBench(others: [provider], sharesFlows: sharesFlows) { generation in
       generation.flows["step_up"] = .test(
         "step_up", account: .existing, steps: [.test(Self.toy, EngineTestBench.phone, isSkippable: true)])
       change(&generation)
     }
-    let view = try await desk.engine.submit(
-      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    let view = try await bench.engine.submit(
+      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
     ).get()
     let token = try #require(view.session?.token)
     let session = try #require(
-      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (desk, desk.client(session: session))
+      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
+    return (bench, bench.client(session: session))
   }
 
-  private func open(_ desk: EngineTestBench, _ client: ClientContext) async throws -> FlowID {
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+  private func open(_ bench: EngineTestBench, _ client: ClientContext) async throws -> FlowID {
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(id, provider: "toy", fields: [:], client: client).get()
     return id
   }
 
-  private func poll(_ desk: EngineTestBench, _ id: FlowID, _ client: ClientContext) async -> Result<FlowView, Refusal> {
-    await desk.engine.submit(id, fields: [:], client: client)
+  private func poll(_ bench: EngineTestBench, _ id: FlowID, _ client: ClientContext) async -> Result<FlowView, Refusal>
+  {
+    await bench.engine.submit(id, fields: [:], client: client)
   }
 
   // MARK: the way through
 
   @Test func stepWaitsUntilItIsApproved() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
-    let id = try await open(desk, client)
-    let step = try #require(try await desk.engine.view(id, client: client).get().step)
+    let (bench, client) = try await bench(provider(vendor))
+    let id = try await open(bench, client)
+    let step = try #require(try await bench.engine.view(id, client: client).get().step)
     #expect(
       step.fields == [] && step.retryAfter == .seconds(2) && step.shown == [.text("17")] && step.attemptsLeft == 3)
-    desk.clock.advance(by: .milliseconds(1_500))
-    #expect(try await poll(desk, id, client).get().step?.retryAfter == .milliseconds(500))
+    bench.clock.advance(by: .milliseconds(1_500))
+    #expect(try await poll(bench, id, client).get().step?.retryAfter == .milliseconds(500))
     #expect(vendor.polls == 0, "not due yet")
-    desk.clock.advance(by: .milliseconds(500))
-    #expect(try await desk.engine.view(id, client: client).get().step?.retryAfter == .zero)
+    bench.clock.advance(by: .milliseconds(500))
+    #expect(try await bench.engine.view(id, client: client).get().step?.retryAfter == .zero)
     for _ in 0..<5 {
-      let waiting = try await poll(desk, id, client).get()
+      let waiting = try await poll(bench, id, client).get()
       #expect(
         waiting.step?.retryAfter == .seconds(2) && waiting.step?.attemptsLeft == 3, "a further wait is not counted")
-      desk.clock.advance(by: .seconds(2))
+      bench.clock.advance(by: .seconds(2))
     }
     #expect(vendor.polls == 5)
     vendor.answers(.proved(Proof()))
-    #expect(try await poll(desk, id, client).get().status == .complete)
+    #expect(try await poll(bench, id, client).get().status == .complete)
     #expect(vendor.begins == 1)
   }
 
   @Test func pollMayAskForSomethingMore() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
-    let id = try await open(desk, client)
-    desk.clock.advance(by: .seconds(2))
+    let (bench, client) = try await bench(provider(vendor))
+    let id = try await open(bench, client)
+    bench.clock.advance(by: .seconds(2))
     vendor.answers(.ask([InputField(name: "number", kind: .digits)], state: [2]))
-    let step = try #require(try await poll(desk, id, client).get().step)
+    let step = try #require(try await poll(bench, id, client).get().step)
     #expect(step.fields.map(\.name) == ["number"] && step.retryAfter == nil && step.shown == [])
     vendor.answers(.proved(Proof()))
-    #expect(try await desk.engine.submit(id, fields: ["number": .text("17")], client: client).get().status == .complete)
+    #expect(
+      try await bench.engine.submit(id, fields: ["number": .text("17")], client: client).get().status == .complete)
   }
 
   /// The first step of a sign-in: `begin` names who is asked.
   @Test func firstStepWaitsForWhomItsIdentifierNames() async throws {
     let vendor = Vendor()
-    let desk = try await EngineTestBench(others: [PhonePush(vendor: provider(vendor))]) { generation in
+    let bench = try await EngineTestBench(others: [PhonePush(vendor: provider(vendor))]) { generation in
       generation.flows["push"] = .test("push", purpose: .signIn, account: .existing, steps: [.test("phone_push")])
     }
-    let account = try await desk.registered()
-    let id = try await desk.flow("push")
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: desk.client())
-      .get()
-    desk.clock.advance(by: .seconds(2))
+    let account = try await bench.registered()
+    let id = try await bench.flow("push")
+    _ = try await bench.engine.begin(
+      id, provider: nil, fields: ["phone": .text("919999999999")], client: bench.client()
+    )
+    .get()
+    bench.clock.advance(by: .seconds(2))
     vendor.answers(.proved(Proof()))
-    let done = try await poll(desk, id, desk.client()).get()
+    let done = try await poll(bench, id, bench.client()).get()
     #expect(done.status == .complete && done.account?.id == account.id && done.session?.token != nil)
   }
 
   @Test func stepThatWaitsMayBeSkippedOrLeftForAnotherChoice() async throws {
-    let (desk, client) = try await desk(provider(Vendor()))
-    let id = try await open(desk, client)
-    let step = try #require(try await desk.engine.view(id, client: client).get().step)
+    let (bench, client) = try await bench(provider(Vendor()))
+    let id = try await open(bench, client)
+    let step = try #require(try await bench.engine.view(id, client: client).get().step)
     #expect(step.isSkippable && step.alternatives == [EngineTestBench.phone])
-    #expect(try await desk.engine.skip(id, client: client).get().step == nil)
+    #expect(try await bench.engine.skip(id, client: client).get().step == nil)
   }
 
   // MARK: what is counted
@@ -134,50 +138,51 @@ import Testing
   @Test(arguments: [("declined", 2), ("timed_out", 3)]) func refusalEndsTheWait(reason: String, left: Int) async throws
   {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
-    let id = try await open(desk, client)
-    desk.clock.advance(by: .seconds(2))
+    let (bench, client) = try await bench(provider(vendor))
+    let id = try await open(bench, client)
+    bench.clock.advance(by: .seconds(2))
     vendor.answers(.refused(try #require(RefusalReason(rawValue: reason))))
-    let refusal = try #require(await poll(desk, id, client).refusal)
+    let refusal = try #require(await poll(bench, id, client).refusal)
     #expect(refusal.code.name == reason && refusal.code.status == 401 && refusal.attemptsLeft == (left == 2 ? 2 : nil))
-    let view = try await desk.engine.view(id, client: client).get()
+    let view = try await bench.engine.view(id, client: client).get()
     #expect(view.step == nil && view.choices == [Self.toy, EngineTestBench.phone])
     // A page that is left open keeps polling: this is no further failure.
-    #expect(await poll(desk, id, client).refusal?.code == .stepNotOpen)
+    #expect(await poll(bench, id, client).refusal?.code == .stepNotOpen)
     #expect(vendor.polls == 1)
     #expect(
-      try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get().step?.attemptsLeft == left)
+      try await bench.engine.begin(id, provider: "toy", fields: [:], client: client).get().step?.attemptsLeft == left)
   }
 
   @Test func lockedStepIsNotPolled() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
+    let (bench, client) = try await bench(provider(vendor))
     vendor.answers(.refused("declined"))
     for _ in 0..<3 {
-      let id = try await open(desk, client)
-      desk.clock.advance(by: .seconds(2))
-      _ = await poll(desk, id, client)
+      let id = try await open(bench, client)
+      bench.clock.advance(by: .seconds(2))
+      _ = await poll(bench, id, client)
     }
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .tooManyAttempts)
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(
+      await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .tooManyAttempts)
     #expect(vendor.begins == 3 && vendor.polls == 3)
   }
 
   /// Attack: an attacker who has the password sends the victim prompt after prompt until they approve one to be left in peace.
   @Test func everyPromptCountsOnBegin() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor)) { generation in
+    let (bench, client) = try await bench(provider(vendor)) { generation in
       generation.policies[Self.toy] = .test(
         Self.toy,
         limits: EngineTestBench.perAccount + [
           .test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))
         ])
     }
-    let id = try await open(desk, client)
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal == nil)
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .rateLimited)
-    let other = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(other, provider: "toy", fields: [:], client: client).refusal?.code == .rateLimited)
+    let id = try await open(bench, client)
+    #expect(await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal == nil)
+    #expect(await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .rateLimited)
+    let other = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await bench.engine.begin(other, provider: "toy", fields: [:], client: client).refusal?.code == .rateLimited)
     #expect(vendor.begins == 2)
   }
 
@@ -186,10 +191,10 @@ import Testing
   /// Attack: a poll is not counted, so fields in it would be guesses without a limit.
   @Test func fieldsOfAPollAreRefusedWithoutACall() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
-    let id = try await open(desk, client)
-    desk.clock.advance(by: .seconds(2))
-    let refusal = try #require(await desk.engine.submit(id, fields: ["x": .text("1234")], client: client).refusal)
+    let (bench, client) = try await bench(provider(vendor))
+    let id = try await open(bench, client)
+    bench.clock.advance(by: .seconds(2))
+    let refusal = try #require(await bench.engine.submit(id, fields: ["x": .text("1234")], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "x")
     #expect(vendor.polls == 0)
   }
@@ -197,11 +202,11 @@ import Testing
   /// Attack: a thousand polls at once, each of which would call the vendor.
   @Test func parallelPollsAreOneCall() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
-    let id = try await open(desk, client)
-    desk.clock.advance(by: .seconds(2))
+    let (bench, client) = try await bench(provider(vendor))
+    let id = try await open(bench, client)
+    bench.clock.advance(by: .seconds(2))
     let refusals = await withTaskGroup(of: Refusal?.self) { group in
-      for _ in 0..<50 { group.addTask { await poll(desk, id, client).refusal } }
+      for _ in 0..<50 { group.addTask { await poll(bench, id, client).refusal } }
       return await group.reduce(into: [Refusal]()) { all, refusal in if let refusal { all.append(refusal) } }
     }
     #expect(refusals.map(\.code) == [] && vendor.polls == 1)
@@ -210,10 +215,10 @@ import Testing
   /// Attack: two polls have both read the flow before either claims its turn.
   @Test func pollsThatReadTheSameFlowAreOneCall() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor), sharesFlows: true)
-    let id = try await open(desk, client)
-    desk.clock.advance(by: .seconds(2))
-    let engine = desk.racingEngine()
+    let (bench, client) = try await bench(provider(vendor), sharesFlows: true)
+    let id = try await open(bench, client)
+    bench.clock.advance(by: .seconds(2))
+    let engine = bench.racingEngine()
     async let first = engine.submit(id, fields: [:], client: client)
     async let second = engine.submit(id, fields: [:], client: client)
     #expect(await [first.refusal?.code, second.refusal?.code] == [nil, nil])
@@ -225,12 +230,12 @@ import Testing
   @Test(arguments: [Duration.zero, .milliseconds(999), .milliseconds(60_001), .seconds(-5)])
   func intervalOutOfBoundsIsAFault(_ interval: Duration) async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor, first: .wait(poll: interval, state: [])))
-    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
-    #expect(try await desk.engine.view(id, client: client).get().step == nil)
+    let (bench, client) = try await bench(provider(vendor, first: .wait(poll: interval, state: [])))
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await bench.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
+    #expect(try await bench.engine.view(id, client: client).get().step == nil)
     let later = Vendor()
-    let (second, owner) = try await self.desk(provider(later))
+    let (second, owner) = try await self.bench(provider(later))
     let open = try await open(second, owner)
     second.clock.advance(by: .seconds(2))
     later.answers(.wait(poll: interval, state: []))
@@ -240,11 +245,11 @@ import Testing
 
   @Test func flowsLifetimeBoundsTheWait() async throws {
     let vendor = Vendor()
-    let (desk, client) = try await desk(provider(vendor))
-    let id = try await open(desk, client)
-    desk.clock.advance(by: .seconds(900))
+    let (bench, client) = try await bench(provider(vendor))
+    let id = try await open(bench, client)
+    bench.clock.advance(by: .seconds(900))
     vendor.answers(.proved(Proof()))
-    #expect(await poll(desk, id, client).refusal?.code == .flowExpired)
+    #expect(await poll(bench, id, client).refusal?.code == .flowExpired)
     #expect(vendor.polls == 0)
   }
 
@@ -252,21 +257,23 @@ import Testing
   /// owner approves.
   @Test func anotherBrowserCannotPoll() async throws {
     let vendor = Vendor()
-    let desk = try await EngineTestBench(others: [PhonePush(vendor: provider(vendor))]) { generation in
+    let bench = try await EngineTestBench(others: [PhonePush(vendor: provider(vendor))]) { generation in
       generation.flows["push"] = .test("push", purpose: .signIn, account: .existing, steps: [.test("phone_push")])
     }
-    try await desk.registered()
-    let mine = desk.client(browser: TokenHash(of: "mine".utf8), at: .page)
-    let id = try await desk.engine.create("push", returnTo: nil, browser: mine.browser, client: mine).get().id
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: mine).get()
-    desk.clock.advance(by: .seconds(2))
+    try await bench.registered()
+    let mine = bench.client(browser: TokenHash(of: "mine".utf8), at: .page)
+    let id = try await bench.engine.create("push", returnTo: nil, browser: mine.browser, client: mine).get().id
+    _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: mine).get()
+    bench.clock.advance(by: .seconds(2))
     vendor.answers(.proved(Proof()))
-    for other in [desk.client(), desk.client(browser: TokenHash(of: "other".utf8), at: .page), desk.client(at: .page)] {
-      #expect(await poll(desk, id, other).refusal?.code == .flowNotFound)
-      #expect(await desk.engine.view(id, client: other).refusal?.code == .flowNotFound)
+    for other in [
+      bench.client(), bench.client(browser: TokenHash(of: "other".utf8), at: .page), bench.client(at: .page),
+    ] {
+      #expect(await poll(bench, id, other).refusal?.code == .flowNotFound)
+      #expect(await bench.engine.view(id, client: other).refusal?.code == .flowNotFound)
     }
     #expect(vendor.polls == 0)
-    #expect(try await poll(desk, id, mine).get().status == .complete)
+    #expect(try await poll(bench, id, mine).get().status == .complete)
   }
 
   // MARK: what travels with the step
@@ -274,7 +281,7 @@ import Testing
   @Test func providerReceivesTheFieldsOfTheRound() async throws {
     let seen = Mutex<[[String]]>([])
     let note = { @Sendable (step: StepContext) in seen.withLock { $0.append(step.asked.map(\.name)) } }
-    let (desk, client) = try await desk(
+    let (bench, client) = try await bench(
       Scripted(
         begins: { step in
           note(step)
@@ -284,9 +291,9 @@ import Testing
           note(step)
           return step.state == [1] ? .proved(Proof()) : .ask([], state: [1], showing: [.text("Keep these.")])
         }))
-    let id = try await open(desk, client)
-    _ = try await desk.engine.submit(id, fields: ["first": .text("a")], client: client).get()
-    #expect(try await desk.engine.submit(id, fields: [:], client: client).get().status == .complete)
+    let id = try await open(bench, client)
+    _ = try await bench.engine.submit(id, fields: ["first": .text("a")], client: client).get()
+    #expect(try await bench.engine.submit(id, fields: [:], client: client).get().status == .complete)
     #expect(seen.withLock { $0 } == [[], ["first"], []])
   }
 }

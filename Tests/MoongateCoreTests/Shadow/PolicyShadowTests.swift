@@ -29,28 +29,28 @@ import Testing
       locations: ["timers.resend_after": SourceLocation(file: "policies/test.lua", line: 3)])
   }
 
-  private func desk(_ change: (inout TestGeneration) -> Void = { _ in }) async throws -> EngineTestBench {
-    let desk = try await EngineTestBench { generation in
+  private func bench(_ change: (inout TestGeneration) -> Void = { _ in }) async throws -> EngineTestBench {
+    let bench = try await EngineTestBench { generation in
       generation.policies[Self.phone] = Self.policy()
       change(&generation)
     }
-    try await desk.registered()
-    return desk
+    try await bench.registered()
+    return bench
   }
 
   /// Puts a modified copy of the active generation into shadow mode.
-  private func watch(_ desk: EngineTestBench, _ change: (inout TestGeneration) -> Void) throws {
-    var candidate = try #require(desk.generations.current as? TestGeneration)
+  private func watch(_ bench: EngineTestBench, _ change: (inout TestGeneration) -> Void) throws {
+    var candidate = try #require(bench.generations.current as? TestGeneration)
     candidate.id = "candidate"
     change(&candidate)
-    desk.shadow.begin(candidate, folder: "/candidate", by: "asha", at: desk.clock.now())
+    bench.shadow.begin(candidate, folder: "/candidate", by: "asha", at: bench.clock.now())
   }
 
   /// The differences, for example `3 × verify phone_otp: ok → too_many_attempts by policies/test.lua:1`.
-  private func seen(_ desk: EngineTestBench) async throws -> [String] {
+  private func seen(_ bench: EngineTestBench) async throws -> [String] {
     var judge: ShadowJudge?
-    while await desk.shadow.look(nil, &judge) {}
-    let status = try #require(desk.shadow.status)
+    while await bench.shadow.look(nil, &judge) {}
+    let status = try #require(bench.shadow.status)
     #expect(status.failure == nil)
     return status.tally.differences.map { cause, difference in
       #expect(!difference.decisions.isEmpty && difference.decisions.count <= 5 && difference.first <= difference.last)
@@ -60,19 +60,19 @@ import Testing
   }
 
   /// Signs in after this many mistakes.
-  private func signIn(_ desk: EngineTestBench, mistakes: Int = 0) async throws {
-    let id = try await desk.flow()
-    guard case .success = await desk.begin(id) else { return }
-    for _ in 0..<mistakes { _ = await desk.submit(id, desk.wrong) }
-    _ = await desk.submit(id, desk.code)
+  private func signIn(_ bench: EngineTestBench, mistakes: Int = 0) async throws {
+    let id = try await bench.flow()
+    guard case .success = await bench.begin(id) else { return }
+    for _ in 0..<mistakes { _ = await bench.submit(id, bench.wrong) }
+    _ = await bench.submit(id, bench.code)
   }
 
   @Test func theSameConfigurationDiffersInNothing() async throws {
-    let desk = try await desk()
-    try watch(desk) { _ in }
-    for mistakes in [0, 4, 6, 1] { try await signIn(desk, mistakes: mistakes) }
-    #expect(try await seen(desk) == [])
-    #expect(desk.shadow.status?.tally.judged == ["flow": 4, "step": 21])
+    let bench = try await bench()
+    try watch(bench) { _ in }
+    for mistakes in [0, 4, 6, 1] { try await signIn(bench, mistakes: mistakes) }
+    #expect(try await seen(bench) == [])
+    #expect(bench.shadow.status?.tally.judged == ["flow": 4, "step": 21])
   }
 
   /// A change of a candidate, and the differences that are expected from it.
@@ -169,10 +169,10 @@ import Testing
   ]
 
   @Test(arguments: injected) func eachDifferenceIsReportedWithItsCause(_ injected: Injected) async throws {
-    let desk = try await desk(injected.before)
-    try watch(desk, injected.change)
-    for _ in 0..<injected.signIns { try await signIn(desk, mistakes: injected.mistakes) }
-    let told = try await seen(desk)
+    let bench = try await bench(injected.before)
+    try watch(bench, injected.change)
+    for _ in 0..<injected.signIns { try await signIn(bench, mistakes: injected.mistakes) }
+    let told = try await seen(bench)
     #expect(told == injected.seen)
   }
 
@@ -181,35 +181,35 @@ import Testing
     let lock = { (length: Duration) in
       Self.policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(86_400), lock: [length]))
     }
-    let desk = try await desk { $0.policies[Self.phone] = lock(.seconds(900)) }
-    try watch(desk) { $0.policies[Self.phone] = lock(.seconds(60)) }
-    try await signIn(desk, mistakes: 2)
-    desk.clock.advance(by: .seconds(100))
-    try await signIn(desk)
-    let told = try await seen(desk)
+    let bench = try await bench { $0.policies[Self.phone] = lock(.seconds(900)) }
+    try watch(bench) { $0.policies[Self.phone] = lock(.seconds(60)) }
+    try await signIn(bench, mistakes: 2)
+    bench.clock.advance(by: .seconds(100))
+    try await signIn(bench)
+    let told = try await seen(bench)
     #expect(told == ["1 × send phone_otp: too_many_attempts → ok by policies/test.lua:1"])
   }
 
   @Test func theTimerOfResendsIsSeen() async throws {
-    let desk = try await desk()
-    try watch(desk) { $0.policies[Self.phone] = Self.policy(resendAfter: [.seconds(60)]) }
-    let id = try await desk.begun()
-    _ = await desk.engine.resend(id, client: desk.client())
-    #expect(try await seen(desk) == ["1 × send phone_otp: ok → resend_too_soon by policies/test.lua:3"])
+    let bench = try await bench()
+    try watch(bench) { $0.policies[Self.phone] = Self.policy(resendAfter: [.seconds(60)]) }
+    let id = try await bench.begun()
+    _ = await bench.engine.resend(id, client: bench.client())
+    #expect(try await seen(bench) == ["1 × send phone_otp: ok → resend_too_soon by policies/test.lua:3"])
   }
 
   @Test func aLimitOnRegistrationsIsSeen() async throws {
-    let desk = try await desk {
+    let bench = try await bench {
       $0.policies[Self.phone] = Self.policy(more: [.test("new", on: .register, per: .ip, max: 9, window: .seconds(900))]
       )
     }
-    try watch(desk) {
+    try watch(bench) {
       $0.policies[Self.phone] = Self.policy(more: [
         .test("new", on: .register, per: .ip, max: 1, window: .seconds(9_000))
       ])
     }
-    for number in ["918888888888", "917777777777"] { try await desk.registered(number) }
-    let told = try await seen(desk)
+    for number in ["918888888888", "917777777777"] { try await bench.registered(number) }
+    let told = try await seen(bench)
     #expect(told == ["1 × register phone_otp: ok → rate_limited by policies/test.lua:1"])
   }
 
@@ -238,13 +238,13 @@ import Testing
       try route("/a/**", groups: ["ops"], line: 11), try route("/c/**", decide: decide, line: 12),
       try route("/d/**", line: 13),
     ]
-    let desk = try await desk { $0.routes = RouteTable(routes: before) }
-    try watch(desk) {
+    let bench = try await bench { $0.routes = RouteTable(routes: before) }
+    try watch(bench) {
       $0.routes = RouteTable(routes: after)
       $0.verdicts[decide] = { facts in facts.request?.query == "x=1" ? .deny("closed") : .allow }
     }
-    let account = try #require(try await desk.store.accounts(after: nil, limit: 1).first)
-    let now = desk.clock.now()
+    let account = try #require(try await bench.store.accounts(after: nil, limit: 1).first)
+    let now = bench.clock.now()
     let session = SessionSnapshot(
       session: Session(
         id: "se_1", token: SessionToken(from: SystemRandom()).hash, account: account.id, createdAt: now,
@@ -255,55 +255,55 @@ import Testing
       ("/a/1", "", session), ("/b/%31", "", session), ("/c/1", "x=1", session), ("/c/1", "", session),
       ("/d/1", "", nil),
     ] {
-      desk.shadow.take(
+      bench.shadow.take(
         WatchedRequest(
           facts: RequestFacts(method: "GET", host: "localhost", path: path, query: query), address: .unspecified,
           userAgent: nil, session: snapshot),
         DecisionID(from: SystemRandom()), at: now)
     }
     #expect(
-      try await seen(desk) == [
+      try await seen(bench) == [
         "1 × request: pass → closed by routes.lua:12", "1 × request: pass → forbidden by routes.lua:11",
         "1 × request: pass → no_route by routes.lua",
         "1 × request: pass → unauthenticated by routes.lua:13",
       ])
-    #expect(desk.shadow.status?.tally.judged == ["request": 5])
+    #expect(bench.shadow.status?.tally.judged == ["request": 5])
   }
 
   // MARK: without effect
 
   /// Attack: a candidate uses up attempts, locks people out or sends messages, although it is only in shadow mode.
   @Test func shadowModeHasNoSideEffects() async throws {
-    let desk = try await desk()
-    try watch(desk) {
+    let bench = try await bench()
+    try watch(bench) {
       $0.policies[Self.phone] = Self.policy(
         verify: .test(
           "verify", on: .verify, per: .phone, max: 1, window: .seconds(86_400), lock: [.seconds(86_400)], disables: true
         ))
     }
-    let messages = desk.delivery.messages.count
-    try await signIn(desk, mistakes: 3)
-    _ = try await seen(desk)
-    #expect(desk.delivery.messages.count == messages + 1)
-    #expect(try await desk.store.locks(at: desk.clock.now()).isEmpty)
-    desk.shadow.end()
-    let id = try await desk.begun()
-    for _ in 0..<1 { #expect(await desk.submit(id, desk.wrong).refusal?.code == .invalidCode) }
-    guard case .success = await desk.submit(id, desk.code) else {
+    let messages = bench.delivery.messages.count
+    try await signIn(bench, mistakes: 3)
+    _ = try await seen(bench)
+    #expect(bench.delivery.messages.count == messages + 1)
+    #expect(try await bench.store.locks(at: bench.clock.now()).isEmpty)
+    bench.shadow.end()
+    let id = try await bench.begun()
+    for _ in 0..<1 { #expect(await bench.submit(id, bench.wrong).refusal?.code == .invalidCode) }
+    guard case .success = await bench.submit(id, bench.code) else {
       Issue.record("the tries that the candidate counts are used up")
       return
     }
-    #expect(desk.delivery.messages.count == messages + 2)
-    #expect(desk.shadow.status == nil)
+    #expect(bench.delivery.messages.count == messages + 2)
+    #expect(bench.shadow.status == nil)
   }
 
   /// Attack: a function returns a different reason for each visitor, and requests come faster than they can be
   /// compared, until the memory is full.
   @Test func nothingGrowsWithoutBound() async throws {
-    let desk = try await desk { $0.routes = RouteTable(routes: []) }
+    let bench = try await bench { $0.routes = RouteTable(routes: []) }
     let decide = FunctionName("routes[1].decide")
     let open = try route("/**", open: true, line: 1)
-    try watch(desk) {
+    try watch(bench) {
       $0.policies[Self.phone] = Self.policy(send: Self.send)
       $0.verdicts[Self.send] = { facts in .deny("reason_\(facts.now.milliseconds)") }
       $0.routes = RouteTable(routes: [open])
@@ -319,17 +319,17 @@ import Testing
         let at = Timestamp(milliseconds: Int64(round * 3_000 + number))
         watch.settled(subject, Facts(now: at, client: ClientFacts(address: .unspecified)), expiredAt: nil, verify: 0)
         watch.asked(.send)
-        desk.shadow.take(watch, RequestDecision(decision: DecisionID(from: SystemRandom()), at: at))
-        guard desk.shadow.hasRoom() else { continue }
-        desk.shadow.take(
+        bench.shadow.take(watch, RequestDecision(decision: DecisionID(from: SystemRandom()), at: at))
+        guard bench.shadow.hasRoom() else { continue }
+        bench.shadow.take(
           WatchedRequest(
             facts: RequestFacts(method: "GET", host: "h", path: "/", query: ""), address: .unspecified, userAgent: nil,
             session: nil),
           DecisionID(from: SystemRandom()), at: at)
       }
-      while await desk.shadow.look(nil, &judge) {}
+      while await bench.shadow.look(nil, &judge) {}
     }
-    let status = try #require(desk.shadow.status)
+    let status = try #require(bench.shadow.status)
     #expect(status.tally.differences.count == ShadowTally.maxCauses)
     #expect(status.tally.judged == ["step": 2 * PolicyShadow.maxActs, "request": 2 * PolicyShadow.maxRequests])
     #expect(
@@ -339,64 +339,64 @@ import Testing
         - status.tally.differences.map(\.difference.count).reduce(0, +)
     )
     let families = Dictionary(
-      uniqueKeysWithValues: desk.shadow.families.map { ($0.name, $0.samples.map(\.value).reduce(0, +)) })
+      uniqueKeysWithValues: bench.shadow.families.map { ($0.name, $0.samples.map(\.value).reduce(0, +)) })
     #expect(families["moongate_shadow"] == 1 && families["moongate_shadow_dropped_total"] == Double(12_000 - 4 * 1_536))
     // A path that is too long to be kept is not compared.
-    desk.shadow.take(
+    bench.shadow.take(
       WatchedRequest(
         facts: RequestFacts(method: "GET", host: "h", path: "/" + String(repeating: "x", count: 9_000), query: ""),
         address: .unspecified,
         userAgent: nil,
-        session: nil), DecisionID(from: SystemRandom()), at: desk.clock.now())
-    #expect(await desk.shadow.look(nil, &judge) == false)
+        session: nil), DecisionID(from: SystemRandom()), at: bench.clock.now())
+    #expect(await bench.shadow.look(nil, &judge) == false)
   }
 
   /// Attack: an attacker who can see the status, such as a dashboard, learns who signs in.
   @Test func statusIdentifiesNoUser() async throws {
-    let desk = try await desk()
-    try watch(desk) { $0.policies[Self.phone] = nil }
-    try await signIn(desk, mistakes: 1)
-    _ = try await seen(desk)
-    let status = try #require(desk.shadow.status)
-    let account = try #require(try await desk.store.accounts(after: nil, limit: 1).first)
+    let bench = try await bench()
+    try watch(bench) { $0.policies[Self.phone] = nil }
+    try await signIn(bench, mistakes: 1)
+    _ = try await seen(bench)
+    let status = try #require(bench.shadow.status)
+    let account = try #require(try await bench.store.accounts(after: nil, limit: 1).first)
     let told = status.tally.differences.map { "\($0)" }.joined()
-    for secret in ["919999999999", account.id, "192.0.2.1", desk.code] { #expect(!told.contains(secret)) }
+    for secret in ["919999999999", account.id, "192.0.2.1", bench.code] { #expect(!told.contains(secret)) }
   }
 
   @Test func countersThatFailEndItWithWords() async throws {
     struct NoMemory: Error {}
-    let desk = try await desk()
-    let shadow = PolicyShadow(generations: desk.generations, keys: desk.keys, random: SystemRandom()) {
+    let bench = try await bench()
+    let shadow = PolicyShadow(generations: bench.generations, keys: bench.keys, random: SystemRandom()) {
       throw NoMemory()
     }
     shadow.begin(
       TestGeneration(id: "candidate", gateway: .test(), flows: [], policies: []), folder: "/candidate", by: nil,
-      at: desk.clock.now())
+      at: bench.clock.now())
     var judge: ShadowJudge?
     #expect(await shadow.look(nil, &judge) == false)
     #expect(shadow.status?.failure == "its functions or counters cannot be created: NoMemory()" && !shadow.isOn)
   }
 
   @Test func shadowRestartsAfterAReload() async throws {
-    let desk = try await desk()
-    try watch(desk) { $0.policies[Self.phone] = Self.policy(sends: 1) }
-    for _ in 0..<2 { try await signIn(desk) }
-    #expect(try await seen(desk).count == 1)
-    var next = try #require(desk.generations.current as? TestGeneration)
+    let bench = try await bench()
+    try watch(bench) { $0.policies[Self.phone] = Self.policy(sends: 1) }
+    for _ in 0..<2 { try await signIn(bench) }
+    #expect(try await seen(bench).count == 1)
+    var next = try #require(bench.generations.current as? TestGeneration)
     next.id = "next"
-    desk.generations.activate(next, at: desk.clock.now())
-    #expect(try await seen(desk) == [] && desk.shadow.status?.against == "next")
+    bench.generations.activate(next, at: bench.clock.now())
+    #expect(try await seen(bench) == [] && bench.shadow.status?.against == "next")
     // The candidate is active itself: there is nothing left to compare.
     next.id = "candidate"
-    desk.generations.activate(next, at: desk.clock.now())
+    bench.generations.activate(next, at: bench.clock.now())
     var judge: ShadowJudge?
-    _ = await desk.shadow.look(nil, &judge)
-    #expect(desk.shadow.status == nil && !desk.shadow.isOn)
+    _ = await bench.shadow.look(nil, &judge)
+    #expect(bench.shadow.status == nil && !bench.shadow.isOn)
   }
 
   @Test func counterMemoryIsBounded() async throws {
-    let desk = try await desk()
-    let side = try ShadowSide(desk.generations.current, keys: desk.keys, random: SystemRandom()) {
+    let bench = try await bench()
+    let side = try ShadowSide(bench.generations.current, keys: bench.keys, random: SystemRandom()) {
       try SQLiteStore(path: ":memory:", keyFingerprint: [])
     }
     let subject = StepSubject(
@@ -404,11 +404,11 @@ import Testing
       conceals: false,
       flow: TokenHash(bytes: []),
       challenge: nil, address: .unspecified)
-    let facts = Facts(now: desk.clock.now(), client: ClientFacts(address: .unspecified))
+    let facts = Facts(now: bench.clock.now(), client: ClientFacts(address: .unspecified))
     for _ in 0...ShadowSide.maxCharges {
       _ = try await side.answer(
         .step(WatchedStep(action: .verify, subject: subject, facts: facts, expiredAt: nil, outcome: .success)),
-        at: desk.clock.now())
+        at: bench.clock.now())
     }
     #expect(side.restarts == 1)
   }

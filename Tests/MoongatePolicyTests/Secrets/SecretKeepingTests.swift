@@ -47,7 +47,7 @@ import Testing
   @Test func importedHashesOpenOnceAndAreThenOurOwn() async throws {
     let bench = try SecretsBench()
     let address = try #require(EmailAddress("old@example.com"))
-    let desk = AccountAdministration(
+    let administration = AccountAdministration(
       store: bench.store, providers: try ProviderRegistry(ShippedProviders.all), keys: bench.keys, clock: bench.clock,
       random: bench.random)
     let imported = ImportedAccount(
@@ -57,12 +57,12 @@ import Testing
           bytes: Password().record(importing: "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"),
           version: 1)
       ])
-    #expect(try await desk.add([imported]) == nil)
-    #expect(try await desk.add([imported]) == 0, "the address is in use now")
+    #expect(try await administration.add([imported]) == nil)
+    #expect(try await administration.add([imported]) == 0, "the address is in use now")
     #expect(await bench.login("U*V", as: "old@example.com").told == "invalid_password")
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
     let id = try #require(try await bench.store.account(holding: Identifier(address))?.id)
-    #expect(try await desk.hash(of: id, for: Password())?.hasPrefix("$argon2id$") == true)
+    #expect(try await administration.hash(of: id, for: Password())?.hasPrefix("$argon2id$") == true)
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
   }
 

@@ -44,8 +44,8 @@ import Testing
 
   /// Endless configuration changes do not create endless labels.
   @Test func labelsOfRoutesAreBounded() {
-    var numbers = EventLoopMetrics()
-    for number in 0..<5000 { _ = numbers.place(of: "/\(number)") }
-    #expect(numbers.routes.count == 1000 && numbers.place(of: "/4999") == EventLoopMetrics.unrouted)
+    var metrics = EventLoopMetrics()
+    for number in 0..<5000 { _ = metrics.place(of: "/\(number)") }
+    #expect(metrics.routes.count == 1000 && metrics.place(of: "/4999") == EventLoopMetrics.unrouted)
   }
 }
