@@ -186,7 +186,7 @@ def app_flow(house):
     return created.json()["id"], verifier
 
 
-def test_flow_of_an_app_belongs_to_the_first_browser_and_reveals_nothing_to_its_creator(house, victim, attacker, number):
+def test_flow_of_an_app_belongs_to_its_first_browser_and_reveals_nothing(house, victim, attacker, number):
     person = Person(house, phone=number, email=new_email())
     flow, verifier = app_flow(house)
     told = []

@@ -16,7 +16,9 @@ package protocol HashingPermits: Sendable {
 
 extension HashingPermits {
   package var hasRoom: Bool { true }
-  package func acquirePermit(for address: [UInt8]) async -> (any SecretHasher)? { await acquirePermit(for: address, salt: nil) }
+  package func acquirePermit(for address: [UInt8]) async -> (any SecretHasher)? {
+    await acquirePermit(for: address, salt: nil)
+  }
 }
 
 /// Hashes in the calling task without permits. For policy cases and the simulator, whose hashing is cheap and must be

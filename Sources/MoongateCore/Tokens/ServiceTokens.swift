@@ -77,7 +77,8 @@ package struct ServiceTokens: Sendable {
 
   /// Gives the token a new secret with the same lifetime as the old one.
   /// - Parameter overlap: how long the old secret stays valid beside the new one.
-  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> CreatedAccessToken
+  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure)
+    -> CreatedAccessToken
   {
     let now = clock.now()
     guard let old = try await current(name) else { throw .unknown }

@@ -7,7 +7,8 @@ struct MailDocument: Sendable, Equatable {
   let bytes: [UInt8]
 
   /// - Throws: an error if the address is not valid in a mail.
-  init(_ message: Message, from sender: MailSender, at now: Timestamp, random: any RandomSource) throws(TransportError) {
+  init(_ message: Message, from sender: MailSender, at now: Timestamp, random: any RandomSource) throws(TransportError)
+  {
     guard MailSender.isAddress(message.to) else {
       throw TransportError("the address is not valid in a mail", isOfMessage: true)
     }

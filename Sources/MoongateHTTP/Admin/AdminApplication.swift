@@ -63,13 +63,16 @@ package struct AdminApplication: ListeningApplication {
       MetricCalls(generations: generations, audit: audit, others: { await metrics() + failures.families }).endpoints,
       LockCalls(administration: accounts, clock: clock, entrance: entrance).endpoints,
       EventCalls(store: store, audit: audit, administration: accounts, clock: clock, suggestion: suggestion).endpoints,
-      AccountCalls(administration: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor)
-        .endpoints,
+      AccountCalls(
+        administration: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor
+      )
+      .endpoints,
       GroupCalls(administration: accounts, entrance: entrance).endpoints,
       TokenCalls(tokens: tokens, entrance: entrance).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
       UpgradeCalls(
-        upgrade: upgrade, operatorAudit: OperatorAudit(audit: audit, clock: clock, entrance: entrance), suggestion: suggestion
+        upgrade: upgrade, operatorAudit: OperatorAudit(audit: audit, clock: clock, entrance: entrance),
+        suggestion: suggestion
       ).endpoints,
     ]
     let endpoints = calls + [AdminDescription(describing: calls.flatMap { $0 }).endpoints, pages.endpoints]

@@ -12,7 +12,8 @@ struct OperatorAudit: Sendable {
   /// call is recorded next to it.
   /// - Returns: the recorded name.
   @discardableResult
-  func record(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
+  func record(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String?
+  {
     let holder = entrance.identity(exchange)
     let claimed = query["as"].flatMap {
       $0.isEmpty ? nil : OperatorIdentity(name: $0, tool: holder.tool, address: holder.address)

@@ -154,7 +154,9 @@ struct Moment {
   /// Whether the call read a fact with unbounded values: a time, a number or a text.
   func readsUnbounded(_ reads: FactReads, declared: [DeclaredFact]) -> Bool {
     if reads.readsLimits { return true }
-    if declared.contains(where: { isAvailable($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
+    if declared.contains(where: { isAvailable($0) && $0.kind != .flag && reads.declared.contains($0.path) }) {
+      return true
+    }
     return reads.slots.contains { slot in
       switch slot {
       case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery,

@@ -127,11 +127,14 @@ struct GuaranteeReader {
     }
     for name in factors.names {
       guard let value = factors.flag(name) else { continue }
-      guard let provider = provider(name, factors.path(name), at: factors.explicitValue(name)?.location ?? node.location) else {
+      guard
+        let provider = provider(name, factors.path(name), at: factors.explicitValue(name)?.location ?? node.location)
+      else {
         continue
       }
       if let said = facts[.keeps(provider)], said != value {
-        problems.add(factors.explicitValue(name)?.location ?? node.location, factors.path(name), "contradicts `has_pin`")
+        problems.add(
+          factors.explicitValue(name)?.location ?? node.location, factors.path(name), "contradicts `has_pin`")
       }
       facts[.keeps(provider)] = value
     }
@@ -170,7 +173,9 @@ struct GuaranteeReader {
         node.location, reader.path("within"),
         "requires `passed`: it is measured from the time when that provider was passed")
     }
-    guard reader.explicitValue("passed") != nil || reader.explicitValue("factors") != nil || isOfRoute && reader.explicitValue("group") != nil
+    guard
+      reader.explicitValue("passed") != nil || reader.explicitValue("factors") != nil
+        || isOfRoute && reader.explicitValue("group") != nil
     else {
       let group = isOfRoute ? ", or group = \"ops\"" : ""
       problems.add(reader.location, reader.path, "guarantees nothing: write passed = \"pin\" or factors = 2\(group)")

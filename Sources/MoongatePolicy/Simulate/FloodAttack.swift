@@ -37,7 +37,8 @@ struct FloodAttack {
     do throws(Refusal) {
       let flow = try await environment.gateway.create(environment.target.flow, by: client).get()
       _ = try await environment.gateway.begin(
-        flow.id, providers: environment.target.senders(in: environment.target.flow), fields: environment.target.fields(person), by: client
+        flow.id, providers: environment.target.senders(in: environment.target.flow),
+        fields: environment.target.fields(person), by: client
       ).get()
       return nil
     } catch {

@@ -33,7 +33,9 @@ struct GuessAttack {
       }
       try await environment.wait(burst.wait - (environment.now - began))
     }
-    while !environment.isOver { if let over = try await step(&flow, environment) { return try await environment.finish(over.refusal) } }
+    while !environment.isOver {
+      if let over = try await step(&flow, environment) { return try await environment.finish(over.refusal) }
+    }
   }
 
   /// No further guesses are possible.

@@ -10,7 +10,8 @@ struct SprayAttack {
     // The earliest time of the next guess at each account that does not cause a lock.
     var ready = [Timestamp](repeating: environment.now, count: accounts)
     let window =
-      environment.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max()
+      environment.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }
+      .max()
       ?? .zero
     // The last refusal of an account that cannot be attacked any more.
     var last: Refusal?

@@ -239,8 +239,8 @@ final class PostgresPool: Sendable {
 
   /// Called when a worker's connection broke.
   /// - Parameters:
-  ///   - connectionGeneration: the result of `connected`. A timeout of an earlier generation is ignored: after a failover, the old connections
-  ///     time out one by one while the new ones work.
+  ///   - connectionGeneration: the result of `connected`. A timeout of an earlier generation is ignored: after a
+  ///     failover, the old connections time out one by one while the new ones work.
   ///   - silent: whether the server did not reply. It will then not reply to the others either.
   ///   - ended: the work that the worker was doing, or was about to do.
   /// - Returns: whether it reconnects.

@@ -175,7 +175,8 @@ struct CounterRow {
     let isOver = lockedUntil.map { $0 <= now } ?? false
     guard counted > 0 || dead > 0 || isOver else { return }
     try rows.run("DELETE FROM tally WHERE counter = ?1", [key])
-    try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.settlementTimeout)])
+    try rows.run(
+      "DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.settlementTimeout)])
     try FailedAttemptRows.forget(limit.counter, rows)
     counted = 0
     expired = 0

@@ -8,7 +8,8 @@ enum MetaRows {
 
   /// Assigns a store without an owner to the key.
   /// - Returns: whether the store belongs to this key, and its latest time.
-  static func assignOwner(fingerprint: [UInt8], _ rows: some SQLTransaction) throws -> (isOwn: Bool, moment: Timestamp) {
+  static func assignOwner(fingerprint: [UInt8], _ rows: some SQLTransaction) throws -> (isOwn: Bool, moment: Timestamp)
+  {
     try rows.run(
       "INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?1, 0) ON CONFLICT DO NOTHING", [.bytes(fingerprint)])
     guard let meta = try owner(rows) else { throw damaged("head") }

@@ -59,7 +59,9 @@ extension ResendTimer {
   /// Restores the previous state of the timer, because the message was not sent. If there was another send in between,
   /// its time is kept.
   func restore(_ reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction) throws {
-    let arguments: [SQLValue] = [.bytes(key), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout)]
+    let arguments: [SQLValue] = [
+      .bytes(key), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout),
+    ]
     try rows.run(
       "DELETE FROM timer WHERE key = ?1 AND reservation = ?2 AND sent_at > ?3 AND previous_sequence IS NULL", arguments)
     try rows.run(

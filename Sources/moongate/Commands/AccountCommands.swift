@@ -63,7 +63,8 @@ struct ShowAccount: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let overview = try await opened.administration.overview(of: try await opened.account(named: name), in: opened.generation)
+      let overview = try await opened.administration.overview(
+        of: try await opened.account(named: name), in: opened.generation)
       print(
         json
           ? try ToolJSON.text(OperatorDocument.overview(overview, at: opened.now))
@@ -171,7 +172,8 @@ struct AccountOperation: ParsableArguments {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
       guard
-        try await act(opened.administration.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done
+        try await act(
+          opened.administration.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done
       else {
         throw StartProblem("There is no account \(name).")
       }

@@ -50,7 +50,8 @@ struct ResetAccount: AsyncParsableCommand {
           .none, account, "\(account.id) has no \(provider): nothing to reset. It has these factors: \(has).")
       }
       if dryRun {
-        return try printReport(.wouldReset, account, "\(account.id): \(provider) would be removed, and its sessions would end")
+        return try printReport(
+          .wouldReset, account, "\(account.id): \(provider) would be removed, and its sessions would end")
       }
       switch try await opened.resetFactor(provider, of: account.id, by: try identity.identity("moongate account reset"))
       {

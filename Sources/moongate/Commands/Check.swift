@@ -36,7 +36,8 @@ struct Check: AsyncParsableCommand {
     var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(
       separator: "\n\n")
     if !json, let generation, !budget, await !isWorthTelling(budgets, of: generation, judged) { tables = "" }
-    let told = FolderBudget(budgets: budgets, costs: costs, table: tables, entryPoints: entryPoints, started: programs.started)
+    let told = FolderBudget(
+      budgets: budgets, costs: costs, table: tables, entryPoints: entryPoints, started: programs.started)
     switch judged {
     case .success(let generation):
       try printReport(problems: [], warnings: generation.warnings, told, of: generation.id)
@@ -81,7 +82,9 @@ struct Check: AsyncParsableCommand {
       let list = ProblemList(problems: problems, warnings: warnings).text
       if !list.isEmpty { print(list + "\n") }
       if !told.table.isEmpty { print(told.table + "\n") }
-      if let entryPoints = told.entryPoints?.text(colour: Terminal.showsColour), !entryPoints.isEmpty { print(entryPoints + "\n") }
+      if let entryPoints = told.entryPoints?.text(colour: Terminal.showsColour), !entryPoints.isEmpty {
+        print(entryPoints + "\n")
+      }
       if !told.started.isEmpty {
         print("started for the handshake and stopped again: \(told.started.joined(separator: ", "))")
       }

@@ -56,7 +56,8 @@ struct MembershipChange: ParsableArguments {
   func carryOut(_ configuration: ConfigurationOption, isMember: Bool) async throws {
     try await OperatorStore.with(configuration) { opened in
       let name = try opened.group(named: group, toAdd: isMember)
-      let administration = opened.administration.acting(as: try identity.identity("moongate group \(isMember ? "add" : "remove")"))
+      let administration = opened.administration.acting(
+        as: try identity.identity("moongate group \(isMember ? "add" : "remove")"))
       var accounts: [Account] = []
       // Look up all accounts first, so that either all of them change or none.
       for text in names { accounts.append(try await opened.holder(named: text)) }
@@ -130,7 +131,8 @@ struct ListGroups: AsyncParsableCommand {
         throw StartProblem(
           "There is no group \"\(name)\"\(Suggestion.phrase(for: name, among: groups.map(\.name.rawValue))).")
       }
-      let members = try await opened.administration.members(of: group.name, after: after, limit: limit).map { member, account in
+      let members = try await opened.administration.members(of: group.name, after: after, limit: limit).map {
+        member, account in
         Member(
           account: account.id, identifiers: account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier.value),
           addedAt: member.addedAt.text)

@@ -75,7 +75,8 @@ struct ImportAccounts: AsyncParsableCommand {
     }
     try await OperatorStore.with(configuration) { opened in
       let records = AccountRecords(try records.keys(opened), opened)
-      let lines = Lines(data, by: AccountLine(administration: opened.administration, region: opened.gateway.region, records: records))
+      let lines = Lines(
+        data, by: AccountLine(administration: opened.administration, region: opened.gateway.region, records: records))
       guard lines.problems.isEmpty, !dryRun else {
         return try printReport(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
       }
@@ -164,7 +165,9 @@ struct ExportAccounts: AsyncParsableCommand {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
       let administration = opened.administration.acting(as: try identity.identity("moongate account export"))
-      guard let export = try await administration.export(account.id) else { throw StartProblem("There is no account \(name).") }
+      guard let export = try await administration.export(account.id) else {
+        throw StartProblem("There is no account \(name).")
+      }
       print(try ToolJSON.text(OperatorDocument.export(export)))
     }
   }

@@ -100,9 +100,11 @@ struct RetireKey: AsyncParsableCommand {
     if let interruptedRetirementKey = opened.interruptedRetirementKey {
       // The store does not record which key it has already replaced.
       guard isOldest else {
-        throw StartProblem("The store belongs to \(interruptedRetirementKey). Run `moongate keys retire \(masters.oldest.name)` first.")
+        throw StartProblem(
+          "The store belongs to \(interruptedRetirementKey). Run `moongate keys retire \(masters.oldest.name)` first.")
       }
-      source.printNotice("Retiring \(name) was interrupted: the store already belongs to \(interruptedRetirementKey). Continuing.")
+      source.printNotice(
+        "Retiring \(name) was interrupted: the store already belongs to \(interruptedRetirementKey). Continuing.")
     } else {
       try demandUnused(by: try await opened.store.nodes(at: now), isOldest: isOldest)
     }
@@ -126,7 +128,9 @@ struct RetireKey: AsyncParsableCommand {
     }
     if let lost = before.hashWords(for: name) { source.printNotice("Removed hashes: \(lost).") }
     // Check again: moving a million accounts takes minutes, and a gateway may have started with an old key file since.
-    if opened.interruptedRetirementKey == nil { try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest) }
+    if opened.interruptedRetirementKey == nil {
+      try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest)
+    }
     if isOldest, opened.interruptedRetirementKey == nil {
       let locks = try await opened.administration.locks().count
       switch try await opened.store.replaceFingerprint(

@@ -55,7 +55,10 @@ struct OperatorStore {
     do {
       return (try await OpenedStore(gateway.store, keys), keys, nil)
     } catch StoreRefusal.retirementInterrupted(_, _, let interruptedRetirementKey) where finishesRetirement {
-      return (try await OpenedStore(gateway.store, keys, interruptedRetirementKey: interruptedRetirementKey), keys, interruptedRetirementKey)
+      return (
+        try await OpenedStore(gateway.store, keys, interruptedRetirementKey: interruptedRetirementKey), keys,
+        interruptedRetirementKey
+      )
     }
   }
 

@@ -158,7 +158,8 @@ enum ShadowText {
 
   /// - Throws: an error if there is no candidate.
   @discardableResult
-  static func printReport(_ body: Data, json: Bool, _ text: (ShadowStatusReport) -> String) throws -> ShadowStatusReport {
+  static func printReport(_ body: Data, json: Bool, _ text: (ShadowStatusReport) -> String) throws -> ShadowStatusReport
+  {
     guard let seen = try JSONDecoder().decode(Status.self, from: body).shadow else {
       throw StartProblem("There is no candidate. Load one with `moongate policy shadow FOLDER`.", status: .couldNotRun)
     }

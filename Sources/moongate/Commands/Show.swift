@@ -21,7 +21,9 @@ struct Show: AsyncParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    if candidate { return try printReport(listing(of: try configuration.generation()), "the folder \(configuration.folder)") }
+    if candidate {
+      return try printReport(listing(of: try configuration.generation()), "the folder \(configuration.folder)")
+    }
     let folder = ConfigurationFolder(
       path: try configuration.checked(), providers: try Providers.registry(),
       programs: ProviderProcessManager.forTools().loading())

@@ -48,16 +48,22 @@ struct OpenedStore: Sendable {
   ///   - purpose: a gateway's start creates a missing store, a command does not.
   ///   - interruptedRetirementKey: the key of the ring that the store belongs to, if it is not the oldest key.
   /// - Throws: `StoreRefusal`, or `StoreFault` if the store cannot be read.
-  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, interruptedRetirementKey: String? = nil)
+  init(
+    _ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working,
+    interruptedRetirementKey: String? = nil
+  )
     async throws
   {
     do {
-      self = try await Self.open(location, interruptedRetirementKey.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
+      self = try await Self.open(
+        location, interruptedRetirementKey.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
     } catch StoreRefusal.otherKey(let path) {
-      guard let found = try? StoreCopier(location).fingerprint(), let interruptedRetirementKey = keys.holder(of: found) else {
+      guard let found = try? StoreCopier(location).fingerprint(), let interruptedRetirementKey = keys.holder(of: found)
+      else {
         throw StoreRefusal.otherKey(path: path)
       }
-      throw StoreRefusal.retirementInterrupted(path: path, retired: keys.oldestName, interruptedRetirementKey: interruptedRetirementKey)
+      throw StoreRefusal.retirementInterrupted(
+        path: path, retired: keys.oldestName, interruptedRetirementKey: interruptedRetirementKey)
     }
   }
 

@@ -13,7 +13,8 @@ struct Shadowing: Sendable {
   /// the same generation, key and store after a promotion.
   func folder(_ path: String, beside served: ConfigurationFolder) -> ConfigurationFolder {
     ConfigurationFolder(
-      path: path, base: served.path, providers: providers, programs: programs.lookingOn(), listenAddresses: listenAddresses)
+      path: path, base: served.path, providers: providers, programs: programs.lookingOn(),
+      listenAddresses: listenAddresses)
   }
 }
 
@@ -44,7 +45,8 @@ extension ConfigurationReload {
     }
     watching?.cancel()
     shadowing.shadow.begin(generation, folder: real, by: name, at: clock.now())
-    watching = Task { [shadow = shadowing.shadow] in await DedicatedThread.run(at: .lowPriority) { await shadow.work() } }
+    watching = Task { [shadow = shadowing.shadow] in await DedicatedThread.run(at: .lowPriority) { await shadow.work() }
+    }
     logger.notice("generation \(generation.id.prefix(8)) is the candidate", metadata: ["folder": "\(real)"])
     return nil
   }

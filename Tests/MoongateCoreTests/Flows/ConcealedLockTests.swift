@@ -52,7 +52,8 @@ import Testing
     return (bench, account.id)
   }
 
-  /// Attack: an attacker who tries an address learns that an operator has locked its account, and therefore that it exists.
+  /// Attack: an attacker who tries an address learns that an operator has locked its account, and therefore that it
+  /// exists.
   @Test func lockByAnOperatorLooksLikeAnUnregisteredAddress() async throws {
     let (bench, account) = try await locked()
     _ = try await bench.store.apply([.setLocked(account: account, true)], at: bench.clock.now())

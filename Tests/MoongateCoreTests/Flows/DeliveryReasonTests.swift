@@ -94,8 +94,8 @@ import Testing
     #expect(try await bench.store.event(later.decision)?.detail["fault_count"] == "1")
   }
 
-  /// Attack: an attacker who enters a number learns from the answer, or from the flow later, whether it is on the messenger or
-  /// has an account.
+  /// Attack: an attacker who enters a number learns from the answer, or from the flow later, whether it is on the
+  /// messenger or has an account.
   @Test func concealingPolicyRevealsNothing() async throws {
     let messenger = ToyMessenger()
     let bench = try await bench(messenger, unknownAccount: .conceal)

@@ -130,8 +130,8 @@ import Testing
     #expect(bench.delivery.messages.map(\.to) == ["+919999999999"])
   }
 
-  /// Attack: an attacker who forces or requests the fallback gets the attempts of the second provider on top of those of the
-  /// first.
+  /// Attack: an attacker who forces or requests the fallback gets the attempts of the second provider on top of those
+  /// of the first.
   @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
     let messenger = ToyMessenger()
     let bench = try await EngineTestBench.withFallback(messenger)

@@ -28,7 +28,8 @@ import Testing
     #expect(surplus([("a", 10), ("b", 900)], bytes: 600) == [1], "one that is too large alone goes")
   }
 
-  /// The result equals repeatedly dropping the oldest flow of the owner of the most, for as long as a bound is exceeded.
+  /// The result equals repeatedly dropping the oldest flow of the owner of the most, for as long as a bound is
+  /// exceeded.
   @Test(arguments: 0..<50) func itIsAsIfTheyWereTakenOneByOne(seed: UInt64) {
     let random = SeededRandom(seed: seed)
     let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }

@@ -114,8 +114,8 @@ import Testing
     #expect(await come(attackers, with: handle).refusal == nil, "it is still there for the browser whose flow it is")
   }
 
-  /// Attack: an attacker who has learned the victim's state posts a grant of their own and waits for the victim's browser to
-  /// pick it up.
+  /// Attack: an attacker who has learned the victim's state posts a grant of their own and waits for the victim's
+  /// browser to pick it up.
   @Test func postedFieldsRequireTheHandle() async throws {
     let site = try await site()
     let own = try await post(site, ["code": "victims"]).get().reveal()

@@ -147,8 +147,8 @@ import Testing
     #expect(try await bench.store.account(holding: stray) == nil)
   }
 
-  /// Attack: an attacker who reads an account's mail for a minute joins an identity of their own and gets in by it for ever,
-  /// without the PIN.
+  /// Attack: an attacker who reads an account's mail for a minute joins an identity of their own and gets in by it for
+  /// ever, without the PIN.
   @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool)
     async throws
   {
@@ -254,8 +254,8 @@ import Testing
     #expect(try await bench.session(asha) == nil)
   }
 
-  /// Attack: an attacker who reads the mail of the old address, such as a former employer, gets in again after its owner has
-  /// signed in by Google.
+  /// Attack: an attacker who reads the mail of the old address, such as a former employer, gets in again after its
+  /// owner has signed in by Google.
   @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
     let bench = try await EngineTestBench.full()
     let own = try #require(

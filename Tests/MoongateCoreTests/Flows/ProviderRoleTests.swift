@@ -64,8 +64,8 @@ import Testing
         == .complete)
   }
 
-  /// Attack: an attacker who registers somebody's address first stores a secret with it under an instance's name, and signs in
-  /// by it when the owner has proved the address.
+  /// Attack: an attacker who registers somebody's address first stores a secret with it under an instance's name, and
+  /// signs in by it when the owner has proved the address.
   @Test func losingAClaimRemovesItsSecret() async throws {
     let bench = try await EngineTestBench.full()
     let thief = try #require(try await bench.claim("911111", "mallorys").account)

@@ -272,8 +272,8 @@ import Testing
     #expect(own.refusal?.code == .denied)
   }
 
-  /// Attack: an attacker who reads the mail of an account resets its password, and uses that as the password which every
-  /// session requires.
+  /// Attack: an attacker who reads the mail of an account resets its password, and uses that as the password which
+  /// every session requires.
   @Test func secretReplacedByTheFlowIsNotProved() async throws {
     let bench = try await EngineTestBench.full()
     _ = try await owner(bench, pin: false)
@@ -358,8 +358,8 @@ import Testing
         == .complete)
   }
 
-  /// Attack: an attacker who has one factor opens the step that sets up the other, and finishes it after the owner has set one
-  /// up.
+  /// Attack: an attacker who has one factor opens the step that sets up the other, and finishes it after the owner has
+  /// set one up.
   @Test func aFactorIsNotSetUpOverOneThatIsThereByThen() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await owner(bench: bench, phone: "955555")

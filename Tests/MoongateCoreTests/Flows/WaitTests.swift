@@ -168,7 +168,8 @@ import Testing
     #expect(vendor.begins == 3 && vendor.polls == 3)
   }
 
-  /// Attack: an attacker who has the password sends the victim prompt after prompt until they approve one to be left in peace.
+  /// Attack: an attacker who has the password sends the victim prompt after prompt until they approve one to be left in
+  /// peace.
   @Test func everyPromptCountsOnBegin() async throws {
     let vendor = Vendor()
     let (bench, client) = try await bench(provider(vendor)) { generation in

@@ -210,8 +210,8 @@ import Testing
     let device = after.device(text, at: now)
     #expect(after.knows(device, "ac_1", by: ProviderName(test: "pin")) && !after.knows(device, "ac_2", by: nil))
     #expect(after.device(text, at: now + DeviceToken.lifetime) == nil)
-    // Attack: an attacker with a stolen key makes device marks for a year, each with attempts of its own. `--leaked` keeps
-    // nothing that opens them.
+    // Attack: an attacker with a stolen key makes device marks for a year, each with attempts of its own. `--leaked`
+    // keeps nothing that opens them.
     let leaked = try retired(recognising: false, at: now)
     #expect(leaked.after.device(text, at: now) == nil && leaked.after.counterKey([[1]]) == before.counterKey([[1]]))
   }

@@ -81,7 +81,9 @@ final class FakePostgres: Sendable {
   var connections: Int { book.withLock { $0.connections } }
 
   /// - Parameter greeting: sent to every client, followed by hanging up; nil to serve.
-  init(greeting: [UInt8]? = nil, _ action: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() })
+  init(
+    greeting: [UInt8]? = nil, _ action: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() }
+  )
     throws
   {
     self.action = action
