@@ -8,6 +8,7 @@ import Testing
 package final class MultiNodeStore: Store {
   private let stores: [any Store]
   private let calls = Atomic<Int>(0)
+  private let reads = Atomic<Int>(0)
   private let afterFlow: @Sendable () async -> Void
 
   /// - Parameters:
@@ -17,6 +18,9 @@ package final class MultiNodeStore: Store {
     self.stores = stores
     self.afterFlow = afterFlow
   }
+
+  /// How often an account was read by its ID.
+  package var accountReads: Int { reads.load(ordering: .relaxed) }
 
   private var next: any Store { stores[calls.wrappingAdd(1, ordering: .relaxed).newValue % stores.count] }
 
@@ -80,7 +84,10 @@ package final class MultiNodeStore: Store {
   package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
     try await next.evictFlows(beyond: bound, at: now)
   }
-  package func account(_ id: String) async throws(StoreFault) -> Account? { try await next.account(id) }
+  package func account(_ id: String) async throws(StoreFault) -> Account? {
+    reads.add(1, ordering: .relaxed)
+    return try await next.account(id)
+  }
   package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] {
     try await next.accounts(after: id, limit: limit)
   }

@@ -85,6 +85,31 @@ def test_actions_of_a_flow():
     assert len(cases) >= 4 and [case for case in cases if f"`{case}`" not in page] == []
 
 
+def test_states_of_a_flow():
+    """Both diagrams of a flow have the states of the machine, and those of an open step, and no others."""
+    source = (ROOT / "Sources/MoongateCore/FlowRules/FlowState.swift").read_text()
+    states = cases_of("State", source)
+    phases = cases_of("StepPhase", source)
+    assert len(states) >= 7 and len(phases) >= 5
+    page = (FOLDER / "sign-in.md").read_text()
+    drawn = states_drawn(re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page, re.S)[1])
+    assert drawn == states
+    drawn = states_drawn((ROOT / "Sources/MoongateCore/FlowRules/flow.mermaid").read_text())
+    assert drawn == states | phases
+
+
+def cases_of(name, source):
+    """The cases of an enum of the machine."""
+    body = re.search(rf"enum {name}\b[^{{]*\{{(.*?)\n  \}}", source, re.S)[1]
+    return set(re.findall(r"^\s*case (\w+)", body, re.M))
+
+
+def states_drawn(diagram):
+    """The states at the ends of the arrows of a diagram."""
+    arrows = re.findall(r"^\s*(\S+) --> (\S+)", diagram, re.M)
+    return {name for arrow in arrows for name in arrow} - {"[*]"}
+
+
 def test_module_imports_match_the_diagram():
     """Each arrow between two modules is a dependency in Package.swift."""
     package = (ROOT / "Package.swift").read_text()

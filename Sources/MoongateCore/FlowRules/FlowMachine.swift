@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// The rules of a flow as a value type. It receives events and returns the next action. It reads no clock, store or
-/// policy; `FlowEngine` does that. Its diagram is `flow.mermaid` beside this file.
+/// The rules of a flow as a value type. It has a state (`State`), receives events by its methods, and returns the next
+/// action. It reads no clock, store or policy; `FlowEngine` does that. Its diagram is `flow.mermaid` beside this file.
 package struct FlowMachine: Sendable {
   /// The next action.
   package enum Action: Sendable, Equatable {

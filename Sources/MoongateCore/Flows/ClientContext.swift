@@ -22,6 +22,7 @@ package struct ClientContext: Sendable {
   /// The languages that the user prefers, as BCP 47 tags, most preferred first.
   package var languages: [String] = []
 
+  /// More than five parameters: one for each part of the request.
   package init(
     decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?,
     device: SecretText? = nil,

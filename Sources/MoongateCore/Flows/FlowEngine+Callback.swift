@@ -25,7 +25,7 @@ extension FlowEngine {
       guard record.browser != nil || record.app != nil else { throw request.refusal(.flowNotFound) }
       var called = CallbackFlow(id: id, returnTo: record.returnTo, app: record.app)
       guard let handle else { return called }
-      guard let step = record.step, step.provider == provider, let held = step.returned,
+      guard case .open(let step, .returned(let held)) = flow.machine.state, step.provider == provider,
         held.handle == TokenHash(of: handle.utf8),
         request.now < held.expiresAt
       else { throw request.refusal(.stepNotOpen) }

@@ -60,17 +60,28 @@ extension FlowEngine {
         return view
       }
       let flow = try await storage.load(id, request)
-      if let choice = flow.record.accountChoice { return try await parts.completion.choose(choice, input, flow) }
-      guard let step = flow.record.step, let policy = request.generation.policies[step.provider],
-        let provider = registry(request)[step.provider]
-      else {
-        throw request.refusal(.stepNotOpen)
+      switch flow.machine.state {
+      case .choosingAccount(let choice): return try await parts.completion.choose(choice, input, flow)
+      case .open(let step, let phase): return try await submit(input, to: step, in: phase, flow)
+      case .deciding, .offering, .passed, .handingOver, .complete, .failed: throw request.refusal(.stepNotOpen)
       }
-      if step.challenge != nil { return try await parts.codeStep.submit(input, step, policy, flow) }
-      guard let full = provider as? any FullProvider else { throw request.refusal(.stepNotOpen) }
-      let attempt = ProviderAttempt(provider: full, policy: policy, input: input, step: step)
-      return try await parts.providerStep.submit(attempt, flow)
     }
+  }
+
+  /// Judges input for an open step.
+  private func submit(
+    _ input: ProviderInput, to step: StepRecord, in phase: FlowMachine.StepPhase, _ flow: FlowTransaction
+  ) async throws(FlowError) -> FlowView {
+    let request = flow.request
+    guard let policy = request.generation.policies[step.provider], let provider = registry(request)[step.provider]
+    else {
+      throw request.refusal(.stepNotOpen)
+    }
+    if case .code = phase { return try await parts.codeStep.submit(input, step, policy, flow) }
+    guard let full = provider as? any FullProvider else { throw request.refusal(.stepNotOpen) }
+    let attempt = ProviderAttempt(provider: full, policy: policy, input: input, step: step)
+    if case .waiting(let wait) = phase { return try await parts.providerStep.poll(attempt, wait, flow) }
+    return try await parts.providerStep.judge(attempt, flow)
   }
 
   /// The provider to use if the client names none: the only choice, or the only one for which the input has a required

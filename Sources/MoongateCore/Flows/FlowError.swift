@@ -32,7 +32,7 @@ struct RequestContext: Sendable {
     return request
   }
 
-  /// A refusal of this request.
+  /// A refusal of this request. More than five parameters: each detail of a refusal is optional.
   func refusal(
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, until: Timestamp? = nil,
     resendAt: Timestamp? = nil

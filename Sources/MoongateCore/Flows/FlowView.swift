@@ -33,6 +33,7 @@ package struct FlowView: Sendable {
   /// The last name that was entered in the flow, as `firstName`.
   package var lastName: String?
 
+  /// More than five parameters: one for each field.
   package init(
     id: FlowID, flow: String, purpose: FlowPurpose, status: FlowRecord.Status, expiresAt: Timestamp,
     choices: [ProviderName], step: StepView?,
@@ -82,6 +83,7 @@ package struct StepView: Sendable, Equatable {
   /// The accounts from which the user must choose one, with the field `account`.
   package var accounts: [AccountOption] = []
 
+  /// More than five parameters: one for each field.
   package init(
     provider: ProviderName, fields: [InputField], sentTo: String?, expiresAt: Timestamp?, resendAt: Timestamp?,
     attemptsLeft: Int?,

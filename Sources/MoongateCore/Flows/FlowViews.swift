@@ -20,9 +20,12 @@ struct FlowViews: FlowPart {
   func view(of flow: FlowTransaction) async throws(FlowError) -> FlowView {
     let (id, record, request) = (flow.id, flow.record, flow.request)
     let isOfBrowser = record.browser != nil && record.browser == request.client.browser
+    // Attack: the creator of an app's flow sends its link to a victim and asks for it afterwards. Until the app has
+    // redeemed its code at its own address, the view does not show who completed the flow, and it never shows the code.
+    let isTold = flow.machine.state == .complete
     // Attack: the creator of an app's flow asks for it while someone else continues it in a browser, and reads who the
     // code was sent to.
-    if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
+    if record.app != nil, record.browser != nil, !isOfBrowser, !isTold {
       return FlowView(
         id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
         choices: [], step: nil, passed: [],
@@ -30,9 +33,6 @@ struct FlowViews: FlowPart {
         session: nil, next: nil, isOfBrowser: false)
     }
     let due = record.status == .pending ? record.due : nil
-    // Attack: the creator of an app's flow sends its link to a victim and asks for it afterwards. Until the app has
-    // redeemed its code at its own address, the view does not show who completed the flow, and it never shows the code.
-    let isTold = record.status == .complete && record.appCode == nil
     let account = isTold ? try await lookup.loadAccount(record.account, flow) : nil
     var view = FlowView(
       id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
@@ -65,14 +65,16 @@ struct FlowViews: FlowPart {
 
   private func step(of flow: FlowTransaction) async throws(FlowError) -> StepView? {
     let (record, request) = (flow.record, flow.request)
-    if let choice = record.accountChoice {
+    if case .choosingAccount(let choice) = flow.machine.state {
       var view = StepView(
         provider: choice.provider, fields: [], sentTo: nil, expiresAt: nil, resendAt: nil, attemptsLeft: nil,
         resendsLeft: nil, isSkippable: false)
       view.accounts = try await options(choice, flow)
       return view
     }
-    guard let step = record.step, let provider = registry(request)[step.provider] else { return nil }
+    guard case .open(let step, _) = flow.machine.state, let provider = registry(request)[step.provider] else {
+      return nil
+    }
     var view = StepView(
       provider: step.provider,
       fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,

@@ -11,6 +11,7 @@ package struct ProviderKeyValues: KeyValueStore {
   /// The lease under which all operations run; nil for steps, which need none.
   private let lease: Lease?
 
+  /// More than five parameters: one for each service.
   package init(
     of provider: ProviderName, in store: any ProviderValueStore, keys: KeyRing, clock: any GatewayClock, logger: Logger,
     under lease: Lease? = nil

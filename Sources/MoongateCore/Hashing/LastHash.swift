@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Attack: a large number of accounts that claim one address. A password is compared with those of several claimants;
 /// each would take a separate hash, and the response time would reveal how many there are. Passwords of one address
-/// therefore share a salt (`FlowEngine.salt`).
+/// therefore share a salt (`ProviderStep.salt`).
 package final class LastHash: Sendable {
   private struct Made {
     let input: [UInt8]

@@ -46,7 +46,7 @@ package struct AccountRules: Sendable, Equatable {
 
 /// An entry of `sign_in`: a step that every session of an existing account requires, in every flow.
 ///
-/// The engine checks it once a flow's own steps have passed and the account is known (`FlowEngine+SignInRequirements`).
+/// The engine checks it once a flow's own steps have passed and the account is known (`SignInRequirements`).
 package struct SignInRequirement: Sendable, Hashable {
   /// At least one; passing any of them is enough. Providers that gateway.lua does not configure are left out.
   package let choices: [ProviderName]

@@ -106,7 +106,7 @@ extension FlowPurpose {
   }
 
   /// Whether it adds or changes an identifier or a factor without proving anything that the account already holds. Such
-  /// a flow begins only after a recent proof (`FlowEngine.requireHeldProof`). Changing or disabling a factor proves
+  /// a flow begins only after a recent proof (`AccountChecks.requireHeldProof`). Changing or disabling a factor proves
   /// that factor; a reset proves something else first.
   package var needsHeldProof: Bool {
     switch self {

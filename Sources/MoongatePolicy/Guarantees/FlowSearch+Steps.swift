@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-// Passing a step. Each rule mirrors one of the engine, in `FlowEngine+Begin`, `+Full` and `+Submit`.
+// Passing a step. Each rule mirrors one of the engine, in `CodeStep`, `ProviderStep` and `StepSettlement`.
 
 extension FlowSearch {
   /// The possible results of `send` or `verify`.
@@ -126,7 +126,7 @@ extension FlowSearch {
     factors(provider).compactMap { situation.facts.assuming($0, true) }
   }
 
-  /// The facts any of which allows an account to pass the provider, as in `FlowEngine.hasFactor`.
+  /// The facts any of which allows an account to pass the provider, as in `AccountChecks.hasFactor`.
   func factors(_ provider: ProviderName) -> [BooleanFact] {
     guard let implementation = providers[provider], generation.policies[provider] != nil else { return [] }
     if implementation.keepsRecords { return [.keeps(provider)] }

@@ -112,8 +112,8 @@ struct FlowSearch {
   }
 
   /// The account after a user has taken it over by verifying an address that it only claimed. Its stored factors may
-  /// belong to another person, so the engine deletes them (`FlowEngine.requireNext`). Guarantees for accounts with a
-  /// factor do not cover this account any more.
+  /// belong to another person, so the engine deletes them (`SignInRequirements.requireNext`). Guarantees for accounts
+  /// with a factor do not cover this account any more.
   /// - Returns: nil if the search covers only accounts with a deleted factor.
   private func withoutFactors(_ situation: FlowSituation) -> KnownFacts? {
     let isAboutLost = situation.given.all.contains { fact, value in
@@ -127,7 +127,7 @@ struct FlowSearch {
     return bare
   }
 
-  /// Adds the first step that accounts.lua requires and that is missing, as `FlowEngine.requireNext` does.
+  /// Adds the first step that accounts.lua requires and that is missing, as `SignInRequirements.requireNext` does.
   /// - Parameter settled: the situation if nothing is missing.
   private func require(_ settled: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
     -> [FlowSituation]

@@ -44,7 +44,7 @@ struct SessionSearch {
   /// The session of a new account becomes a session of the account with the phone number that is verified in it.
   ///
   /// Attack: an attacker who receives one code registers with their own identity, adds the number, and gets into its
-  /// owner's account. Therefore, joining is refused if a factor protects the account (`FlowEngine.joining`).
+  /// owner's account. Therefore, joining is refused if a factor protects the account (`FlowCompletion.joining`).
   private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget
     .Exhausted)
   {
@@ -81,7 +81,7 @@ struct SessionSearch {
     }
   }
 
-  /// The facts with which accounts.lua requires nothing besides the provider (`FlowEngine.demandSignIn`).
+  /// The facts with which accounts.lua requires nothing besides the provider (`SignInRequirements.demandSignIn`).
   private func unrequired(beside provider: ProviderName, in flow: FlowDefinition, _ facts: KnownFacts)
     throws(ProofBudget.Exhausted) -> [KnownFacts]
   {

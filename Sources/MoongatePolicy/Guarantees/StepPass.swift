@@ -133,7 +133,7 @@ extension FlowSearch {
   }
 
   /// The identity belongs to no account, and the other site does not vouch for its email address, which belongs to this
-  /// account. The account's own proof of the address is required next (`FlowEngine.confirmation`).
+  /// account. The account's own proof of the address is required next (`ProviderStep.confirmation`).
   private func confirmations(_ situation: FlowSituation) -> [StepPass] {
     let able = providers.all.filter { provider in
       let kinds = provider.descriptor.identifierKinds

@@ -145,9 +145,13 @@ struct EngineTestBench: Sendable {
   /// continues.
   func racingEngine() -> FlowEngine {
     let line = StartingLine(of: 2)
-    return FlowEngine(
-      store: MultiNodeStore([store]) { await line.reach() }, generations: generations, providers: engine.providers,
-      delivery: delivery, clock: clock,
+    return engine(on: MultiNodeStore([store]) { await line.reach() })
+  }
+
+  /// The engine of another gateway that uses this store.
+  func engine(on store: any Store) -> FlowEngine {
+    FlowEngine(
+      store: store, generations: generations, providers: engine.providers, delivery: delivery, clock: clock,
       random: SystemRandom(), keys: keys, audit: audit, logger: log.logger, languages: EnglishMessages(),
       sharesFlows: true)
   }

@@ -95,6 +95,66 @@ import Testing
     other.failed()
     #expect(other.closed(at: now) == .over)
   }
+
+  @Test func stateFollowsTheStepsToTheEnd() {
+    var flow = machine(.test(pin, when: FunctionName("w")), .test(phone))
+    #expect(flow.state == .deciding(FunctionName("w")))
+    flow.stepApplies(false)
+    #expect(flow.state == .offering([phone]))
+    flow.passed(PassedProof(PassedStep(provider: phone, at: now), account: known))
+    #expect(flow.state == .passed)
+    flow.completed(account: known, isNew: false, next: "/home")
+    #expect(flow.state == .complete)
+    var refused = machine(.test(phone))
+    refused.failed()
+    #expect(refused.state == .failed)
+  }
+
+  @Test func anOpenStepSaysWhatItWaitsFor() {
+    let challenge = Challenge(
+      mac: [1], issuedAt: now, expiresAt: now + .seconds(300), rule: CodeRule(length: 6, alphabet: .digits))
+    let site = "https://id.example/authorize"
+    var flow = machine(.test(phone))
+    func phase() -> FlowMachine.StepPhase? { if case .open(_, let phase) = flow.state { phase } else { nil } }
+    flow.opened(StepRecord(provider: phone, identifier: nil, isSkippable: false, account: nil, challenge: challenge))
+    #expect(phase() == .code(challenge))
+    flow.opened(StepRecord(provider: pin, identifier: nil, isSkippable: false, account: nil, challenge: nil))
+    #expect(phase() == .asking)
+    var round = StepRound(fields: [], state: [])
+    round.wait = StepWait(interval: .seconds(5), from: now)
+    flow.waits(for: round)
+    #expect(phase() == .waiting(StepWait(interval: .seconds(5), from: now)))
+    round = StepRound(fields: nil, state: [])
+    round.redirectTo = site
+    flow.waits(for: round)
+    #expect(phase() == .atSite(site))
+    flow.closedStep()
+    #expect(flow.state == .offering([phone]))
+  }
+
+  @Test func severalClaimingAccountsAreChosenFrom() {
+    let mailbox = Identifier(kind: .email, value: "a@example.com", display: "a@example.com")
+    let choice = AccountChoice(provider: mail, identifier: mailbox, accounts: [known])
+    var flow = machine(.test(mail))
+    flow.asks(toChoose: choice)
+    #expect(flow.state == .choosingAccount(choice) && flow.next == .chooseAccount)
+    flow.chose(known, by: mailbox)
+    #expect(flow.state == .offering([mail]))
+  }
+
+  @Test func aFlowOfAnAppIsHandedOverOnce() throws {
+    let challenge = Base64URL.encode(TokenHash(of: "verifier".utf8).bytes)
+    let app = try #require(AppReturn(challenge: challenge, address: "https://app.example/done"))
+    let code = AppCode(hash: TokenHash(of: "code".utf8), expiresAt: now + AppCode.lifetime, factors: [])
+    var flow = FlowMachine(
+      FlowRecord(
+        id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: [.test(phone)]), codes: [:],
+        createdAt: now, returnTo: nil, browser: nil, network: [], account: nil, app: app))
+    flow.completed(account: known, isNew: false, next: app.address, code: code)
+    #expect(flow.state == .handingOver(app, code))
+    flow.redeemed()
+    #expect(flow.state == .complete)
+  }
 }
 
 extension FlowRecord {

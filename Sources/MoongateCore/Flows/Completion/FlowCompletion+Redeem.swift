@@ -9,7 +9,7 @@ extension FlowCompletion {
     var flow = try await storage.load(id, request, completeToo: true, as: .look)
     let record = flow.record
     guard record.status == .complete else { return nil }
-    guard let app = record.app, let code = record.appCode,
+    guard case .handingOver(let app, let code) = flow.machine.state,
       let account = try await lookup.loadAccount(record.account, flow),
       let epoch = record.basis?.epoch
     else { throw request.refusal(.stepNotOpen) }

@@ -65,19 +65,13 @@ struct ProviderStep: FlowPart {
     return try await judge(attempt, opened.flow)
   }
 
-  /// Judges what the client sent for the open step, or polls a step that waits.
-  func submit(_ attempt: ProviderAttempt, _ flow: FlowTransaction) async throws(FlowError) -> FlowView {
-    if let wait = attempt.step.wait { return try await poll(attempt, wait, flow) }
-    return try await judge(attempt, flow)
-  }
-
   /// Polls a step that waits. Before the poll is due, the flow is returned unchanged and the provider is not called.
   ///
   /// Attack: a thousand polls in parallel, each a call to the provider and to its vendor. The poll is claimed by
   /// changing the flow's version before the provider is called, so one interval has one call.
   ///
   /// Attack: fields that are sent with a poll are guesses that no limit counts, since a poll is not counted.
-  private func poll(_ given: ProviderAttempt, _ wait: StepWait, _ before: FlowTransaction) async throws(FlowError)
+  func poll(_ given: ProviderAttempt, _ wait: StepWait, _ before: FlowTransaction) async throws(FlowError)
     -> FlowView
   {
     let request = before.request
@@ -102,7 +96,7 @@ struct ProviderStep: FlowPart {
   }
 
   /// Lets a full provider judge the input and continues the flow.
-  private func judge(_ given: ProviderAttempt, _ flow: FlowTransaction) async throws(FlowError) -> FlowView {
+  func judge(_ given: ProviderAttempt, _ flow: FlowTransaction) async throws(FlowError) -> FlowView {
     let request = flow.request
     let (provider, descriptor) = (given.provider, given.provider.descriptor)
     var attempt = given
