@@ -202,7 +202,9 @@ struct GatewayReader {
       name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"),
       support: table.text("support"),
       terms: table.text("terms"), privacy: table.text("privacy"))
-    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.explicitValue("primary") {
+    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil,
+      let node = table.explicitValue("primary")
+    {
       problems.add(node.location, "brand.primary", "\"\(primary)\" is not a colour, such as \"#0D7377\"")
     }
     if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.explicitValue("logo") {

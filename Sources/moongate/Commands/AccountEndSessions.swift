@@ -12,7 +12,8 @@ struct EndAccountSessions: AsyncParsableCommand {
   @OptionGroup var operation: AccountOperation
 
   func run() async throws {
-    try await operation.carryOut(configuration, "end-sessions", done: "sessions ended") { administration, id throws(StoreFault) in
+    try await operation.carryOut(configuration, "end-sessions", done: "sessions ended") {
+      administration, id throws(StoreFault) in
       try await administration.endSessions(of: id)
     }
   }

@@ -47,7 +47,8 @@ enum PopulatedStore {
               FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])
             ])), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]),
-        .setGroupMembership(account: account.id, try group, true), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
+        .setGroupMembership(account: account.id, try group, true), .endSession(TokenHash(of: "se_0".utf8)),
+        .audit(event),
         .putAccessToken(token),
       ], at: now)
     let session = Session(
