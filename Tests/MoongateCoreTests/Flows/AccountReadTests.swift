@@ -1,4 +1,5 @@
 import MoongateSDK
+import MoongateStore
 import MoongateTesting
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 
   /// The engine's parts check the account several times: a sign-in requirement, its condition, and the completion.
   @Test func anAccountIsReadOncePerSubmit() async throws {
-    let desk = try await EngineTestBench { generation in
+    let bench = try await EngineTestBench { generation in
       generation.accounts.signIn = [
         SignInRequirement(
           choices: [EngineTestBench.pin], when: Self.condition, enroll: false,
@@ -18,28 +19,29 @@ import Testing
       ]
       generation.conditions[Self.condition] = { _ in false }
     }
-    try await desk.registered()
-    let store = MultiNodeStore([desk.store])
-    let engine = desk.engine(on: store)
-    let id = try await engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: desk.client()).get()
+    try await bench.registered()
+    let store = MultiNodeStore([bench.store])
+    let engine = bench.engine(on: store)
+    let id = try await engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: bench.client())
+      .get()
     await engine.deliveriesEnd()
     let before = store.accountReads
-    let view = try await engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let view = try await engine.submit(id, fields: ["code": .text(bench.code)], client: bench.client()).get()
     #expect(view.status == .complete)
     #expect(store.accountReads - before == 1)
   }
 
   /// Attack: while a request waits for a provider, an operator locks the account.
   @Test func aWaitingRequestReadsTheAccountAgain() async throws {
-    let desk = try await EngineTestBench()
-    let account = try await desk.registered()
-    let request = RequestContext(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
-    let flow = try await desk.engine.storage.load(try await desk.flow(), request)
-    let read = try await desk.engine.lookup.loadAccount(account.id, flow)
-    _ = try await desk.store.apply([.raiseEpoch(account: account.id)], at: desk.clock.now())
-    #expect(try await desk.engine.lookup.loadAccount(account.id, flow)?.epoch == read?.epoch)
+    let bench = try await EngineTestBench()
+    let account = try await bench.registered()
+    let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
+    let flow = try await bench.engine.storage.load(try await bench.flow(), request)
+    let read = try await bench.engine.lookup.loadAccount(account.id, flow)
+    _ = try await bench.store.apply([.raiseEpoch(account: account.id)], at: bench.clock.now())
+    #expect(try await bench.engine.lookup.loadAccount(account.id, flow)?.epoch == read?.epoch)
     flow.accounts.forget()
-    #expect(try await desk.engine.lookup.loadAccount(account.id, flow)?.epoch != read?.epoch)
+    #expect(try await bench.engine.lookup.loadAccount(account.id, flow)?.epoch != read?.epoch)
   }
 }

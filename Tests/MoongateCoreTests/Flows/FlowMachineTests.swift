@@ -112,7 +112,8 @@ import Testing
 
   @Test func anOpenStepSaysWhatItWaitsFor() {
     let challenge = Challenge(
-      mac: [1], issuedAt: now, expiresAt: now + .seconds(300), rule: CodeRule(length: 6, alphabet: .digits))
+      mac: [1], issuedAt: now, expiresAt: now + .seconds(300),
+      rule: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(300)))
     let site = "https://id.example/authorize"
     var flow = machine(.test(phone))
     func phase() -> FlowMachine.StepPhase? { if case .open(_, let phase) = flow.state { phase } else { nil } }
