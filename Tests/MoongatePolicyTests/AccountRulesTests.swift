@@ -192,7 +192,7 @@ import Testing
     Mistake(
       "return accounts {\nsign_in = { \"totp\", when = function(f) return true end },\n}",
       "2: sign_in: must be a list of steps, as in { { \"totp\", when = function(f) return f.account.factors.totp end } }: each step with a condition is a "
-        + "table of its own"),
+        + "separate table"),
     Mistake(signIn("{ \"topt\" },"), "3: sign_in[1]: unknown provider \"topt\"; did you mean `totp`?"),
     Mistake(
       signIn("{ \"google_oauth\" },"),
