@@ -159,8 +159,8 @@ import Testing
     Broken(
       "the route requires nothing", ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/**\"")],
       "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /admin), which requires "
-        + "nothing more: that is 1 of 2 factors. Facts: f.account.exists = true, f.account.phone_verified = true"),
+        + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /admin), which has no "
+        + "other requirement: that is 1 of 2 factors. Facts: f.account.exists = true, f.account.phone_verified = true"),
     Broken(
       "an earlier route matches some of its paths",
       [
@@ -171,8 +171,8 @@ import Testing
           "path = \"/**\""),
       ],
       "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (POST /admin/help), which requires "
-        + "nothing more: that is 1 of 2 factors. Facts: f.account.exists = true, f.account.phone_verified = true"),
+        + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (POST /admin/help), which has no "
+        + "other requirement: that is 1 of 2 factors. Facts: f.account.exists = true, f.account.phone_verified = true"),
     Broken(
       "the route requires the factor by which people sign in",
       [
@@ -224,8 +224,8 @@ import Testing
         "routes.lua": routes("path = \"/pay/**\""),
       ],
       "guarantees.lua:2: guarantee \"nobody pays without a fresh code\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /pay), which requires nothing "
-        + "more: it can have passed phone_otp up to 12h16m ago. Facts: f.account.exists = true, f.account.phone_verified = true"
+        + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /pay), which has no other "
+        + "requirement: it can have passed phone_otp up to 12h16m ago. Facts: f.account.exists = true, f.account.phone_verified = true"
     ),
     Broken(
       "no route matches such a path",
