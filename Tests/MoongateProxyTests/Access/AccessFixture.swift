@@ -30,13 +30,18 @@ struct AccessFixture {
     change(&generation)
     let logger = CapturedLog().logger
     let sessions = FakeSessions()
+    let active = ActiveGeneration(generation, at: clock.now())
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     proxy = Proxy(
       ProxyDependencies(
-        generation: ActiveGeneration(generation, at: clock.now()),
+        generation: active,
         sessions: SessionDirectory(store: sessions, clock: clock), watch: SessionWatch(store: sessions, logger: logger),
-        activity: sessions, keys: try KeyRing(master: Array(repeating: 7, count: 32)), clock: clock,
+        activity: sessions, keys: keys, clock: clock,
         random: SeededRandom(), audit: AuditTrail(store: FakeAudit(), logger: logger), logger: logger,
-        providers: try ProviderRegistry([StubPad(), StubMail()])))
+        providers: try ProviderRegistry([StubPad(), StubMail()]),
+        tokens: AccessTokenDirectory(
+          store: try MemoryStore.make(), generations: active, keys: keys, clock: clock, random: SeededRandom(),
+          logger: logger)))
     loop = proxy.loop(for: EmbeddedEventLoop())
     authorizer = loop.currentAuthorizer()
   }
@@ -137,7 +142,8 @@ extension AccessDecision {
       "pass \(grant.session?.snapshot.account.id ?? "-") \(grant.entitlements.groups) \(grant.dropsAuthorization)"
     case .redirect(let location): "redirect \(location.prefix { $0 != "?" })"
     case .noRoute: "no route"
-    case .refuse(let refusal): "refuse \(refusal.code) \(refusal.detail) \(refusal.sentence ?? "-")"
+    case .refuse(let refusal):
+      "refuse \(refusal.code) \(refusal.detail.sorted { $0.key < $1.key }) \(refusal.sentence ?? "-")"
     case .loops(let loop): "loop \(loop.cause)"
     case .needsLookup(.session): "look up the session"
     case .needsLookup(.token): "look up the token"

@@ -145,8 +145,8 @@ struct StepSettlement: FlowPart {
     return try await lastAttempt(charged, request)
   }
 
-  /// The refusal of the last attempt that a limit allows, if no lock has begun: its lock waits for earlier attempts that
-  /// are still being judged, or the limit has no lock.
+  /// The refusal of the last attempt that a limit allows, if no lock has begun: its lock waits for earlier attempts
+  /// that are still being judged, or the limit has no lock.
   private func lastAttempt(_ charged: Charged, _ request: RequestContext) async throws(FlowError) -> FlowError {
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: request.now) }

@@ -25,8 +25,8 @@ private struct AnsweredAttempt: Sendable {
 
   var step: StepRecord { attempt.step }
   var isPoll: Bool { step.wait != nil }
-  /// The flow after a refusal. A refusal ends a wait. Otherwise every further poll of a page that stays open would count
-  /// as a failure.
+  /// The flow after a refusal. A refusal ends a wait. Otherwise every further poll of a page that stays open would
+  /// count as a failure.
   var refused: FlowTransaction { isPoll ? before.changing { $0.closedStep() } : before }
   /// Whether the flow is stored when the attempt has failed.
   var keepsFlow: Bool { attempt.isNew || isPoll }

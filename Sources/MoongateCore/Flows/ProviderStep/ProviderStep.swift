@@ -24,8 +24,8 @@ struct ProviderAttempt: Sendable {
   var step: StepRecord
   /// Whether the same call opened the step.
   var isNew = false
-  /// Whether a refusal may ask again. False for a secret that comes together with a code: the caller stores that step as
-  /// it was opened.
+  /// Whether a refusal may ask again. False for a secret that comes together with a code: the caller stores that step
+  /// as it was opened.
   var asksAgain = true
 }
 
