@@ -19,7 +19,7 @@ def code():
     types = set(re.findall(r"\b(?:struct|class|enum|protocol|actor|typealias) ([A-Z]\w*)", text))
     members = set(re.findall(r"\b(?:func|var|let|case) (\w+)", text))
     # `case one, two, three` declares several.
-    for line in re.findall(r"^\s*case ([\w, ]+)$", text, re.M):
+    for line in re.findall(r"^\s*(?:indirect )?case ([\w, ]+)$", text, re.M):
         members.update(line.replace(",", " ").split())
     folders = {file.parent.name for file in SOURCES}
     return types, members, folders
@@ -50,7 +50,7 @@ def test_phases_of_a_connection(code):
     """The diagram of a connection has the phases of the code, and no others."""
     source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
     phase = re.search(r"^  enum Phase \{\n(.*?)^  \}", source, re.M | re.S)[1]
-    phases = set(re.findall(r"^\s*case (\w+)", phase, re.M))
+    phases = set(re.findall(r"^\s*(?:indirect )?case (\w+)", phase, re.M))
     assert len(phases) >= 8
     page = (FOLDER / "request.md").read_text()
     diagram = re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page, re.S)[1]
@@ -63,7 +63,8 @@ def test_phases_in_the_comment():
     source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
     phase = re.search(r"^  enum Phase \{\n(.*?)^  \}", source, re.M | re.S)[1]
     comment = "\n".join(line for line in source.splitlines() if line.startswith("///     "))
-    missing = [case for case in re.findall(r"^\s*case (\w+)", phase, re.M) if not re.search(rf"\b{case}\b", comment)]
+    cases = re.findall(r"^\s*(?:indirect )?case (\w+)", phase, re.M)
+    missing = [case for case in cases if not re.search(rf"\b{case}\b", comment)]
     assert missing == []
 
 
@@ -71,7 +72,7 @@ def test_outcomes_of_an_access_decision():
     """The table of the page has each outcome of the code, and no others."""
     source = (ROOT / "Sources/MoongateProxy/Access/AccessDecision.swift").read_text()
     outcome = re.search(r"^  enum Outcome \{\n(.*?)^  \}", source, re.M | re.S)[1]
-    cases = re.findall(r"^\s*case (\w+)", outcome, re.M)
+    cases = re.findall(r"^\s*(?:indirect )?case (\w+)", outcome, re.M)
     table = (FOLDER / "request.md").read_text().split("| Outcome |")[1].split("\n\n")[0]
     assert len(cases) >= 6 and sorted(re.findall(r"^\| `(\w+)` \|", table, re.M)) == sorted(cases)
 
@@ -80,7 +81,7 @@ def test_actions_of_a_flow():
     """The page names each action of the machine."""
     source = (ROOT / "Sources/MoongateCore/FlowRules/FlowMachine.swift").read_text()
     action = re.search(r"enum Action[^{]*\{(.*?)\n  \}", source, re.S)[1]
-    cases = re.findall(r"^\s*case (\w+)", action, re.M)
+    cases = re.findall(r"^\s*(?:indirect )?case (\w+)", action, re.M)
     page = (FOLDER / "sign-in.md").read_text()
     assert len(cases) >= 4 and [case for case in cases if f"`{case}`" not in page] == []
 
@@ -101,7 +102,7 @@ def test_states_of_a_flow():
 def cases_of(name, source):
     """The cases of an enum of the machine."""
     body = re.search(rf"enum {name}\b[^{{]*\{{(.*?)\n  \}}", source, re.S)[1]
-    return set(re.findall(r"^\s*case (\w+)", body, re.M))
+    return set(re.findall(r"^\s*(?:indirect )?case (\w+)", body, re.M))
 
 
 def states_drawn(diagram):

@@ -6,17 +6,18 @@ import NIOCore
 ///
 /// It contains no response: the proxy and forward-auth each translate the outcome into their own.
 struct AccessDecision {
+  /// Large values of rare cases are indirect, so that an allowed request copies little.
   enum Outcome {
     case pass(AccessGrant)
     /// Redirect to a gateway page, with the value of Location.
     case redirect(String)
     /// No route matches.
     case noRoute
-    case refuse(RequestRefusal)
+    indirect case refuse(RequestRefusal)
     /// The client is in a redirect loop and gets an explanation instead of another redirect.
-    case loops(RedirectLoop)
+    indirect case loops(RedirectLoop)
     /// The store must be asked. Call `Authorizer.authorize` again with its answer.
-    case needsLookup(CredentialLookup)
+    indirect case needsLookup(CredentialLookup)
   }
 
   /// What a shadow policy may see of the request.

@@ -19,16 +19,17 @@ package final class ClientConnection: ChannelDuplexHandler {
   package typealias OutboundIn = HTTPResponsePart
   package typealias OutboundOut = ByteBuffer
 
-  /// The state of the current request. Each case carries the values that exist only in it.
+  /// The state of the current request. Each case carries the values that exist only in it. Large values are indirect,
+  /// so that reading the phase copies one word.
   enum Phase {
     /// Waits for a head, or for the rest of one.
     case reading
     /// The store is asked for the session or token of the request.
-    case looking(RequestHead)
+    indirect case looking(RequestHead)
     /// An upstream responds. It is nil until a connection to it is open.
     case exchanging(UpstreamConnection?)
     /// Collects the body of a request for the gateway itself.
-    case collecting(OwnRequest)
+    indirect case collecting(OwnRequest)
     /// The gateway itself responds.
     case own
     /// The request is refused, and the rest of its body is read and dropped.
@@ -36,7 +37,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     /// Bytes pass in both directions after a 101.
     case tunnel(UpstreamConnection)
     /// The last response was written. Bytes of the client are dropped until it closes.
-    case lingering(Lingering)
+    indirect case lingering(Lingering)
     case closed
   }
 
