@@ -46,63 +46,54 @@ def test_names_exist(page, code):
     assert missing == []
 
 
-def test_phases_of_a_connection(code):
-    """The diagram of a connection has the phases of the code, and no others."""
-    source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
-    phase = re.search(r"^  enum Phase \{\n(.*?)^  \}", source, re.M | re.S)[1]
-    phases = set(re.findall(r"^\s*(?:indirect )?case (\w+)", phase, re.M))
+def test_phases_of_a_connection():
+    """The diagrams of a connection, on the page and in its doc comment, have the phases of the code."""
+    source = code_of("MoongateProxy/Connection/ClientConnection.swift")
+    phases = cases_of("Phase", source)
     assert len(phases) >= 8
-    page = (FOLDER / "request.md").read_text()
-    diagram = re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page, re.S)[1]
+    diagram = state_diagram(FOLDER / "request.md")
     drawn = {name for line in diagram.splitlines() for name in re.findall(r"\b[a-z]+\b", line.split(" : ")[0])}
     assert drawn == phases
-
-
-def test_phases_in_the_comment():
-    """The diagram in the doc comment of a connection has the phases of the code."""
-    source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
-    phase = re.search(r"^  enum Phase \{\n(.*?)^  \}", source, re.M | re.S)[1]
     comment = "\n".join(line for line in source.splitlines() if line.startswith("///     "))
-    cases = re.findall(r"^\s*(?:indirect )?case (\w+)", phase, re.M)
-    missing = [case for case in cases if not re.search(rf"\b{case}\b", comment)]
-    assert missing == []
+    assert [phase for phase in phases if not re.search(rf"\b{phase}\b", comment)] == []
 
 
 def test_outcomes_of_an_access_decision():
     """The table of the page has each outcome of the code, and no others."""
-    source = (ROOT / "Sources/MoongateProxy/Access/AccessDecision.swift").read_text()
-    outcome = re.search(r"^  enum Outcome \{\n(.*?)^  \}", source, re.M | re.S)[1]
-    cases = re.findall(r"^\s*(?:indirect )?case (\w+)", outcome, re.M)
+    cases = cases_of("Outcome", code_of("MoongateProxy/Access/AccessDecision.swift"))
     table = (FOLDER / "request.md").read_text().split("| Outcome |")[1].split("\n\n")[0]
     assert len(cases) >= 6 and sorted(re.findall(r"^\| `(\w+)` \|", table, re.M)) == sorted(cases)
 
 
 def test_actions_of_a_flow():
     """The page names each action of the machine."""
-    source = (ROOT / "Sources/MoongateCore/FlowRules/FlowMachine.swift").read_text()
-    action = re.search(r"enum Action[^{]*\{(.*?)\n  \}", source, re.S)[1]
-    cases = re.findall(r"^\s*(?:indirect )?case (\w+)", action, re.M)
+    cases = cases_of("Action", code_of("MoongateCore/FlowRules/FlowMachine.swift"))
     page = (FOLDER / "sign-in.md").read_text()
     assert len(cases) >= 4 and [case for case in cases if f"`{case}`" not in page] == []
 
 
 def test_states_of_a_flow():
     """Both diagrams of a flow have the states of the machine, and those of an open step, and no others."""
-    source = (ROOT / "Sources/MoongateCore/FlowRules/FlowState.swift").read_text()
+    source = code_of("MoongateCore/FlowRules/FlowState.swift")
     states = cases_of("State", source)
     phases = cases_of("StepPhase", source)
     assert len(states) >= 7 and len(phases) >= 5
-    page = (FOLDER / "sign-in.md").read_text()
-    drawn = states_drawn(re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page, re.S)[1])
-    assert drawn == states
-    drawn = states_drawn((ROOT / "Sources/MoongateCore/FlowRules/flow.mermaid").read_text())
-    assert drawn == states | phases
+    assert states_drawn(state_diagram(FOLDER / "sign-in.md")) == states
+    assert states_drawn(code_of("MoongateCore/FlowRules/flow.mermaid")) == states | phases
+
+
+def code_of(path):
+    return (ROOT / "Sources" / path).read_text()
 
 
 def cases_of(name, source):
-    """The cases of an enum of the machine."""
-    body = re.search(rf"enum {name}\b[^{{]*\{{(.*?)\n  \}}", source, re.S)[1]
+    """The cases of an enum inside a type."""
+    body = re.search(rf"^  (?:package )?enum {name}\b[^{{]*\{{(.*?)^  \}}", source, re.M | re.S)[1]
     return set(re.findall(r"^\s*(?:indirect )?case (\w+)", body, re.M))
+
+
+def state_diagram(page):
+    return re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page.read_text(), re.S)[1]
 
 
 def states_drawn(diagram):
