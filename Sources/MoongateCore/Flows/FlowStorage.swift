@@ -36,7 +36,7 @@ struct FlowStorage: FlowPart {
     }
   }
 
-  /// The flow's record, in memory or in the store, whoever asks. The caller decides what the client may do with it.
+  /// The flow's record, in memory or in the store. It does not check the client: the caller must.
   func find(_ id: FlowID) async throws(FlowError) -> FlowRecord? {
     if let waiting = pending.find(id.hash) { return waiting }
     return try await asking { () async throws(StoreFault) in try await store.flow(id.hash) }

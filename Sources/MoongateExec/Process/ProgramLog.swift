@@ -69,14 +69,6 @@ final class ProgramLog: Sendable {
   /// Passes the program's text to the listener.
   func notifyListener(_ text: String) { listener?(.said(text)) }
 
-  /// Whether there is a listener.
-  var hasListener: Bool { listener != nil }
-
-  /// Passes a violation that is not logged to the listener.
-  func reportViolation(_ kind: String, _ sentence: @autoclosure () -> String) {
-    listener?(.misbehaved(kind: kind, sentence: sentence()))
-  }
-
   /// Passes a line of the protocol to the listener.
   func notifyListener(message line: [UInt8], isOut: Bool) {
     guard let listener else { return }

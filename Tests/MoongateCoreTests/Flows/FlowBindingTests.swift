@@ -38,7 +38,7 @@ import Testing
       #expect(await bench.engine.skip(id, client: page).refusal?.code == .flowNotFound)
       #expect(await bench.engine.delete(id, client: page).refusal?.code == .flowNotFound)
     }
-    #expect(try await bench.engine.view(id, client: bench.client()).get().status == .pending, "the API goes on with it")
+    #expect(try await bench.engine.view(id, client: bench.client()).get().status == .pending, "the API can continue it")
   }
 
   /// Attack: the attacker enters something in an app's flow through the API, such as a password of their own for the
@@ -61,7 +61,7 @@ import Testing
       #expect(
         await bench.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
       #expect(
-        try await bench.engine.view(id, client: bench.client()).get().status == .pending, "the app goes on with it")
+        try await bench.engine.view(id, client: bench.client()).get().status == .pending, "the app can continue it")
     }
   }
 

@@ -159,3 +159,10 @@ extension ResolvedLimit {
     }
   }
 }
+
+extension [ResolvedLimit] {
+  /// The limits whose counters none of the others uses, so that an attempt is charged once to each counter.
+  func notCounted(by others: [ResolvedLimit]) -> [ResolvedLimit] {
+    filter { limit in !others.contains { $0.counter == limit.counter } }
+  }
+}

@@ -91,7 +91,7 @@ extension StepAdmission {
     if known.isEmpty {
       return (try await ledger.charge(strangers, for: .verify, timer: nil, hidesDisabled: hides, request), candidates)
     }
-    let both = limits + strangers.filter { stranger in !limits.contains { $0.counter == stranger.counter } }
+    let both = limits + strangers.notCounted(by: limits)
     do throws(FlowError) {
       let charged = try await ledger.charge(both, for: .verify, timer: nil, hidesDisabled: hides, request)
       if !charged.isOff { return (charged, candidates) }

@@ -59,8 +59,7 @@ extension StepAdmission {
     guard let first = admitted.codes.first else { throw refused ?? request.refusal(.stepNotOpen) }
     admitted.limits = first.limits.verify
     for code in admitted.codes.dropFirst() {
-      admitted.limits += code.limits.verify.filter { limit in !admitted.limits.contains { $0.counter == limit.counter }
-      }
+      admitted.limits += code.limits.verify.notCounted(by: admitted.limits)
     }
     let others = try await otherVerifyLimits(of: first.step, beside: admitted.limits, flow)
     admitted.limits += others

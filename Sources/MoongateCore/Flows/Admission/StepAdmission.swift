@@ -43,7 +43,7 @@ struct StepAdmission: FlowPart {
     for name in fallbacks.senders(beside: step.provider, flow) where name != step.provider {
       guard let policy = flow.request.generation.policies[name] else { continue }
       let verify = try await limits(of: step.sent(by: name), policy, flow).verify
-      others += verify.filter { limit in !(own + others).contains { $0.counter == limit.counter } }
+      others += verify.notCounted(by: own + others)
     }
     return others
   }
@@ -58,12 +58,7 @@ struct StepAdmission: FlowPart {
     let reservation = try await ledger.charge(perAddress, for: action, timer: nil, request)
     // Limits on failures count this too: asking who is registered is a failed attempt.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
-    request.watch?.ended(reservation.id, outcome)
-    try await ledger.settle(
-      [
-        .settle(
-          Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: request.now))
-      ], request)
+    try await ledger.settle([reservation.settled(outcome, request)], request)
     return request.refusal(code)
   }
 

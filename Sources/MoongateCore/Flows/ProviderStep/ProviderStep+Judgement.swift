@@ -122,12 +122,7 @@ extension ProviderStep {
       try await ledger.settle([answered.refund], request)
       throw request.refusal(problem)
     case .ask, .redirect, .wait:
-      let flow = try await giving(back: answered.refund, request) { () throws(FlowError) -> FlowTransaction? in
-        let flow = before.changing { $0.isAbout(answered.candidate.step.claimants) }
-        return try round(after: answer, by: step.provider, judgedBy: answered.judged, flow)
-      }
-      guard let flow else { throw request.refusal(.stepNotOpen) }
-      return .waits(flow, refund: answered.refund)
+      return .waits(try await nextRound(answer, answered), refund: answered.refund)
     }
   }
 
@@ -167,21 +162,25 @@ extension ProviderStep {
   {
     let (step, before) = (answered.step, answered.before)
     let outcome = try calls.outcome(reason, of: step.provider, before.request)
-    let flow = try await giving(back: answered.refund, before.request) { () throws(FlowError) -> FlowTransaction in
-      var next = StepRound(
-        fields: round.fields, state: try seals.seal(round.state, for: step.provider, id: before.id))
-      next.shown = try seals.seal(round.shown, for: step.provider, id: before.id)
-      next.judgedBy = answered.judged
-      return before.changing { machine in
-        machine.isAbout(answered.candidate.step.claimants)
-        machine.waits(for: next)
-      }
-    }
+    let flow = try await nextRound(.ask(round.fields, state: round.state, showing: round.shown), answered)
     if !outcome.isFailure, try await admission.isGivenBack(step, answered.attempt.policy, before) {
       try await storage.keep(flow, givingBack: answered.refund)
       return before.request.refusal(outcome)
     }
     return try await settlement.failed(answered.charged, RefusalCode(outcome), step, flow, isNew: true)
+  }
+
+  /// The flow that asks for more, about the account that the answer is about. Stores nothing, except a refund if the
+  /// round cannot be sealed.
+  private func nextRound(_ answer: StepAnswer, _ answered: AnsweredAttempt) async throws(FlowError) -> FlowTransaction {
+    let request = answered.before.request
+    return try await giving(back: answered.refund, request) { () throws(FlowError) -> FlowTransaction in
+      let flow = answered.before.changing { $0.isAbout(answered.candidate.step.claimants) }
+      guard let next = try round(after: answer, by: answered.step.provider, judgedBy: answered.judged, flow) else {
+        throw request.refusal(.stepNotOpen)
+      }
+      return next
+    }
   }
 
   /// Refunds the attempt if what follows from the provider's answer is not allowed or cannot be stored.
