@@ -346,7 +346,7 @@ type stored struct {
 	Stored bool    `json:"stored"`
 }
 
-// Get returns the value; nil where there is none.
+// Get returns the value, or nil if the key has none.
 func (store Store) Get(ctx context.Context, key string) (*string, error) {
 	var result stored
 	err := store.request(ctx, "store.get", map[string]any{"key": key}, &result)
@@ -820,7 +820,7 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// A loop reads calls and answers each in a goroutine of its own.
+// A loop reads calls and answers each in a separate goroutine.
 type loop struct {
 	provider Provider
 	lock     sync.Mutex
@@ -936,7 +936,7 @@ func (loop *loop) take(id int64, method string, params json.RawMessage) {
 		} else {
 			message["result"] = result
 		}
-		// Nobody waits for the answer of a call that was cancelled.
+		// A cancelled call is not answered.
 		if loop.close(id) {
 			_ = pipe.write(message)
 		}

@@ -271,8 +271,8 @@ function filesOf(folder, name) {
   return {
     policy: renamed(policy),
     cases: existsSync(casesFile) ? renamed(readFileSync(casesFile, "utf8")) : undefined,
-    // Those of its own name: a program that lies in the configuration's own folder has the operator's flows
-    // beside it.
+    // Only flows with the provider's name: if the program is in the configuration folder, the operator's flows
+    // are beside it.
     flows: Object.fromEntries(
       named(".lua", "flows")
         .filter(([flow]) => `${flow}_`.startsWith(`${own}_`))
@@ -427,7 +427,7 @@ class Loop {
     } catch (error) {
       said = { error: { code: error instanceof UnknownMethod ? -32601 : 1, message: reasonOf(error, method, params) } };
     }
-    // Nobody waits for the answer of a call that was cancelled.
+    // A cancelled call is not answered.
     if (this.open.delete(id)) write({ id, ...said });
   }
 
