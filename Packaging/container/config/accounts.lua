@@ -1,4 +1,4 @@
--- What holds for every account, whichever flow opens it.
+-- Rules for every account, in all flows.
 return accounts {
   -- People who have set up an authenticator app enter its code at every sign-in.
   sign_in = {
