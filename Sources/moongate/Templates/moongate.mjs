@@ -372,7 +372,7 @@ function redacted(text, params) {
 }
 
 class Loop {
-  /** Calls that somebody waits for, by their ids. */
+  /** Open calls, by id. */
   open = new Map();
 
   /** What was asked of the gateway and is not answered yet, by the ids of the requests. */
@@ -386,7 +386,7 @@ class Loop {
 
   run() {
     isServing = true;
-    // What anybody prints must not be taken for a message.
+    // Output of other code must not be read as a message.
     process.stdout.write = process.stderr.write.bind(process.stderr);
     const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
     lines.on("line", (line) => this.take(JSON.parse(line)));

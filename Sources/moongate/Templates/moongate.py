@@ -228,7 +228,7 @@ class OfflineTools(Tools):
 
 @dataclass(frozen=True)
 class Identifier:
-    """Who somebody is: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`."""
+    """How a user is known: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`."""
 
     kind: str
     value: str
@@ -597,7 +597,7 @@ class _Pipe:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.out = os.fdopen(os.dup(1), "wb")
-        # What anybody prints must not be taken for a message.
+        # Output of other code must not be read as a message.
         os.dup2(2, 1)
         sys.stdout = sys.stderr
 
