@@ -1,5 +1,5 @@
--- What holds for every account, whichever flow opens it. A factor that stands in one flow alone protects nothing: any
--- client may begin another flow that opens the same account. What an account requires therefore stands here.
+-- Rules for every account, in all flows. A factor in a single flow does not protect the account, because any client
+-- can begin another flow that opens it. Requirements of accounts are therefore set here.
 return accounts {
   -- Steps that every session of an existing account requires. They follow the steps of the flow, as soon as the
   -- account is known. A step that has passed in the flow is not repeated. Each entry names a provider or
@@ -9,7 +9,7 @@ return accounts {
   --   enroll  true: an account without this factor sets it up at sign-in. Without `enroll`, such an account is
   --           refused (403 denied), so let `when` check for the factor.
   sign_in = {
-    -- Whoever has set up an authenticator app is asked for its code at every way in.
+    -- Users who have set up an authenticator app enter its code at every sign-in.
     { "totp", when = function(f) return f.account.factors.totp end },
   },
 
@@ -33,6 +33,6 @@ return accounts {
   -- },
   -- claims = { plan = function(f) return f.account.age > duration("365d") and "veteran" or "new" end },
 
-  -- Accounts that never verified anything, and that nobody has used for this long, are deleted.
+  -- Accounts that never verified anything are deleted after they were unused for this long.
   unverified_lifetime = "30d",
 }

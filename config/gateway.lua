@@ -5,7 +5,7 @@ return gateway {
   -- The public listener: pages, API, and what is passed on to your services. One address and port.
   listen = "127.0.0.1:8080",
 
-  -- Health, metrics, reload, locks, the outbox. Whoever reaches it may do all of that: keep it on loopback. An address
+  -- Health, metrics, reload, locks, the outbox. Any client has full control: keep it on loopback. An address
   -- that other machines reach needs a token: admin = { address = "10.0.0.5:9901", token = env "MOONGATE_ADMIN_TOKEN" }
   admin = "127.0.0.1:9901",
 
@@ -30,7 +30,7 @@ return gateway {
   -- The country (two letters, ISO 3166-1) of phone numbers that are typed without +.
   region = "IN",
 
-  -- Who may say X-Forwarded-For, -Proto and -Host: the addresses of your own proxies and nobody else. Default: nobody.
+  -- Who may send X-Forwarded-For, -Proto and -Host: only the addresses of your own proxies. Default: none.
   -- trusted_proxies = { "127.0.0.1/32" },
 
   -- Hosts, besides public_url's and those of routes.lua, to which people may be sent after they signed in.
@@ -79,9 +79,9 @@ return gateway {
       client_id = "moongate-demo",
       client_secret = file "data/google.secret",
     },
-    -- A passcode of six digits, for whoever is signed in.
+    -- A passcode of six digits, for signed-in users.
     pin = {},
-    -- An authenticator app, for whoever is signed in: `issuer` is what the app lists the account under.
+    -- An authenticator app, for signed-in users. The app lists the account under `issuer`.
     totp = { issuer = "Moongate" },
     -- Passkeys: the fingerprint, face or PIN of a device. `rp_name` is what devices call the site.
     passkey = { rp_name = "Moongate" },

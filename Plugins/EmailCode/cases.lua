@@ -1,4 +1,4 @@
--- What holds of the flows that come with codes by mail, whatever the numbers of its policy are. `moongate check` plays
+-- Cases of the flows that come with codes by mail. They hold for any numbers in its policy. `moongate check` runs
 -- these cases while gateway.lua configures the provider and config/tests/ has no email_code.lua. All of these flows
 -- begin with a session of the case's account.
 return tests {

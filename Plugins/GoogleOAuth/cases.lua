@@ -1,8 +1,8 @@
--- What holds of the flow that comes with Google, whatever the numbers of its policy are. `moongate check` plays these
+-- Cases of the flow that comes with Google. They hold for any numbers in its policy. `moongate check` runs these
 -- cases while gateway.lua configures the provider and config/tests/ has no google_oauth.lua. A case cannot go to
 -- another site.
 return tests {
-  case "a site is connected only by who is signed in" {
+  case "only a signed-in user can connect a site" {
     flow "google_oauth_join", expect { status = 401, code = "unauthenticated" },
   },
 

@@ -1,4 +1,4 @@
--- What holds of the flows that come with the PIN, whatever the numbers of its policy are. `moongate check` plays these
+-- Cases of the flows that come with the PIN. They hold for any numbers in its policy. `moongate check` runs these
 -- cases while gateway.lua configures the provider and config/tests/ has no pin.lua. All of these flows begin with a
 -- session of the case's account.
 return tests {
@@ -62,7 +62,7 @@ return tests {
     flow "pin_set", enter { new_pin = "402917" }, expect { status = 409, code = "already_set" },
   },
 
-  case "a PIN is for someone who is signed in" {
+  case "only a signed-in user can enter a PIN" {
     flow "pin_unlock", expect { status = 401, code = "unauthenticated" },
   },
 }

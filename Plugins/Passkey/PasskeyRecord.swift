@@ -68,7 +68,7 @@ struct Credential: Codable, Equatable {
   static let attached = "Security key"
   static let single = "On one device only"
 
-  /// The kind of device; nil if unknown.
+  /// The kind of device, from its backup state and its transports.
   private var kind: String {
     if isBackedUp { return Self.synced }
     return !transports.contains("internal") && !Set(transports).isDisjoint(with: ["usb", "nfc", "ble", "smart-card"])

@@ -1,4 +1,4 @@
--- What holds of the flows that come with passkeys, whatever the numbers of their policy are. `moongate check` plays
+-- Cases of the flows that come with passkeys. They hold for any numbers in their policy. `moongate check` runs
 -- these cases while gateway.lua configures the provider and config/tests/ has no passkey.lua. The person of a case has
 -- a device: right() uses it, and wrong() spoils its answer.
 return tests {

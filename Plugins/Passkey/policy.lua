@@ -1,6 +1,6 @@
 -- The defaults of passkeys. The operator's config/policies/passkey.lua replaces the fields that it names (`limits` as a
--- whole). A signature cannot be guessed: the limits bound what wrong answers cost and how long somebody may try what
--- they found.
+-- whole). A signature cannot be guessed: the limits bound the cost of wrong answers and the
+-- attempts on a found device.
 return policy "passkey" {
   limits = {
     verify = { on = "verify", per = "account", max = 20,  window = "1h", counts = "failures",

@@ -1,4 +1,4 @@
--- What holds of the flow that comes with codes by SMS, whatever the numbers of its policy are. `moongate check` plays
+-- Cases of the flow that comes with codes by SMS. They hold for any numbers in its policy. `moongate check` runs
 -- these cases while gateway.lua configures the provider and config/tests/ has no phone_otp.lua.
 return tests {
   case "a new number replaces the old one" {

@@ -1,5 +1,5 @@
--- What holds of the flows that come with the authenticator app, whatever the numbers of its policy are.
--- `moongate check` plays these cases while gateway.lua configures the provider and config/tests/ has no totp.lua. The
+-- Cases of the flows that come with the authenticator app. They hold for any numbers in its policy.
+-- `moongate check` runs these cases while gateway.lua configures the provider and config/tests/ has no totp.lua. The
 -- person of a case has an app: it takes the key that a step shows, and right() enters what it shows then.
 return tests {
   case "an app that is turned off opens nothing" {

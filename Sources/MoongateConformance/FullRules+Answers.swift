@@ -79,7 +79,7 @@ extension FullRules {
       harness.addFinding(
         .refusals, "A wrong answer is malformed, which is not counted.",
         "Answer `.refused` for what can be read and is wrong.", field: field)
-    case .opened: return isJudgedLater(wronged, left: left, field)
+    case .opened: return isCheckedLater(wronged, left: left, field)
     case .late: break
     }
     return false
@@ -128,7 +128,7 @@ extension FullRules {
   }
 
   /// Checks an answer that is followed by another round: it must be checked at the end or counted.
-  private func isJudgedLater(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
+  private func isCheckedLater(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
     switch wronged.end {
     case .refused(let reason, _):
       checkCounted(reason, field)

@@ -130,7 +130,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     case .untrusted:
       """
       The certificate of \(name) is not signed by an authority of `sslrootcert`. Put the certificate of its authority into that file; \
-      if nobody replaced the certificate, somebody else may be answering in the server's place.
+      if the certificate was not replaced, another server may be answering in its place.
       """
     case .expired:
       "The certificate of \(name), or of its authority, is expired or not yet valid. Give the server a new one, or correct the clock that is wrong."

@@ -1,4 +1,4 @@
--- Signing in or creating an account, whichever fits: one page for both.
+-- Signing in, or creating an account if none exists: one page for both.
 return flow "enter" {
   -- "existing": only for accounts that are there. "new": only for those that are not. "any": either.
   account = "any",

@@ -1,5 +1,5 @@
--- Signing in by email address and password. An address that nobody has proved opens the newest account that claims it;
--- once someone proves it, only theirs.
+-- Signing in by email address and password. An unverified address opens the newest account that claims it. A
+-- verified address opens only the account that verified it.
 return flow "login_password" {
   -- Without the provider in gateway.lua there is no such flow.
   purpose = "sign_in",

@@ -1,5 +1,5 @@
 -- Replace a forgotten password: a code to the address, then a new password. All other sessions of the account end.
--- Verifying the address takes it from everybody who only claimed it.
+-- Verifying the address removes it from all accounts that only claimed it.
 return flow "password_reset" {
   purpose = "reset",
   provider = "password",

@@ -6,8 +6,8 @@ return flow "register_email" {
 
   steps = {
     { "password" },
-    -- "Skip for now": the address stays unproved, and whoever proves it first owns it. Without `skippable` nobody gets
-    -- in unproved.
+    -- "Skip for now": the address stays unverified, and belongs to the first account that verifies it. Without
+    -- `skippable`, every user must verify it.
     { "email_code", skippable = true },
   },
 

@@ -9,7 +9,7 @@ return policy "email_code" {
   limits = {
     -- One code and three resends.
     send = { on = "send", per = "email", max = 4, window = "15m" },
-    -- Ten a day: nobody's mailbox is filled.
+    -- Ten a day, so that attackers cannot flood a mailbox.
     send_day = { on = "send", per = "email", max = 10, window = "24h" },
     -- One network address cannot have mail sent to address after address.
     send_ip = { on = "send", per = "ip", max = 30, window = "1h" },
@@ -31,7 +31,7 @@ return policy "email_code" {
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
-  -- An address that nobody has verified is answered like any other, and no mail is sent.
+  -- For an unknown address, the answer is the same as for any other, and no mail is sent.
   unknown_account = "conceal",
 
   -- The text of the mail. {code}, {service} (from gateway.lua) and {minutes} are filled in.

@@ -3,9 +3,9 @@
 -- too.
 return policy "google_oauth" {
   limits = {
-    -- One address cannot begin sign-ins without end, whatever becomes of them.
+    -- One address cannot begin sign-ins without limit, even if it completes none.
     begin_ip = { on = "begin", per = "ip", max = 60, window = "1h" },
-    -- Only what came back from Google and was refused counts from here on; who presses "Cancel" is not counted.
+    -- Only what came back from Google and was refused counts from here on; "Cancel" is not counted.
     -- One address cannot have us ask Google again and again.
     verify_ip = { on = "verify", per = "ip", max = 60, window = "1h", counts = "failures" },
     -- A sign-in that keeps failing has to be begun anew.

@@ -1,5 +1,5 @@
--- Passkeys. A signature cannot be guessed: the limits bound what wrong answers cost and how long somebody may try what
--- they found.
+-- Passkeys. A signature cannot be guessed: the limits bound the cost of wrong answers and the
+-- attempts on a found device.
 return policy "passkey" {
   limits = {
     verify = { on = "verify", per = "account", max = 20,  window = "1h", counts = "failures",

@@ -4,7 +4,7 @@
 -- guess is the provider's to say.
 return policy "password" {
   limits = {
-    -- One network address cannot begin steps without end, whatever becomes of them.
+    -- One network address cannot begin steps without limit, even if it completes none.
     begin_ip = { on = "begin", per = "ip", max = 60, window = "1h" },
 
     -- Accounts that are made with a password. Each costs a hash, and is counted before the hash is paid.
@@ -12,11 +12,11 @@ return policy "password" {
     register_ip = { on = "register", per = "ip", max = 10, window = "1h" },
     -- An IPv4 /24 or an IPv6 /48 registers in a day.
     register_network = { on = "register", per = "network", max = 200, window = "24h" },
-    -- Everybody together: a flood from everywhere costs at most so many hashes and rows. Nobody who has an account
-    -- already is affected.
+    -- All addresses together: a distributed flood costs at most this many hashes and rows. Users who already have an
+    -- account are not affected.
     register_global = { on = "register", per = "global", max = 5000, window = "1h" },
 
-    -- Five wrong passwords lock the address, whether anybody has it or not: a quarter of an hour first, then longer.
+    -- Five wrong passwords lock the address, whether or not it has an account: a quarter of an hour first, then longer.
     verify = { on = "verify", per = "email", max = 5, window = "24h", counts = "failures",
       lock = { "15m", "1h", "6h", "24h" } },
     -- The same for the account, in flows that name no address.
@@ -29,7 +29,7 @@ return policy "password" {
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
-  -- "conceal": an address that nobody has is answered like a wrong password, after the same work. "reveal" says so
-  -- (404).
+  -- "conceal": an unknown address is answered like a wrong password, after the same work. "reveal": it is answered
+  -- with 404.
   unknown_account = "conceal",
 }

@@ -21,14 +21,14 @@ return policy "phone_otp" {
   limits = {
     -- One code and three resends.
     send = { on = "send", per = "phone", max = 4, window = "15m" },
-    -- Ten a day: nobody's phone rings all day, and a number that earns by being sent to earns little.
+    -- Ten a day: attackers cannot flood a phone, and earn little from a number that is paid for each message.
     send_day = { on = "send", per = "phone", max = 10, window = "24h" },
     -- One address cannot have messages sent to number after number.
     send_ip = { on = "send", per = "ip", max = 30, window = "1h" },
 
     -- Ceilings on what messages may cost, against attackers with many addresses and numbers. A device that has passed
     -- for an account before neither counts against them nor is refused by them when it asks for a code to that account:
-    -- a flood stops new devices, not everybody.
+    -- a flood affects only new devices.
     -- An office or a mobile carrier's exchange (an IPv4 /24, an IPv6 /48): ten busy addresses.
     send_network = { on = "send", per = "network", max = 300, window = "1h" },
     -- Numbers that share their first seven digits (10,000 to 100,000 of them). Those who earn by being sent to hold
@@ -46,7 +46,7 @@ return policy "phone_otp" {
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
-  -- A number that nobody has registered: "reveal" says so (404); "conceal" answers as for any other and sends nothing.
+  -- For an unknown number, "reveal" answers 404; "conceal" answers as for any other number and sends nothing.
   unknown_account = "reveal",
 
   -- The text of the SMS. {code}, {service} (from gateway.lua) and {minutes} are filled in.

@@ -4,7 +4,7 @@
 -- provider's to say.
 return policy "pin" {
   limits = {
-    -- Five wrong PINs lock the account's PIN, whatever flow asks for it: a quarter of an hour first, then longer.
+    -- Five wrong PINs lock the account's PIN in all flows: a quarter of an hour first, then longer.
     -- Resetting the PIN by a code ends the lock.
     verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures",
       lock = { "15m", "1h", "6h", "24h" } },
@@ -14,6 +14,6 @@ return policy "pin" {
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
-  -- Nobody learns from a PIN's step who has an account.
+  -- The step of a PIN does not reveal whether an account exists.
   unknown_account = "conceal",
 }

@@ -1,5 +1,5 @@
--- Tokens of programs: how many wrong ones are too many. A token is 256 random bits, which nobody guesses: the limit
--- keeps a broken or hostile client from costing anything. It counts by address, so it cannot lock out a right token
+-- Tokens of programs: how many wrong ones are too many. A token has 256 random bits and cannot be guessed. The limit
+-- bounds the cost of a broken or hostile client. It counts by address, so it cannot lock out a right token
 -- that comes from another one, nor people at that address.
 return policy "token" {
   limits = {

@@ -12,6 +12,6 @@ return policy "totp" {
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
-  -- Whoever has none is not told apart from whoever has one.
+  -- The step does not reveal whether a user has an app.
   unknown_account = "conceal",
 }

@@ -1,4 +1,4 @@
--- What accounts.lua must give, whatever the numbers of the policies are; tests/by_phone.lua says what each word means.
+-- Cases of accounts.lua. They must hold for any numbers in the policies. tests/by_phone.lua explains the words.
 -- The person of a case has an authenticator app once `totp_set` has shown its key; a code of it is good once, hence the
 -- waits.
 return tests {
@@ -44,7 +44,7 @@ return tests {
     right(), expect { status = "complete" },
   },
 
-  case "whoever has no app is not asked for one" {
+  case "a user without an app is not asked for one" {
     phone "+919999999999", account {},
     flow "login", send(), right(), expect { status = "complete" },
     flow "enter", send { until_sent = true }, right(), expect { status = "complete" },

@@ -1,4 +1,4 @@
--- What must hold whatever the numbers of policies/email_code.lua are; tests/by_phone.lua says what each word means. A
+-- These cases must hold for any numbers in policies/email_code.lua. tests/by_phone.lua explains the words. A
 -- flow that is an account's own (verify_email, change_email, change_phone, join_phone, step_up) begins with a session
 -- of the case's account.
 return tests {
@@ -13,12 +13,12 @@ return tests {
     flow "login", email "Asha@Example.COM", send(), right(), expect { status = "complete" },
   },
 
-  case "an address that was only claimed signs nobody in" {
+  case "an unverified address cannot sign in" {
     email "asha@example.com", account { phone = "+919999999999", email_verified = false },
     flow "login", send(), expect { messages = 0 },
   },
 
-  case "an address that is nobody's is answered like any other" {
+  case "an unknown address is answered like any other" {
     flow "login", email "nobody@example.com", send(), expect { status = "pending", messages = 0 },
     wrong(), expect { status = "refused" },
   },
@@ -40,7 +40,7 @@ return tests {
     flow "login", send { until_sent = true }, right(), expect { status = "complete" },
   },
 
-  case "nobody has to verify an address" {
+  case "verifying an address is optional" {
     email "asha@example.com", account { phone = "+919999999999", email_verified = false },
     flow "verify_email", skip(), expect { status = "complete" },
   },
@@ -51,7 +51,7 @@ return tests {
     flow "login", email "new@example.com", send { until_sent = true }, right(), expect { status = "complete" },
   },
 
-  case "who lost the number signs in by email and changes it" {
+  case "a user without the old number signs in by email and changes it" {
     email "asha@example.com", account { phone = "+919999999999" },
     flow "login", send(), right(), expect { status = "complete" },
     flow "change_phone", phone "+918888888888", send(), right(), expect { status = "complete" },
@@ -70,7 +70,7 @@ return tests {
     flow "step_up", phone "+918888888888", send(), expect { status = 403, code = "denied" },
   },
 
-  case "an account's own flow needs someone who is signed in" {
+  case "an account's own flow needs a signed-in user" {
     flow "change_email", expect { status = 401, code = "unauthenticated" },
   },
 }

@@ -1,4 +1,4 @@
--- What must hold whatever the numbers of policies/password.lua are; tests/by_phone.lua says what each word means.
+-- These cases must hold for any numbers in policies/password.lua. tests/by_phone.lua explains the words.
 -- `right()` and `wrong()` enter the account's password, or another one.
 return tests {
   case "registering and signing in" {
@@ -32,7 +32,7 @@ return tests {
     flow "login_password", right(), expect { status = "refused" },
   },
 
-  case "an address that nobody has is answered like a wrong password, and locks like one" {
+  case "an unknown address is answered like a wrong password, and locks like one" {
     flow "login_password", email "nobody@example.com", wrong(), expect { status = "refused", messages = 0 },
     wrong { until_locked = true }, expect { locked = true },
   },
@@ -45,16 +45,16 @@ return tests {
     flow "login_password", enter { password = "correct horse" }, expect { status = "refused" },
   },
 
-  case "who has nothing but a password steps up by it" {
+  case "a user with only a password steps up with it" {
     email "asha@example.com", account { email_verified = false, password = "correct horse" },
     flow "step_up", right(), expect { status = "complete" },
   },
 
-  case "nobody's password is not chosen anew, and nobody is told" {
+  case "a reset for an unknown address sends nothing and reveals nothing" {
     flow "password_reset", email "nobody@example.com", send(), expect { status = "pending", messages = 0 },
   },
 
-  case "whoever proves an address owns it" {
+  case "an address belongs to the account that verifies it" {
     email "asha@example.com", account { phone = "+918888888888", email_verified = false, password = "correct horse" },
     flow "login_password", right(), expect { status = "complete" },
     flow "register_email", enter { password = "another horse", first_name = "Asha", last_name = "Rao" },

@@ -1,4 +1,4 @@
--- What must hold whatever the numbers of policies/phone_otp.lua are. A change that breaks one of these is refused, by
+-- These cases must hold for any numbers in policies/phone_otp.lua. A change that breaks one of them is refused by
 -- `moongate check` and by the gateway that runs; `moongate policy test -v` shows each of them act by act.
 --
 -- A case begins with an empty store and a clock that only `wait` moves.

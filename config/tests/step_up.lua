@@ -1,7 +1,7 @@
--- Proving once more who holds a session, whatever the numbers of the policies are; tests/by_phone.lua says what each
--- word means. The person of a case has an authenticator app once `totp_set` has shown its key.
+-- Another proof in a session. These cases must hold for any numbers in the policies. tests/by_phone.lua explains the
+-- words. The person of a case has an authenticator app once `totp_set` has shown its key.
 return tests {
-  case "whoever proved nothing for a while proves something before choosing a PIN" {
+  case "setting a PIN requires a recent proof" {
     phone "+919999999999", account {},
     flow "step_up", wait "11m", flow "pin_set", expect { status = 403, code = "step_up_required" },
     flow "step_up", send(), right(), flow "pin_set", enter { new_pin = "402917" }, expect { status = "complete" },
@@ -27,7 +27,7 @@ return tests {
     wait "30s", right(), expect { status = "complete" },
   },
 
-  case "whoever proved nothing for a while proves something before setting up an app" {
+  case "setting up an app requires a recent proof" {
     phone "+919999999999", account {},
     flow "step_up", wait "11m", flow "totp_set", expect { status = 403, code = "step_up_required" },
   },

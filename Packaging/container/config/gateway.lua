@@ -12,7 +12,7 @@ return gateway {
   -- How people reach the gateway.
   public_url = "http://localhost:8080",
 
-  -- Who may say X-Forwarded-For, -Proto and -Host: your own proxies and nobody else.
+  -- Who may send X-Forwarded-For, -Proto and -Host: only your own proxies.
   trusted_proxies = { "127.0.0.1/32", "::1/128" },
 
   -- Accounts, sessions, counters and locks.

@@ -4,7 +4,7 @@ return flow "verify_email" {
   identifier = "email",
   account = "existing",
 
-  -- Nobody has to: "Skip for now".
+  -- Optional: the page offers "Skip for now".
   steps = {
     { "email_code", skippable = true },
   },

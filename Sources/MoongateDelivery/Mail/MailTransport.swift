@@ -70,11 +70,11 @@ struct MailTransport: MessageTransport {
 
   /// Passes all strings to C at once.
   private static func withCStrings<Result>(_ texts: [String?], _ body: ([UnsafePointer<CChar>?]) -> Result) -> Result {
-    func withCStrings(_ rest: ArraySlice<String?>, _ lent: [UnsafePointer<CChar>?]) -> Result {
+    func lend(_ rest: ArraySlice<String?>, _ lent: [UnsafePointer<CChar>?]) -> Result {
       guard let first = rest.first else { return body(lent) }
-      guard let first else { return withCStrings(rest.dropFirst(), lent + [nil]) }
-      return first.withCString { withCStrings(rest.dropFirst(), lent + [$0]) }
+      guard let first else { return lend(rest.dropFirst(), lent + [nil]) }
+      return first.withCString { lend(rest.dropFirst(), lent + [$0]) }
     }
-    return withCStrings(texts[...], [])
+    return lend(texts[...], [])
   }
 }

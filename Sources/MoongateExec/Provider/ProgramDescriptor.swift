@@ -58,7 +58,7 @@ extension Introduction {
     return descriptor
   }
 
-  /// Checks that a code provider has none of the members that only full providers may have.
+  /// Checks the members that only one of the two shapes has or requires.
   private func checkShape(_ wrong: inout [String]) {
     if shape == .code {
       if identifier == nil { wrong.append("is a code provider without `identifier`: \"phone\" or \"email\"") }

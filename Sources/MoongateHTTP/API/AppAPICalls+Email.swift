@@ -43,16 +43,10 @@ extension AppAPICalls {
       driven.cookies = before.cookies + driven.cookies
       driven.browser = before.browser
     }
-    if let token = driven.view.session?.token {
-      let hash = TokenHash(of: token.reveal().utf8)
+    if let token = driven.view.session?.token, let session = try await driver.session(of: token, exchange) {
       // The account exists, whether or not the mail was sent. A failure is recorded in the audit trail, and
       // resend-verification tries again.
-      if let session = try await exchange.mappingFaults({ () async throws(StoreFault) in
-        try await driver.sessions.find(hash)
-      }
-      ) {
-        _ = try? await sendVerification(in: session, exchange)
-      }
+      _ = try? await sendVerification(in: session, exchange)
     }
     return complete(driven, exchange, signedIn, status: .created)
   }

@@ -37,6 +37,12 @@ struct FlowDriver: Sendable {
     return found.flatMap { exchange.gateway.accepts($0.session, at: exchange.client.host?.name) ? $0 : nil }
   }
 
+  /// The live session of a token that the same request has issued.
+  func session(of token: SecretText, _ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
+    let hash = TokenHash(of: token.reveal().utf8)
+    return try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(hash) }
+  }
+
   /// Begins a flow. If a page begins it, or the request has an `Origin`, the flow is bound to the browser.
   /// - Parameters:
   /// - app: the app that receives the result.

@@ -29,10 +29,7 @@ extension PINPage {
       let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))
     else { return nil }
     do throws(Refusal) {
-      let hash = TokenHash(of: token.reveal().utf8)
-      let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.find(hash)
-      }
-      guard let session = found else { return nil }
+      guard let session = try await driver.session(of: token, exchange) else { return nil }
       let made = try await driver.create(unlocking.name, returnTo: nil, in: session, exchange)
       let proved = try await driver.drive(exchange, as: made, in: session) { engine, client in
         await engine.begin(made.view.id, provider: provider.rawValue, fields: [current: chosen], client: client)

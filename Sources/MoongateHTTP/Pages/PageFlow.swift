@@ -133,10 +133,7 @@ extension PageFlow {
     by provider: ProviderName, in flow: String, as token: SecretText, returnTo: String?, _ exchange: Exchange
   ) async -> FlowDriver.Driven? {
     do throws(Refusal) {
-      let hash = TokenHash(of: token.reveal().utf8)
-      let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.find(hash)
-      }
-      guard let session = found else { return nil }
+      guard let session = try await driver.session(of: token, exchange) else { return nil }
       let created = try await driver.create(flow, returnTo: returnTo, in: session, exchange)
       do throws(Refusal) {
         var sent = try await driver.drive(exchange, as: created, in: session) { engine, client in

@@ -36,6 +36,9 @@ struct SignInForm {
   /// Whether this is the browser's first visit.
   var isArrival = false
 
+  /// The typed phone number as the page shows it: at most its first 64 characters.
+  var shownPhone: String? { phone.map { String($0.prefix(64)) } }
+
   /// - Parameters:
   /// - name: the refusal's name in the address.
   /// - site: the provider in the address.

@@ -17,7 +17,6 @@ extension SignInPage {
       case .email where !isLogin: ("register_title", "register_email_subtitle")
       default: (name + "_title", name + "_subtitle")
       }
-    let phone = form.phone.map { String($0.prefix(64)) }
     let here = kind.path
     let address = FormFields.address(
       here,
@@ -42,7 +41,7 @@ extension SignInPage {
       isEmail: form.way == .email,
       isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow,
       returnTo: form.returnTo,
-      phone: phone, region: form.region ?? exchange.gateway.region,
+      phone: form.shownPhone, region: form.region ?? exchange.gateway.region,
       callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email,
       firstName: form.firstName,
       lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
@@ -71,7 +70,7 @@ extension SignInPage {
 
   /// The address of a method on the sign-in or registration page, with the typed phone number.
   private func address(of way: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String {
-    let phone = form.way == .phone ? form.phone.map { String($0.prefix(64)) } : nil
+    let phone = form.way == .phone ? form.shownPhone : nil
     return FormFields.address(
       path,
       [

@@ -23,11 +23,11 @@ struct RecordingGeneration: PolicyGeneration {
     let generation = observed as? Generation
     var probe: BranchProbe?
     if let generation, let index = record.branches { probe = try BranchProbe(generation, index) }
-    return ObservedEvaluator(observed: try observed.makeEvaluator(), record: record, probe: probe)
+    return RecordingEvaluator(observed: try observed.makeEvaluator(), record: record, probe: probe)
   }
 }
 
-private final class ObservedEvaluator: PolicyEvaluator {
+private final class RecordingEvaluator: PolicyEvaluator {
   private let observed: any PolicyEvaluator
   private let record: CoverageRecord
   private let probe: BranchProbe?

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A fact or group of facts that a sweep varies.
+/// A fact or group of facts that `FunctionFuzzer` varies.
 enum FactDimension: Hashable, Comparable {
   /// The flow in which the function is called.
   case flow

@@ -24,7 +24,7 @@ package struct FunctionFuzzer {
   /// The maximum number of combinations to try for each function.
   private static let maxRuns = 1_500
 
-  /// The time limit for all functions together, because a reload waits for the sweep.
+  /// The time limit for all functions together, because `moongate check` waits for them.
   private static let timeLimit: Duration = .seconds(10)
 
   private let generation: Generation
@@ -38,7 +38,7 @@ package struct FunctionFuzzer {
     situations = FunctionSituation.all(of: generation, generation.registry ?? providers)
   }
 
-  /// Runs the sweep. Returns each failure once, by file and line, and results of `vary` outside their bounds.
+  /// Calls the functions. Returns each failure once, by file and line, and results of `vary` outside their bounds.
   package func run() -> (faults: [Fault], warnings: [ConfigurationProblem]) {
     guard !situations.isEmpty, let evaluator = try? LuaEvaluator(generation) else { return ([], []) }
     evaluator.noteSetReads()

@@ -171,7 +171,7 @@ struct FolderReader {
   }
 
   /// The compiled-in providers, their instances, and the candidate's programs, with their settings.
-  func registry(of candidates: CandidatePrograms, _ gateway: GatewaySettings) -> ProviderRegistry? {
+  private func registry(of candidates: CandidatePrograms, _ gateway: GatewaySettings) -> ProviderRegistry? {
     let providers = loader.providers
     guard let programs = candidates.accept(gateway, problems: problems) else { return nil }
     let instances = catalog.descriptors.compactMap { descriptor in

@@ -37,7 +37,7 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "The table \(table) of the target differs from the source; nothing was copied."
     case .written(let name, let table):
       """
-      \(name) was written to while it was copied (its table \(table)); nothing was copied. Stop its gateways and whatever else works on it, and copy \
+      \(name) was written to while it was copied (its table \(table)); nothing was copied. Stop its gateways and every other program that writes to it, and copy \
       again.
       """
     }

@@ -10,7 +10,7 @@ package final class PostgresDatabase: SQLDatabase {
   /// Does not connect yet; the first operation does.
   /// - Parameters:
   ///   - recordsMoments: whether the table for the latest time exists.
-  ///   - jitter: random metrics between 0 and 1, for pauses between retries.
+  ///   - jitter: random numbers between 0 and 1, for pauses between retries.
   init(
     _ address: PostgresAddress, timing: PostgresTiming, recordsMoments: Bool = true,
     jitter: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }

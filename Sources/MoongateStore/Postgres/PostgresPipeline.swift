@@ -28,7 +28,7 @@ struct PostgresAnswers {
 }
 
 /// One server round trip carries all queued statements. Parameters and results are in PostgreSQL's binary format:
-/// metrics as eight bytes, big-endian; texts and bytes unchanged.
+/// numbers as eight bytes, big-endian; texts and bytes unchanged.
 extension PostgresConnection {
   /// The maximum number of prepared statements. A store has about a hundred.
   private static let maxPrepared = 500
@@ -39,7 +39,7 @@ extension PostgresConnection {
     unsent += 1
     var sent: Int32 = 0
     if let name = prepared[sql] {
-      sent = PostgresArguments(arguments).withCStrings { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
+      sent = PostgresArguments(arguments).withPointers { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
     } else if prepared.count < Self.maxPrepared {
       nameCount += 1
       let name = "s\(nameCount)"
@@ -47,9 +47,9 @@ extension PostgresConnection {
       // The server infers the types of arguments, so the same text always has the same types.
       guard PQsendPrepare(handle, name, PostgresText.translated(sql), 0, nil) == 1 else { return isBroken = true }
       owed.append(.preparation(sql))
-      sent = PostgresArguments(arguments).withCStrings { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
+      sent = PostgresArguments(arguments).withPointers { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
     } else {
-      sent = PostgresArguments(arguments).withCStrings {
+      sent = PostgresArguments(arguments).withPointers {
         PQsendQueryParams(handle, PostgresText.translated(sql), $0, nil, $1, $2, $3, 1)
       }
     }
@@ -228,7 +228,7 @@ struct PostgresArguments {
   }
 
   /// Calls the body with the number, addresses, lengths and formats of the arguments.
-  func withCStrings(
+  func withPointers(
     _ body: (Int32, UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Int32
   ) -> Int32 {
     bytes.withUnsafeBytes { buffer in

@@ -93,7 +93,7 @@ final class PostgresPool: Sendable {
   let jitter: @Sendable () -> Double
   private let state: Mutex<State>
 
-  /// - Parameter jitter: random metrics between 0 and 1, for pauses.
+  /// - Parameter jitter: random numbers between 0 and 1, for pauses.
   init(
     _ address: PostgresAddress, timing: PostgresTiming, metrics: PostgresMetrics,
     jitter: @escaping @Sendable () -> Double
@@ -105,7 +105,7 @@ final class PostgresPool: Sendable {
     self.jitter = jitter
   }
 
-  /// The metrics of busy and idle connections, and of waiting jobs.
+  /// The numbers of busy and idle connections, and of waiting jobs.
   var use: (busy: Int, idle: Int, waiting: Int) {
     state.withLock { (max(0, $0.connected - $0.idle.count), $0.idle.count, $0.waiting) }
   }

@@ -70,7 +70,7 @@ struct ConfigurationFolder: Sendable {
         loaded.cases + (providersToo ? loaded.providerCases : []), of: generation,
         within: providersToo ? Self.checkTimeLimit : Self.timeLimit)
       problems += played.problems
-      // A running gateway skips the sweep, so that a change is not refused for functions that fail for some inputs
+      // A running gateway skips fuzzing, so that a change is not refused for functions that fail for some inputs
       // only.
       let swept = providersToo ? FunctionFuzzer(generation, providers: providers)?.run() : nil
       // Do not repeat a fault that a test case has already reported.

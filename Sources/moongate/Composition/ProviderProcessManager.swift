@@ -36,7 +36,7 @@ final class ProviderProcessManager: ProgramStarter {
   }
 
   /// The program loading for a candidate that is only evaluated. Its files are not watched.
-  func lookingOn() -> ProgramLoading { ProgramLoading(starter: self) { _ in } }
+  func unwatchedLoading() -> ProgramLoading { ProgramLoading(starter: self) { _ in } }
 
   /// The program files that the last loaded folder names.
   var watched: [String] { files.withLock { $0 } }

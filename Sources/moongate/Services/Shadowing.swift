@@ -13,7 +13,7 @@ struct Shadowing: Sendable {
   /// the same generation, key and store after a promotion.
   func folder(_ path: String, beside served: ConfigurationFolder) -> ConfigurationFolder {
     ConfigurationFolder(
-      path: path, base: served.path, providers: providers, programs: programs.lookingOn(),
+      path: path, base: served.path, providers: providers, programs: programs.unwatchedLoading(),
       listenAddresses: listenAddresses)
   }
 }

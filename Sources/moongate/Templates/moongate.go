@@ -234,7 +234,7 @@ func (settings Settings) List(name string) []string {
 	return texts
 }
 
-// An Identifier is who somebody is: a phone number in E.164, an email address in lower case, or a federated
+// An Identifier is how a user is known: a phone number in E.164, an email address in lower case, or a federated
 // identity "NAME subject".
 type Identifier struct {
 	Kind       string            `json:"kind"`
@@ -346,7 +346,7 @@ type stored struct {
 	Stored bool    `json:"stored"`
 }
 
-// Get returns the value; nil where there is none.
+// Get returns the value, or nil if the key has none.
 func (store Store) Get(ctx context.Context, key string) (*string, error) {
 	var result stored
 	err := store.request(ctx, "store.get", map[string]any{"key": key}, &result)
@@ -820,7 +820,7 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// A loop reads calls and answers each in a goroutine of its own.
+// A loop reads calls and answers each in a separate goroutine.
 type loop struct {
 	provider Provider
 	lock     sync.Mutex
@@ -832,7 +832,7 @@ type loop struct {
 // Run speaks with the gateway until it says `shutdown` or closes standard input.
 func Run(provider Provider) {
 	pipe = &out{file: os.Stdout}
-	// What anybody prints must not be taken for a message.
+	// Output of other code must not be read as a message.
 	os.Stdout = os.Stderr
 	loop := &loop{provider: provider, open: map[int64]context.CancelFunc{}, asked: map[string]chan incoming{}}
 	reader := bufio.NewReaderSize(os.Stdin, longestLine)
@@ -911,7 +911,7 @@ func (loop *loop) hear(message incoming) {
 	}
 }
 
-// close forgets a call, and says whether somebody waited for it.
+// close forgets a call, and returns whether it was still open.
 func (loop *loop) close(id int64) bool {
 	loop.lock.Lock()
 	defer loop.lock.Unlock()
@@ -936,7 +936,7 @@ func (loop *loop) take(id int64, method string, params json.RawMessage) {
 		} else {
 			message["result"] = result
 		}
-		// Nobody waits for the answer of a call that was cancelled.
+		// A cancelled call is not answered.
 		if loop.close(id) {
 			_ = pipe.write(message)
 		}

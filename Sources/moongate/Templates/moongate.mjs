@@ -271,8 +271,8 @@ function filesOf(folder, name) {
   return {
     policy: renamed(policy),
     cases: existsSync(casesFile) ? renamed(readFileSync(casesFile, "utf8")) : undefined,
-    // Those of its own name: a program that lies in the configuration's own folder has the operator's flows
-    // beside it.
+    // Only flows with the provider's name: if the program is in the configuration folder, the operator's flows
+    // are beside it.
     flows: Object.fromEntries(
       named(".lua", "flows")
         .filter(([flow]) => `${flow}_`.startsWith(`${own}_`))
@@ -372,7 +372,7 @@ function redacted(text, params) {
 }
 
 class Loop {
-  /** Calls that somebody waits for, by their ids. */
+  /** Open calls, by id. */
   open = new Map();
 
   /** What was asked of the gateway and is not answered yet, by the ids of the requests. */
@@ -386,7 +386,7 @@ class Loop {
 
   run() {
     isServing = true;
-    // What anybody prints must not be taken for a message.
+    // Output of other code must not be read as a message.
     process.stdout.write = process.stderr.write.bind(process.stderr);
     const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
     lines.on("line", (line) => this.take(JSON.parse(line)));
@@ -427,7 +427,7 @@ class Loop {
     } catch (error) {
       said = { error: { code: error instanceof UnknownMethod ? -32601 : 1, message: reasonOf(error, method, params) } };
     }
-    // Nobody waits for the answer of a call that was cancelled.
+    // A cancelled call is not answered.
     if (this.open.delete(id)) write({ id, ...said });
   }
 

@@ -228,7 +228,7 @@ class OfflineTools(Tools):
 
 @dataclass(frozen=True)
 class Identifier:
-    """Who somebody is: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`."""
+    """How a user is known: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`."""
 
     kind: str
     value: str
@@ -548,7 +548,7 @@ class Provider:
             "record_version": self.record_version, "maintain": self.maintenance_interval,
         }
         said = {key: value for key, value in said.items() if value}
-        # An empty list says that nobody is sent back.
+        # An empty list means that the provider has no callback.
         return said if self.callback_fields is None else {**said, "callback": [_plain(one) for one in self.callback_fields]}
 
 
@@ -570,8 +570,8 @@ class _Folder:
             return re.sub(rf'"{own}(_[a-z0-9_]+)?"', lambda found: f'"{name}{found.group(1) or ""}"', text)
 
         self.policy = renamed(text)
-        # Those of its own name: a program that lies in the configuration's own folder has the operator's flows beside
-        # it.
+        # Only flows with the provider's name: if the program is in the configuration folder, the operator's flows are
+        # beside it.
         flows = [file for file in sorted((folder / "flows").glob("*.lua")) if f"{file.stem}_".startswith(f"{own}_")]
         self.flows = {name + file.stem.removeprefix(own): renamed(file.read_text(encoding="utf-8")) for file in flows}
         cases = folder / "cases.lua"
@@ -597,7 +597,7 @@ class _Pipe:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.out = os.fdopen(os.dup(1), "wb")
-        # What anybody prints must not be taken for a message.
+        # Output of other code must not be read as a message.
         os.dup2(2, 1)
         sys.stdout = sys.stderr
 
@@ -715,7 +715,7 @@ class _Loop:
             said = {"error": {"code": 1, "message": _reason(error, method, params)}}
         with self.lock:
             if self.open.pop(message["id"], None) is None:
-                return  # Nobody waits for it any more.
+                return  # The call was cancelled.
         self.pipe.write({"id": message["id"], **said})
 
     def call(self, number: int, method: str, params: dict, cancelled: threading.Event) -> dict:
@@ -786,5 +786,5 @@ def run(provider: Provider) -> None:
     global _pipe
     _pipe = _Pipe()
     _Loop(provider, _pipe).run()
-    # Threads that still wait for somebody must not keep the program: nobody hears their answers.
+    # Threads that are still waiting must not keep the process alive: their answers cannot be sent any more.
     os._exit(0)

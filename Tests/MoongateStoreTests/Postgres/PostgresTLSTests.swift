@@ -143,7 +143,7 @@ struct TestAuthority: Sendable {
     #expect(
       refusal(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")) == """
         The certificate of \(shown) is not signed by an authority of `sslrootcert`. Put the certificate of its authority into that file; \
-        if nobody replaced the certificate, somebody else may be answering in the server's place.
+        if the certificate was not replaced, another server may be answering in its place.
         """)
     let elsewhere = "postgres://another.name:\(server.port)/\(name)"
     #expect(

@@ -88,7 +88,7 @@ func choose(ctx context.Context, step moongate.Step, phrase string) (moongate.An
 	return moongate.Proved(moongate.Proof{Record: moongate.Replace(hash)}), nil
 }
 
-// obstacle is why the step cannot be taken, whatever is typed; empty where it can.
+// obstacle returns why the step cannot be passed with any input; empty if it can.
 func obstacle(step moongate.Step) string {
 	hasPhrase := step.Record() != nil
 	switch {

@@ -14,7 +14,7 @@ import (
 
 const right, wrong = "ninety-nine quiet pigeons", "ninety-nine quiet penguins"
 
-// typed is a step of somebody with an account who types a phrase.
+// typed is a step in which a user with an account types a phrase.
 func typed(phrase, purpose string, record *string) moongate.Step {
 	return moongate.Step{
 		Purpose: purpose, Account: &moongate.Account{ID: "a1", Record: record}, Fields: map[string]any{"phrase": phrase}, Tools: moongate.OfflineTools(),

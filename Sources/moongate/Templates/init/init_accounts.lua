@@ -1,4 +1,4 @@
--- What holds for every account, whichever flow opens it.
+-- Rules for every account, in all flows.
 return accounts {
   -- People who have set up an authenticator app enter its code at every sign-in.
   sign_in = {
@@ -15,6 +15,6 @@ return accounts {
   -- How long a newly added number or address cannot reset another factor. It may sign in at once.
   recovery_delay = "24h",
 
-  -- Accounts that never verified anything, and that nobody has used for this long, are deleted.
+  -- Accounts that never verified anything are deleted after they were unused for this long.
   unverified_lifetime = "30d",
 }

@@ -11,7 +11,7 @@ return gateway {
   -- How people reach the gateway.
   public_url = @PUBLIC_URL@,
 
-  -- Who may say X-Forwarded-For, -Proto and -Host: your own proxies and nobody else.
+  -- Who may send X-Forwarded-For, -Proto and -Host: only your own proxies.
   trusted_proxies = { "127.0.0.1/32", "::1/128" },
 
   -- Accounts, sessions, counters and locks.

@@ -11,7 +11,7 @@ const isThere = spawnSync(moongate, ["--version"]).error === undefined;
 const right = "ninety-nine quiet pigeons";
 const wrong = "ninety-nine quiet penguins";
 
-/** One answer of somebody who types a phrase. */
+/** The answer to a user who types a phrase. */
 const submit = (phrase, said = {}) => provider.submit(step({ fields: { phrase }, account: { id: "a1" }, ...said }));
 
 /** The record of an account that has chosen the phrase. */
@@ -48,7 +48,7 @@ test("what is set is not set again", async () => {
   assert.ok((await submit(right, { purpose: "set", flowPurpose: "reset", ...(await withPhrase()) })).result.ask);
 });
 
-test("nobody takes the same work", async () => {
+test("an unknown account takes the same work", async () => {
   // Attack: the time of the answer tells who is registered.
   const [known, unknown] = [offlineTools(), offlineTools()];
   const answers = [

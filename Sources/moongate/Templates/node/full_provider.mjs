@@ -49,7 +49,7 @@ async function choose(step, phrase) {
   return isRight ? proved({ record: step.state }) : refused("no_match", { then: ask([phraseField]) });
 }
 
-/** Why the step cannot be taken, whatever is typed. */
+/** Why the step cannot be passed with any input. */
 function obstacle(step) {
   const hasPhrase = step.record !== undefined;
   if (step.purpose !== "set") return step.account && !hasPhrase ? refused("no_phrase") : undefined;

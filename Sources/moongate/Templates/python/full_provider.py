@@ -49,7 +49,7 @@ class NewProvider(moongate.Provider):
         return proved(record=step.state)
 
     def obstacle(self, step):
-        """Why the step cannot be taken, whatever is typed."""
+        """Why the step cannot be passed with any input."""
         if step.purpose != "set":
             return refused("no_phrase") if step.account and step.record is None else None
         # Attack: a session that was left open chooses another phrase. In a reset something else was proved first.

@@ -14,7 +14,7 @@ PHRASE = "ninety-nine quiet pigeons"
 
 
 def submit(phrase, purpose="prove", record=None, has_account=True, **more):
-    """One answer of somebody who types a phrase."""
+    """The answer to a user who types a phrase."""
     account = Account("a1", record) if has_account else None
     return NewProvider().submit(Step(purpose=purpose, fields={"phrase": phrase}, account=account, **more)).result
 

@@ -1,4 +1,4 @@
--- What holds of the flows that come with new_provider, whatever the numbers of its policy are. `moongate check` plays
+-- Cases of the flows that new_provider ships. They hold for any numbers in its policy. `moongate check` runs
 -- these cases while gateway.lua configures the provider and config/tests/ has no new_provider.lua.
 return tests {
   case "only a signed-in user can choose or remove a phrase" {

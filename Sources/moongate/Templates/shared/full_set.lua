@@ -1,4 +1,4 @@
--- Choose a secret phrase. Somebody who is signed in comes here from the account page.
+-- Choose a secret phrase. The account page leads signed-in users here.
 return flow "new_provider_set" {
   purpose = "set",
   provider = "new_provider",
