@@ -121,13 +121,14 @@ final class Authorizer {
       refusal
       ?? .pass(
         AccessGrant(
-          route: route, session: session, entitlements: (try? entitlements.get()) ?? .none, credentials: credentials,
+          route: route, session: session, entitlements: (try? entitlements.get()) ?? .none,
+          isCookie: credentials.isCookie, isBasic: credentials.isBasic, hasOurCookies: credentials.hasOurCookies,
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
           tokenAddress: tokenAddress))
     var decision = AccessDecision(outcome, route: route, shadow: shadow)
     decision.isJudged = !isAdmitted
     decision.dependsOnClient = !isAdmitted
-    decision.ignoredFault = ignored
+    decision.ignored = ignored
     return decision
   }
 
@@ -135,14 +136,13 @@ final class Authorizer {
   /// - Parameter session: set to nil if they cannot be computed and the route is open.
   private func entitlements(
     of session: inout CachedSession?, on route: RoutePlan, _ time: AccessTime
-  ) -> (Result<Entitlements, PolicyFault>, ignored: PolicyFault?) {
-    guard let found = session else { return (.success(.none), nil) }
-    let outcome = found.entitlements(in: plan, at: time.monotonic).outcome
-    guard case .failure(let fault) = outcome, route.route.isOpen else { return (outcome, nil) }
+  ) -> (Result<Entitlements, PolicyFault>, ignored: SessionEntitlements?) {
+    guard let found = session?.entitlements(in: plan, at: time.monotonic) else { return (.success(.none), nil) }
+    guard case .failure = found.outcome, route.route.isOpen else { return (found.outcome, nil) }
     // Attack: an open page gets a user's name without the group that bars the user. It gets an anonymous request
     // instead, as when the store is unavailable.
     session = nil
-    return (.success(.none), fault)
+    return (.success(.none), found)
   }
 
   /// Whether Authorization must not be forwarded: it contains a session token, or may contain one while the store is

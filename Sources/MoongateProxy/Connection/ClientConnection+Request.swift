@@ -94,8 +94,7 @@ extension ClientConnection {
     }
     // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (security.md 26). The
     // same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
-    let credentials = grant.credentials
-    let isAddedByBrowser = credentials.isCookie || credentials.isBasic && head.count(of: .origin) > 0
+    let isAddedByBrowser = grant.isCookie || grant.isBasic && head.count(of: .origin) > 0
     if isAddedByBrowser, grant.session != nil, !hasRightOrigin(request, plan) { return RequestRefusal(.originRefused) }
     return nil
   }
@@ -119,7 +118,7 @@ extension ClientConnection {
     }
     let rewriter = RequestRewriter(
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
-      hasOurCookies: grant.credentials.hasOurCookies,
+      hasOurCookies: grant.hasOurCookies,
       identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
       passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
