@@ -102,7 +102,6 @@ extension ClientConnection {
   private func forward(
     _ request: AccessRequest, _ grant: AccessGrant, host: RequestHost, _ plan: GenerationPlan, now: Timestamp
   ) {
-    let head = request.head
     let origin = request.origin
     var assertion: [UInt8] = []
     if let session = grant.session {
@@ -113,17 +112,17 @@ extension ClientConnection {
       } catch {
         return refuse(
           RequestRefusal(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"]).about(
-            detail(head)))
+            detail(request.head)))
       }
     }
     let rewriter = RequestRewriter(
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,
       identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
-      passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
+      passesUpgrade: request.head.wantsUpgrade, trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     exchange.upstreamHead = rewriter.write(
-      head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
+      request.head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
     exchange.route = grant.route
     exchange.session = grant.session
     exchange.entitlements = grant.entitlements
