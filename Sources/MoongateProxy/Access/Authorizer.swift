@@ -116,7 +116,10 @@ final class Authorizer {
     let (entitlements, ignored) = entitlements(of: &session, on: route, time)
     let isAdmitted = route.admits(session, entitlements)
     var refusal: AccessDecision.Outcome?
-    if !isAdmitted { refusal = judge(request, credentials, Requester(session, entitlements), on: route, time) }
+    if !isAdmitted {
+      let requester = Requester(session: session, entitlements: entitlements)
+      refusal = judge(request, credentials, requester, on: route, time)
+    }
     let outcome =
       refusal
       ?? .pass(
