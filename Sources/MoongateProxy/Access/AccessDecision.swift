@@ -32,9 +32,9 @@ struct AccessDecision {
   /// The matched route, if any.
   var route: RoutePlan?
   var shadow = ShadowView.hidden
-  /// Whether the route's requirements were checked. A request that only needs a live session passes without.
+  /// Whether the route's requirements were checked. A request that needs only a live session is not checked further.
   var isJudged = false
-  /// Whether the decision depends on the client's address, so that the address belongs into the records.
+  /// Whether the decision depends on the client's address, so that the address is recorded.
   var dependsOnClient = false
   /// The entitlements of a session that could not be computed, if the route is open and the request continues as
   /// anonymous.

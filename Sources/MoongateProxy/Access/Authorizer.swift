@@ -4,9 +4,9 @@ import NIOCore
 
 /// Decides whether a request may pass. The proxy and forward-auth both use it, so that they cannot decide differently.
 ///
-/// One object serves one event loop and one generation. It sends nothing and knows no sockets: it reads the request,
-/// the caches of the event loop and the policies. The only state that it changes is their own: cache counters, the
-/// arrivals in `RedirectLoopDetector`, and the pause of a route whose `decide` exceeds its budget.
+/// One object serves one event loop and one generation. It sends nothing and uses no sockets: it reads the request,
+/// the caches of the event loop and the policies. It changes only cache counters, the arrivals in
+/// `RedirectLoopDetector`, and the pause of a route whose `decide` exceeds its budget.
 ///
 /// The checks, in order:
 ///
