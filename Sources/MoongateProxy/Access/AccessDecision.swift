@@ -32,12 +32,15 @@ struct AccessDecision {
   /// The matched route, if any.
   var route: RoutePlan?
   var shadow = ShadowView.hidden
-  /// Whether the route's requirements were checked. A request that only needs a live session passes without.
+  /// Whether the route's requirements were checked. A request that needs only a live session is not checked further.
   var isJudged = false
-  /// Whether the decision depends on the client's address, so that the address belongs into the records.
+  /// Whether the decision depends on the client's address, so that the address is recorded.
   var dependsOnClient = false
-  /// Why the groups of a session could not be computed, if the route is open and the request continues as anonymous.
-  var ignoredFault: PolicyFault?
+  /// The entitlements of a session that could not be computed, if the route is open and the request continues as
+  /// anonymous.
+  var ignored: SessionEntitlements?
+  /// Why they could not be computed.
+  var ignoredFault: PolicyFault? { if case .failure(let fault)? = ignored?.outcome { fault } else { nil } }
 
   init(_ outcome: Outcome, route: RoutePlan? = nil, shadow: ShadowView = .hidden) {
     self.outcome = outcome
@@ -53,7 +56,12 @@ struct AccessGrant {
   let session: CachedSession?
   /// The groups and claims of the session.
   let entitlements: Entitlements
-  let credentials: Credentials
+  /// Whether the session token was sent as a cookie, possibly in addition to Bearer.
+  let isCookie: Bool
+  /// Whether an access token was sent by Basic authentication.
+  let isBasic: Bool
+  /// Whether the request contains a cookie of the gateway, which is not forwarded.
+  let hasOurCookies: Bool
   /// Whether Authorization must not be forwarded.
   let dropsAuthorization: Bool
   /// The client's address if an access token was used, and nil otherwise.

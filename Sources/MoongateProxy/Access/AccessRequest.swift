@@ -14,10 +14,8 @@ struct AccessRequest {
   let decodedPath: [UInt8]?
   /// The query, after `?`.
   let query: Range<Int>?
-  /// Scheme and host of the request. The address is the peer's if `namesClient` is true.
+  /// Scheme and host of the request. The address is the peer's if `isForwarded` is true.
   let origin: RequestOrigin
-  /// Whether `X-Forwarded-For` of a trusted peer names the client. The list is read only when the address is needed.
-  let namesClient: Bool
   /// Whether the client can be redirected to a page: a GET of a browser, or any forward-auth request of a browser.
   let mayRedirect: Bool
   /// Whether this is a forward-auth request, which needs absolute URLs in both directions.
@@ -34,7 +32,6 @@ struct AccessRequest {
     self.decodedPath = decodedPath
     query = head.query
     self.origin = origin
-    namesClient = false
     mayRedirect = head.method == .get && isBrowser
     isForwarded = false
   }
@@ -51,15 +48,15 @@ struct AccessRequest {
     self.decodedPath = decodedPath
     query = original.query
     origin = RequestOrigin(address: peer, isSecure: original.isSecure, host: original.host.host)
-    namesClient = head.first(.forwardedFor) != nil
     mayRedirect = isBrowser
     isForwarded = true
   }
 
-  /// The client's address.
+  /// The client's address. The peer of a forward-auth request is trusted, so `X-Forwarded-For` names the client. It is
+  /// read only when the address is needed.
   /// - Parameter trusted: the trusted proxies, whose addresses in `X-Forwarded-For` are skipped.
   func address(_ trusted: [AddressBlock]) -> ClientAddress {
-    guard namesClient else { return origin.address }
+    guard isForwarded, head.first(.forwardedFor) != nil else { return origin.address }
     return ForwardedClient(head, peer: origin.address, trusted: trusted).address
   }
 

@@ -1,7 +1,7 @@
 import MoongateCore
 import NIOCore
 
-/// The state of the credentials of a request.
+/// The state of the credentials of a request. Large values of rare cases are indirect.
 enum CredentialFinding {
   /// The request has no valid credentials.
   case anonymous
@@ -9,11 +9,11 @@ enum CredentialFinding {
   case session(CachedSession)
   /// An access token, with the client's address.
   case token(CachedSession, from: ClientAddress)
-  case needsLookup(CredentialLookup)
+  indirect case needsLookup(CredentialLookup)
   /// The store is unavailable, so the session is unknown.
   case storeIsSilent
   /// An access token that is refused.
-  case refused(RequestRefusal)
+  indirect case refused(RequestRefusal)
 }
 
 extension Authorizer {

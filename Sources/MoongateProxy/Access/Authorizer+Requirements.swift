@@ -6,11 +6,6 @@ import NIOCore
 struct Requester {
   let session: CachedSession?
   let entitlements: Result<Entitlements, PolicyFault>
-
-  init(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) {
-    self.session = session
-    self.entitlements = entitlements
-  }
 }
 
 /// The requirements of a route.

@@ -4,9 +4,9 @@ import NIOCore
 
 /// Decides whether a request may pass. The proxy and forward-auth both use it, so that they cannot decide differently.
 ///
-/// One object serves one event loop and one generation. It sends nothing and knows no sockets: it reads the request,
-/// the caches of the event loop and the policies. The only state that it changes is their own: cache counters, the
-/// arrivals in `RedirectLoopDetector`, and the pause of a route whose `decide` exceeds its budget.
+/// One object serves one event loop and one generation. It sends nothing and uses no sockets: it reads the request,
+/// the caches of the event loop and the policies. It changes only cache counters, the arrivals in
+/// `RedirectLoopDetector`, and the pause of a route whose `decide` exceeds its budget.
 ///
 /// The checks, in order:
 ///
@@ -116,18 +116,22 @@ final class Authorizer {
     let (entitlements, ignored) = entitlements(of: &session, on: route, time)
     let isAdmitted = route.admits(session, entitlements)
     var refusal: AccessDecision.Outcome?
-    if !isAdmitted { refusal = judge(request, credentials, Requester(session, entitlements), on: route, time) }
+    if !isAdmitted {
+      let requester = Requester(session: session, entitlements: entitlements)
+      refusal = judge(request, credentials, requester, on: route, time)
+    }
     let outcome =
       refusal
       ?? .pass(
         AccessGrant(
-          route: route, session: session, entitlements: (try? entitlements.get()) ?? .none, credentials: credentials,
+          route: route, session: session, entitlements: (try? entitlements.get()) ?? .none,
+          isCookie: credentials.isCookie, isBasic: credentials.isBasic, hasOurCookies: credentials.hasOurCookies,
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
           tokenAddress: tokenAddress))
     var decision = AccessDecision(outcome, route: route, shadow: shadow)
     decision.isJudged = !isAdmitted
     decision.dependsOnClient = !isAdmitted
-    decision.ignoredFault = ignored
+    decision.ignored = ignored
     return decision
   }
 
@@ -135,14 +139,13 @@ final class Authorizer {
   /// - Parameter session: set to nil if they cannot be computed and the route is open.
   private func entitlements(
     of session: inout CachedSession?, on route: RoutePlan, _ time: AccessTime
-  ) -> (Result<Entitlements, PolicyFault>, ignored: PolicyFault?) {
-    guard let found = session else { return (.success(.none), nil) }
-    let outcome = found.entitlements(in: plan, at: time.monotonic).outcome
-    guard case .failure(let fault) = outcome, route.route.isOpen else { return (outcome, nil) }
+  ) -> (Result<Entitlements, PolicyFault>, ignored: SessionEntitlements?) {
+    guard let found = session?.entitlements(in: plan, at: time.monotonic) else { return (.success(.none), nil) }
+    guard case .failure = found.outcome, route.route.isOpen else { return (found.outcome, nil) }
     // Attack: an open page gets a user's name without the group that bars the user. It gets an anonymous request
     // instead, as when the store is unavailable.
     session = nil
-    return (.success(.none), fault)
+    return (.success(.none), found)
   }
 
   /// Whether Authorization must not be forwarded: it contains a session token, or may contain one while the store is

@@ -32,7 +32,8 @@ final class RequestHost {
   }
 }
 
-/// The origin of a request, as far as its peer is trusted.
+/// The client address, scheme and host of a request. A trusted proxy's `X-Forwarded-…` headers replace those of its
+/// connection.
 struct RequestOrigin {
   var address: ClientAddress
   var isSecure: Bool

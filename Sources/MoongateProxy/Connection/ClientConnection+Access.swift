@@ -47,7 +47,7 @@ extension ClientConnection {
 
   /// Copies the request for a shadow policy (`moongate policy shadow`), if one is active.
   ///
-  /// Without a shadow policy, this costs one look at a flag. With one, it never waits: requests beyond the queue's
+  /// Without a shadow policy, this costs one check of a flag. With one, the request never waits: copies beyond the queue's
   /// bound are dropped.
   /// - Parameter session: the live session; nil for an anonymous request.
   private func copyToShadow(_ request: AccessRequest, _ session: CachedSession?) {

@@ -44,8 +44,6 @@ extension ClientConnection {
     _ answer: SessionCache.Answer?
   ) {
     let plan = authorizer.plan
-    let head = request.head
-    let bytes = head.bytes.readableBytesUInt8Span
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, answer: answer)
     record(decision, of: request)
@@ -53,15 +51,17 @@ extension ClientConnection {
     switch decision.outcome {
     case .pass(let grant): allow(original, request, grant, dialect, (plan, time.now))
     case .redirect(let location):
+      let bytes = request.head.bytes.readableBytesUInt8Span
       let isSafe =
         ByteClass.equalCase(bytes, original.method, "GET") || ByteClass.equalCase(bytes, original.method, "HEAD")
       redirect(to: location, status: dialect.redirectStatus(isSafe: isSafe))
-    case .noRoute: refuse(original, in: head, .denied, reason: "no route")
-    case .refuse(let refusal): refuse(refusal.about(original.detail(in: head)))
+    case .noRoute: refuse(original, in: request.head, .denied, reason: "no route")
+    case .refuse(let refusal): refuse(refusal.about(original.detail(in: request.head)))
     case .loops(let found):
       // nginx does not show the body of a 401.
-      refuse(found, about: original.detail(in: head), page: dialect == .nginx ? plan.issuer + "/auth/error" : nil)
-    case .needsLookup(let lookup): look(up: lookup, for: head)
+      refuse(
+        found, about: original.detail(in: request.head), page: dialect == .nginx ? plan.issuer + "/auth/error" : nil)
+    case .needsLookup(let lookup): look(up: lookup, for: request.head)
     }
   }
 
@@ -70,9 +70,7 @@ extension ClientConnection {
     _ context: (plan: GenerationPlan, now: Timestamp)
   ) {
     let (plan, now) = context
-    let head = request.head
-    let authorization = dialect.authorization(
-      head, head.bytes.readableBytesUInt8Span, isDropped: grant.dropsAuthorization)
+    let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
     if !loop.proxy.returns.isEmpty {
       if exchange.client == nil { exchange.client = request.address(plan.trustedProxies) }
@@ -85,7 +83,7 @@ extension ClientConnection {
         audience: grant.route.route.host ?? original.host.host.name, now: now)
       answer(allowed, and: authorization)
     } catch {
-      refuse(original, in: head, .policyError, reason: "the assertion cannot be signed: \(error)")
+      refuse(original, in: request.head, .policyError, reason: "the assertion cannot be signed: \(error)")
     }
   }
 

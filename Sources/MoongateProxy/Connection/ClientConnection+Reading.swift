@@ -150,14 +150,8 @@ extension ClientConnection {
     exchange = Exchange(head)
     beginRecord(head)
     receive(head, answer: nil)
-    switch phase {
-    case .looking, .collecting: break
-    case .reading, .exchanging, .own, .refused, .tunnel, .lingering, .closed:
-      // The next head reuses the array.
-      var fields = head.fields
-      fields.removeAll(keepingCapacity: true)
-      loop.spareFields = fields
-    }
+    // The next head reuses the array. The decoder empties it then, when this head no longer shares it.
+    loop.spareFields = head.fields
     return true
   }
 

@@ -94,8 +94,7 @@ extension ClientConnection {
     }
     // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (security.md 26). The
     // same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
-    let credentials = grant.credentials
-    let isAddedByBrowser = credentials.isCookie || credentials.isBasic && head.count(of: .origin) > 0
+    let isAddedByBrowser = grant.isCookie || grant.isBasic && head.count(of: .origin) > 0
     if isAddedByBrowser, grant.session != nil, !hasRightOrigin(request, plan) { return RequestRefusal(.originRefused) }
     return nil
   }
@@ -103,7 +102,6 @@ extension ClientConnection {
   private func forward(
     _ request: AccessRequest, _ grant: AccessGrant, host: RequestHost, _ plan: GenerationPlan, now: Timestamp
   ) {
-    let head = request.head
     let origin = request.origin
     var assertion: [UInt8] = []
     if let session = grant.session {
@@ -114,17 +112,17 @@ extension ClientConnection {
       } catch {
         return refuse(
           RequestRefusal(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"]).about(
-            detail(head)))
+            detail(request.head)))
       }
     }
     let rewriter = RequestRewriter(
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
-      hasOurCookies: grant.credentials.hasOurCookies,
+      hasOurCookies: grant.hasOurCookies,
       identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
-      passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
+      passesUpgrade: request.head.wantsUpgrade, trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     exchange.upstreamHead = rewriter.write(
-      head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
+      request.head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
     exchange.route = grant.route
     exchange.session = grant.session
     exchange.entitlements = grant.entitlements

@@ -86,7 +86,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   var loggedHead = LoggedHead()
   /// Increases with each request, so that callbacks of an earlier request have no effect.
   var serial: UInt64 = 0
-  /// Exists only in `exchanging`, for an event stream, and in `tunnel`.
+  /// Set for a tunnel, and for an event stream in `exchanging`.
   var boundSession: BoundSession?
 
   var peer: ClientAddress
@@ -95,7 +95,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   var admission: Admission?
   /// The request counter of the peer; nil for trusted proxies.
   var addressUse: AddressUse?
-  /// When the last byte arrived or left, as far as the phase waits for it.
+  /// When the last byte that the phase waits for arrived or left.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
   /// When the head or the body of a request for the gateway itself began, or when the last response was out.
   var began = NIODeadline.uptimeNanoseconds(0)

@@ -5,7 +5,6 @@ import NIOCore
 struct Exchange {
   // Facts of the request's head, which is not kept.
   var isHead = false
-  var isGET = false
   var minorVersion: UInt8 = 1
   var keepsAlive = false
   var isBrowser = false
@@ -78,7 +77,6 @@ struct Exchange {
 
   init(_ head: borrowing RequestHead) {
     isHead = head.method == .head
-    isGET = head.method == .get
     minorVersion = head.minorVersion
     keepsAlive = head.keepsAlive
     expectsContinue = head.expectsContinue
@@ -88,7 +86,7 @@ struct Exchange {
     if case .length(let length) = head.framing { bodyLength = length }
     body = BodyDecoder(head.framing)
     requestIsDone = !hasBody
-    isRepeatable = (isHead || isGET || head.method == .options) && !hasBody
+    isRepeatable = (isHead || head.method == .get || head.method == .options) && !hasBody
   }
 
   /// Whether the request may be sent again after bytes of it were sent. This is stricter than RFC 9110 section 9.2.2.

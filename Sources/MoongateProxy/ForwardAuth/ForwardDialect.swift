@@ -1,3 +1,5 @@
+import NIOCore
+
 /// The proxies that support forward-auth, each with its own request headers.
 enum ForwardDialect: CaseIterable {
   case nginx, traefik, caddy, envoy, haproxy
@@ -44,7 +46,7 @@ enum ForwardDialect: CaseIterable {
   ///
   /// The proxies are told to remove the gateway's own credentials. Traefik instead copies the header from the response,
   /// so the response repeats a value that may be forwarded.
-  func authorization(_ head: RequestHead, _ bytes: Span<UInt8>, isDropped: Bool) -> [UInt8] {
+  func authorization(_ head: RequestHead, isDropped: Bool) -> [UInt8] {
     if isDropped {
       switch self {
       case .nginx, .caddy, .haproxy: return Self.remove
@@ -53,6 +55,7 @@ enum ForwardDialect: CaseIterable {
       }
     }
     guard self == .traefik, let field = head.first(.authorization) else { return [] }
+    let bytes = head.bytes.readableBytesUInt8Span
     var line = Array("Authorization: ".utf8)
     for index in field.value { line.append(bytes[index]) }
     return line + [0x0d, 0x0a]

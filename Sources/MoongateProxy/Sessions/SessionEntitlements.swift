@@ -3,7 +3,9 @@ import MoongateSDK
 import NIOCore
 
 /// The groups and claims of a session in one event loop, for one generation.
-struct SessionEntitlements {
+///
+/// It is immutable. Each request of the session shares it instead of copying it.
+final class SessionEntitlements {
   /// How long a failure is cached: a function that was killed on a busy machine must not refuse a user permanently.
   private static let retryAfter: TimeAmount = .seconds(1)
 

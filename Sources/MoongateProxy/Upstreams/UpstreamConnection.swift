@@ -163,9 +163,7 @@ final class UpstreamConnection: ChannelInboundHandler {
           keepsAlive = head.keepsAlive && head.framing != .untilClose
           body = BodyDecoder(head.framing)
           owner.answerBegan(head, by: self)
-          var fields = head.fields
-          fields.removeAll(keepingCapacity: true)
-          loop.spareFields = fields
+          loop.spareFields = head.fields
           continue
         }
         switch try body?.next(&input) {
