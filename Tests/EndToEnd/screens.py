@@ -15,6 +15,7 @@ CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 SHELL = "/usr/lib/chromium/chromium-headless-shell"
 PHONE, LAPTOP = (320, 720), (1280, 800)
 AXE = pathlib.Path(importlib.util.find_spec("axe_playwright_python").submodule_search_locations[0]) / "axe.min.js"
+FINISH = "document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })"
 
 
 # The looks of a page. Each test runs with one of them, which is in its name; `--looks all` runs all of them.
@@ -274,20 +275,18 @@ class Screen:
 
     def finishes(self):
         """Waits for the end of animations."""
-        self.js(
-            "document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })"
-        )
+        self.js(FINISH)
         return self
 
     def is_sound(self, what):
         """axe finds nothing, contrast is sufficient, targets are 44 px, and nothing is wider than the window."""
-        self.finishes()
         # Without scripts, timers never finish.
         soon = (
             "" if self.driver.scripted else "window.setTimeout = work => { Promise.resolve().then(work); return 0 }; "
         )
+        # In one evaluation: a page that has just arrived begins its animations between two.
         expression = soon + (
-            "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map("
+            FINISH + "; axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map("
             "one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary).join(' // ')))"
         )
         # A page that navigates loses the injected script.

@@ -47,8 +47,8 @@ extension ClientConnection {
 
   /// Copies the request for a shadow policy (`moongate policy shadow`), if one is active.
   ///
-  /// Without a shadow policy, this costs one check of a flag. With one, the request never waits: copies beyond the queue's
-  /// bound are dropped.
+  /// Without a shadow policy, this costs one check of a flag. With one, the request never waits: copies beyond the
+  /// queue's bound are dropped.
   /// - Parameter session: the live session; nil for an anonymous request.
   private func copyToShadow(_ request: AccessRequest, _ session: CachedSession?) {
     guard let shadow = loop.proxy.dependencies.shadow, shadow.isOn, shadow.hasRoom() else { return }
