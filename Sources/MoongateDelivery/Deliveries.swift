@@ -34,8 +34,8 @@ package final class Deliveries: DeliveryService {
         known.append(found)
         return found.messenger
       }
-      guard let carrier = carrier(for: settings) else { return outbox }
-      let messenger = GuardedMessenger(carrier, clock: clock, logger: logger)
+      guard let transport = transport(for: settings) else { return outbox }
+      let messenger = GuardedMessenger(transport, clock: clock, logger: logger)
       if known.count >= Self.most { known.removeFirst() }
       known.append((settings, messenger))
       return messenger
@@ -53,7 +53,7 @@ package final class Deliveries: DeliveryService {
   }
 
   /// The transport; nil for the outbox.
-  private func carrier(for settings: DeliverySettings) -> (any MessageTransport)? {
+  private func transport(for settings: DeliverySettings) -> (any MessageTransport)? {
     switch settings {
     case .outbox: nil
     case .smtp(let settings): MailTransport(settings, clock: clock, random: random)

@@ -58,7 +58,7 @@ final class ProxyLoop {
     authorizer = nil
     let made = GenerationPlan(
       version: version, generation: active.current, providers: proxy.dependencies.providers,
-      place: { self.metrics.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+      metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import pathlib
 import re
 
 import pytest
@@ -11,7 +12,9 @@ from house import House, wait_for
 from mail_server import MailServer
 from screens import LAPTOP, PHONE, Screen, many, start, wrong
 
-ALL = ["en", "hi", "ar", "bn", "de", "es", "fr", "pt", "ta", "te"]
+TEMPLATES = pathlib.Path(__file__).resolve().parents[2] / "Sources/MoongateHTTP/Pages/Templates"
+# In the order of the menu: English and Hindi first.
+ALL = sorted({file.stem for file in TEMPLATES.glob("*.words")}, key=lambda tag: (tag != "en", tag != "hi", tag))
 # The scripts of languages that have their own; Latin letters in them are names.
 SCRIPTS = {"hi": "ऀ-ॿ", "ar": "؀-ۿ", "bn": "ঀ-৿", "ta": "஀-௿", "te": "ఀ-౿"}
 NAMES = {

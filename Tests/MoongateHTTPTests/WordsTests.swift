@@ -234,6 +234,7 @@ import Testing
   /// The names in the models are those that templates may use; `PageTemplate` maps each template to its model.
   @Test(arguments: PageTemplate.allCases) func modelsAndTemplates(_ template: PageTemplate) {
     #expect(template.model.template == template)
+    #expect(PageSet.builtIn.contains { $0.name == "\(template.rawValue).mustache" })
     let names = PageTemplate.names(in: template.rawValue)
     #expect(names.members["frame"]?.members["languages"]?.members["address"] == ModelShape(members: [:]))
     #expect(names.members.count > 2 && PageSet.faults == [])

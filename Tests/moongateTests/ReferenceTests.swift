@@ -145,7 +145,8 @@ import Testing
     #expect(names("codes.md").count == codes.count)
     var headers: Set<String> = []
     for (path, text) in try sources() where !path.contains("/Sources/moongate/") {
-      headers.formUnion(text.matches(of: /"((?:X-Moongate|Moongate|Remote)-[A-Z][a-z]+)[":]/).map { String($0.1) })
+      headers.formUnion(
+        text.matches(of: /"((?:X-Moongate|Moongate|Remote)-[A-Z][a-z]+(?:-[A-Z][a-z]+)*)[":]/).map { String($0.1) })
     }
     #expect(Set(names("headers.md")) == headers)
   }

@@ -40,7 +40,7 @@ package struct PersonFacts: Sendable {
       switch limit.key {
       case .flow, .device, .challenge: false
       case .ip, .network: address != nil
-      default: true
+      case .phone, .email, .identifier, .account, .country, .prefix, .provider, .global: true
       }
     }
     let states = try await store.counters(limits, at: now)

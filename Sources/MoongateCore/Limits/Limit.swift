@@ -38,7 +38,7 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   package var isPersonal: Bool {
     switch self {
     case .phone, .email, .identifier, .account: true
-    default: false
+    case .ip, .network, .country, .prefix, .device, .flow, .challenge, .provider, .global: false
     }
   }
 
@@ -46,7 +46,7 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   package var isCeiling: Bool {
     switch self {
     case .network, .country, .prefix, .provider, .global: true
-    default: false
+    case .phone, .email, .identifier, .account, .ip, .device, .flow, .challenge: false
     }
   }
 }

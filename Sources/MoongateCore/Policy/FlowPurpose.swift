@@ -42,13 +42,16 @@ package enum FlowPurpose: Sendable, Hashable {
 }
 
 // MARK: - Derived properties
+//
+// Those without a `default` decide about security. The compiler asks each of them about a new purpose.
 
 extension FlowPurpose {
   /// Whether the flow begins with a session of its account. Completing it gives that session a new token.
   package var needsSession: Bool {
     switch self {
     case .signIn, .register, .factor(_, .recover): false
-    default: true
+    case .stepUp, .verify, .change, .join: true
+    case .factor(_, .set), .factor(_, .change), .factor(_, .disable), .factor(_, .reset), .factor(_, .unlock): true
     }
   }
 
@@ -73,7 +76,7 @@ extension FlowPurpose {
     switch self {
     case .register(let provider): provider
     case .factor(let provider, _): provider
-    default: nil
+    case .signIn, .stepUp, .verify, .change, .join: nil
     }
   }
 
@@ -84,7 +87,7 @@ extension FlowPurpose {
     case .register, .factor(_, .set), .factor(_, .reset), .factor(_, .recover): .set
     case .factor(_, .change): .change
     case .factor(_, .disable): .disable
-    default: .prove
+    case .factor(_, .unlock), .signIn, .stepUp, .verify, .change, .join: .prove
     }
   }
 
@@ -111,7 +114,8 @@ extension FlowPurpose {
   package var needsHeldProof: Bool {
     switch self {
     case .change, .join, .factor(_, .set): true
-    default: false
+    case .signIn, .register, .stepUp, .verify: false
+    case .factor(_, .change), .factor(_, .disable), .factor(_, .reset), .factor(_, .recover), .factor(_, .unlock): false
     }
   }
 
@@ -120,7 +124,7 @@ extension FlowPurpose {
   package var newIdentifier: IdentifierKind? {
     switch self {
     case .change(let kind), .join(let kind): kind
-    default: nil
+    case .signIn, .register, .stepUp, .verify, .factor: nil
     }
   }
 
@@ -137,7 +141,9 @@ extension FlowPurpose {
     switch self {
     case .verify: held.verifiedAt == nil
     case .signIn, .register, .factor(_, .recover): true
-    default: held.verifiedAt != nil
+    case .stepUp, .change, .join: held.verifiedAt != nil
+    case .factor(_, .set), .factor(_, .change), .factor(_, .disable), .factor(_, .reset), .factor(_, .unlock):
+      held.verifiedAt != nil
     }
   }
 
@@ -146,7 +152,8 @@ extension FlowPurpose {
   package var isProofAlone: Bool {
     switch self {
     case .signIn, .stepUp, .factor(_, .unlock): true
-    default: false
+    case .register, .verify, .change, .join: false
+    case .factor(_, .set), .factor(_, .change), .factor(_, .disable), .factor(_, .reset), .factor(_, .recover): false
     }
   }
 }

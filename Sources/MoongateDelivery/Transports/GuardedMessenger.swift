@@ -12,16 +12,16 @@ final class GuardedMessenger: Messenger {
     var queue: SendQueue<Waiter>
   }
 
-  private let carrier: any MessageTransport
+  private let transport: any MessageTransport
   private let clock: any GatewayClock
   private let logger: Logger
   private let state: Mutex<State>
 
-  init(_ carrier: any MessageTransport, clock: any GatewayClock, logger: Logger) {
-    self.carrier = carrier
+  init(_ transport: any MessageTransport, clock: any GatewayClock, logger: Logger) {
+    self.transport = transport
     self.clock = clock
     self.logger = logger
-    state = Mutex(State(queue: SendQueue(most: carrier.most)))
+    state = Mutex(State(queue: SendQueue(most: transport.most)))
   }
 
   /// The site and the state of its circuit: 0 closed (messages are sent), 1 half open (one test message is sent), 2
@@ -33,25 +33,25 @@ final class GuardedMessenger: Messenger {
       case .halfOpen: 1
       case .open: 2
       }
-    return (carrier.site, state)
+    return (transport.site, state)
   }
 
   func send(_ message: Message) async throws(DeliveryFault) {
     // Check before queueing, so that no request waits for a site that is known to be down.
     if case .open(let until) = state.withLock({ $0.circuit.state }), clock.now() < until { throw closed(until) }
     guard await turn() else {
-      throw DeliveryFault(reason: "\(carrier.site) is too slow: too many messages wait for it")
+      throw DeliveryFault(reason: "\(transport.site) is too slow: too many messages wait for it")
     }
     defer { leave() }
     if case .refused(let until) = state.withLock({ [now = clock.now()] in $0.circuit.admit(at: now) }) {
       throw closed(until)
     }
     do throws(TransportError) {
-      try await carrier.send(message)
+      try await transport.send(message)
       settle(isFailure: false)
     } catch {
       settle(isFailure: !error.isOfMessage)
-      throw DeliveryFault(reason: "\(carrier.site): \(error.reason)")
+      throw DeliveryFault(reason: "\(transport.site): \(error.reason)")
     }
   }
 
@@ -82,15 +82,15 @@ final class GuardedMessenger: Messenger {
       return (before, state.circuit.state)
     }
     switch (before, after) {
-    case (.closed, .open): logger.error("messages cannot be sent", metadata: ["site": "\(carrier.site)"])
-    case (.halfOpen, .closed): logger.notice("messages are sent again", metadata: ["site": "\(carrier.site)"])
+    case (.closed, .open): logger.error("messages cannot be sent", metadata: ["site": "\(transport.site)"])
+    case (.halfOpen, .closed): logger.notice("messages are sent again", metadata: ["site": "\(transport.site)"])
     default: break
     }
   }
 
   private func closed(_ until: Timestamp?) -> DeliveryFault {
     DeliveryFault(
-      reason: "\(carrier.site) failed repeatedly; the next attempt is \(until.map { "at \($0.text)" } ?? "now")"
+      reason: "\(transport.site) failed repeatedly; the next attempt is \(until.map { "at \($0.text)" } ?? "now")"
     )
   }
 }

@@ -59,20 +59,23 @@ struct FlowPurposeReader {
   /// Whether the flow manages a factor or an identifier of an account. Without a configured provider for it, the flow
   /// has no purpose.
   func isOfAccount(_ reader: TableReader) -> Bool {
-    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let word = FlowPurposeKind(rawValue: text)
+    guard case .text(let text)? = reader.explicitValue("purpose")?.value, let kind = FlowPurposeKind(rawValue: text)
     else {
       return false
     }
-    return word != .signIn && word != .register && word != .stepUp
+    return switch kind {
+    case .verify, .change, .join, .set, .disable, .reset, .unlock: true
+    case .signIn, .register, .stepUp: false
+    }
   }
 
   /// Reads the purpose of the flow; nil with a problem if it is invalid.
   /// - Parameters:
-  /// - steps: the steps that could be read.
-  /// - account: the account rule of the flow; nil if it could not be read.
+  ///   - steps: the steps that could be read.
+  ///   - account: the account rule of the flow; nil if it could not be read.
   func read(_ reader: TableReader, steps: [StepRule], account: AccountRule?) -> FlowPurpose? {
     guard reader.explicitValue("purpose") != nil else { return byName(reader, steps) }
-    guard let word = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(word, reader) else {
+    guard let kind = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(kind, reader) else {
       return nil
     }
     checkSteps(of: purpose, reader, steps)
@@ -80,14 +83,14 @@ struct FlowPurposeReader {
     return purpose
   }
 
-  private func purpose(_ word: FlowPurposeKind, _ reader: TableReader) -> FlowPurpose? {
+  private func purpose(_ kind: FlowPurposeKind, _ reader: TableReader) -> FlowPurpose? {
     let before = problems.all.count
     let hasProvider = reader.explicitValue("provider") != nil
     let hasIdentifier = reader.explicitValue("identifier") != nil
-    switch word.subject {
-    case .nothing: refuse(["provider", "identifier"], word, reader)
-    case .provider, .optionalProvider: refuse(["identifier"], word, reader)
-    case .identifier: refuse(["provider"], word, reader)
+    switch kind.subject {
+    case .nothing: refuse(["provider", "identifier"], kind, reader)
+    case .provider, .optionalProvider: refuse(["identifier"], kind, reader)
+    case .identifier: refuse(["provider"], kind, reader)
     case .either:
       if hasProvider == hasIdentifier {
         problems.add(
@@ -97,34 +100,34 @@ struct FlowPurposeReader {
       }
     }
     guard problems.all.count == before else { return nil }
-    switch word {
+    switch kind {
     // A sign-in flow for one provider may name it. Without that provider, the flow is left out.
-    case .signIn: return hasProvider ? provider(word, reader).map { _ in .signIn } : .signIn
+    case .signIn: return hasProvider ? provider(kind, reader).map { _ in .signIn } : .signIn
     case .stepUp: return .stepUp
-    case .register: return hasProvider ? provider(word, reader).map { .register(setting: $0) } : .register(setting: nil)
-    case .verify: return ownIdentifier(word, reader).map { .verify($0) }
+    case .register: return hasProvider ? provider(kind, reader).map { .register(setting: $0) } : .register(setting: nil)
+    case .verify: return ownIdentifier(kind, reader).map { .verify($0) }
     case .join: return joined(reader)
-    case .change where hasIdentifier: return ownIdentifier(word, reader).map { .change($0) }
+    case .change where hasIdentifier: return ownIdentifier(kind, reader).map { .change($0) }
     case .change, .set, .disable, .reset, .unlock:
-      guard let operation = FlowPurpose.FactorOperation(rawValue: word.rawValue), let name = provider(word, reader)
+      guard let operation = FlowPurpose.FactorOperation(rawValue: kind.rawValue), let name = provider(kind, reader)
       else { return nil }
       return .factor(name, operation == .reset && identifiesPeople(name) ? .recover : operation)
     }
   }
 
-  private func refuse(_ names: [String], _ word: FlowPurposeKind, _ reader: TableReader) {
+  private func refuse(_ names: [String], _ kind: FlowPurposeKind, _ reader: TableReader) {
     for name in names where reader.explicitValue(name) != nil {
       problems.add(
-        location(name, reader), reader.path(name), "does not apply to the purpose \"\(word.rawValue)\": remove it"
+        location(name, reader), reader.path(name), "does not apply to the purpose \"\(kind.rawValue)\": remove it"
       )
     }
   }
 
-  private func provider(_ word: FlowPurposeKind, _ reader: TableReader) -> ProviderName? {
+  private func provider(_ kind: FlowPurposeKind, _ reader: TableReader) -> ProviderName? {
     guard reader.explicitValue("provider") != nil else {
       problems.add(
         location("purpose", reader), reader.path("provider"),
-        "is missing: purpose \"\(word.rawValue)\" requires a provider, as in provider = \"\(exampleProvider)\""
+        "is missing: purpose \"\(kind.rawValue)\" requires a provider, as in provider = \"\(exampleProvider)\""
       )
       return nil
     }
@@ -138,19 +141,19 @@ struct FlowPurposeReader {
 
   private var exampleProvider: String { providers.descriptors.first { $0.hashesSecrets }?.name.rawValue ?? "NAME" }
 
-  private func identifier(_ word: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
+  private func identifier(_ kind: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
     guard reader.explicitValue("identifier") != nil else {
       problems.add(
         location("purpose", reader), reader.path("identifier"),
-        "is missing: purpose \"\(word.rawValue)\" requires a kind of identifier, as in identifier = \"phone\"")
+        "is missing: purpose \"\(kind.rawValue)\" requires a kind of identifier, as in identifier = \"phone\"")
       return nil
     }
     return reader.choice("identifier", GivenIdentifierKind.self)?.kind
   }
 
   /// An identifier that can receive codes.
-  private func ownIdentifier(_ word: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
-    guard let kind = identifier(word, reader) else { return nil }
+  private func ownIdentifier(_ kind: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
+    guard let kind = identifier(kind, reader) else { return nil }
     guard kind != .federated else {
       problems.add(
         location("identifier", reader), reader.path("identifier"),

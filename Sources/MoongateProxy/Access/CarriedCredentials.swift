@@ -26,13 +26,13 @@ package struct CarriedCredentials: Sendable {
     let cookieFields = Array(fields.prefix(cookies.count))
     let found = Credentials(
       bytes.span, cookies: cookieFields, authorizations: Array(fields.dropFirst(cookies.count)),
-      cookieName: GatewayCookie.sessionName(settings))
+      cookieName: GatewayCookieBytes.sessionName(settings))
     token = found.token.map { String(decoding: bytes[$0], as: UTF8.self) }
     isContradictory = found.isContradictory
     holdsCookie = found.hasOurCookies
     var pairs: [(name: String, value: String)] = []
     for field in cookieFields {
-      GatewayCookie.forEach(bytes.span, field) { _, name, value in
+      GatewayCookieBytes.forEach(bytes.span, field) { _, name, value in
         if let value {
           pairs.append((String(decoding: bytes[name], as: UTF8.self), String(decoding: bytes[value], as: UTF8.self)))
         }

@@ -1,64 +1,5 @@
 import MoongateCore
 
-/// The names of the gateway's cookies.
-enum GatewayCookie {
-  private static let names: [StaticString] = [
-    "moongate", "moongate-flow", "moongate-device", "__Host-moongate", "__Host-moongate-flow", "__Host-moongate-device",
-    "__Secure-moongate",
-  ]
-
-  /// Whether the name in the range is a gateway cookie.
-  static func isOurs(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
-    guard !name.isEmpty, bytes[name.lowerBound] == UInt8(ascii: "m") || bytes[name.lowerBound] == UInt8(ascii: "_")
-    else { return false }
-    return names.contains { ByteClass.equalCase(bytes, name, $0) }
-  }
-
-  /// The name of the session cookie with these settings.
-  static func sessionName(_ settings: GatewaySettings) -> StaticString {
-    guard settings.publicURL.isSecure else { return "moongate" }
-    return settings.cookieDomain == nil ? "__Host-moongate" : "__Secure-moongate"
-  }
-
-  /// Calls the closure for each cookie of a Cookie field with the cookie, its name and its value, without surrounding
-  /// whitespace.
-  ///
-  /// Only `;` separates cookies; quotes have no meaning (RFC 6265 section 5.4). A cookie without `=` has the value nil,
-  /// and its text is used as its name, so that a gateway cookie without a value is also removed.
-  static func forEach(
-    _ bytes: Span<UInt8>, _ value: Range<Int>,
-    _ body: (_ cookie: Range<Int>, _ name: Range<Int>, _ value: Range<Int>?) -> Void
-  ) {
-    var start = value.lowerBound
-    while start < value.upperBound {
-      var end = start
-      while end < value.upperBound, bytes[end] != UInt8(ascii: ";") { end += 1 }
-      let cookie = ByteClass.trimmed(bytes, start..<end)
-      var nameEnd = cookie.lowerBound
-      while nameEnd < cookie.upperBound, bytes[nameEnd] != UInt8(ascii: "=") { nameEnd += 1 }
-      if !cookie.isEmpty {
-        let value = nameEnd < cookie.upperBound ? ByteClass.trimmed(bytes, nameEnd + 1..<cookie.upperBound) : nil
-        body(cookie, ByteClass.trimmed(bytes, cookie.lowerBound..<nameEnd), value)
-      }
-      start = end + 1
-    }
-  }
-
-  /// Whether a Set-Cookie field sets a gateway cookie.
-  static func isSet(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Bool {
-    var end = value.lowerBound
-    while end < value.upperBound, bytes[end] != UInt8(ascii: ";") { end += 1 }
-    var pair = ByteClass.trimmed(bytes, value.lowerBound..<end)
-    // Attack: `=moongate=x` has an empty name, but browsers send it back as `moongate=x`.
-    while !pair.isEmpty, bytes[pair.lowerBound] == UInt8(ascii: "=") {
-      pair = ByteClass.trimmed(bytes, pair.lowerBound + 1..<pair.upperBound)
-    }
-    var nameEnd = pair.lowerBound
-    while nameEnd < pair.upperBound, bytes[nameEnd] != UInt8(ascii: "=") { nameEnd += 1 }
-    return isOurs(bytes, ByteClass.trimmed(bytes, pair.lowerBound..<nameEnd))
-  }
-}
-
 /// The token of a request and how it was sent. This is the only parser of these rules, for the data path and, through
 /// `CarriedCredentials`, for the gateway's own calls.
 struct Credentials {
@@ -110,8 +51,8 @@ struct Credentials {
   }
 
   private mutating func readCookies(_ bytes: Span<UInt8>, _ field: Range<Int>, _ cookieName: StaticString) {
-    GatewayCookie.forEach(bytes, field) { _, name, value in
-      guard GatewayCookie.isOurs(bytes, name) else { return }
+    GatewayCookieBytes.forEach(bytes, field) { _, name, value in
+      guard GatewayCookieBytes.isOurs(bytes, name) else { return }
       hasOurCookies = true
       // Attack: a nameless cookie of a sibling site with the value `moongate` would count as a second session cookie
       // and lock the user out.

@@ -6,7 +6,7 @@ import NIOCore
 final class RoutePlan {
   let route: Route
   /// The index of the route in the metrics.
-  let place: Int
+  let metricsIndex: Int
   let targets: [UpstreamTarget]
   /// The route's own headers as header lines.
   let headerLines: [UInt8]
@@ -22,9 +22,9 @@ final class RoutePlan {
   var kills = 0
   var pausedUntil = NIODeadline.uptimeNanoseconds(0)
 
-  init(_ route: Route, place: Int, targets: [UpstreamTarget]) {
+  init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {
     self.route = route
-    self.place = place
+    self.metricsIndex = metricsIndex
     self.targets = targets
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
@@ -94,7 +94,7 @@ final class GenerationPlan {
   }()
 
   init(
-    version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, place: (Route) -> Int,
+    version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, metricsIndex: (Route) -> Int,
     target: (Upstream) -> UpstreamTarget
   ) {
     self.version = version
@@ -103,8 +103,10 @@ final class GenerationPlan {
     self.providers = registry
     wellKnown = registry.wellKnown(in: generation).map { Array("/.well-known/\($0)".utf8) }
     matcher = RouteMatcher(generation.routes)
-    routes = generation.routes.routes.map { RoutePlan($0, place: place($0), targets: $0.upstreams.map(target)) }
-    cookieName = GatewayCookie.sessionName(generation.gateway)
+    routes = generation.routes.routes.map {
+      RoutePlan($0, metricsIndex: metricsIndex($0), targets: $0.upstreams.map(target))
+    }
+    cookieName = GatewayCookieBytes.sessionName(generation.gateway)
     let settings = generation.gateway
     issuer = settings.publicURL.description
     hasFurtherDomains = settings.domains.count > 1

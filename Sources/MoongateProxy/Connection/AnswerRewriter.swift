@@ -77,7 +77,8 @@ struct AnswerRewriter {
     case .connection, .upgrade, .hopByHop, .transferEncoding, .contentLength: true
     // Attack: an upstream, or an author of pages on it, sets the gateway's cookie and signs users in as another user.
     case .setCookie:
-      GatewayCookie.isSet(bytes, field.value) || !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
+      GatewayCookieBytes.isSet(bytes, field.value)
+        || !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
     default: !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
     }
   }

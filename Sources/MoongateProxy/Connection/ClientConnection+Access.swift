@@ -7,7 +7,7 @@ extension ClientConnection {
   /// policy error for the log.
   func record(_ decision: AccessDecision, of request: AccessRequest) {
     if let route = decision.route {
-      exchange.place = route.place
+      exchange.metricsIndex = route.metricsIndex
       exchange.takesTokens = route.route.tokens != nil
     }
     switch decision.shadow {

@@ -7,7 +7,7 @@ import NIOHTTPTypes
 /// `HTTPResponsePart`s.
 extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
-    exchange.place = EventLoopMetrics.own
+    exchange.metricsIndex = EventLoopMetrics.own
     if case .length(let length) = head.framing, length > Self.maxOwnBody { return refuse(.tooLarge, head: head) }
     let plan = loop.currentPlan()
     exchange.client = clientAddress(head, plan)

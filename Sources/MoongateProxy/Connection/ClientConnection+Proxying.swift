@@ -150,7 +150,7 @@ extension ClientConnection {
     exchange.tried += 1
     guard exchange.tried < route.targets.count else { return }
     loop.proxy.upstreamFailures.logRetry(
-      cause, upstream: Self.name(of: target.upstream), route: loop.metrics.label(route.place))
+      cause, upstream: Self.name(of: target.upstream), route: loop.metrics.label(route.metricsIndex))
   }
 
   /// Refuses a request to which no upstream responded. This is counted and logged.
@@ -164,9 +164,10 @@ extension ClientConnection {
   }
 
   func report(_ cause: UpstreamFailureLog.Cause, _ reason: String, _ route: RoutePlan, _ decision: DecisionID) {
-    loop.metrics.count(route.place, cause)
+    loop.metrics.count(route.metricsIndex, cause)
     loop.proxy.upstreamFailures.report(
-      cause, upstream: upstreamNames(route), route: loop.metrics.label(route.place), reason: reason, decision: decision)
+      cause, upstream: upstreamNames(route), route: loop.metrics.label(route.metricsIndex), reason: reason,
+      decision: decision)
   }
 
   private func upstreamNames(_ route: RoutePlan) -> String {

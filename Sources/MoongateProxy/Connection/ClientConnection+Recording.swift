@@ -36,7 +36,7 @@ extension ClientConnection {
     let (end, now) = (DefaultTracerClock.now.nanosecondsSinceEpoch, loop.now)
     let moment = { (time: NIODeadline) in end &- UInt64(max(0, (now - time).nanoseconds)) }
     let spans = loop.proxy.dependencies.spans
-    let route = loop.metrics.routes[exchange.place].label
+    let route = loop.metrics.routes[exchange.metricsIndex].label
     var attributes: [(key: String, value: SpanRecord.Value)] = [
       ("http.request.method", .text(exchange.method)), ("http.route", .text(route)),
       ("moongate.outcome", .text(exchange.outcome.name)),
@@ -74,7 +74,7 @@ extension ClientConnection {
     if outcome == .tunnel {
       loop.metrics.tunnels -= 1
     }
-    loop.metrics.count(exchange.place, outcome, status: exchange.status, nanoseconds: took)
+    loop.metrics.count(exchange.metricsIndex, outcome, status: exchange.status, nanoseconds: took)
     if let trace = exchange.trace, trace.isRecorded { recordSpans(trace) }
     guard loop.proxy.accessLog != nil else { return }
     loop.lines.add(
@@ -82,7 +82,7 @@ extension ClientConnection {
       AccessLines.Entry(
         at: loop.time(at: loop.now).now, client: exchange.client ?? peer, wire: isStream ? .http2 : .http1,
         status: exchange.status, outcome: outcome,
-        answerBytes: exchange.answerBytes, nanoseconds: took, route: loop.metrics.routes[exchange.place].label,
+        answerBytes: exchange.answerBytes, nanoseconds: took, route: loop.metrics.routes[exchange.metricsIndex].label,
         account: exchange.account,
         decision: exchange.decision?.text, trace: exchange.trace))
     if loop.lines.bytes.count >= Self.maxLines { loop.handOverLines() }

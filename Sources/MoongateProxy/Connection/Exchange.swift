@@ -53,7 +53,7 @@ struct Exchange {
   var isOpen = false
   var startedAt = NIODeadline.uptimeNanoseconds(0)
   /// The index of the route in the metrics.
-  var place = EventLoopMetrics.unrouted
+  var metricsIndex = EventLoopMetrics.unrouted
   var outcome = Outcome.aborted
   var status = 0
   /// The number of bytes of the response body.

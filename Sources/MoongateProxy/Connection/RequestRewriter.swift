@@ -110,8 +110,8 @@ struct RequestRewriter {
       out.writeStaticString("\r\n")
       return
     }
-    GatewayCookie.forEach(bytes, field.value) { cookie, name, _ in
-      guard !GatewayCookie.isOurs(bytes, name) else { return }
+    GatewayCookieBytes.forEach(bytes, field.value) { cookie, name, _ in
+      guard !GatewayCookieBytes.isOurs(bytes, name) else { return }
       out.writeStaticString(isFirst ? "Cookie: " : "; ")
       out.copy(bytes, cookie)
       isFirst = false

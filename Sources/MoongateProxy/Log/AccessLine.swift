@@ -36,7 +36,7 @@ struct AccessLines {
   struct Entry {
     var at: Timestamp
     var client: ClientAddress
-    var wire: EventLoopMetrics.Wire
+    var wire: EventLoopMetrics.HTTPVersion
     var status: Int
     var outcome: Outcome
     var answerBytes: Int

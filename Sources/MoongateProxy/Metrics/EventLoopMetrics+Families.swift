@@ -21,9 +21,9 @@ extension EventLoopMetrics {
           }
         }),
       MetricFamily(
-        .openConnections, Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
+        .openConnections, HTTPVersion.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
       MetricFamily(
-        .connectionsTotal, Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].opened)) }),
+        .connectionsTotal, HTTPVersion.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].opened)) }),
       MetricFamily(.connectionsRefusedTotal, refusedConnections),
       MetricFamily(.tlsHandshakesFailedTotal, failedHandshakes),
       MetricFamily(.tunnels, tunnels),

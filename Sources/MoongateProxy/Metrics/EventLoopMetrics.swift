@@ -34,7 +34,7 @@ enum Outcome: Int, CaseIterable, Sendable {
 /// shares a cache line with another core.
 struct EventLoopMetrics: Sendable {
   /// The HTTP version of a client connection.
-  enum Wire: Int, CaseIterable, Sendable {
+  enum HTTPVersion: Int, CaseIterable, Sendable {
     case http1, http2
 
     var name: String { self == .http1 ? "http/1.1" : "h2" }
@@ -58,11 +58,11 @@ struct EventLoopMetrics: Sendable {
   }
 
   /// Values by HTTP version.
-  struct ByWire: Sendable {
+  struct ByVersion: Sendable {
     private var http1 = Connections()
     private var http2 = Connections()
 
-    subscript(_ wire: Wire) -> Connections {
+    subscript(_ wire: HTTPVersion) -> Connections {
       get { wire == .http1 ? http1 : http2 }
       set { if wire == .http1 { http1 = newValue } else { http2 = newValue } }
     }
@@ -128,8 +128,8 @@ struct EventLoopMetrics: Sendable {
   private static let maxRoutes = 1000
 
   private(set) var routes = [Route("(none)"), Route("(own)")]
-  private var places: [String: Int] = [:]
-  var connections = ByWire()
+  private var indices: [String: Int] = [:]
+  var connections = ByVersion()
   var refusedConnections = 0
   var failedHandshakes = 0
   var tunnels = 0
@@ -138,33 +138,32 @@ struct EventLoopMetrics: Sendable {
   var upstreams: [String: Upstream] = [:]
 
   /// The index of the route with this label.
-  mutating func place(of label: String) -> Int {
-    if let known = places[label] { return known }
+  mutating func index(of label: String) -> Int {
+    if let known = indices[label] { return known }
     guard routes.count < Self.maxRoutes else { return Self.unrouted }
     routes.append(Route(label))
-    places[label] = routes.count - 1
+    indices[label] = routes.count - 1
     return routes.count - 1
   }
 
-  mutating func count(_ place: Int, _ outcome: Outcome, status: Int, nanoseconds: Int64) {
-    routes[place].counts[outcome.rawValue * 5 + min(max(status / 100, 1), 5) - 1] += 1
-    routes[place].duration.record(nanoseconds: nanoseconds)
+  mutating func count(_ route: Int, _ outcome: Outcome, status: Int, nanoseconds: Int64) {
+    routes[route].counts[outcome.rawValue * 5 + min(max(status / 100, 1), 5) - 1] += 1
+    routes[route].duration.record(nanoseconds: nanoseconds)
   }
 
-  mutating func count(_ place: Int, _ cause: UpstreamFailureLog.Cause) {
+  mutating func count(_ route: Int, _ cause: UpstreamFailureLog.Cause) {
     guard let index = UpstreamFailureLog.Cause.allCases.firstIndex(of: cause) else { return }
-    routes[place].upstreamErrors[index] += 1
+    routes[route].upstreamErrors[index] += 1
   }
 
   /// The label of the route at the index.
-  func label(_ place: Int) -> String { routes[place].label }
+  func label(_ route: Int) -> String { routes[route].label }
 
   mutating func merge(_ other: Self) {
     for (index, route) in other.routes.enumerated() {
-      let place = index < 2 ? index : place(of: route.label)
-      routes[place].merge(route)
+      routes[index < 2 ? index : self.index(of: route.label)].merge(route)
     }
-    for wire in Wire.allCases { connections[wire].merge(other.connections[wire]) }
+    for wire in HTTPVersion.allCases { connections[wire].merge(other.connections[wire]) }
     refusedConnections += other.refusedConnections
     failedHandshakes += other.failedHandshakes
     tunnels += other.tunnels

@@ -24,7 +24,7 @@ struct AccountReads: Sendable {
 
   /// - Parameter arguments: the arguments of the expression.
   func read(_ arguments: [SQLValue], _ dialect: SQLDialect) -> SQLRead {
-    SQLRead(dialect == .sqlite ? sqlite : postgres, arguments)
+    SQLRead(dialect.words(sqlite: sqlite, postgres: postgres), arguments)
   }
 
   func account(_ arguments: [SQLValue], _ rows: some SQLTransaction) throws -> Account? {

@@ -20,7 +20,7 @@ final class ChangeNotifications {
   /// Writes the changes. Must be the last step of the transaction.
   func write(at now: Timestamp, _ rows: some SQLTransaction) throws {
     if tokens.isEmpty, accounts.isEmpty { return }
-    let sql = rows.dialect == .sqlite ? Self.sqlite : Self.postgres
+    let sql = rows.dialect.words(sqlite: Self.sqlite, postgres: Self.postgres)
     for token in tokens { try rows.run(sql, [SQLValue(now), .bytes(token), .null]) }
     for account in accounts { try rows.run(sql, [SQLValue(now), .null, .text(account)]) }
     try rows.wake()

@@ -72,7 +72,12 @@ package enum SQLDialect: Sendable {
   case postgres
 
   /// Chooses between two texts of a statement that the dialects do not share.
-  func words(sqlite: String, postgres: String) -> String { self == .sqlite ? sqlite : postgres }
+  func words(sqlite: String, postgres: String) -> String {
+    switch self {
+    case .sqlite: sqlite
+    case .postgres: postgres
+    }
+  }
 }
 
 /// Aborts a transaction because of an earlier change by someone else. The transaction has no effect.

@@ -16,7 +16,8 @@ enum Schema {
   static var version: Int { steps.count }
 
   private static let steps = [
-    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, accessTokens, domains, operations,
+    first, nodes, nodeKeys, accountEpoch, flowEviction, unprovedAccounts, providerValues, accountLanguage, groups,
+    accessTokens, domains, operations,
   ]
 
   /// The statements of the steps that a database lacks.

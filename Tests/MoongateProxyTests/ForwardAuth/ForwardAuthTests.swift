@@ -58,7 +58,7 @@ import Testing
 
   private func status(_ answer: String) -> Int { Int(answer.dropFirst(9).prefix(3)) ?? 0 }
 
-  @Test(arguments: dialects) func aYesCarriesAllSixHeaders(_ dialect: String) async throws {
+  @Test(arguments: dialects) func allowingAnswerCarriesEveryHeader(_ dialect: String) async throws {
     let gateway = try await gateway()
     let client = try await RawClient(port: gateway.port)
     // Twice on one connection, which must be reused.
@@ -83,7 +83,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: dialects) func openRouteSendsSixEmptyHeadersForAnonymousRequests(_ dialect: String) async throws {
+  @Test(arguments: dialects) func openRouteSendsEmptyHeadersForAnonymousRequests(_ dialect: String) async throws {
     let gateway = try await gateway()
     for more in ["", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n", "Cookie: moongate=a; moongate=b\r\n"]
     {

@@ -30,9 +30,9 @@ import Testing
   @Test func numbersOfLoopsAddUp() {
     var one = EventLoopMetrics()
     var two = EventLoopMetrics()
-    one.count(one.place(of: "/a"), .passed, status: 200, nanoseconds: 1000)
-    two.count(two.place(of: "/b"), .passed, status: 200, nanoseconds: 1000)
-    two.count(two.place(of: "/a"), .failed, status: 503, nanoseconds: 1000)
+    one.count(one.index(of: "/a"), .passed, status: 200, nanoseconds: 1000)
+    two.count(two.index(of: "/b"), .passed, status: 200, nanoseconds: 1000)
+    two.count(two.index(of: "/a"), .failed, status: 503, nanoseconds: 1000)
     two.count(EventLoopMetrics.unrouted, .refused, status: 0, nanoseconds: 1000)
     one.merge(two)
     let text = MetricText.write(one.families)
@@ -45,7 +45,7 @@ import Testing
   /// Endless configuration changes do not create endless labels.
   @Test func labelsOfRoutesAreBounded() {
     var metrics = EventLoopMetrics()
-    for number in 0..<5000 { _ = metrics.place(of: "/\(number)") }
-    #expect(metrics.routes.count == 1000 && metrics.place(of: "/4999") == EventLoopMetrics.unrouted)
+    for number in 0..<5000 { _ = metrics.index(of: "/\(number)") }
+    #expect(metrics.routes.count == 1000 && metrics.index(of: "/4999") == EventLoopMetrics.unrouted)
   }
 }

@@ -33,18 +33,19 @@ extension FlowCompletion {
     var outcome: AccountOutcome
     if let known {
       outcome =
-        flow.record.purpose.joinsAccounts ? try await joining(known, flow) : try await changing(known, flow)
+        flow.record.purpose.joinsAccounts
+        ? try await mergeOutcome(known, flow) : try await existingAccountOutcome(known, flow)
       if outcome.account.id != known.id { flow.machine.joins(AccountVersion(outcome.account)) }
     } else {
       try await admission.countRegistration(flow)
-      outcome = making(flow)
+      outcome = newAccountOutcome(flow)
       var created = event(.accountCreated, flow)
       created.account = outcome.account.id
       outcome.changes.append(.audit(created))
     }
     outcome.isChange = outcome.isChange || checks.replacesSecret(of: known, flow)
-    try hand(flow, to: &outcome)
-    try await conclude(&outcome, flow)
+    try moveRecords(of: flow, to: &outcome)
+    try await applyPurpose(&outcome, flow)
     if outcome.isChange {
       outcome.account.epoch += 1
       outcome.changes.append(.raiseEpoch(account: outcome.account.id))
@@ -60,7 +61,9 @@ extension FlowCompletion {
   }
 
   /// The changes to an existing account.
-  private func changing(_ account: Account, _ flow: FlowTransaction) async throws(FlowError) -> AccountOutcome {
+  private func existingAccountOutcome(_ account: Account, _ flow: FlowTransaction) async throws(FlowError)
+    -> AccountOutcome
+  {
     let (record, request) = (flow.record, flow.request)
     var outcome = AccountOutcome(account: account, changes: [.recordUse(account: account.id)])
     let isFederated = record.proved.contains { $0.kind == .federated }
@@ -119,14 +122,14 @@ extension FlowCompletion {
   /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only
   /// an account that has nothing but a federated identity and its address is merged, and both accounts must be
   /// authenticated.
-  private func joining(_ account: Account, _ flow: FlowTransaction) async throws(FlowError) -> AccountOutcome {
+  private func mergeOutcome(_ account: Account, _ flow: FlowTransaction) async throws(FlowError) -> AccountOutcome {
     let (record, request) = (flow.record, flow.request)
     var found: Account?
     if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await lookup.holder(of: phone, flow) }
     let holder = found.flatMap { $0.id == account.id ? nil : $0 }
     // The account that held the number when the code was sent must still hold it.
     guard holder.map(AccountVersion.init) == record.basis?.holder else { throw request.refusal(.flowExpired) }
-    guard let holder else { return try await changing(account, flow) }
+    guard let holder else { return try await existingAccountOutcome(account, flow) }
     if holder.isLocked { throw request.refusal(.disabled) }
     // Attack: the thief's own address is added beside the owner's, and codes go to it from then on. An identifier is
     // therefore not moved if the account has already verified one of that kind.
@@ -152,7 +155,7 @@ extension FlowCompletion {
   }
 
   /// The account that the flow creates.
-  private func making(_ flow: FlowTransaction) -> AccountOutcome {
+  private func newAccountOutcome(_ flow: FlowTransaction) -> AccountOutcome {
     let (record, request) = (flow.record, flow.request)
     var identifiers = record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: request.now) }
     for claimed in record.gathered.claimed where !identifiers.contains(where: { $0.identifier == claimed }) {
@@ -169,7 +172,7 @@ extension FlowCompletion {
   }
 
   /// Moves the providers' records from the flow to the account and seals them again for it.
-  private func hand(_ flow: FlowTransaction, to outcome: inout AccountOutcome) throws(FlowError) {
+  private func moveRecords(of flow: FlowTransaction, to outcome: inout AccountOutcome) throws(FlowError) {
     let account = outcome.account.id
     for (provider, kept) in flow.record.gathered.records.sorted(by: { $0.key < $1.key }) {
       // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by
@@ -201,7 +204,7 @@ extension FlowCompletion {
   }
 
   /// Applies the effects of a purpose beyond its steps.
-  private func conclude(_ outcome: inout AccountOutcome, _ flow: FlowTransaction) async throws(FlowError) {
+  private func applyPurpose(_ outcome: inout AccountOutcome, _ flow: FlowTransaction) async throws(FlowError) {
     let (record, request) = (flow.record, flow.request)
     switch record.purpose {
     case .factor(let provider, .recover):

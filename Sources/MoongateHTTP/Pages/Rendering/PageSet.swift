@@ -51,7 +51,8 @@ struct PageSet: Sendable {
 
   func asset(_ name: String) -> Asset? { assets[name] }
 
-  private static let own: [(name: String, bytes: [UInt8])] = [
+  /// The embedded templates and assets.
+  static let builtIn: [(name: String, bytes: [UInt8])] = [
     ("account.mustache", PackageResources.account_mustache), ("alert.mustache", PackageResources.alert_mustache),
     ("choose.mustache", PackageResources.choose_mustache),
     ("code.mustache", PackageResources.code_mustache), ("contact.mustache", PackageResources.contact_mustache),
@@ -126,7 +127,7 @@ struct PageSet: Sendable {
     -> (files: [String: [UInt8]], languages: [PageFile], problems: [ConfigurationProblem])
   {
     var problems: [ConfigurationProblem] = []
-    var files = Dictionary(own.map { ($0.name, $0.bytes) }) { first, _ in first }
+    var files = Dictionary(builtIn.map { ($0.name, $0.bytes) }) { first, _ in first }
     var added: [PageFile] = []
     for file in overrides {
       let suffix = file.name.split(separator: ".").last.map(String.init) ?? ""
@@ -141,7 +142,7 @@ struct PageSet: Sendable {
       } else if ["svg", "png", "jpg", "jpeg", "webp"].contains(suffix) {
         files[file.name] = file.bytes
       } else {
-        let names = own.map(\.name).filter { $0.hasSuffix("." + suffix) }
+        let names = builtIn.map(\.name).filter { $0.hasSuffix("." + suffix) }
         problems.append(
           file.problem(
             0,
@@ -152,7 +153,7 @@ struct PageSet: Sendable {
     for name in overrides.isEmpty ? [] : TemplateTag.endless(in: files) {
       guard let file = overrides.first(where: { $0.name == name }) else { continue }
       problems.append(file.problem(0, "includes itself, directly or through other templates"))
-      files[name] = own.first { $0.name == name }?.bytes
+      files[name] = builtIn.first { $0.name == name }?.bytes
     }
     return (files, added, problems)
   }
@@ -177,13 +178,13 @@ struct PageSet: Sendable {
   }
 
   /// The problems of built-in templates. A test asserts that this is empty.
-  static let faults: [String] = own.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
+  static let faults: [String] = builtIn.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
     faults(of: file.bytes, for: String(file.name.dropLast(9))).map { "\(file.name):\($0.line): \($0.message)" }
   }
 
   /// The templates that a template can include.
   private static let templates = Set(
-    own.map(\.name).filter { $0.hasSuffix(".mustache") }.map { String($0.dropLast(9)) })
+    builtIn.map(\.name).filter { $0.hasSuffix(".mustache") }.map { String($0.dropLast(9)) })
   /// The words that a template can use.
   private static let names = Set(
     Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }

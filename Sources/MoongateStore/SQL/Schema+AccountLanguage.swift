@@ -3,7 +3,7 @@ extension Schema {
   ///
   /// An older gateway that uses the store at the same time does not know it: it sends in English, and keeps the column
   /// unchanged.
-  static let eighth = Step(
+  static let accountLanguage = Step(
     sqlite: """
       ALTER TABLE account ADD COLUMN language TEXT;
       """,

@@ -3,7 +3,7 @@ extension Schema {
   ///
   /// An older gateway that uses the store at the same time does not know groups: it keeps them unchanged, and deletes
   /// an account's memberships with the account.
-  static let ninth = Step(
+  static let groups = Step(
     sqlite: """
       CREATE TABLE group_member (
         name TEXT NOT NULL,              -- of the group; accounts.lua says whether there is such a group

@@ -1,6 +1,6 @@
 extension Schema {
   /// Step 2: the gateways that serve from this store, with their policy generations.
-  static let second = Step(
+  static let nodes = Step(
     sqlite: """
       CREATE TABLE node (
         id TEXT NOT NULL PRIMARY KEY,

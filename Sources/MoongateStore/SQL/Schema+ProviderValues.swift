@@ -2,7 +2,7 @@ extension Schema {
   /// Step 7: the key-value stores of providers, and leases for tasks that run on one gateway at a time.
   ///
   /// An older gateway that uses the store at the same time knows neither: it runs no provider that needs them.
-  static let seventh = Step(
+  static let providerValues = Step(
     sqlite: """
       CREATE TABLE provider_value (
         provider TEXT NOT NULL,

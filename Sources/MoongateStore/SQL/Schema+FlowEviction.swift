@@ -3,7 +3,7 @@ extension Schema {
   ///
   /// Flows that an older gateway stores have no origin, so they are not evicted; its events count as activity. It does
   /// not remove an origin either: a flow that it continues may still be evicted.
-  static let fifth = Step(
+  static let flowEviction = Step(
     sqlite: """
       ALTER TABLE flow ADD COLUMN origin TEXT;                     -- whose it is, while nobody has proved anything in it
       ALTER TABLE flow ADD COLUMN size INTEGER NOT NULL DEFAULT 0; -- bytes of its record
