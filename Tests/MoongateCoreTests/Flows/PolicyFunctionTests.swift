@@ -81,6 +81,35 @@ import Testing
     #expect(await bench.submit(id, bench.code).refusal?.code == .denied)
   }
 
+  /// Attack: the code that was sent before `send` required a PIN passes in the place of the PIN.
+  @Test func requirementOfSendClosesTheOpenStep() async throws {
+    let requires = Mutex(false)
+    let bench = try await EngineTestBench.full {
+      $0.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, send: Self.send)
+      $0.verdicts[Self.send] = { _ in requires.withLock { $0 } ? .requireAlso(EngineTestBench.pin) : .allow }
+    }
+    let first = try #require(
+      try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
+    let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get()
+    let client = bench.client(session: try #require(try await bench.session(set)))
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
+    let early = bench.code
+    requires.withLock { $0 = true }
+    #expect(try await bench.engine.resend(id, client: client).get().choices == [EngineTestBench.pin])
+    #expect(
+      await bench.engine.submit(id, fields: ["code": .text(early)], client: client).refusal?.code == .stepNotOpen)
+    let proved = try await bench.engine.begin(
+      id, provider: "pin", fields: ["secret": .text("1")], client: client
+    ).get()
+    #expect(proved.status == .pending && proved.choices.contains(EngineTestBench.phone))
+    _ = try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
+    let done = try await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client).get()
+    #expect(done.status == .complete)
+    #expect(done.passed.map(\.provider).contains(EngineTestBench.pin))
+  }
+
   @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
     let name = FunctionName("policies/phone_otp.verify")
     let bench = try await EngineTestBench.full {

@@ -54,6 +54,7 @@ struct FlowCompletion: FlowPart {
       case .store: break
       case .refused, .policy:
         let now = flow.request.now
+        // Not by `Charged.settled`: the shadow has been told the outcome already, which was right.
         let refunds = flow.attempts.map { charged in
           Change.settle(
             Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: now))
