@@ -92,7 +92,7 @@ import Testing
     let first = try #require(
       try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
     let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get()
-    let client = bench.client(session: try #require(try await bench.session(set)))
+    let client = bench.client(session: try await bench.session(set))
     let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     _ = try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
     let early = bench.code
