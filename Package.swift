@@ -170,7 +170,7 @@ let package = Package(
         "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL,
         httpTypes, crypto, logging, tracing,
       ],
-      swiftSettings: strict),
+      exclude: ["README.md"], swiftSettings: strict),
     .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
     .target(name: "CMalloc"),
     .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
@@ -181,7 +181,7 @@ let package = Package(
         nioCore, nioPosix, nioExtras,
         nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
-      exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
+      exclude: ["README.md", "Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
       name: "MoongateMockGoogle",
       dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),

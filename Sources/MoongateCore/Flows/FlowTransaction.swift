@@ -4,7 +4,8 @@ import Synchronization
 /// The work of one request on one flow, from loading the flow to storing it.
 ///
 /// It is a value: a function changes a copy, and only a copy that is passed on is stored. A refused request therefore
-/// leaves the flow as it was loaded. Copies share the request with its trace, and the accounts that were read.
+/// leaves the flow as it was loaded, unless the part stores it on purpose. Copies share the request with its trace, and
+/// the accounts that were read.
 struct FlowTransaction: Sendable {
   let id: FlowID
   let request: RequestContext
@@ -36,7 +37,7 @@ struct FlowTransaction: Sendable {
   }
 }
 
-/// The accounts that a request has read, so that each is read once.
+/// The accounts that a request has read, so that each is read once by its ID.
 ///
 /// Attack: while a request waits for its turn or for a provider, another request locks the account, or adds a factor to
 /// it. The accounts are therefore read again after such a wait (`forget`).

@@ -7,7 +7,7 @@ package struct Route: Sendable {
   package let path: PathPattern
   /// Exact upper-case names; nil: every method. GET includes HEAD.
   package let methods: Set<String>?
-  /// At least one. They are tried in order.
+  /// At least one. They take turns.
   package let upstreams: [Upstream]
   /// Whether the route needs no session.
   package let isOpen: Bool

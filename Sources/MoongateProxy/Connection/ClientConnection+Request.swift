@@ -92,8 +92,8 @@ extension ClientConnection {
     guard !head.asksForAnotherHTTP else {
       return RequestRefusal(.denied, reason: "no upgrade leads to another HTTP")
     }
-    // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (security.md 26). The
-    // same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
+    // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (threat-model.md T26).
+    // The same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
     let isAddedByBrowser = grant.isCookie || grant.isBasic && head.count(of: .origin) > 0
     if isAddedByBrowser, grant.session != nil, !hasRightOrigin(request, plan) { return RequestRefusal(.originRefused) }
     return nil

@@ -6,7 +6,7 @@ import NIOSSL
 /// One upstream in one event loop: its idle connections and its failure state.
 final class UpstreamTarget {
   private static let maxIdle = 256
-  /// A failed upstream is tried again after this time (at most 5 s).
+  /// A failed upstream comes last for this time.
   private static let downTime: TimeAmount = .seconds(3)
   /// Many services close idle connections after 5 s. A request that cannot be repeated uses only a recently used
   /// connection.

@@ -17,7 +17,7 @@ struct IdentifierOwners: Sendable {
   var isEmpty: Bool { holder == nil && claimants.isEmpty }
 }
 
-/// Finds the accounts that a flow is about. An account is read once per request.
+/// Finds the accounts that a flow is about. An account is read once per request by its ID.
 struct AccountLookup: FlowPart {
   let services: FlowServices
 

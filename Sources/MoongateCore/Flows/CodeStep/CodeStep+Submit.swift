@@ -1,7 +1,7 @@
 import MoongateSDK
 
-// Compares an entered code. The order of checks: malformed input, flow, policy function, lock, expiry, charge,
-// comparison.
+// Compares an entered code. The order of checks: flow, malformed input, the secret beside the code, policy function,
+// expiry (429 while a limit is locked), charge (refused while a limit is locked), comparison.
 
 /// The fields of the step after a code, sent together with the code: a new PIN or a new password.
 private struct FollowUpSecret: Sendable {
