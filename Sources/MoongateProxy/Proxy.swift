@@ -27,6 +27,7 @@ package struct ProxyDependencies: Sendable {
   /// Evaluates requests in shadow mode while there is a candidate.
   let shadow: PolicyShadow?
 
+  /// More than five parameters: one for each service.
   /// - Parameter policyFaults: receives errors of `decide`; nil to log them individually.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore,

@@ -25,6 +25,7 @@ package struct CounterState: Sendable, Equatable {
   /// A reservation that is unsettled for this long belongs to a process that died. It counts as a failure.
   package static let settlementTimeout: Duration = .seconds(10)
 
+  /// More than five parameters: one for each field.
   package init(
     pending: Int = 0, settled: Int = 0, oldest: Timestamp? = nil, lockedSince: Timestamp? = nil,
     lockedUntil: Timestamp? = nil, lockLevel: Int = 0,

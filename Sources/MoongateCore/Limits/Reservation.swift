@@ -15,6 +15,7 @@ package struct ResolvedLimit: Sendable, Hashable {
   package let lock: [Duration]
   package let disables: Bool
 
+  /// More than five parameters: one for each field.
   package init(
     provider: ProviderName, name: String, key: LimitKey, counter: [UInt8], max: Int, window: Duration?,
     counts: LimitCounts, lock: [Duration],
@@ -143,6 +144,7 @@ package struct Settlement: Sendable {
   /// For a failure: what is stored about it at some of the limits.
   package let attempts: [FailedAttempt]
 
+  /// More than five parameters: one for each field.
   package init(
     reservation: ReservationID, outcome: Outcome, limits: [ResolvedLimit], timer: ResendTimer?, now: Timestamp,
     attempts: [FailedAttempt] = []

@@ -10,6 +10,7 @@ package struct ForwardedClient: Sendable, Hashable {
   /// The host that the client asked for; nil if it is missing or malformed.
   package let host: HostName?
 
+  /// More than five parameters: the connection, and the headers that it judges.
   /// - Parameters:
   ///   - peer: the address of the connection's peer.
   ///   - isSecure: whether the connection itself uses TLS.

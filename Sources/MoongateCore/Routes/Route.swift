@@ -30,6 +30,7 @@ package struct Route: Sendable {
   package let bodyRate: BodyRate?
   package let location: SourceLocation
 
+  /// More than five parameters: one for each field.
   package init(
     host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String,
     requirement: Requirement?,

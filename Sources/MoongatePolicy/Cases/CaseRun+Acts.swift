@@ -10,7 +10,6 @@ extension CaseRun {
   /// Performs an act.
   /// - Returns: the outcome in words.
   mutating func perform(_ act: PolicyCase.Act) async throws -> String {
-    // Long: one case for each kind of act.
     switch act.kind {
     case .identifier(let kind, let text):
       identifiers[kind] = text
