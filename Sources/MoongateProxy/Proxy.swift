@@ -70,7 +70,7 @@ package final class Proxy: Sendable {
   let dependencies: ProxyDependencies
   let assertions: AssertionKeys
   let addresses = AddressTable()
-  let returns = RedirectLoopDetector()
+  let redirectLoops = RedirectLoopDetector()
   let page: RefusalPage?
   let ownPrefixes: [String]
   let accessLog: AccessLog?

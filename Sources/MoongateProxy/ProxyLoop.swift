@@ -73,7 +73,7 @@ final class ProxyLoop {
     let plan = currentPlan()
     if let authorizer { return authorizer }
     let made = Authorizer(
-      plan, sessions: sessions, tokens: tokens, returns: proxy.returns,
+      plan, sessions: sessions, tokens: tokens, redirectLoops: proxy.redirectLoops,
       dependencies: (proxy.dependencies.clock, proxy.dependencies.keys))
     authorizer = made
     return made

@@ -106,7 +106,7 @@ struct FlowViews: FlowPart {
       try await store.standing(limits.all + also, timer, at: request.now)
     }
     let states = standing.counters
-    let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.turnsPersonOff }
+    let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.disablesPerson }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
     let tries =
       Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))

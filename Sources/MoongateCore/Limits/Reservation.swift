@@ -67,15 +67,16 @@ package struct ReservationRequest: Sendable {
   /// For sends only.
   package let timer: ResendTimer?
   /// Whether the event has no outcome. It is then counted in the same transaction and never settled.
-  package let isSettled: Bool
+  package let countsAtOnce: Bool
 
-  package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, isSettled: Bool = false)
-  {
+  package init(
+    id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, countsAtOnce: Bool = false
+  ) {
     self.id = id
     self.now = now
     self.limits = limits
     self.timer = timer
-    self.isSettled = isSettled
+    self.countsAtOnce = countsAtOnce
   }
 }
 

@@ -6,7 +6,7 @@ import Synchronization
 /// A cache may trust its entries only while `isFresh`. A node that cannot poll the store stops trusting them.
 package final class SessionWatch: Sendable {
   /// The maximum age of the last successful poll.
-  package static let trust: Duration = .seconds(1)
+  package static let freshFor: Duration = .seconds(1)
   private static let interval: Duration = .milliseconds(250)
 
   private let store: any SessionStore
@@ -29,7 +29,7 @@ package final class SessionWatch: Sendable {
   /// Whether the last successful poll is recent enough to trust a cache.
   package var isFresh: Bool {
     let last = lastLook.load(ordering: .acquiring)
-    return last > 0 && sinceOrigin - last < Self.trust.wholeMilliseconds * 1_000_000
+    return last > 0 && sinceOrigin - last < Self.freshFor.wholeMilliseconds * 1_000_000
   }
 
   private var sinceOrigin: Int64 { (ContinuousClock.now - origin).wholeNanoseconds + 1 }

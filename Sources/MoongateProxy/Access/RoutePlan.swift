@@ -4,7 +4,8 @@ import NIOCore
 
 /// A route with the state that one event loop needs to serve it.
 final class RoutePlan {
-  let route: Route
+  /// The entry of routes.lua.
+  let rule: Route
   /// The index of the route in the metrics.
   let metricsIndex: Int
   let targets: [UpstreamTarget]
@@ -23,7 +24,7 @@ final class RoutePlan {
   var pausedUntil = NIODeadline.uptimeNanoseconds(0)
 
   init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {
-    self.route = route
+    rule = route
     self.metricsIndex = metricsIndex
     self.targets = targets
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
@@ -35,11 +36,11 @@ final class RoutePlan {
 
   /// Whether the request is allowed without any further check. This is the common case and creates no facts.
   func admits(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
-    if route.isOpen { return true }
-    guard session != nil, route.decide == nil, route.requirement == nil, case .success(let known) = entitlements else {
+    if rule.isOpen { return true }
+    guard session != nil, rule.decide == nil, rule.requirement == nil, case .success(let known) = entitlements else {
       return false
     }
-    return route.groups?.isMet(by: known) ?? true
+    return rule.groups?.isMet(by: known) ?? true
   }
 
   /// Whether the route sets a header with this name.

@@ -171,7 +171,7 @@ extension ClientConnection {
   }
 
   private func upstreamNames(_ route: RoutePlan) -> String {
-    route.route.upstreams.map(Self.name).joined(separator: " ")
+    route.rule.upstreams.map(Self.name).joined(separator: " ")
   }
 
   private static func name(of upstream: Upstream) -> String {
