@@ -203,13 +203,11 @@ package final class Proxy: Sendable {
     }
   }
 
-  /// Stores the last use of sessions. Runs every second, and must be called at shutdown.
+  /// Stores the last use of sessions and tokens, as each event loop does every second. Must be called at shutdown.
   package func flushActivity() async {
     for bound in loops.withLock({ Array($0.values) }) {
-      let seen = try? await bound.eventLoop.submit { bound.value.takeActivity() }.get()
-      if let seen, !seen.isEmpty { try? await dependencies.activity.touch(seen) }
-      let used = try? await bound.eventLoop.submit { bound.value.takeUses() }.get()
-      if let used, !used.isEmpty { try? await dependencies.tokens?.record(used) }
+      let uses = try? await bound.eventLoop.submit { bound.value.takeUses() }.get()
+      await uses?.store(in: dependencies, logger: nil)
     }
   }
 }

@@ -118,9 +118,8 @@ struct FlowViews: FlowPart {
     view.resendsLeft = send.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
     // Once the code has expired, a resend is allowed at once, unless a limit is reached.
     let open = send.compactMap { limit, state -> Timestamp? in
-      if state.isLocked(at: request.now) { return state.lockedUntil }
-      guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
-      return oldest + window
+      guard state.isLocked(at: request.now) || state.used >= limit.max else { return nil }
+      return state.opensAt(limit, at: request.now)
     }
     view.resendAt = ([standing.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
   }

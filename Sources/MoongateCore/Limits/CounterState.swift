@@ -54,8 +54,16 @@ package struct CounterState: Sendable, Equatable {
     // Full but not locked: the numbers were changed, or the process that filled it died.
     if limit.disables { return .disable }
     if let next = nextLock(limit, at: now) { return .lock(next) }
-    guard let window = limit.window, let oldest else { return .refuse(.disabled) }
-    return .refuse(.full(until: oldest + window))
+    guard let end = opensAt(limit, at: now) else { return .refuse(.disabled) }
+    return .refuse(.full(until: end))
+  }
+
+  /// When a full counter admits an attempt again: at the end of its lock, or when its oldest event leaves the window;
+  /// nil if neither happens.
+  package func opensAt(_ limit: ResolvedLimit, at now: Timestamp) -> Timestamp? {
+    if isLocked(at: now) { return lockedUntil }
+    guard let window = limit.window, let oldest else { return nil }
+    return oldest + window
   }
 
   /// What follows from a failure that was just settled and is included in `self`.

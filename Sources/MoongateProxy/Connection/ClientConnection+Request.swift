@@ -188,15 +188,7 @@ extension ClientConnection {
   /// Whether Accept contains text/html. Such a client is treated as a browser.
   private func acceptsHTML(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
     for field in head.fields where field.kind == .accept {
-      let value = field.value
-      var start = value.lowerBound
-      while start < value.upperBound {
-        var end = start
-        while end < value.upperBound, bytes[end] != UInt8(ascii: ","), bytes[end] != UInt8(ascii: ";") { end += 1 }
-        if ByteClass.equal(bytes, ByteClass.trimmed(bytes, start..<end), "text/html") { return true }
-        while end < value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
-        start = end + 1
-      }
+      if AcceptHeader.containsHTML(bytes.extracting(field.value)) { return true }
     }
     return false
   }

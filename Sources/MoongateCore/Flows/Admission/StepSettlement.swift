@@ -151,10 +151,8 @@ struct StepSettlement: FlowPart {
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: request.now) }
     let until = zip(full, states).compactMap { limit, state -> Timestamp? in
-      if state.isLocked(at: request.now) { return state.lockedUntil }
-      if let next = state.nextLock(limit, at: request.now) { return next.until }
-      guard let window = limit.window, let oldest = state.oldest else { return nil }
-      return oldest + window
+      let next = state.isLocked(at: request.now) ? nil : state.nextLock(limit, at: request.now)
+      return next?.until ?? state.opensAt(limit, at: request.now)
     }
     return request.refusal(.tooManyAttempts, until: until.max() ?? request.now + .seconds(1))
   }

@@ -137,13 +137,12 @@ extension CodeStep {
     let target = StepTarget(
       identifier: identifier, account: flow.record.counted(identifier, step.account),
       claimants: recipient.owners.claimants.map(\.id))
-    var subject = policies.subject(policy, target, flow)
+    var subject = policies.sendersSubject(policy, target, flow)
     // Attack: accounts that claim strangers' addresses, each with a device that is trusted for it. Only identifiers
     // that the account has verified are exempt from the ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     subject.isTrusted = subject.isTrusted && holds
-    return subject.of(
-      ownDevice: fallbacks.hasPassed(anySenderBeside: policy.provider, for: subject.account, flow))
+    return subject
   }
 
   /// Generates a code and what the flow keeps of it.
