@@ -14,6 +14,7 @@ struct Attempt: Codable, Equatable, Sendable {
   /// Milliseconds since the Unix epoch.
   let begunAt: Int64
 
+  /// More than five parameters: one for each field.
   init(issuer: String, nonce: String, verifier: String, state: String, redirect: String, begunAt: Int64) {
     self.issuer = issuer
     self.nonce = nonce

@@ -40,6 +40,7 @@ final class ConformanceHarness: Sendable {
   /// The users of steps, as in their identifiers.
   let people = RecordedTexts()
 
+  /// More than five parameters: everything that is fixed for a run of the suite.
   init(
     _ descriptor: ProviderDescriptor, _ subject: ConformanceSubject, patience: Duration, rules: Set<ConformanceRule>?,
     trace: ConformanceTrace,

@@ -21,7 +21,7 @@ public struct ConformanceSubject: Sendable {
     /// Milliseconds since the Unix epoch, by the suite's clock.
     public let now: Int64
 
-    /// For tests of a subject's own answers.
+    /// For tests of a subject's own answers. More than five parameters: one for each field.
     public init(
       purpose: StepPurpose, fields: [InputField], shown: [Shown] = [], redirect: String? = nil, poll: Duration? = nil,
       now: Int64

@@ -186,11 +186,11 @@ extension FullRules {
     }
   }
 
+  /// More than five parameters: the altered answers, and the step that they are sent to.
   private func check(
     _ altered: [AlteredAnswer], of field: String, _ right: [String: InputValue], _ person: DryRun,
     _ opened: DryRun.Opened, left: Int
   ) async {
-    // Six parameters: the altered answers, and the step that they are sent to.
     for altered in altered {
       let wronged = await wronged(person, opened, right.merging([field: .text(altered.text)]) { _, new in new })
       switch (wronged.first, wronged.end) {

@@ -16,6 +16,7 @@ package struct PublicApplication: ListeningApplication {
   private let eventLoops: any EventLoopGroup
   private let logger: Logger
 
+  /// More than five parameters: one for each service.
   /// - Parameters:
   /// - keySet: returns the document of `/.well-known/moongate/jwks.json`.
   /// - server: builds the channel of a connection.

@@ -1,11 +1,10 @@
 /// The pages of the provider, without scripts. Every page says that it is a mock.
 enum MockPages {
-  /// The account selection page.
+  /// The account selection page. More than five parameters: the values of the template.
   static func choose(
     key: String, path: String, client: String, accounts: [MockAccount], seen: Set<String>, signsWith: String,
     hasRotated: Bool
   ) -> String {
-    // Seven parameters: the values of the template.
     page(
       "Choose an account", path: path,
       """

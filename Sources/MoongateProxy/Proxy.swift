@@ -27,6 +27,7 @@ package struct ProxyDependencies: Sendable {
   /// Evaluates requests in shadow mode while there is a candidate.
   let shadow: PolicyShadow?
 
+  /// More than five parameters: one for each service.
   /// - Parameter policyFaults: receives errors of `decide`; nil to log them individually.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore,
@@ -69,7 +70,7 @@ package final class Proxy: Sendable {
   let dependencies: ProxyDependencies
   let assertions: AssertionKeys
   let addresses = AddressTable()
-  let returns = RedirectLoopDetector()
+  let redirectLoops = RedirectLoopDetector()
   let page: RefusalPage?
   let ownPrefixes: [String]
   let accessLog: AccessLog?
@@ -202,13 +203,11 @@ package final class Proxy: Sendable {
     }
   }
 
-  /// Stores the last use of sessions. Runs every second, and must be called at shutdown.
+  /// Stores the last use of sessions and tokens, as each event loop does every second. Must be called at shutdown.
   package func flushActivity() async {
     for bound in loops.withLock({ Array($0.values) }) {
-      let seen = try? await bound.eventLoop.submit { bound.value.takeActivity() }.get()
-      if let seen, !seen.isEmpty { try? await dependencies.activity.touch(seen) }
-      let used = try? await bound.eventLoop.submit { bound.value.takeUses() }.get()
-      if let used, !used.isEmpty { try? await dependencies.tokens?.record(used) }
+      let uses = try? await bound.eventLoop.submit { bound.value.takeUses() }.get()
+      await uses?.store(in: dependencies, logger: nil)
     }
   }
 }

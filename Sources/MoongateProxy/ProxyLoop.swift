@@ -73,7 +73,7 @@ final class ProxyLoop {
     let plan = currentPlan()
     if let authorizer { return authorizer }
     let made = Authorizer(
-      plan, sessions: sessions, tokens: tokens, returns: proxy.returns,
+      plan, sessions: sessions, tokens: tokens, redirectLoops: proxy.redirectLoops,
       dependencies: (proxy.dependencies.clock, proxy.dependencies.keys))
     authorizer = made
     return made
@@ -175,11 +175,7 @@ final class ProxyLoop {
     now.cache = sessions.metrics
     now.cache.merge(tokens.cache.metrics)
     for (upstream, target) in targets {
-      now.upstreams[
-        "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)",
-        default: EventLoopMetrics.Upstream()
-      ].merge(
-        target.metrics)
+      now.upstreams[upstream.description, default: EventLoopMetrics.Upstream()].merge(target.metrics)
     }
     return now
   }
@@ -195,34 +191,14 @@ final class ProxyLoop {
   }
 
   private func writeActivity() {
-    let used = tokens.takeUses()
-    if !used.isEmpty { writeUses(used) }
-    let seen = sessions.takeActivity()
-    guard !seen.isEmpty else { return }
+    let uses = takeUses()
+    guard !uses.isEmpty else { return }
     let dependencies = proxy.dependencies
-    Task {
-      do throws(StoreFault) {
-        try await dependencies.activity.touch(seen)
-      } catch {
-        dependencies.logger.warning("the last activity of sessions cannot be written", metadata: ["fault": "\(error)"])
-      }
-    }
+    Task { await uses.store(in: dependencies, logger: dependencies.logger) }
   }
 
-  private func writeUses(_ uses: [TokenUse]) {
-    let dependencies = proxy.dependencies
-    Task {
-      do {
-        try await dependencies.tokens?.record(uses)
-      } catch {
-        dependencies.logger.warning("the last use of tokens cannot be written", metadata: ["fault": "\(error)"])
-      }
-    }
-  }
-
-  func takeUses() -> [TokenUse] { tokens.takeUses() }
-
-  func takeActivity() -> [TokenHash: Timestamp] { sessions.takeActivity() }
+  /// The uses since the last call.
+  func takeUses() -> LastUses { LastUses(sessions: sessions.takeActivity(), tokens: tokens.takeUses()) }
 
   /// Removes changed sessions from the cache and checks sessions with an open stream or socket.
   func apply(_ changes: SessionChanges) {

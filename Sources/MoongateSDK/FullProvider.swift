@@ -113,6 +113,7 @@ public struct StepContext: Sendable {
   public var asked: [InputField]
   public var tools: StepTools
 
+  /// More than five parameters: one for each field.
   /// - Parameters:
   ///   - flowPurpose: nil for the purpose that matches the step's purpose.
   ///   - asked: by default empty.
@@ -318,6 +319,7 @@ public struct Proof: Sendable {
   /// a step has assurance level 2.
   public package(set) var isMultiFactor: Bool
 
+  /// More than five parameters: one for each field.
   public init(
     proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil,
     lastName: String? = nil,

@@ -58,6 +58,7 @@ public struct CodeMessage: Sendable {
     self.init(code: code, text: text, domainBoundLine: domainBoundLine, service: service, language: "en") { $0 }
   }
 
+  /// More than five parameters: one for each field.
   /// - Parameter translate: translates an English text into the language.
   package init(
     code: String, text: String, domainBoundLine: String, service: String, language: String,

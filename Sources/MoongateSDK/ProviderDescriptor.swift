@@ -69,6 +69,7 @@ public struct ProviderDescriptor: Sendable {
   /// The version of this library that it was written for. A program refuses to start with a later one.
   public let sdk: Int
 
+  /// More than five parameters: one for each field.
   public init(
     name: ProviderName, beginFields: [InputField], submitFields: [InputField], settings: [SettingField],
     policy: PolicySource,
@@ -262,6 +263,7 @@ public struct StepWords: Sendable, Equatable, Codable {
   /// words take precedence.
   public let translations: [String: [String: String]]
 
+  /// More than five parameters: one for each field.
   public init(
     title: String, name: String? = nil, instruction: String = "", labels: [String: String] = [:],
     links: [StepPurpose: String] = [:],
@@ -278,6 +280,7 @@ public struct StepWords: Sendable, Equatable, Codable {
     self.translations = translations
   }
 
+  /// More than five parameters: one for each field.
   /// Creates words with the translations of embedded files, such as words/hi.words, with one `English text =
   /// translation` per line. Empty lines and lines that begin with # are ignored.
   public init(

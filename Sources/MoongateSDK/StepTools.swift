@@ -21,6 +21,7 @@ public struct StepTools: Sendable {
   /// The provider's own key-value store.
   public var store: any KeyValueStore
 
+  /// More than five parameters: one for each field.
   /// - Parameters:
   ///   - log: by default, discards everything.
   ///   - clock: by default, stays at the epoch.

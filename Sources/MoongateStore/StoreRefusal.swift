@@ -62,7 +62,6 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   package var mayPass: Bool { if case .obstacle(_, let obstacle) = self { obstacle.mayPass } else { false } }
 
   private static func sentence(_ name: String, _ obstacle: PostgresErrorClassification) -> String {
-    // Long: one sentence for each error.
     switch obstacle {
     case .unreachable:
       "Nothing listens at \(name). Start PostgreSQL there, or correct host and port of `store` in gateway.lua."

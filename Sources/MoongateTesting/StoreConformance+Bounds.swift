@@ -11,7 +11,7 @@ extension StoreConformance {
       func count() async throws -> ReservationResult {
         try await bench.store.reserve(
           ReservationRequest(
-            id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, isSettled: true))
+            id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, countsAtOnce: true))
       }
       #expect(try await count().places == [1])
       #expect(try await count().places == [2])
@@ -29,7 +29,7 @@ extension StoreConformance {
           group.addTask {
             try await bench.store.reserve(
               ReservationRequest(
-                id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, isSettled: true)
+                id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, countsAtOnce: true)
             ).places != nil
           }
         }

@@ -167,12 +167,11 @@ extension StoreConformance {
 }
 
 extension StoreBench {
-  /// A token whose hash is derived from its ID.
+  /// A token whose hash is derived from its ID. More than five parameters: the members that tests vary, with defaults.
   func token(
     _ name: String, id: String? = nil, owner: AccountVersion? = nil, groups: [String] = [], networks: [String] = [],
     expires: Duration? = nil
   ) -> AccessToken {
-    // Six parameters: the members of a token that tests vary, with defaults.
     let id = id ?? "tk_\(name)"
     return AccessToken(
       id: id, name: name, owner: owner, groups: groups.compactMap { GroupName(rawValue: $0) },

@@ -91,11 +91,11 @@ extension StoreBench {
     ProviderValuePlace(provider: provider, key: Array(TokenHash(of: key.utf8).bytes.prefix(20)))
   }
 
+  /// More than five parameters: the members of a value that tests vary, with defaults.
   func put(
     _ key: String, _ sealed: [UInt8], of provider: ProviderName = "phone_otp", once: Bool = false, most: Int = 100,
     under lease: Lease? = nil
   ) async throws -> ProviderValueOutcome {
-    // Six parameters: the members of a value that tests vary, with defaults.
     try await store.putProviderValue(
       ProviderValue(place: place(key, of: provider), sealed: sealed, expiresAt: now + .seconds(10)),
       ProviderValueRule(isOnce: once, most: most, lease: lease),

@@ -40,13 +40,13 @@ struct StoreBench: Sendable {
 
   var now: Timestamp { clock.now() }
 
+  /// More than five parameters: the members that tests vary.
   /// A limit whose counter is derived from its name and subject.
   func limit(
     _ name: String = "verify", of subject: String = "asha", per key: LimitKey = .identifier, max: Int = 3,
     window: Duration? = .seconds(60),
     counts: LimitCounts = .failures, lock: [Duration] = [], disables: Bool = false
   ) -> ResolvedLimit {
-    // Eight parameters: the members of a limit that tests vary, with defaults.
     ResolvedLimit(
       provider: ProviderName(test: "phone_otp"), name: name, key: key,
       counter: Array(TokenHash(of: "\(name) \(subject)".utf8).bytes.prefix(20)),

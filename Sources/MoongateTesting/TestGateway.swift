@@ -18,6 +18,7 @@ package struct TestGateway: Sendable {
   package let audit: AuditTrail
   package let engine: FlowEngine
 
+  /// More than five parameters: the parts that tests vary, most with defaults.
   /// - Parameters:
   ///   - generation: usually `TestGeneration.gateway(for:)`.
   ///   - store: nil for an in-memory store.

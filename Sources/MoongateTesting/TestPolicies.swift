@@ -18,13 +18,12 @@ extension GatewaySettings {
 }
 
 extension Limit {
-  /// A limit with fixed numbers.
+  /// A limit with fixed numbers. More than five parameters: the members that tests vary, with defaults.
   package static func test(
     _ name: String, on action: LimitAction, per key: LimitKey, max: Int, window: Duration? = nil,
     counts: LimitCounts? = nil,
     lock: [Duration] = [], disables: Bool = false
   ) -> Self {
-    // Eight parameters: the members of a limit that tests vary, with defaults.
     Self(
       name: name, action: action, key: key, max: .fixed(max), window: window.map { .fixed($0) },
       counts: counts ?? (action == .verify ? .failures : .all), lock: lock.map { .fixed($0) }, disables: disables,
@@ -33,6 +32,7 @@ extension Limit {
 }
 
 extension ProviderPolicy {
+  /// More than five parameters: the members of a policy that tests vary, with defaults.
   /// The shipped numbers for phone codes, for the named provider: 6 digits valid for 10 minutes, resends after 60 and
   /// 120 s, 4 sends per 15 min, 5 wrong attempts.
   package static func test(
@@ -48,7 +48,6 @@ extension ProviderPolicy {
     send: FunctionName? = nil,
     verify: FunctionName? = nil
   ) -> Self {
-    // Eight parameters: the members of a policy that tests vary, with defaults.
     Self(
       provider: provider, code: code, resendAfter: resendAfter.map { .fixed($0) },
       limits: limits.sorted { $0.name < $1.name },

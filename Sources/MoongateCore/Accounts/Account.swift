@@ -22,6 +22,7 @@ package struct Account: Sendable, Equatable, Codable {
   /// The groups that an operator added the account to. accounts.lua may not define all of them.
   package var groups: Set<GroupName>
 
+  /// More than five parameters: one for each field.
   package init(
     id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp,
     isLocked: Bool = false,

@@ -244,6 +244,7 @@ package struct ImportedAccount: Sendable {
   /// the account.
   package var records: [ProviderName: ProviderRecord]
 
+  /// More than five parameters: one for each field.
   package init(
     id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil,
     createdAt: Timestamp? = nil,

@@ -30,6 +30,7 @@ package struct SMTPSettings: Sendable, Equatable {
   /// A PEM file of trusted certificate authorities to use instead of the system's.
   package let authority: String?
 
+  /// More than five parameters: one for each field.
   package init(
     host: String, port: Int, encryption: Encryption, from: MailSender, user: SecretText? = nil,
     password: SecretText? = nil, authority: String? = nil

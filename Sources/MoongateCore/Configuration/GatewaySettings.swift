@@ -59,6 +59,7 @@ package struct GatewaySettings: Sendable {
   /// The default of `hsts`: one year.
   package static let usualHSTS: Duration = .seconds(365 * 86_400)
 
+  /// More than five parameters: one for each field.
   package init(
     listen: ListenAddress, admin: ListenAddress, publicURL: PublicURL, tls: TLSFiles? = nil, store: StoreLocation,
     key: KeyLocation, region: String,
@@ -197,6 +198,7 @@ package struct Brand: Sendable, Hashable {
   /// The https address of the privacy policy, linked on every page.
   package var privacy: String?
 
+  /// More than five parameters: one for each field.
   package init(
     name: String? = nil, logo: String? = nil, primary: String? = nil, support: String? = nil, terms: String? = nil,
     privacy: String? = nil

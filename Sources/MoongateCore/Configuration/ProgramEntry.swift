@@ -17,6 +17,7 @@ package struct ProgramEntry: Sendable {
   /// The SHA-256 of its file and of the files that its arguments name, in lower-case hexadecimal.
   package let digest: String
 
+  /// More than five parameters: one for each field.
   package init(
     name: ProviderName, location: SourceLocation, path: String, arguments: [String], environment: [String: SecretText],
     timeout: Duration,

@@ -30,6 +30,7 @@ package struct AccessToken: Sendable, Equatable {
   package var lastUsedFrom: String?
   package var hash: AccessTokenHash
 
+  /// More than five parameters: one for each field.
   package init(
     id: String, name: String, owner: AccountVersion?, groups: [GroupName] = [], networks: [AddressBlock] = [],
     createdAt: Timestamp,

@@ -32,6 +32,7 @@ package struct Session: Sendable, Equatable, Codable {
   /// The root domain that `token` is valid for, if that is not `public_url`'s; nil if the token is the sign-in's own.
   package var domain: SessionDomain?
 
+  /// More than five parameters: one for each field.
   package init(
     id: String, token: TokenHash, account: String, createdAt: Timestamp, expiresAt: Timestamp, idle: Duration,
     lastSeenAt: Timestamp,

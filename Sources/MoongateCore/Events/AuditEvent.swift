@@ -101,6 +101,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     }
   }
 
+  /// More than five parameters: one for each field.
   package init(
     id: DecisionID, at: Timestamp, kind: Kind, flow: String? = nil, flowPrefix: String? = nil,
     provider: ProviderName? = nil, account: String? = nil,

@@ -31,7 +31,7 @@ extension FlowEngine {
       else { throw request.refusal(.stepNotOpen) }
       flow.machine.holds(nil)
       // If two requests redeem the handle, only one succeeds.
-      guard try await storage.claim(flow) else { throw request.refusal(.stepNotOpen) }
+      guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen) }
       called.returned = try parts.seals.open(held, for: provider, id: id)
       return called
     }
@@ -66,7 +66,7 @@ extension FlowEngine {
         PostedCallback(
           handle: TokenHash(of: handle.reveal().utf8), fields: try parts.seals.seal(input, for: provider, id: id),
           expiresAt: request.now + Self.longestReturn))
-      guard try await storage.claim(flow) else { throw request.refusal(.stepNotOpen) }
+      guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen) }
       return handle
     }
   }

@@ -32,7 +32,7 @@ extension FlowEngine {
   }
 
   /// The providers that a flow would offer first. Nothing is created. Used by pages that link directly to a step.
-  /// - Parameter forChange: only return providers that can authorise a change to the account (`requireHeldProof`).
+  /// - Parameter forChange: only return providers that can authorise a change to the account (`demandRecentProof`).
   package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<
     [ProviderName], Refusal
   > {
@@ -87,7 +87,9 @@ extension FlowEngine {
     var flow = FlowTransaction(id, FlowMachine(record), request)
     try checks.demandChangeProof(flow)
     // A flow without any applicable step would prove nothing.
-    guard case .offer(let offered) = try await parts.completion.advance(&flow) else { throw request.refusal(.denied) }
+    guard case .offer(let offered) = try await parts.completion.nextAction(&flow) else {
+      throw request.refusal(.denied)
+    }
     if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) {
       try await checks.demandProof(before: .set, flow)
     }

@@ -8,7 +8,7 @@ extension FlowEngine {
   /// - Returns: `step_up_required` without a recent proof; `busy` while too many other exports are running.
   package func exportAccount(client: ClientContext) async -> Result<AccountExport, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let account = try checks.held(request)
+      let account = try checks.accountForChange(request)
       // Attack: an unlimited number of exports, each of which reads the whole audit trail.
       guard exports.enter() else { throw request.refusal(.busy) }
       defer { exports.leave() }
@@ -21,7 +21,7 @@ extension FlowEngine {
   /// Deletes the session's account and everything stored about the user.
   package func deleteAccount(client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let account = try checks.held(request)
+      let account = try checks.accountForChange(request)
       let deletion = AccountDeletion(store: store, keys: keys, random: random)
       let isDone = try await asking { () async throws(StoreFault) in try await deletion.delete(account, at: request.now)
       }
@@ -113,7 +113,7 @@ extension FlowEngine {
   ///   `denied` if the user could not sign in by anything else.
   package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let account = try checks.held(request)
+      let account = try checks.accountForChange(request)
       guard let own = request.client.session else { throw request.refusal(.unauthenticated) }
       let gone = identities(of: provider, in: account, registry(request))
       if gone.isEmpty { return nil }

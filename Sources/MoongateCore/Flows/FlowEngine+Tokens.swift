@@ -87,7 +87,7 @@ extension FlowEngine {
     guard request.generation.takesPersonalTokens else {
       throw request.refusal(.denied, detail: "No service here accepts personal access tokens.")
     }
-    return try checks.held(request)
+    return try checks.accountForChange(request)
   }
 }
 

@@ -68,7 +68,7 @@ package struct FlowEngine: FlowPart {
       var flow = try await storage.load(id, request)
       guard flow.machine.skipped() else { throw request.refusal(.stepNotOpen) }
       flow.changes.append(.audit(event(.stepSkipped, flow)))
-      return try await parts.completion.carryOn(flow)
+      return try await parts.completion.storeOrComplete(flow)
     }
   }
 

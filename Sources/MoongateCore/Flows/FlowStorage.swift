@@ -93,7 +93,7 @@ struct FlowStorage: FlowPart {
 
   /// Stores the record of a flow that is in the store already, without other changes.
   /// - Returns: false if another request has changed the flow.
-  func claim(_ flow: FlowTransaction) async throws(FlowError) -> Bool {
+  func takeTurn(_ flow: FlowTransaction) async throws(FlowError) -> Bool {
     let result = try await asking { () async throws(StoreFault) in
       try await store.apply([.putFlow(flow.record)], at: flow.request.now)
     }
@@ -104,7 +104,7 @@ struct FlowStorage: FlowPart {
   /// Stores the flow and refunds an attempt. The attempt is refunded even if another request has changed the flow.
   /// - Returns: whether the flow was stored.
   @discardableResult
-  func keep(_ flow: FlowTransaction, givingBack refund: Change) async throws(FlowError) -> Bool {
+  func storeRefunding(_ flow: FlowTransaction, _ refund: Change) async throws(FlowError) -> Bool {
     switch try await asking({ () async throws(StoreFault) in
       try await store.apply([refund, .putFlow(flow.record)], at: flow.request.now)
     }) {

@@ -13,9 +13,9 @@ package struct FlowSubject: Sendable, Equatable {
 extension FlowEngine {
   /// The subject of a flow of this client; nil for another client's flow or if the store fails.
   package func about(_ id: FlowID, client: ClientContext) async -> FlowSubject? {
-    var found = pending.find(id.hash)
-    if found == nil { found = try? await store.flow(id.hash) }
-    guard let record = found, record.browser == nil || record.browser == client.browser else { return nil }
+    guard let record = try? await storage.find(id), record.browser == nil || record.browser == client.browser else {
+      return nil
+    }
     let step = record.step
     return FlowSubject(
       flow: record.name, provider: step?.provider, account: record.account ?? step?.account,

@@ -106,7 +106,7 @@ struct FlowViews: FlowPart {
       try await store.standing(limits.all + also, timer, at: request.now)
     }
     let states = standing.counters
-    let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.turnsPersonOff }
+    let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.disablesPerson }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
     let tries =
       Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
@@ -118,9 +118,8 @@ struct FlowViews: FlowPart {
     view.resendsLeft = send.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
     // Once the code has expired, a resend is allowed at once, unless a limit is reached.
     let open = send.compactMap { limit, state -> Timestamp? in
-      if state.isLocked(at: request.now) { return state.lockedUntil }
-      guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
-      return oldest + window
+      guard state.isLocked(at: request.now) || state.used >= limit.max else { return nil }
+      return state.opensAt(limit, at: request.now)
     }
     view.resendAt = ([standing.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
   }

@@ -22,7 +22,7 @@ package final class HashingPool: HashingPermits {
   private let steady: @Sendable () -> ContinuousClock.Instant
   private let jobs: HashingQueue
 
-  /// Creates a pool. Threads are started when needed.
+  /// Creates a pool. Threads are started when needed. More than five parameters: its services, and its size.
   /// - Parameters:
   ///   - threads: 1 or more.
   ///   - queue: how many jobs may wait per thread, 0 or more.

@@ -69,6 +69,7 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
   package let salt: [UInt8]
   package let digest: [UInt8]
 
+  /// More than five parameters: the secret, and the members of the hash.
   /// Computes a hash, with the time and memory that `cost` sets.
   /// - Parameter input: the secret, already peppered if `pepper` is set.
   package init(

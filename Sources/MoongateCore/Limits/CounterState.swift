@@ -25,6 +25,7 @@ package struct CounterState: Sendable, Equatable {
   /// A reservation that is unsettled for this long belongs to a process that died. It counts as a failure.
   package static let settlementTimeout: Duration = .seconds(10)
 
+  /// More than five parameters: one for each field.
   package init(
     pending: Int = 0, settled: Int = 0, oldest: Timestamp? = nil, lockedSince: Timestamp? = nil,
     lockedUntil: Timestamp? = nil, lockLevel: Int = 0,
@@ -53,8 +54,16 @@ package struct CounterState: Sendable, Equatable {
     // Full but not locked: the numbers were changed, or the process that filled it died.
     if limit.disables { return .disable }
     if let next = nextLock(limit, at: now) { return .lock(next) }
-    guard let window = limit.window, let oldest else { return .refuse(.disabled) }
-    return .refuse(.full(until: oldest + window))
+    guard let end = opensAt(limit, at: now) else { return .refuse(.disabled) }
+    return .refuse(.full(until: end))
+  }
+
+  /// When a full counter admits an attempt again: at the end of its lock, or when its oldest event leaves the window;
+  /// nil if neither happens.
+  package func opensAt(_ limit: ResolvedLimit, at now: Timestamp) -> Timestamp? {
+    if isLocked(at: now) { return lockedUntil }
+    guard let window = limit.window, let oldest else { return nil }
+    return oldest + window
   }
 
   /// What follows from a failure that was just settled and is included in `self`.

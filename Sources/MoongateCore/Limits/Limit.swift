@@ -76,6 +76,7 @@ package struct Limit: Sendable, Hashable {
   package let disables: Bool
   package let location: SourceLocation
 
+  /// More than five parameters: one for each field.
   package init(
     name: String, action: LimitAction, key: LimitKey, max: Varying<Int>, window: Varying<Duration>?,
     counts: LimitCounts,

@@ -15,6 +15,7 @@ package struct ResolvedLimit: Sendable, Hashable {
   package let lock: [Duration]
   package let disables: Bool
 
+  /// More than five parameters: one for each field.
   package init(
     provider: ProviderName, name: String, key: LimitKey, counter: [UInt8], max: Int, window: Duration?,
     counts: LimitCounts, lock: [Duration],
@@ -66,15 +67,16 @@ package struct ReservationRequest: Sendable {
   /// For sends only.
   package let timer: ResendTimer?
   /// Whether the event has no outcome. It is then counted in the same transaction and never settled.
-  package let isSettled: Bool
+  package let countsAtOnce: Bool
 
-  package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, isSettled: Bool = false)
-  {
+  package init(
+    id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, countsAtOnce: Bool = false
+  ) {
     self.id = id
     self.now = now
     self.limits = limits
     self.timer = timer
-    self.isSettled = isSettled
+    self.countsAtOnce = countsAtOnce
   }
 }
 
@@ -143,6 +145,7 @@ package struct Settlement: Sendable {
   /// For a failure: what is stored about it at some of the limits.
   package let attempts: [FailedAttempt]
 
+  /// More than five parameters: one for each field.
   package init(
     reservation: ReservationID, outcome: Outcome, limits: [ResolvedLimit], timer: ResendTimer?, now: Timestamp,
     attempts: [FailedAttempt] = []

@@ -23,6 +23,7 @@ package struct AccountRules: Sendable, Equatable {
   /// defaults.
   package var locations: [String: SourceLocation]
 
+  /// More than five parameters: one for each field.
   package init(
     signIn: [SignInRequirement] = [], offers: [FactorOffer] = [], changeWithin: Duration = .seconds(600),
     recoveryDelay: Duration = .seconds(86_400),

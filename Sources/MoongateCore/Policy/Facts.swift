@@ -18,6 +18,7 @@ package struct Facts: Sendable {
   package var request: RequestFacts?
   package var session: SessionFacts?
 
+  /// More than five parameters: one for each field.
   package init(
     now: Timestamp, action: LimitAction? = nil, provider: ProviderName? = nil, flow: FlowFacts? = nil,
     identifier: Identifier? = nil,
@@ -68,6 +69,7 @@ package struct AccountFacts: Sendable {
   /// The providers that store a secret for the account, such as `pin`, `password` or `totp`.
   package var factors: Set<ProviderName>
 
+  /// More than five parameters: one for each field.
   package init(
     exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false,
     hasEmail: Bool = false,
@@ -149,6 +151,7 @@ package struct SessionFacts: Sendable {
   /// The groups and claims of the session.
   package var entitlements: Entitlements
 
+  /// More than five parameters: one for each field.
   package init(
     account: String, passed: [ProviderName: Timestamp], age: Duration, aal: Int, email: String? = nil,
     phone: String? = nil,

@@ -15,6 +15,7 @@ package struct FlowDefinition: Sendable {
   /// The source location of each step.
   package let stepLocations: [SourceLocation]
 
+  /// More than five parameters: one for each field.
   package init(
     name: String, purpose: FlowPurpose, account: AccountRule, steps: [StepRule], lifetime: Duration,
     session: SessionRule, next: NextPaths,

@@ -109,7 +109,7 @@ extension FlowPurpose {
   }
 
   /// Whether it adds or changes an identifier or a factor without proving anything that the account already holds. Such
-  /// a flow begins only after a recent proof (`AccountChecks.requireHeldProof`). Changing or disabling a factor proves
+  /// a flow begins only after a recent proof (`AccountChecks.demandRecentProof`). Changing or disabling a factor proves
   /// that factor; a reset proves something else first.
   package var needsHeldProof: Bool {
     switch self {

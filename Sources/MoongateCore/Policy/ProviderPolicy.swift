@@ -20,6 +20,7 @@ package struct ProviderPolicy: Sendable {
   /// The source location of each effective value, by its path (`limits.verify.max`).
   package let locations: [String: SourceLocation]
 
+  /// More than five parameters: one for each field.
   package init(
     provider: ProviderName, code: CodeRule, resendAfter: [Varying<Duration>], limits: [Limit],
     unknownAccount: UnknownAccount, message: String,

@@ -24,6 +24,7 @@ package struct Refusal: Error, Sendable, Equatable {
   /// The ID for `/decisions/{id}`.
   package var decision: DecisionID
 
+  /// More than five parameters: one for each field.
   package init(
     _ code: RefusalCode, decision: DecisionID, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil,
     retryAfter: Duration? = nil,

@@ -10,6 +10,7 @@ package struct ForwardedClient: Sendable, Hashable {
   /// The host that the client asked for; nil if it is missing or malformed.
   package let host: HostName?
 
+  /// More than five parameters: the connection, and the headers that it judges.
   /// - Parameters:
   ///   - peer: the address of the connection's peer.
   ///   - isSecure: whether the connection itself uses TLS.
@@ -36,13 +37,8 @@ package struct ForwardedClient: Sendable, Hashable {
     self.host = (forwardedHost.count == 1 ? HostName(forwardedHost[0]) : nil) ?? own
   }
 
-  /// The origin that the client asked for, serialised as in RFC 6454 section 6.2: scheme, host, and the port unless it
-  /// is the scheme's default.
-  package var origin: String? {
-    guard let host else { return nil }
-    let port = host.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
-    return "\(isSecure ? "https" : "http")://\(host.name)\(port)"
-  }
+  /// The origin that the client asked for.
+  package var origin: String? { host?.origin(isSecure: isSecure) }
 
   /// Whether the peer is a trusted proxy.
   package static func trusts(_ peer: ClientAddress, _ trusted: [AddressBlock]) -> Bool {

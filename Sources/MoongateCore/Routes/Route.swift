@@ -30,6 +30,7 @@ package struct Route: Sendable {
   package let bodyRate: BodyRate?
   package let location: SourceLocation
 
+  /// More than five parameters: one for each field.
   package init(
     host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String,
     requirement: Requirement?,
@@ -58,7 +59,7 @@ package struct Route: Sendable {
 }
 
 /// A backend that a route forwards requests to: scheme, host and port.
-package struct Upstream: Sendable, Hashable {
+package struct Upstream: Sendable, Hashable, CustomStringConvertible {
   package let isSecure: Bool
   package let host: String
   package let port: Int
@@ -68,6 +69,9 @@ package struct Upstream: Sendable, Hashable {
     self.host = host
     self.port = port
   }
+
+  /// As in routes.lua: `http://127.0.0.1:3000`.
+  package var description: String { "\(isSecure ? "https" : "http")://\(host):\(port)" }
 }
 
 /// What a session must have proved.

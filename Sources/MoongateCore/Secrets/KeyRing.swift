@@ -99,11 +99,11 @@ package final class KeyRing: Sendable {
     current.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose)
   }
 
+  /// More than five parameters: the MAC, and all values that it covers.
   /// Whether this is the `codeMAC` of the code under any key of the ring. The time depends only on the number of keys.
   package func isMAC(
     _ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String
   ) -> Bool {
-    // Six parameters: the MAC, and all values that it covers.
     all.reduce(false) { found, keys in
       let fits = constantTimeEquals(
         keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)

@@ -32,6 +32,7 @@ struct Handoff: Sendable, Equatable {
       + origin + Array(target.utf8)
   }
 
+  /// More than five parameters: one for each field.
   init(id: [UInt8], home: TokenHash, challenge: TokenHash, expiresAt: Timestamp, origin: String, target: String) {
     self.id = id
     self.home = home
@@ -130,6 +131,7 @@ package struct HandoffService: Sendable {
     let decision: DecisionID
     let old: Session?
 
+    /// More than five parameters: one for each field.
     /// - Parameters:
     ///   - origin: the origin of the request.
     ///   - domain: the root domain of that origin.

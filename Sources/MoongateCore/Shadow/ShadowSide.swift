@@ -131,14 +131,14 @@ final class ShadowSide {
   ) async throws -> ShadowAnswer {
     guard !limits.isEmpty || timer != nil else { return .ok }
     let id = ReservationID(from: random)
-    let isSettled = !step.action.hasOutcome
+    let countsAtOnce = !step.action.hasOutcome
     charges += 1
     switch try await store.reserve(
-      ReservationRequest(id: id, now: now, limits: limits, timer: timer, isSettled: isSettled))
+      ReservationRequest(id: id, now: now, limits: limits, timer: timer, countsAtOnce: countsAtOnce))
     {
     case .filledByPending: return .ok
     case .reserved:
-      if !isSettled {
+      if !countsAtOnce {
         let settlement = Settlement(
           reservation: id, outcome: step.outcome ?? .refund, limits: limits, timer: timer, now: now)
         _ = try await store.apply([.settle(settlement)], at: now)

@@ -18,6 +18,7 @@ package struct AccessTokenDirectory: Sendable {
   private let random: any RandomSource
   private let logger: Logger
 
+  /// More than five parameters: one for each service.
   package init(
     store: any Store, generations: ActiveGeneration, keys: KeyRing, clock: any GatewayClock, random: any RandomSource,
     logger: Logger
@@ -85,12 +86,12 @@ package struct AccessTokenDirectory: Sendable {
 }
 
 extension AuditEvent {
+  /// More than five parameters: the members of the event.
   /// An audit event about a token. Contains its ID, never its secret.
   package static func about(
     _ token: AccessToken, _ kind: Kind, at now: Timestamp, _ random: any RandomSource, address: ClientAddress? = nil,
     _ more: [String: String] = [:]
   ) -> AuditEvent {
-    // Six parameters: the members of the event.
     // The name of a personal token may be private, and its ID is enough to find it.
     let name = token.owner == nil ? ["name": token.name] : [:]
     return AuditEvent(

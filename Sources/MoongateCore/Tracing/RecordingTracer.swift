@@ -8,12 +8,12 @@ package struct RecordingTracer: Tracer {
 
   package init(_ spans: SpanQueue) { self.spans = spans }
 
+  /// More than five parameters: required by the protocol `Tracer`.
   package func startSpan<Instant: TracerInstant>(
     _ operationName: String, context: @autoclosure () -> InstrumentationContext, ofKind kind: SpanKind,
     at instant: @autoclosure () -> Instant,
     function: String, file fileID: String, line: UInt
   ) -> RecordedSpan {
-    // Seven parameters: required by the protocol `Tracer`.
     let context = context()
     guard spans.isOpen, let parent = context.place else { return .none }
     return RecordedSpan(
@@ -67,6 +67,7 @@ package final class RecordedSpan: Span {
     spans = Mutex(nil)
   }
 
+  /// More than five parameters: everything that is fixed when a span begins.
   fileprivate init(
     _ name: String, in context: InstrumentationContext, below parent: TracePlace, kind: SpanKind, start: UInt64,
     into spans: SpanQueue

@@ -30,6 +30,7 @@ package struct SpanRecord: Sendable {
     case flag(Bool)
   }
 
+  /// More than five parameters: one for each field.
   package init(
     _ name: String, at place: TracePlace, parent: UInt64, kind: Kind, start: UInt64, end: UInt64,
     attributes: [(key: String, value: Value)] = [],

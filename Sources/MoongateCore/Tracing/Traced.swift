@@ -1,5 +1,6 @@
 import Tracing
 
+/// More than five parameters: most have defaults, and the compiler supplies `isolation`.
 /// Runs the body as a span of its request. If the request is not traced, only runs the body.
 /// - Parameters:
 ///   - name: the span's name, from a small set that does not depend on client input.
@@ -11,7 +12,6 @@ package func traced<Value, Fault: Error>(
   isolation: isolated (any Actor)? = #isolation, outcome: (Value) -> String? = { _ in nil },
   _ body: () async throws(Fault) -> Value
 ) async throws(Fault) -> Value {
-  // Six parameters: most have defaults, and the compiler supplies `isolation`.
   guard let current = InstrumentationContext.current, current.place != nil else { return try await body() }
   let span = InstrumentationSystem.tracer.startSpan(
     name(), context: current, ofKind: kind == .client ? .client : .internal)

@@ -11,6 +11,13 @@ package struct HostName: Hashable, Sendable {
   /// `name`, with the port if there is one.
   package var authority: String { port.map { "\(name):\($0)" } ?? name }
 
+  /// The origin of the host, serialised as in RFC 6454 section 6.2: scheme, host, and the port unless it is the
+  /// scheme's default.
+  package func origin(isSecure: Bool) -> String {
+    let port = port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
+    return "\(isSecure ? "https" : "http")://\(name)\(port)"
+  }
+
   /// - Parameter field: the value of a Host header, or the authority of an absolute target, without surrounding
   ///   whitespace.
   /// - Returns: nil if it is malformed: empty, userinfo, percent-encoding, an empty label, an invalid port.

@@ -14,7 +14,7 @@ final class Program: Sendable {
   private let introduction = OneAnswer<Result<Introduction, ProgramFault>>()
   private let over = OneAnswer<Bool>()
 
-  /// Starts the program and the handshake.
+  /// Starts the program and the handshake. More than five parameters: the program, its limits, and its services.
   /// - Parameter threads: starts the thread. The program inherits the priority of the thread.
   init(
     _ specification: ProgramSpecification, limits: ProgramLimits, threads: ThreadStarter, logger: Logger,
@@ -51,7 +51,7 @@ final class Program: Sendable {
       ?? .failure(.notStarted("did not answer `configure` within \(limits.handshake.shortText)"))
   }
 
-  /// Sends a call and waits for the answer.
+  /// Sends a call and waits for the answer. More than five parameters: one JSON-RPC call, with its limits and grants.
   /// - Parameters:
   ///   - secrets: strings of the call that must not be logged.
   ///   - time: the time limit; nil for the timeout of gateway.lua.
@@ -60,7 +60,6 @@ final class Program: Sendable {
     _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?,
     within time: Duration? = nil, as _: Result.Type
   ) async throws(ProgramFault) -> Result {
-    // Six parameters: one JSON-RPC call, with its limits and grants.
     try inbox.enter()
     defer { inbox.left() }
     log.secrets.add(secrets, at: .now)

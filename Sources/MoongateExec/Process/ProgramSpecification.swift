@@ -16,6 +16,7 @@ package struct ProgramSpecification: Hashable, Sendable {
   /// program.
   package let digest: String
 
+  /// More than five parameters: one for each field.
   package init(
     name: String, path: String, arguments: [String] = [], environment: [String: String] = [:], folder: String,
     timeout: Duration = .seconds(5),

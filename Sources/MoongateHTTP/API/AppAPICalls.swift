@@ -32,6 +32,7 @@ struct AppAPICalls: Sendable {
 
   // MARK: - Shared
 
+  /// More than five parameters: the first step of a flow; two have defaults.
   /// Begins a flow whose first step is submitted or sent by the same call.
   /// - Parameter names: the app's names of fields. Refusals use the app's name in `field`.
   func run(
@@ -39,7 +40,6 @@ struct AppAPICalls: Sendable {
     in session: SessionSnapshot? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> FlowDriver.Driven {
-    // Six parameters: the first step of a flow; two have defaults.
     let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
     var driven: FlowDriver.Driven
     do throws(Refusal) {

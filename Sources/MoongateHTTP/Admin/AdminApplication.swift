@@ -16,6 +16,7 @@ package struct AdminApplication: ListeningApplication {
   private let eventLoops: any EventLoopGroup
   private let logger: Logger
 
+  /// More than five parameters: one for each service.
   /// - Parameters:
   /// - accounts: account administration.
   /// - tokens: service token administration.

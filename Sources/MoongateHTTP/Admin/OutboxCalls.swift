@@ -12,6 +12,7 @@ package struct OutboxEntry: Sendable {
   package let text: String
   package let code: String?
 
+  /// More than five parameters: one for each field.
   package init(id: String, at: Timestamp, channel: String, to: String, subject: String?, text: String, code: String?) {
     self.id = id
     self.at = at

@@ -115,11 +115,11 @@ struct CodePage: Sendable {
     return response
   }
 
+  /// More than five parameters: the values of the page that differ between requests.
   private func model(
     _ view: FlowView, _ step: StepView, _ sentTo: String, isEmail: Bool, _ notice: String?, _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> CodeModel {
-    // Seven parameters: the values of the page that differ between requests.
     let words = words(exchange)
     let now = clock.now()
     let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }

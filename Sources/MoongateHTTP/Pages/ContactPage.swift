@@ -117,12 +117,12 @@ struct ContactPage: Sendable {
     }
   }
 
+  /// More than five parameters: the values of the page that differ between requests.
   private func page(
     flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, region: String? = nil,
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
-    // Eight parameters: the values of the page that differ between requests.
     let words = pages.words(exchange).speaking(provider.descriptor.words)
     // An account without an address needs the flow that adds one.
     let isMissing = exchange.generation.purpose(of: asked) == .verify(kind) && account?.identifier(kind) == nil

@@ -26,6 +26,18 @@ struct PINPage: Sendable {
     case resetAfterCode
     /// Before a code was sent.
     case forgotten
+
+    /// The names of the texts of its heading and its button.
+    var texts: (heading: String, button: String) {
+      switch self {
+      case .create: ("set_passcode", "save_passcode")
+      case .change: ("change_passcode", "save_passcode")
+      case .unlock: ("enter_passcode", "unlock")
+      case .disable: ("disable_passcode", "turn_off")
+      case .reset, .resetAfterCode: ("reset_passcode", "save_passcode")
+      case .forgotten: ("forgot_passcode", "continue")
+      }
+    }
   }
 
   // MARK: showing
@@ -210,11 +222,11 @@ struct PINPage: Sendable {
       ?? senders(reset.steps.first?.choices ?? []).first
   }
 
+  /// More than five parameters: the request that was refused.
   private func refused(
     _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String],
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    // Seven parameters: the request that was refused.
     switch refusal.code {
     case .unauthenticated: return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
     case .flowNotFound, .flowExpired: throw refusal
@@ -316,11 +328,11 @@ struct PINPage: Sendable {
     }
   }
 
+  /// More than five parameters: the values of the page that differ between requests.
   private func page(
     _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    // Long, with seven parameters: computes every member of the page's model.
     let words = pages.words(exchange).speaking(page.descriptor.words)
     let reset = exchange.generation.flow(for: .factor(provider, .reset))
     let account = try await driver.session(exchange)?.account
@@ -332,15 +344,6 @@ struct PINPage: Sendable {
       byEmail = try await sender(exchange)?.isEmail ?? false
     }
     let codeLength = view?.step?.fields.first { $0.name == "code" }?.length ?? 6
-    let (heading, button): (String, String) =
-      switch task {
-      case .create: ("set_passcode", "save_passcode")
-      case .change: ("change_passcode", "save_passcode")
-      case .unlock: ("enter_passcode", "unlock")
-      case .disable: ("disable_passcode", "turn_off")
-      case .reset, .resetAfterCode: ("reset_passcode", "save_passcode")
-      case .forgotten: ("forgot_passcode", "continue")
-      }
     let isLocked = refusal?.code == .tooManyAttempts || refusal?.code == .disabled
     var problem = refusal.map { words.sentenceWithTries(of: $0) }
     let isTooSoon = refusal?.code == .resendTooSoon
@@ -353,7 +356,7 @@ struct PINPage: Sendable {
       task == .create && view == nil
       ? exchange.skipping(exchange.generation.purpose(of: flow), flow, to: returnTo) : nil
     let model = Model(
-      heading: page.descriptor.title.map(words.translated) ?? words[heading],
+      heading: page.descriptor.title.map(words.translated) ?? words[task.texts.heading],
       reason: exchange.reason(for: exchange.generation.purpose(of: flow), returnTo: returnTo, words),
       // Attack: a user signs in at a browser in which another user's session is active. The passcode must not be shown
       // as that user's.
@@ -365,7 +368,7 @@ struct PINPage: Sendable {
       // A user without a session cannot reset a passcode.
       canForget: isSignedIn && task != .create && reset != nil && task != .reset && task != .resetAfterCode,
       fields: fields(of: task, byEmail: byEmail, codeLength: codeLength, words),
-      button: words[button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow,
+      button: words[task.texts.button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow,
       returnTo: returnTo,
       back: NextPage.back(returnTo),
       forgot: FormFields.address(path, ["flow": reset?.name, "return_to": returnTo]), here: here,

@@ -15,12 +15,12 @@ struct PageFlow: Sendable {
     let cookies: [String]
   }
 
+  /// More than five parameters: the first step of a flow.
   /// Begins a step of a provider, in the named flow if it is still active, or else in a new one.
   func begin(
     _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?,
     _ exchange: Exchange
   ) async -> Outcome {
-    // Six parameters: the first step of a flow.
     if let known {
       let result = await step(known, provider, inputs, as: nil, exchange)
       if !result.isOfDeadFlow { return Outcome(result: result, id: known, cookies: result.cookies) }

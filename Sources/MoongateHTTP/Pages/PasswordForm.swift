@@ -115,11 +115,11 @@ struct PasswordForm: Sendable {
     }
   }
 
+  /// More than five parameters: the request that was refused.
   private func refused(
     _ refusal: Refusal, by provider: ProviderPage?, id: String?, _ flow: String, _ returnTo: String?,
     _ cookies: [String], _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    // Seven parameters: the request that was refused.
     guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else {
       throw refusal
     }
@@ -137,11 +137,11 @@ struct PasswordForm: Sendable {
     return response
   }
 
+  /// More than five parameters: the members of the page's model that differ between requests.
   private func page(
     _ ways: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
-    // Seven parameters: the members of the page's model that differ between requests.
     let words = pages.words(exchange)
     let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil
     let model = Model(

@@ -5,7 +5,6 @@ import MoongateSDK
 
 extension SignInPage {
   func page(_ form: SignInForm, _ exchange: Exchange, status: HTTPResponse.Status = .ok) -> Response {
-    // Long: computes every member of the page's model.
     let words = pages.words(exchange)
     let isLogin = kind == .login
     let name = isLogin ? "login" : "register"

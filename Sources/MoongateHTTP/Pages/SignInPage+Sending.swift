@@ -46,12 +46,12 @@ extension SignInPage {
     return try await begin(form, sent, own: own, edited: edited, site: site, exchange)
   }
 
+  /// More than five parameters: the parts of one submitted form, all of which `send` has read.
   /// Begins the flow with the input of the form.
   private func begin(
     _ form: SignInForm, _ sent: FormFields, own: String?, edited: EditedFlow?, site: ProviderPage?,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    // Six parameters: the parts of one submitted form, all of which `send` has read.
     var form = form
     let way = form.way
     var inputs: [String: InputValue] = [:]

@@ -49,6 +49,9 @@ struct StepForm {
 
   /// The purpose of the provider's step.
   func purpose(of provider: ProviderName) -> StepPurpose { isEnrolling ? .set : flowPurpose.step(of: provider) }
+
+  /// The purpose of the step at the provider; a proof if no provider is selected.
+  func purpose(of provider: ProviderPage?) -> StepPurpose { provider.map { purpose(of: $0.name) } ?? .prove }
 }
 
 /// The model of `step.mustache`.
@@ -177,6 +180,7 @@ struct StepModel: PageModel {
 }
 
 extension StepModel {
+  /// More than five parameters: the values of the page that differ between requests.
   /// - Parameters:
   /// - provider: the provider of the form; nil if a choice has to be made.
   /// - choices: the offered choices.
@@ -185,21 +189,17 @@ extension StepModel {
     choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
     now: Timestamp, here: String
   ) {
-    // Long, with seven parameters: computes every member of the page's model.
     let words = words.speaking(provider?.descriptor.words)
     self.here = here
     let step = form.step
-    let locked =
-      step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
-      ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
-    let isExpired = step?.expiresAt.map { now >= $0 } ?? false
-    isOff = locked != nil || isExpired || refusal?.code == .disabled
+    let times = Times(of: step, refusal, now: now)
+    isOff = times.locked != nil || times.isExpired || refusal?.code == .disabled
     let offered = form.provider == nil ? offered : []
     heading = provider?.title(words) ?? words["confirm_title"]
     reason = form.reason
     parts = (step?.shown ?? []).flatMap { Part.parts(of: $0, words) }
     isList = parts.contains { $0.list != nil }
-    let purpose = provider.map { form.purpose(of: $0.name) } ?? .prove
+    let purpose = form.purpose(of: provider)
     stage = purpose == .set ? Self.stage(of: parts, words) : nil
     // Before a setup, change or removal has begun, there is no instruction yet.
     let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
@@ -209,28 +209,11 @@ extension StepModel {
     sentLine =
       sentTo == nil
       ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
-    // Users see the provider's recommendation before they set up the factor, whether it was offered or selected.
-    let recommends =
-      purpose == .set && !form.flowPurpose.isReset && provider?.descriptor.words?.page["offer_help"] != nil
-    instruction =
-      (form.skip != nil || recommends) && step == nil
-      ? words["offer_help"]
-      : offered.isEmpty
-        ? (isTold || sentTo != nil
-          ? nil
-          : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
-        : words["step_choose"]
-    let asked = Self.asked(form, provider)
-    let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
-    let isOff = isOff
+    instruction = Self.instruction(
+      form, provider, isChoosing: !offered.isEmpty, isTold: isTold || sentTo != nil, words)
     ceremony = provider.flatMap { Ceremony(of: $0, form, purpose, isRefused: refusal != nil, words) }
     isCeremony = ceremony != nil
-    let all = asked.filter { $0.kind != .json }.enumerated().map { index, field in
-      Field(
-        field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name), isNew: purpose == .set,
-        isInvalid: invalid == field.name,
-        isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name], words)
-    }
+    let all = Self.fields(form, refusal, provider, isOff: isOff, words)
     // A form that needs one of several fields shows the first; the others are collapsed behind their labels.
     fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
     more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
@@ -246,22 +229,74 @@ extension StepModel {
       ? provider?.link(to: purpose, words) ?? words[purpose.label]
       : ceremony.flatMap { _ in provider?.ceremonyButton.map(words.translated) } ?? words["continue"]
     notice = form.notice.map { words[$0] }
-    problem =
-      locked.map { words.text("locked", ["wait": words.wait($0)]) } ?? refusal.map { words.sentenceWithTries(of: $0) }
-      ?? (isExpired ? words["code_expired"] : nil) ?? form.refused.flatMap { provider?.sentence(ofRefused: $0, words) }
+    problem = Self.problem(form, refusal, provider, times, words)
     isCalm = refusal == nil && form.refused == RefusalCode.oauthCancelled.name
     code = refusal?.code.name
-    state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
-    wait = locked.map(Countdown.init)
+    state = times.locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
+    wait = times.locked.map(Countdown.init)
     let again = ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo)
     confirms = StepUpRedirect.address(after: refusal, backTo: form.skip == nil ? again : here)
-    let pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
-    canResend = provider?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
-    countdown = locked == nil && provider?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
+    canResend = provider?.sendsCodes ?? false && step != nil && times.locked == nil && times.pause == nil
+    countdown = times.locked == nil && provider?.sendsCodes ?? false ? times.pause.map(Countdown.init) : nil
     canSkip = step?.isSkippable ?? false
     instead = form.pad.map { Choice(name: $0.address, label: $0.label) }
     lost = form.lost
     stressesSupport = isOff
+  }
+
+  /// The times of a page. They are those of its step, or of the refusal.
+  private struct Times {
+    /// How long the step stays locked; nil if it is not.
+    let locked: Duration?
+    let isExpired: Bool
+    /// The wait until another code can be sent; nil if one can be sent now.
+    let pause: Duration?
+
+    init(of step: StepView?, _ refusal: Refusal?, now: Timestamp) {
+      locked =
+        step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
+        ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
+      isExpired = step?.expiresAt.map { now >= $0 } ?? false
+      pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
+    }
+  }
+
+  /// - Parameter isTold: whether the page needs no sentence of the provider, because it shows another one or asks for
+  ///   a code.
+  private static func instruction(
+    _ form: StepForm, _ provider: ProviderPage?, isChoosing: Bool, isTold: Bool, _ words: Words
+  ) -> String? {
+    // Users see the provider's recommendation before they set up the factor, whether it was offered or selected.
+    let recommends =
+      form.purpose(of: provider) == .set && !form.flowPurpose.isReset
+      && provider?.descriptor.words?.page["offer_help"] != nil
+    if form.skip != nil || recommends, form.step == nil { return words["offer_help"] }
+    if isChoosing { return words["step_choose"] }
+    guard !isTold, let instruction = provider?.descriptor.words?.instruction, !instruction.isEmpty else { return nil }
+    return words.translated(instruction)
+  }
+
+  private static func fields(
+    _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?, isOff: Bool, _ words: Words
+  ) -> [Field] {
+    let asked = asked(form, provider)
+    let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
+    return asked.filter { $0.kind != .json }.enumerated().map { index, field in
+      Field(
+        field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name),
+        isNew: form.purpose(of: provider) == .set, isInvalid: invalid == field.name,
+        isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name], words)
+    }
+  }
+
+  /// The message of the page; nil if there is none.
+  private static func problem(
+    _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?, _ times: Times, _ words: Words
+  ) -> String? {
+    if let locked = times.locked { return words.text("locked", ["wait": words.wait(locked)]) }
+    if let refusal { return words.sentenceWithTries(of: refusal) }
+    if times.isExpired { return words["code_expired"] }
+    return form.refused.flatMap { provider?.sentence(ofRefused: $0, words) }
   }
 
   /// The target for users who leave the page without doing anything, except pages that require the step.
@@ -316,6 +351,7 @@ extension StepModel.Ceremony {
 }
 
 extension StepModel.Field {
+  /// More than five parameters: the members of the field that differ between forms.
   /// - Parameter isNew: whether a new secret is set.
   fileprivate init(
     _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?,

@@ -116,13 +116,13 @@ struct StepPage: Sendable {
     view.status == .pending && exchange.address(of: view).hasPrefix(Self.path + "?")
   }
 
+  /// More than five parameters: the members of the form that differ between requests.
   /// - Parameter chosen: the provider whose form is shown, of several that can be begun.
   private func show(
     _ view: FlowView, notice: String?, refused: String? = nil, as chosen: ProviderName? = nil, _ typed: FormFields,
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    // Seven parameters: the members of the form that differ between requests.
     guard shows(view, exchange) || chosen != nil else { return exchange.redirect(to: exchange.address(of: view)) }
     var form = StepForm(
       flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider,

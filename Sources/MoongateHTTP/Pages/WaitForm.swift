@@ -20,6 +20,7 @@ struct WaitModel: PageModel {
   let others: [StepModel.Choice]
   let canSkip: Bool
 
+  /// More than five parameters: the values of the page that differ between requests.
   /// - Parameters:
   /// - wait: the time until the next poll.
   /// - others: the other choices of the step that need no input to begin.

@@ -49,6 +49,7 @@ struct Endpoint: Sendable {
       servesAllDomains: servesAllDomains, handle: handle)
   }
 
+  /// More than five parameters: one for each field.
   private init(
     _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation?, toleratesSlash: Bool,
     servesAllDomains: Bool, handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response

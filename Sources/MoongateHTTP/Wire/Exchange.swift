@@ -44,6 +44,7 @@ struct Exchange: Sendable {
   /// The gateway's cookies for the root domain of the request.
   var cookies: GatewayCookies { GatewayCookies(gateway, at: client.host?.name) }
 
+  /// More than five parameters: all but the code are optional details.
   /// Creates and records a refusal of this request, which can then be found by its decision id.
   /// - Parameters:
   /// - detail: a sentence for the user, instead of that of the code.
@@ -52,7 +53,6 @@ struct Exchange: Sendable {
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil,
     reason: String? = nil
   ) -> Refusal {
-    // Six parameters: all but the code are optional details.
     recorder.record(
       Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address,
       fault: fault, reason: reason)

@@ -121,10 +121,8 @@ extension Request {
   /// Whether the client is a browser, whose `Accept` contains `text/html`.
   var wantsHTML: Bool {
     headers[values: .accept].contains { value in
-      value.split(separator: ",").contains { item in
-        let type = item.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
-        return type == "text/html"
-      }
+      let bytes = Array(value.utf8)
+      return AcceptHeader.containsHTML(bytes.span)
     }
   }
 }

@@ -61,8 +61,3 @@ extension RequestFacts {
     return "request { \(fields.filter { !$0.1.isEmpty }.map { "\($0.0) = \"\($0.1)\"" }.joined(separator: ", ")) }"
   }
 }
-
-extension Upstream {
-  /// The upstream in Lua syntax.
-  var asWritten: String { "\(isSecure ? "https" : "http")://\(host):\(port)" }
-}

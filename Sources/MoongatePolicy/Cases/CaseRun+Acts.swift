@@ -10,7 +10,6 @@ extension CaseRun {
   /// Performs an act.
   /// - Returns: the outcome in words.
   mutating func perform(_ act: PolicyCase.Act) async throws -> String {
-    // Long: one case for each kind of act.
     switch act.kind {
     case .identifier(let kind, let text):
       identifiers[kind] = text
@@ -343,7 +342,7 @@ extension CaseRun {
       if let reason = refusal.deliveryReason { words.append(reason.reason.rawValue) }
       if let provider = refusal.provider, refusal.deliveryReason == nil { words.append("\(provider) due") }
       return words.joined(separator: ", ")
-    case .passed(let route): return "passes to \(route.upstreams.map(\.asWritten).joined(separator: " or "))"
+    case .passed(let route): return "passes to \(route.upstreams.map(\.description).joined(separator: " or "))"
     case .view(let view):
       var words = [view.status.rawValue]
       if let step = view.step { words.append("\(step.provider) \(step.retryAfter == nil ? "open" : "waits")") }

@@ -58,12 +58,12 @@ package struct FunctionFuzzer {
     )
   }
 
+  /// More than five parameters: one function with its situation, and two kinds of results.
   private func fuzz(
     _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, until end: ContinuousClock.Instant,
     found: (Fault) -> Void,
     clamped: (LuaEvaluator.Clamped) -> Void
   ) {
-    // Six parameters: one function with its situation, and two kinds of results.
     var pending: [FactChoice] = [FactChoice()]
     var seen: Set<FactChoice> = [FactChoice()]
     var next = 0

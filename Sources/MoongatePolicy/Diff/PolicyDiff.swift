@@ -72,6 +72,7 @@ package struct PolicyDiff: Sendable, Encodable {
 
   enum CodingKeys: String, CodingKey { case decisions, people, flips, causes, settings, access, groups }
 
+  /// More than five parameters: the two configurations, and everything that replays traffic.
   /// Replays the traffic against both configurations.
   package init(
     old: any PolicyGeneration, new: any PolicyGeneration, provider: ProviderName, traffic: Traffic,

@@ -44,6 +44,7 @@ package struct ConfigurationLoader: Sendable {
   let gatewayProblems: @Sendable (GatewaySettings) -> [ConfigurationProblem]
   let programs: ProgramLoading?
 
+  /// More than five parameters: one for each service, most with defaults.
   /// - Parameters:
   /// - providers: the compiled-in providers.
   /// - environment: the environment for `env "NAME"`.

@@ -94,12 +94,12 @@ extension FlowSearch {
     return way
   }
 
+  /// More than five parameters: the facts of one call of the function.
   private func ask(
     _ function: FunctionName, _ action: LimitAction, _ provider: ProviderName, _ pass: StepPass,
     _ before: FlowSituation, knowsAccount: Bool,
     _ flow: FlowDefinition
   ) throws(ProofBudget.Exhausted) -> Answers {
-    // Seven parameters: the facts of one call of the function.
     var moment = moment(before, flow)
     moment.action = action
     moment.provider = provider

@@ -296,8 +296,8 @@ final class FactReader {
     value.bytes = UnsafePointer(scratch.baseAddress?.assumingMemoryBound(to: CChar.self))
   }
 
+  /// More than 60 lines: one case for each fact.
   func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
-    // Long: one case for each fact.
     if slot >= FactSlot.firstLimit { return limit(facts, Int(slot - FactSlot.firstLimit)) }
     if slot >= FactSlot.firstDeclared {
       let index = Int(slot - FactSlot.firstDeclared)

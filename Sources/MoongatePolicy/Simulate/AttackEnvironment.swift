@@ -46,6 +46,7 @@ final class AttackEnvironment {
   /// Users who register now and then; nil if the attack does not register accounts.
   var newcomers: NewRegistrations?
 
+  /// More than five parameters: the numbers of the simulation, and its target.
   init(
     _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, networks: Int,
     timeLimit: Duration,

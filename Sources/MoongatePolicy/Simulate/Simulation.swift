@@ -32,6 +32,7 @@ package struct Simulation: Sendable {
   /// The price of one message; nil if it is not given.
   package let price: Double?
 
+  /// More than five parameters: one for each field.
   package init(
     attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, networks: Int = 1, accounts: Int = 100,
     timeLimit: Duration = .seconds(9),

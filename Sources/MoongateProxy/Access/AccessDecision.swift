@@ -33,7 +33,7 @@ struct AccessDecision {
   var route: RoutePlan?
   var shadow = ShadowView.hidden
   /// Whether the route's requirements were checked. A request that needs only a live session is not checked further.
-  var isJudged = false
+  var requirementsRan = false
   /// Whether the decision depends on the client's address, so that the address is recorded.
   var dependsOnClient = false
   /// The entitlements of a session that could not be computed, if the route is open and the request continues as

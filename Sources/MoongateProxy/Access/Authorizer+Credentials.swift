@@ -22,16 +22,16 @@ extension Authorizer {
   /// Finds the access token of the request if the route accepts tokens, and the session otherwise.
   func find(
     _ credentials: Credentials, of request: AccessRequest, on route: RoutePlan, _ time: AccessTime,
-    _ answer: SessionCache.Answer?
+    _ found: SessionCache.LookupResult?
   ) -> CredentialFinding {
-    if let accepted = route.route.tokens,
-      let finding = findToken(credentials, of: request, accepted, time, answer)
+    if let accepted = route.rule.tokens,
+      let finding = findToken(credentials, of: request, accepted, time, found)
     {
       return finding
     }
     guard let token = credentials.token else { return .anonymous }
     let key = SessionKey(hashing: request.head.bytes.readableBytesUInt8Span, token)
-    switch time.storeIsFresh ? answer ?? sessions.known(key, now: time.now) : .unavailable {
+    switch time.storeIsFresh ? found ?? sessions.known(key, now: time.now) : .unavailable {
     case .live(let session): return .session(session)
     case .none: return .anonymous
     case .unavailable, .locked: return .storeIsSilent
@@ -43,7 +43,7 @@ extension Authorizer {
   /// - Returns: nil if the request has no access token.
   private func findToken(
     _ credentials: Credentials, of request: AccessRequest, _ accepted: RouteTokens, _ time: AccessTime,
-    _ answer: SessionCache.Answer?
+    _ found: SessionCache.LookupResult?
   ) -> CredentialFinding? {
     let text: [UInt8]
     let isToken: Bool
@@ -65,7 +65,7 @@ extension Authorizer {
     }
     let key = SessionKey(hashing: text)
     let address = request.address(plan.trustedProxies)
-    switch time.storeIsFresh ? answer ?? tokens.known(key, from: address, now: time.now) : .unavailable {
+    switch time.storeIsFresh ? found ?? tokens.known(key, from: address, now: time.now) : .unavailable {
     case .live(let session): return admit(session, accepted, from: address, time.now)
     case .none: return .refused(Self.wrongToken)
     case .locked(let until):

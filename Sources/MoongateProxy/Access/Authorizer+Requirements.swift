@@ -20,7 +20,7 @@ extension Authorizer {
     // A program cannot complete a sign-in step, so it gets a refusal instead of a redirect.
     let mayRedirect = request.mayRedirect && session?.token == nil
     var detail: [String: String] = [:]
-    let verdict = route.route.verdict(session, requester.entitlements, at: time.now) {
+    let verdict = route.rule.verdict(session, requester.entitlements, at: time.now) {
       function, session, entitlements in
       let client = ClientFacts(
         address: request.address(plan.trustedProxies), userAgent: request.head.userAgent, isNewDevice: false)
@@ -37,21 +37,21 @@ extension Authorizer {
     case .noSession:
       guard mayRedirect else {
         return .refuse(
-          refusal(.unauthenticated, of: requester, detail: ["at": route.route.location.description]))
+          refusal(.unauthenticated, of: requester, detail: ["at": route.rule.location.description]))
       }
       if session == nil, let found = redirectLoop(request, credentials, time) { return .loops(found) }
-      return .redirect(signIn(on: route.route, request))
+      return .redirect(signIn(on: route.rule, request))
     case .emailNotVerified:
       if mayRedirect { return .redirect(location(plan.verificationPage, request)) }
-      return .refuse(refusal(.emailNotVerified, of: requester, detail: Self.required(by: route.route)))
+      return .refuse(refusal(.emailNotVerified, of: requester, detail: Self.required(by: route.rule)))
     case .notInGroup(let groups):
-      return .refuse(forbidden(groups, requester, on: route.route, address: mayRedirect ? address(of: request) : nil))
+      return .refuse(forbidden(groups, requester, on: route.rule, address: mayRedirect ? address(of: request) : nil))
     case .needs(let provider):
-      let flow = route.route.stepUpFlow
+      let flow = route.rule.stepUpFlow
       if mayRedirect {
         return .redirect(location(plan.providers.stepPage(of: provider), flow: flow, with: named(provider), request))
       }
-      let required = detail.isEmpty ? Self.required(by: route.route) : detail
+      let required = detail.isEmpty ? Self.required(by: route.rule) : detail
       var refusal = refusal(.stepUpRequired, of: requester, detail: required)
       (refusal.provider, refusal.flow) = (provider, flow)
       return .refuse(refusal)
@@ -96,7 +96,7 @@ extension Authorizer {
     detail["rule"] = function.path
     guard monotonic >= route.pausedUntil else {
       return .fault(
-        PolicyFault(kind: .time, location: route.route.location, message: "not run: it was killed again and again"))
+        PolicyFault(kind: .time, location: route.rule.location, message: "not run: it was killed again and again"))
     }
     let verdict: Verdict
     do {

@@ -20,7 +20,7 @@ final class Authorizer {
   let plan: GenerationPlan
   let sessions: SessionCache
   let tokens: TokenCache
-  let returns: RedirectLoopDetector
+  let redirectLoops: RedirectLoopDetector
   let clock: any GatewayClock
   /// Hashes identifiers before they are recorded.
   let keys: KeyRing
@@ -28,19 +28,21 @@ final class Authorizer {
   private static let root: [UInt8] = [UInt8(ascii: "/")]
 
   init(
-    _ plan: GenerationPlan, sessions: SessionCache, tokens: TokenCache, returns: RedirectLoopDetector,
+    _ plan: GenerationPlan, sessions: SessionCache, tokens: TokenCache, redirectLoops: RedirectLoopDetector,
     dependencies: (clock: any GatewayClock, keys: KeyRing)
   ) {
     self.plan = plan
     self.sessions = sessions
     self.tokens = tokens
-    self.returns = returns
+    self.redirectLoops = redirectLoops
     (clock, keys) = dependencies
   }
 
   /// Decides about a request.
-  /// - Parameter answer: the store's answer if the previous decision was `needsLookup`.
-  func authorize(_ request: AccessRequest, at time: AccessTime, answer: SessionCache.Answer? = nil) -> AccessDecision {
+  /// - Parameter found: what the store answered if the previous decision was `needsLookup`.
+  func authorize(
+    _ request: AccessRequest, at time: AccessTime, found: SessionCache.LookupResult? = nil
+  ) -> AccessDecision {
     let bytes = request.head.bytes.readableBytesUInt8Span
     let match: Match
     if let decoded = request.decodedPath {
@@ -60,7 +62,7 @@ final class Authorizer {
       if credentials.isContradictory {
         return AccessDecision(.refuse(RequestRefusal(.badRequest, reason: "more than one token")), route: route)
       }
-      let finding = find(credentials, of: request, on: route, time, answer)
+      let finding = find(credentials, of: request, on: route, time, found)
       return decide(request, credentials, finding, on: route, time)
     }
   }
@@ -102,7 +104,7 @@ final class Authorizer {
       return decision
     case .needsLookup(let lookup): return AccessDecision(.needsLookup(lookup), route: route)
     case .storeIsSilent:
-      guard route.route.isOpen else {
+      guard route.rule.isOpen else {
         return AccessDecision(
           .refuse(RequestRefusal(.storeUnavailable, reason: "the store does not answer")), route: route)
       }
@@ -110,7 +112,7 @@ final class Authorizer {
       mayHoldSession = true
     }
     // A token that is not checked here may be valid in the candidate's routes, so the requester is unknown.
-    let isKnown = !storeIsSilent && (route.route.tokens != nil || !(credentials.program?.isToken ?? false))
+    let isKnown = !storeIsSilent && (route.rule.tokens != nil || !(credentials.program?.isToken ?? false))
     let shadow: AccessDecision.ShadowView =
       !isKnown ? .hidden : session.map { .session($0) } ?? .anonymous
     let (entitlements, ignored) = entitlements(of: &session, on: route, time)
@@ -129,7 +131,7 @@ final class Authorizer {
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
           tokenAddress: tokenAddress))
     var decision = AccessDecision(outcome, route: route, shadow: shadow)
-    decision.isJudged = !isAdmitted
+    decision.requirementsRan = !isAdmitted
     decision.dependsOnClient = !isAdmitted
     decision.ignored = ignored
     return decision
@@ -141,7 +143,7 @@ final class Authorizer {
     of session: inout CachedSession?, on route: RoutePlan, _ time: AccessTime
   ) -> (Result<Entitlements, PolicyFault>, ignored: SessionEntitlements?) {
     guard let found = session?.entitlements(in: plan, at: time.monotonic) else { return (.success(.none), nil) }
-    guard case .failure = found.outcome, route.route.isOpen else { return (found.outcome, nil) }
+    guard case .failure = found.outcome, route.rule.isOpen else { return (found.outcome, nil) }
     // Attack: an open page gets a user's name without the group that bars the user. It gets an anonymous request
     // instead, as when the store is unavailable.
     session = nil

@@ -17,8 +17,8 @@ extension Authorizer {
   /// Records that a request arrived without a session.
   /// - Returns: the explanation if another redirect to sign-in would continue a loop; nil otherwise.
   func redirectLoop(_ request: AccessRequest, _ credentials: Credentials, _ time: AccessTime) -> RedirectLoop? {
-    guard !returns.isEmpty,
-      returns.bounced(request.address(plan.trustedProxies), at: request.target, now: time.now)
+    guard !redirectLoops.isEmpty,
+      redirectLoops.bounced(request.address(plan.trustedProxies), at: request.target, now: time.now)
     else { return nil }
     return RedirectLoop(cause(request.origin, credentials))
   }

@@ -1,37 +1,5 @@
 import MoongateCore
 
-/// A host as spelled in requests, parsed once per spelling.
-final class RequestHost {
-  /// The received spelling.
-  let raw: [UInt8]
-  let host: HostName
-  /// The normalized host with its port, if any, as sent upstream.
-  let authority: [UInt8]
-
-  init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
-    guard let host = HostName(bytes.extracting(range)) else { return nil }
-    var raw: [UInt8] = []
-    raw.reserveCapacity(range.count)
-    for index in range { raw.append(bytes[index]) }
-    self.raw = raw
-    self.host = host
-    authority = Array(host.authority.utf8)
-  }
-
-  /// Whether the range contains the same spelling.
-  func isSpelled(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
-    guard raw.count == range.count else { return false }
-    for offset in raw.indices where raw[offset] != bytes[range.lowerBound + offset] { return false }
-    return true
-  }
-
-  /// Whether the authority of an absolute request target names the same host and port. `defaultPort` is that of the
-  /// scheme.
-  func agrees(with other: HostName, defaultPort: Int) -> Bool {
-    host.name == other.name && (host.port ?? defaultPort) == (other.port ?? defaultPort)
-  }
-}
-
 /// The client address, scheme and host of a request. A trusted proxy's `X-Forwarded-…` headers replace those of its
 /// connection.
 struct RequestOrigin {
@@ -39,9 +7,6 @@ struct RequestOrigin {
   var isSecure: Bool
   var host: HostName
 
-  /// The origin (RFC 6454 section 6.2): scheme, host, and the port unless it is the scheme's default.
-  var origin: String {
-    let port = host.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
-    return "\(isSecure ? "https" : "http")://\(host.name)\(port)"
-  }
+  /// The origin (RFC 6454 section 6.2).
+  var origin: String { host.origin(isSecure: isSecure) }
 }

@@ -4,7 +4,8 @@ import NIOCore
 
 /// A route with the state that one event loop needs to serve it.
 final class RoutePlan {
-  let route: Route
+  /// The entry of routes.lua.
+  let rule: Route
   /// The index of the route in the metrics.
   let metricsIndex: Int
   let targets: [UpstreamTarget]
@@ -23,7 +24,7 @@ final class RoutePlan {
   var pausedUntil = NIODeadline.uptimeNanoseconds(0)
 
   init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {
-    self.route = route
+    rule = route
     self.metricsIndex = metricsIndex
     self.targets = targets
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
@@ -35,11 +36,11 @@ final class RoutePlan {
 
   /// Whether the request is allowed without any further check. This is the common case and creates no facts.
   func admits(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
-    if route.isOpen { return true }
-    guard session != nil, route.decide == nil, route.requirement == nil, case .success(let known) = entitlements else {
+    if rule.isOpen { return true }
+    guard session != nil, rule.decide == nil, rule.requirement == nil, case .success(let known) = entitlements else {
       return false
     }
-    return route.groups?.isMet(by: known) ?? true
+    return rule.groups?.isMet(by: known) ?? true
   }
 
   /// Whether the route sets a header with this name.
@@ -51,85 +52,5 @@ final class RoutePlan {
       }
       return true
     }
-  }
-}
-
-/// A generation as used by one event loop.
-final class GenerationPlan {
-  let version: UInt64
-  let generation: any PolicyGeneration
-  let matcher: RouteMatcher
-  let routes: [RoutePlan]
-  let cookieName: StaticString
-  let issuer: String
-  /// Whether there are additional root domains (`domains`), whose sessions have separate tokens.
-  let hasFurtherDomains: Bool
-  /// The Basic challenge of a 401 (RFC 7617) on routes that accept tokens.
-  let basicChallenge: String
-  let trustedProxies: [AddressBlock]
-  /// The HSTS header line of the gateway's own responses (RFC 6797 section 6.1); empty if it is disabled.
-  let securityLine: [UInt8]
-  /// The forward-auth "allow" response for an anonymous request.
-  private(set) lazy var anonymousForwardAnswer = CachedSession.forwardAnswer(
-    IdentityHeaders(), assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
-  /// The share of requests whose spans are recorded, out of `UInt64.max`; nil if `tracing` is off.
-  let tracedShare: UInt64?
-  /// The limit of `limits.per_ip`; nil for no limit.
-  let requestsPerSecondPerAddress: Int?
-  private var evaluator: (any PolicyEvaluator)?
-
-  /// The paths of the documents that providers publish.
-  let wellKnown: [[UInt8]]
-  /// The page where a browser gets a session token for another root domain.
-  static let handoff: StaticString = "/auth/handoff"
-  /// The providers of the program and of the generation.
-  let providers: ProviderRegistry
-  /// The page where a user verifies the email address of the account.
-  private(set) lazy var verificationPage: String = {
-    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(
-      \.descriptor.name)
-    let verifying = generation.flow(for: .verify(.email))?.steps.first?.choices ?? []
-    let ordered = verifying + senders.filter { generation.policies[$0] != nil } + senders
-    return ordered.lazy.compactMap { self.providers.ownPage(of: $0) }.first ?? "/auth/account"
-  }()
-
-  init(
-    version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, metricsIndex: (Route) -> Int,
-    target: (Upstream) -> UpstreamTarget
-  ) {
-    self.version = version
-    self.generation = generation
-    let registry = generation.registry ?? providers
-    self.providers = registry
-    wellKnown = registry.wellKnown(in: generation).map { Array("/.well-known/\($0)".utf8) }
-    matcher = RouteMatcher(generation.routes)
-    routes = generation.routes.routes.map {
-      RoutePlan($0, metricsIndex: metricsIndex($0), targets: $0.upstreams.map(target))
-    }
-    cookieName = GatewayCookieBytes.sessionName(generation.gateway)
-    let settings = generation.gateway
-    issuer = settings.publicURL.description
-    hasFurtherDomains = settings.domains.count > 1
-    basicChallenge = "Basic realm=\"\(settings.publicURL.host)\", charset=\"UTF-8\""
-    trustedProxies = settings.trustedProxies
-    securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
-    requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress
-    tracedShare = settings.tracing.map { $0.sample >= 1 ? .max : UInt64($0.sample * Double(UInt64.max)) }
-  }
-
-  var settings: GatewaySettings { generation.gateway }
-
-  /// Whether the session token is valid for requests to the host.
-  func accepts(_ session: CachedSession, at host: HostName) -> Bool {
-    let session = session.snapshot.session
-    return hasFurtherDomains ? settings.accepts(session, at: host.name) : session.domain == nil
-  }
-
-  /// The evaluator of this event loop, created on first use.
-  func evaluatorOfLoop() throws(PolicyFault) -> any PolicyEvaluator {
-    if let evaluator { return evaluator }
-    let made = try generation.makeEvaluator()
-    evaluator = made
-    return made
   }
 }

@@ -8,7 +8,7 @@ extension ClientConnection {
   func record(_ decision: AccessDecision, of request: AccessRequest) {
     if let route = decision.route {
       exchange.metricsIndex = route.metricsIndex
-      exchange.takesTokens = route.route.tokens != nil
+      exchange.takesTokens = route.rule.tokens != nil
     }
     switch decision.shadow {
     case .hidden: break
@@ -32,9 +32,9 @@ extension ClientConnection {
     phase = .looking(head)
     lastActivity = loop.now
     let asked = serial
-    let resume: (SessionCache.Answer) -> Void = { [weak self] answer in
+    let resume: (SessionCache.LookupResult) -> Void = { [weak self] found in
       guard let self, self.serial == asked, case .looking(let head) = self.phase else { return }
-      self.receive(head, answer: answer)
+      self.receive(head, found: found)
       self.process()
       self.upstream?.flush()
     }

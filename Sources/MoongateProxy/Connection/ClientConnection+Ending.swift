@@ -9,8 +9,8 @@ extension ClientConnection {
     phase = .closed
     serial &+= 1
     if placeInLoop >= 0, !isStream { loop.metrics.connections[.http1].close() }
-    admission?.end()
-    admission = nil
+    permit?.end()
+    permit = nil
     addressUse = nil
     loop.remove(self)
     last?.close()

@@ -11,10 +11,10 @@ extension ClientConnection {
   /// - Parameters:
   ///   - rest: the part of the path after the dialect's name.
   ///   - ownHost: the Host of the proxy's request.
-  ///   - answer: the store's answer about the session or token, on the second call for the same head.
+  ///   - found: what the store answered about the session or token, on the second call for the same head.
   func answerForwardAuth(
     _ dialect: ForwardDialect, rest: Range<Int>, _ head: RequestHead, ownHost: RequestHost,
-    answer: SessionCache.Answer?
+    found: SessionCache.LookupResult?
   ) {
     let authorizer = loop.currentAuthorizer()
     guard isTrusted(authorizer.plan) else {
@@ -36,16 +36,16 @@ extension ClientConnection {
     }
     let request = AccessRequest(
       original, in: head, decodedPath: path.decoded, peer: peer, isBrowser: exchange.isBrowser)
-    answerForwardAuth(original, by: authorizer, request, dialect, answer)
+    answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 
   private func answerForwardAuth(
     _ original: OriginalRequest, by authorizer: Authorizer, _ request: AccessRequest, _ dialect: ForwardDialect,
-    _ answer: SessionCache.Answer?
+    _ found: SessionCache.LookupResult?
   ) {
     let plan = authorizer.plan
     let time = loop.accessTime()
-    let decision = authorizer.authorize(request, at: time, answer: answer)
+    let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
     if decision.dependsOnClient { exchange.client = request.address(plan.trustedProxies) }
     switch decision.outcome {
@@ -72,7 +72,7 @@ extension ClientConnection {
     let (plan, now) = context
     let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
-    if !loop.proxy.returns.isEmpty {
+    if !loop.proxy.redirectLoops.isEmpty {
       if exchange.client == nil { exchange.client = request.address(plan.trustedProxies) }
       if session.snapshot.token == nil { recordArrival(session, request, plan, now) }
     }
@@ -80,7 +80,7 @@ extension ClientConnection {
     do {
       let allowed = try session.forwardAnswer(
         by: loop.proxy.assertions, plan, grant.entitlements,
-        audience: grant.route.route.host ?? original.host.host.name, now: now)
+        audience: grant.route.rule.host ?? original.host.host.name, now: now)
       answer(allowed, and: authorization)
     } catch {
       refuse(original, in: request.head, .policyError, reason: "the assertion cannot be signed: \(error)")

@@ -150,7 +150,7 @@ extension ClientConnection {
     exchange.tried += 1
     guard exchange.tried < route.targets.count else { return }
     loop.proxy.upstreamFailures.logRetry(
-      cause, upstream: Self.name(of: target.upstream), route: loop.metrics.label(route.metricsIndex))
+      cause, upstream: target.upstream.description, route: loop.metrics.label(route.metricsIndex))
   }
 
   /// Refuses a request to which no upstream responded. This is counted and logged.
@@ -171,10 +171,6 @@ extension ClientConnection {
   }
 
   private func upstreamNames(_ route: RoutePlan) -> String {
-    route.route.upstreams.map(Self.name).joined(separator: " ")
-  }
-
-  private static func name(of upstream: Upstream) -> String {
-    "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)"
+    route.rule.upstreams.map(\.description).joined(separator: " ")
   }
 }

@@ -149,7 +149,7 @@ extension ClientConnection {
     serial &+= 1
     exchange = Exchange(head)
     beginRecord(head)
-    receive(head, answer: nil)
+    receive(head, found: nil)
     // The next head reuses the array. The decoder empties it then, when this head no longer shares it.
     loop.spareFields = head.fields
     return true

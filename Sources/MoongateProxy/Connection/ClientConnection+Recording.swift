@@ -28,7 +28,7 @@ extension ClientConnection {
 
   /// Records when the access decision was made.
   func recordDecisionTime() {
-    if exchange.trace?.isRecorded ?? false { exchange.judgedAt = loop.now }
+    if exchange.trace?.isRecorded ?? false { exchange.decidedAt = loop.now }
   }
 
   /// Records the spans of a finished exchange: the request, the access decision and the upstream.
@@ -50,19 +50,19 @@ extension ClientConnection {
         "\(exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server,
         start: moment(exchange.startedAt), end: end,
         attributes: attributes, fault: fault))
-    guard let judgedAt = exchange.judgedAt else { return }
+    guard let decidedAt = exchange.decidedAt else { return }
     let judged = TracePlace(high: trace.high, low: trace.low, span: loop.traceIDs.next())
     spans.add(
       SpanRecord(
         "judge", at: judged, parent: trace.request, kind: .internal, start: moment(exchange.startedAt),
-        end: moment(judgedAt)))
+        end: moment(decidedAt)))
     guard let plan = exchange.route else { return }
-    let upstream = plan.route.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
+    let upstream = plan.rule.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
     spans.add(
       SpanRecord(
         "upstream", at: TracePlace(high: trace.high, low: trace.low, span: trace.span), parent: trace.request,
         kind: .client,
-        start: moment(judgedAt), end: end, attributes: [("server.address", .text(upstream))], fault: fault))
+        start: moment(decidedAt), end: end, attributes: [("server.address", .text(upstream))], fault: fault))
   }
 
   /// Counts the exchange and writes its log line, once.

@@ -19,14 +19,14 @@ extension ClientConnection {
   func recordArrival(
     _ session: CachedSession, _ request: AccessRequest, _ plan: GenerationPlan, _ now: Timestamp
   ) {
-    let returns = loop.proxy.returns
-    guard !returns.isEmpty, now - session.snapshot.session.authenticatedAt < .seconds(60) else { return }
-    returns.landed(request.address(plan.trustedProxies), at: request.target)
+    let redirectLoops = loop.proxy.redirectLoops
+    guard !redirectLoops.isEmpty, now - session.snapshot.session.authenticatedAt < .seconds(60) else { return }
+    redirectLoops.landed(request.address(plan.trustedProxies), at: request.target)
   }
 
   /// Records that a gateway page redirects the client to a service.
   func recordDeparture(to location: String) {
     guard let client = exchange.client, let place = RedirectLoopDetector.place(location) else { return }
-    loop.proxy.returns.expect(client, at: place, now: loop.time(at: loop.now).now)
+    loop.proxy.redirectLoops.expect(client, at: place, now: loop.time(at: loop.now).now)
   }
 }

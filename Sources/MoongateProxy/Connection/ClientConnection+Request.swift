@@ -7,12 +7,12 @@ extension ClientConnection {
   private static let root: [UInt8] = [UInt8(ascii: "/")]
 
   /// Handles a decoded head.
-  /// - Parameter answer: the store's answer about the session or token, on the second call for the same head.
-  func receive(_ head: RequestHead, answer: SessionCache.Answer?) {
+  /// - Parameter found: what the store answered about the session or token, on the second call for the same head.
+  func receive(_ head: RequestHead, found: SessionCache.LookupResult?) {
     let bytes = head.bytes.readableBytesUInt8Span
     exchange.isBrowser = acceptsHTML(head, bytes)
     if exchange.isBrowser { exchange.languages = head.languages }
-    guard answer != nil || isWithinRequestLimit(head) else {
+    guard found != nil || isWithinRequestLimit(head) else {
       var refusal = RequestRefusal(.rateLimited, detail: detail(head))
       refusal.retryAfter = .seconds(1)
       return refuse(refusal)
@@ -31,9 +31,9 @@ extension ClientConnection {
     }
     let isOwn = if let decoded = path.decoded { isOwn(decoded.span) } else { isOwn(raw) }
     if !isOwn {
-      serve(head, host, decodedPath: path.decoded, answer)
+      serve(head, host, decodedPath: path.decoded, found)
     } else if let (dialect, rest) = ForwardDialect.asked(bytes, head.path) {
-      answerForwardAuth(dialect, rest: rest, head, ownHost: host, answer: answer)
+      answerForwardAuth(dialect, rest: rest, head, ownHost: host, found: found)
     } else {
       beginOwn(head)
     }
@@ -41,16 +41,16 @@ extension ClientConnection {
 
   /// Authorizes a request to a protected service, and acts on the decision.
   private func serve(
-    _ head: RequestHead, _ host: RequestHost, decodedPath: [UInt8]?, _ answer: SessionCache.Answer?
+    _ head: RequestHead, _ host: RequestHost, decodedPath: [UInt8]?, _ found: SessionCache.LookupResult?
   ) {
     let authorizer = loop.currentAuthorizer()
     let plan = authorizer.plan
     let request = AccessRequest(
       head, decodedPath: decodedPath, origin: origin(of: head, host, plan), isBrowser: exchange.isBrowser)
     let time = loop.accessTime()
-    let decision = authorizer.authorize(request, at: time, answer: answer)
+    let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
-    if decision.isJudged, decision.route?.route.decide != nil {
+    if decision.requirementsRan, decision.route?.rule.decide != nil {
       loop.metrics.policy.record(nanoseconds: (loop.now - time.monotonic).nanoseconds)
     }
     switch decision.outcome {
@@ -58,7 +58,7 @@ extension ClientConnection {
       if head.wantsUpgrade, let refusal = upgradeRefusal(request, grant, plan) {
         return refuse(refusal.about(detail(head)))
       }
-      if let limit = grant.route.route.bodyLimit {
+      if let limit = grant.route.rule.bodyLimit {
         if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }
         exchange.bodyLeft = limit
       }
@@ -84,7 +84,7 @@ extension ClientConnection {
     let head = request.head
     // After a body, it would be unclear which bytes belong to the body and which to the tunnel.
     guard !exchange.hasBody else { return RequestRefusal(.badRequest, reason: "an upgrade with a body") }
-    guard grant.route.route.allowsUpgrade else {
+    guard grant.route.rule.allowsUpgrade else {
       return RequestRefusal(.denied, reason: "this route allows no upgrade")
     }
     // Attack: after an upgrade to another version of HTTP, requests would reach the upstream without authorization, and
@@ -108,7 +108,7 @@ extension ClientConnection {
       do {
         assertion = try session.assertionLine(
           by: loop.proxy.assertions, plan, grant.entitlements,
-          audience: grant.route.route.host ?? origin.host.name, now: now)
+          audience: grant.route.rule.host ?? origin.host.name, now: now)
       } catch {
         return refuse(
           RequestRefusal(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"]).about(
@@ -188,15 +188,7 @@ extension ClientConnection {
   /// Whether Accept contains text/html. Such a client is treated as a browser.
   private func acceptsHTML(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
     for field in head.fields where field.kind == .accept {
-      let value = field.value
-      var start = value.lowerBound
-      while start < value.upperBound {
-        var end = start
-        while end < value.upperBound, bytes[end] != UInt8(ascii: ","), bytes[end] != UInt8(ascii: ";") { end += 1 }
-        if ByteClass.equal(bytes, ByteClass.trimmed(bytes, start..<end), "text/html") { return true }
-        while end < value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
-        start = end + 1
-      }
+      if AcceptHeader.containsHTML(bytes.extracting(field.value)) { return true }
     }
     return false
   }

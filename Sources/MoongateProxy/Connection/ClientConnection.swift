@@ -92,7 +92,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   var peer: ClientAddress
   let known: PeerKnowledge
   /// The permit of the connection; nil for a stream, whose connection has the permit.
-  var admission: Admission?
+  var permit: ConnectionPermit?
   /// The request counter of the peer; nil for trusted proxies.
   var addressUse: AddressUse?
   /// When the last byte that the phase waits for arrived or left.
@@ -105,17 +105,17 @@ package final class ClientConnection: ChannelDuplexHandler {
   var isQuiescing = false
 
   /// - Parameters:
-  ///   - admission: the permit of the connection if it has one. It is released at the end.
+  ///   - permit: the connection's permit if it has one. It is released at the end.
   ///   - known: shared by the streams of one HTTP/2 connection; nil for a connection.
   init(
-    loop: ProxyLoop, isSecure: Bool, admission: Admission? = nil, streamOf known: PeerKnowledge? = nil,
+    loop: ProxyLoop, isSecure: Bool, permit: ConnectionPermit? = nil, streamOf known: PeerKnowledge? = nil,
     inner: @escaping () throws -> Void
   ) {
     isStream = known != nil
     self.known = known ?? PeerKnowledge()
     self.loop = loop
     self.isSecure = isSecure
-    self.admission = admission
+    self.permit = permit
     makeInner = inner
     peer = .unspecified
   }
@@ -147,11 +147,11 @@ package final class ClientConnection: ChannelDuplexHandler {
     guard placeInLoop < 0, !isClosed else { return }
     lastActivity = loop.now
     peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
-    guard let admitted = admission ?? loop.admit(peer) else {
+    guard let admitted = permit ?? loop.admit(peer) else {
       phase = .closed
       return context.close(promise: nil)
     }
-    admission = admitted
+    permit = admitted
     addressUse = admitted.addressUse
     loop.metrics.connections[.http1].open()
     loop.add(self)

@@ -62,7 +62,7 @@ struct Exchange {
   var decision: DecisionID?
   var trace: TraceContext?
   /// When the access decision was made, if spans are recorded.
-  var judgedAt: NIODeadline?
+  var decidedAt: NIODeadline?
   /// The name of the method, if spans are recorded.
   var method = ""
 

@@ -23,7 +23,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private static let connectionWindow = 4 * window
 
   private let loop: ProxyLoop
-  private let admission: Admission
+  private let permit: ConnectionPermit
   private let inner: @Sendable (any Channel) throws -> Void
   private let peer: ClientAddress
   private let manager: NIOHTTP2ServerConnectionManagementHandler
@@ -56,11 +56,11 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private let known = PeerKnowledge()
 
   private init(
-    loop: ProxyLoop, admission: Admission, peer: ClientAddress, manager: NIOHTTP2ServerConnectionManagementHandler,
+    loop: ProxyLoop, permit: ConnectionPermit, peer: ClientAddress, manager: NIOHTTP2ServerConnectionManagementHandler,
     inner: @escaping @Sendable (any Channel) throws -> Void
   ) {
     self.loop = loop
-    self.admission = admission
+    self.permit = permit
     self.peer = peer
     self.manager = manager
     self.inner = inner
@@ -68,9 +68,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   /// Adds the HTTP/2 handlers to a channel that negotiated HTTP/2.
-  /// - Parameter admission: the connection's permit; released when the connection ends.
+  /// - Parameter permit: the connection's permit; released when the connection ends.
   static func add(
-    to channel: any Channel, loop: ProxyLoop, admission: Admission,
+    to channel: any Channel, loop: ProxyLoop, permit: ConnectionPermit,
     inner: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
     // Sends the two GOAWAY frames of a graceful shutdown (RFC 9113 section 6.8). `checkTime` measures the idle time:
@@ -81,7 +81,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
         maxIdleTime: nil, maxAge: nil, maxGraceTime: nil,
         keepalive: .init(pingInterval: .seconds(60), ackTimeout: .seconds(20))))
     let connection = HTTP2Connection(
-      loop: loop, admission: admission, peer: channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified,
+      loop: loop, permit: permit, peer: channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified,
       manager: manager, inner: inner)
     let frames = NIOHTTP2Handler(
       mode: .server, frameDelegate: WrittenFrames(connection: connection), connectionConfiguration: connectionBounds,
@@ -146,7 +146,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     for stream in left.values { stream.closed() }
     if isCounted { loop.metrics.connections[.http2].close() }
     isCounted = false
-    admission.end()
+    permit.end()
     context.fireChannelInactive()
   }
 
@@ -187,7 +187,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     stream.serve(by: client)
     streams[frame.streamID] = stream
     delegate.streamCreated(frame.streamID, channel: context.channel)
-    client.begin(on: stream, peer: peer, use: admission.addressUse)
+    client.begin(on: stream, peer: peer, use: permit.addressUse)
     return stream
   }
 

@@ -8,7 +8,7 @@ import NIOCore
 /// The number of entries and of open lookups is bounded, so that random tokens cause a bounded number of reads.
 final class SessionCache {
   /// The result for a token.
-  enum Answer {
+  enum LookupResult {
     case live(CachedSession)
     case none
     /// A wrong token from an address that has sent too many, locked until the time.
@@ -55,11 +55,11 @@ final class SessionCache {
   private final class Question {
     let key: SessionKey
     let lookup: Lookup
-    var callbacks: [(Answer) -> Void]
+    var callbacks: [(LookupResult) -> Void]
     /// The value of `changes` when the store was asked; nil before that.
     var asked: UInt64?
 
-    init(_ key: SessionKey, _ lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
+    init(_ key: SessionKey, _ lookup: @escaping Lookup, _ callback: @escaping (LookupResult) -> Void) {
       self.key = key
       self.lookup = lookup
       callbacks = [callback]
@@ -80,7 +80,7 @@ final class SessionCache {
   }
 
   /// The cached result. Never blocks.
-  func known(_ key: SessionKey, now: Timestamp) -> Answer {
+  func known(_ key: SessionKey, now: Timestamp) -> LookupResult {
     guard trust.isGiven else { return .unknown }
     if let session = live[key] {
       if session.isLive(at: now) {
@@ -101,7 +101,7 @@ final class SessionCache {
 
   /// Reads the store. The callback runs later on the event loop.
   /// - Parameter lookup: the read. If several callers ask for one key at once, the first lookup is used.
-  func ask(_ key: SessionKey, by lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
+  func ask(_ key: SessionKey, by lookup: @escaping Lookup, _ callback: @escaping (LookupResult) -> Void) {
     guard waiting < Self.maxWaiting else {
       counted.unavailable += 1
       return callback(.unavailable)
@@ -135,7 +135,7 @@ final class SessionCache {
     }
     promise.futureResult.assumeIsolated().whenComplete { result in
       self.working -= 1
-      let answer: Answer
+      let answer: LookupResult
       switch result {
       case .success(.live(let snapshot)):
         let session = CachedSession(key: key, snapshot: snapshot)

@@ -12,7 +12,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   private let loop: ProxyLoop
   private let inner: @Sendable (any Channel) throws -> Void
   private var late: Scheduled<Void>?
-  private var admission: Admission?
+  private var permit: ConnectionPermit?
   private var isQuiescing = false
 
   init(loop: ProxyLoop, inner: @escaping @Sendable (any Channel) throws -> Void) {
@@ -33,14 +33,14 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    admission?.end()
+    permit?.end()
     context.fireChannelInactive()
   }
 
   private func admit(_ context: ChannelHandlerContext) {
-    guard admission == nil else { return }
-    admission = loop.admit(context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified)
-    if admission == nil { context.close(promise: nil) }
+    guard permit == nil else { return }
+    permit = loop.admit(context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified)
+    if permit == nil { context.close(promise: nil) }
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
@@ -64,14 +64,14 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
 
   private func enter(_ context: ChannelHandlerContext, _ agreed: String?) {
     let channel = context.channel
-    guard let admission else { return context.close(promise: nil) }
+    guard let permit else { return context.close(promise: nil) }
     do {
       if agreed == "h2" {
-        try HTTP2Connection.add(to: channel, loop: loop, admission: admission, inner: inner)
+        try HTTP2Connection.add(to: channel, loop: loop, permit: permit, inner: inner)
       } else {
         let inner = inner
         try channel.pipeline.syncOperations.addHandler(
-          ClientConnection(loop: loop, isSecure: true, admission: admission) { try inner(channel) })
+          ClientConnection(loop: loop, isSecure: true, permit: permit) { try inner(channel) })
       }
     } catch {
       return context.close(promise: nil)

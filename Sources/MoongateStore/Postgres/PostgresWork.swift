@@ -44,6 +44,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   private let continuation: CheckedContinuation<Value, any Error>
   private let connections = Mutex(0)
 
+  /// More than five parameters: one for each field.
   /// - Parameters:
   ///   - moment: the time to record with the write; nil for a read.
   ///   - continuation: resumed once, on an unspecified thread.

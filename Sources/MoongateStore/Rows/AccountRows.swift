@@ -77,13 +77,13 @@ enum AccountRows {
     }
   }
 
+  /// More than five parameters: the columns of the row, and the transaction.
   /// Replaces the provider's record; nil removes it.
   static func put(
     _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp,
     _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
-    // Six parameters: the columns of the row, and the transaction.
     try demandPresent(account, rows)
     if let sealed {
       try rows.run(

@@ -127,7 +127,7 @@ struct CounterRow {
   }
 
   /// Counts a settled attempt at its own time.
-  mutating func keep(_ reservation: ReservationID, at moment: Timestamp, _ rows: some SQLTransaction) throws {
+  mutating func count(_ reservation: ReservationID, at moment: Timestamp, _ rows: some SQLTransaction) throws {
     if let window = limit.window, moment + window <= now { return }
     try rows.run(
       "INSERT INTO tally (counter, at, reservation) VALUES (?1, ?2, ?3)",

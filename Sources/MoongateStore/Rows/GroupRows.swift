@@ -2,13 +2,13 @@ import MoongateCore
 
 /// The members of groups.
 enum GroupRows {
+  /// More than five parameters: the columns of the row, and the transaction.
   /// Adds the account to the group or removes it. No effect if that is the case already. Conflicts if the account does
   /// not exist.
   static func set(
     _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
-    // Six parameters: the columns of the row, and the transaction.
     try AccountRows.demandPresent(account, rows)
     let named: [SQLValue] = [.text(group.rawValue), .text(account)]
     let sql =

@@ -27,13 +27,13 @@ enum IdentifierRows {
     }
   }
 
+  /// More than five parameters: the members of the change, and the transaction.
   /// Marks the identifier as verified by the account now. One that it has verified already stays unchanged.
   static func verify(
     _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp,
     _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
-    // Six parameters: the members of the change, and the transaction.
     let found = try rows.rows([
       holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
       SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), own(identifier, account),

@@ -88,6 +88,7 @@ final class Pruner: Sendable {
     return most
   }
 
+  /// More than five parameters: the parts of one statement, and the transaction.
   /// Deletes the expired rows in the next batch of a table. Sets `place` to the last key of the batch; empty at the end
   /// of the table. Rows with the same key are never split between batches.
   /// - Parameter dead: the condition for expired rows, with arguments from `?3` on. Evaluated when a row is deleted,
@@ -97,7 +98,6 @@ final class Pruner: Sendable {
     _ table: String, _ key: String, from place: inout [UInt8], dead: String, _ arguments: [SQLValue],
     _ rows: some SQLTransaction
   ) throws -> [[UInt8]] {
-    // Six parameters: the parts of one statement, and the transaction.
     let last = try rows.row(
       "SELECT \(key) FROM \(table) WHERE \(key) > ?1 ORDER BY \(key) LIMIT 1 OFFSET \(Self.stretch - 1)",
       [.bytes(place)])?.bytes(0)

@@ -32,8 +32,8 @@ extension ReservationRequest {
     }
     if let refusal { return .refused(refusal) }
     if mustWait { return .filledByPending }
-    if isSettled {
-      for index in limits.indices { try ledger.counters[index].keep(id, at: now, rows) }
+    if countsAtOnce {
+      for index in limits.indices { try ledger.counters[index].count(id, at: now, rows) }
     } else if !limits.isEmpty {
       try rows.run(
         Self.insert[limits.count],

@@ -23,7 +23,7 @@ extension Settlement {
         continue
       }
       try counter.tidy(rows)
-      try counter.keep(reservation, at: moment, rows)
+      try counter.count(reservation, at: moment, rows)
       guard case .failure = outcome else { continue }
       if let attempt = attempts.first(where: { $0.counter == limit.counter }) {
         try FailedAttemptRows.put(attempt, of: reservation, forgettingBefore: counter.countsFrom, rows)

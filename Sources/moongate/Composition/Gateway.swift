@@ -67,6 +67,7 @@ struct Gateway {
     }
   }
 
+  /// More than five parameters and 60 lines: creates every part of the gateway, in the order of dependencies.
   /// Loads the configuration and opens the store. Does not listen yet.
   /// - Throws: an error for the operator.
   init(
@@ -74,7 +75,6 @@ struct Gateway {
     predecessor: Predecessor? = nil,
     spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
-    // Long, with seven parameters: creates every part of the gateway, in the order of their dependencies.
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()

@@ -17,6 +17,7 @@ final class Readiness: Sendable {
   private let predecessor: Predecessor?
   private let logger: Logger
 
+  /// More than five parameters: one for each field.
   init(
     publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String,
     notifier: ServiceNotifier = .none,

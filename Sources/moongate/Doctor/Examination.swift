@@ -130,7 +130,7 @@ struct Examination {
     for upstream in Set(generation.routes.routes.flatMap(\.upstreams)).sorted(by: {
       "\($0.host):\($0.port)" < "\($1.host):\($1.port)"
     }) {
-      let url = "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)/"
+      let url = "\(upstream)/"
       do throws(WebFault) {
         let answer = try await web.send(WebRequest(url: url))
         findings.append(.ok("upstream", "\(url) answers (\(answer.status))."))

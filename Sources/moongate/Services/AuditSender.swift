@@ -44,6 +44,7 @@ final class AuditSender: Sendable {
   private let logger: Logger
   private let state = Mutex(State())
 
+  /// More than five parameters: one for each field.
   /// - Parameters:
   ///   - holder: identifies this gateway among those of the store.
   ///   - service: the name of the service.

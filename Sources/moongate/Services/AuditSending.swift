@@ -25,6 +25,7 @@ final class AuditSending: Service {
   private let logger: Logger
   private let running = Mutex<[AuditSinkSettings: Running]>([:])
 
+  /// More than five parameters: one for each field.
   /// - Parameter holder: identifies this gateway among those of the store.
   init(
     store: any Store, generations: ActiveGeneration, web: any WebClient, clock: any GatewayClock, holder: String,

@@ -30,6 +30,7 @@ actor ConfigurationReload {
   /// The latest reload. Reloads run one at a time: two at once could switch back to the older folder.
   private var newest: Task<RefusedConfiguration?, Never>?
 
+  /// More than five parameters: one for each service.
   init(
     folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil,
     programs: ProviderProcessManager? = nil,

@@ -19,6 +19,7 @@ final class Heartbeat: Service {
   private let clock: any GatewayClock
   private let latest = Mutex<(nodes: [ServingNode], at: Timestamp)?>(nil)
 
+  /// More than five parameters: one for each service.
   /// - Parameter address: the public listener, as a recognizable part of the id.
   init(
     store: any NodeStore, generations: ActiveGeneration, keys: KeyRing, address: ListenAddress, clock: any GatewayClock,

@@ -77,7 +77,7 @@ actor Upgrading {
   func followPredecessors() async {
     while let predecessor, !predecessor.living.isEmpty { do { try await Task.sleep(for: Self.look) } catch { return } }
     // By then, `SessionWatch` has reported the last changes of these processes.
-    do { try await Task.sleep(for: SessionWatch.trust) } catch { return }
+    do { try await Task.sleep(for: SessionWatch.freshFor) } catch { return }
     overlaps = false
     settle()
     while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }

@@ -116,14 +116,14 @@ struct AccessFixture {
 
   // MARK: decisions
 
-  /// - Parameter answer: the store's answer about the session or token.
+  /// - Parameter found: what the store answered about the session or token.
   func decide(
-    _ request: AccessRequest, _ answer: SessionCache.Answer? = nil, storeIsFresh: Bool = true
+    _ request: AccessRequest, _ found: SessionCache.LookupResult? = nil, storeIsFresh: Bool = true
   ) -> AccessDecision {
     authorizer.authorize(
       request,
       at: AccessTime(now: clock.now(), storeIsFresh: storeIsFresh, monotonic: .uptimeNanoseconds(1_000_000_000)),
-      answer: answer)
+      found: found)
   }
 }
 

@@ -32,7 +32,7 @@ import Testing
     let decision = access.decide(try access.proxied("/open/x"))
     let grant = try #require(decision.grant)
     #expect(grant.session == nil && grant.entitlements == .none && !grant.dropsAuthorization)
-    #expect(!decision.isJudged && decision.route === access.authorizer.plan.routes[0])
+    #expect(!decision.requirementsRan && decision.route === access.authorizer.plan.routes[0])
     if case .anonymous = decision.shadow {} else { Issue.record("a shadow policy may see an anonymous request") }
   }
 
@@ -54,7 +54,7 @@ import Testing
     #expect(
       decision.location
         == "http://localhost:8080/auth/login?return_to=https%3A%2F%2Fapp.example.com%2Fin%3Fa%3D1")
-    #expect(decision.isJudged)
+    #expect(decision.requirementsRan)
     #expect(access.decide(try access.proxied("/in", host: "localhost")).location == "/auth/login?return_to=%2Fin")
     // A form cannot be repeated after sign-in. A forward-auth request of a browser can always be redirected.
     #expect(access.decide(try access.proxied("/in", method: "POST")).refusal?.code == .unauthenticated)
@@ -77,9 +77,9 @@ import Testing
     #expect(key == SessionKey(hashing: Array(AccessFixture.token.utf8)))
     let session = access.session()
     let decision = access.decide(request, .live(session))
-    #expect(decision.grant?.session === session && decision.grant?.tokenAddress == nil && !decision.isJudged)
+    #expect(decision.grant?.session === session && decision.grant?.tokenAddress == nil && !decision.requirementsRan)
     if case .session(let seen) = decision.shadow { #expect(seen === session) } else { Issue.record("a session") }
-    #expect(access.decide(request, SessionCache.Answer.none).location != nil)
+    #expect(access.decide(request, SessionCache.LookupResult.none).location != nil)
   }
 
   @Test func bearerSessionIsNotForwarded() throws {
@@ -197,7 +197,7 @@ import Testing
       access.decide(try access.proxied(target, AccessFixture.cookie), .live(access.session()))
     }
     let allowed = try ask("/ok?a=1")
-    #expect(allowed.grant != nil && allowed.isJudged)
+    #expect(allowed.grant != nil && allowed.requirementsRan)
     let refusal = try #require(try ask("/other").refusal)
     #expect(refusal.code == .policyReason("not_today") && refusal.account == TestGateway.account)
     #expect(refusal.detail["rule"] == AccessFixture.decide.path)
@@ -223,7 +223,7 @@ import Testing
     let access = try AccessFixture([.test(ports: [])])
     let request = try access.proxied("/home?a=1", host: "localhost")
     for round in 1...3 {
-      access.proxy.returns.expect(AccessFixture.peer, at: "/home?a=1", now: access.clock.now())
+      access.proxy.redirectLoops.expect(AccessFixture.peer, at: "/home?a=1", now: access.clock.now())
       let decision = access.decide(request)
       if round < 3 {
         #expect(decision.location != nil)
@@ -249,7 +249,7 @@ import Testing
       try access.proxied("/x", Self.bearer, host: "app.example.org"), .live(access.session())
     ).grant
     #expect(foreign?.session == nil && foreign?.dropsAuthorization == true)
-    let invalid = access.decide(try access.proxied("/x", Self.bearer), SessionCache.Answer.none).grant
+    let invalid = access.decide(try access.proxied("/x", Self.bearer), SessionCache.LookupResult.none).grant
     #expect(invalid?.dropsAuthorization == false, "a value that is not a session token belongs to the service")
   }
 
@@ -272,7 +272,7 @@ import Testing
   @Test func refusedTokensSayWhy() throws {
     let access = try AccessFixture([.test(ports: [], tokens: .services)])
     let request = try access.proxied("/x", Self.serviceBearer)
-    let refused = { (answer: SessionCache.Answer) in access.decide(request, answer).refusal }
+    let refused = { (answer: SessionCache.LookupResult) in access.decide(request, answer).refusal }
     #expect(refused(.none)?.code == .unauthenticated)
     #expect(refused(.unavailable)?.code == .storeUnavailable)
     let locked = refused(.locked(until: access.clock.now() + .seconds(30)))
@@ -321,8 +321,8 @@ import Testing
       generation.accounts.groups = [staff: .members]
       generation.verdicts[AccessFixture.decide] = { $0.request?.query == "yes" ? .allow : .deny("not_today") }
     }
-    let answers: [SessionCache.Answer?] = [
-      nil, SessionCache.Answer.none, .unavailable, .live(access.session()),
+    let answers: [SessionCache.LookupResult?] = [
+      nil, SessionCache.LookupResult.none, .unavailable, .live(access.session()),
       .live(access.session(groups: [staff])), .live(access.serviceToken()),
       .locked(until: access.clock.now() + .seconds(5)),
     ]
@@ -345,7 +345,7 @@ import Testing
             let asked = access.decide(
               try access.asked(target, fields, browser: browser), answer, storeIsFresh: storeIsFresh)
             #expect(proxied.summary == asked.summary, "\(target) \(fields)")
-            #expect(proxied.route === asked.route && proxied.isJudged == asked.isJudged)
+            #expect(proxied.route === asked.route && proxied.requirementsRan == asked.requirementsRan)
             outcomes.insert(String(proxied.summary.prefix { $0 != "[" }))
           }
         }

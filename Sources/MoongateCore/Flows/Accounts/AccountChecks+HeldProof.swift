@@ -11,7 +11,7 @@ extension AccountChecks {
   ///   - passed: further steps that count, such as those of the current flow.
   /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403
   ///   `identifier_too_new` with the time to wait if everything that the account could prove was added too recently.
-  func requireHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
+  func demandRecentProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
     throws(FlowError)
   {
     let authority = self.authority(over: session.account, request)
@@ -60,7 +60,7 @@ extension AccountChecks {
   }
 
   /// Refuses the flow if the account no longer holds what the flow relied on.
-  func demandHeld(_ flow: FlowTransaction, by account: Account?) throws(FlowError) {
+  func demandBasis(_ flow: FlowTransaction, by account: Account?) throws(FlowError) {
     let (record, request) = (flow.record, flow.request)
     guard let account else { return }
     // Attack: a thief begins a change of the phone number before the owner sets a PIN, and completes it afterwards. (A
@@ -91,9 +91,9 @@ extension AccountChecks {
   }
 
   /// The session's account, if its proof is recent enough.
-  func held(_ request: RequestContext) throws(FlowError) -> Account {
+  func accountForChange(_ request: RequestContext) throws(FlowError) -> Account {
     guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
-    try requireHeldProof(of: own, request)
+    try demandRecentProof(of: own, request)
     return own.account
   }
 }

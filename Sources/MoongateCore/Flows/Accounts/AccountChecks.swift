@@ -33,7 +33,7 @@ struct AccountChecks: FlowPart {
     {
       return
     }
-    if record.purpose.needsHeldProof { return try requireHeldProof(of: own, request, counting: record.passed) }
+    if record.purpose.needsHeldProof { return try demandRecentProof(of: own, request, counting: record.passed) }
     guard let secret = record.purpose.resetProvider else { return }
     // Attack: with a session and a SIM card the thief "resets" a PIN that an account with an authenticator app does not
     // have, or has beside it, and the new PIN authorises what the code alone may not.

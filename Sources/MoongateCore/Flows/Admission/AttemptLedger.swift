@@ -10,7 +10,7 @@ struct Charged: Sendable {
   let places: [Int]
   /// Whether a limit that disables the user's credential was left out, because the policy conceals. The attempt then
   /// never succeeds.
-  var isOff = false
+  var isDisabled = false
 
   /// How many attempts remain after this one, over all limits.
   var left: Int? { zip(limits, places).map { $0.max - $1 }.min() }
@@ -34,24 +34,24 @@ struct AttemptLedger: FlowPart {
   ) async throws(FlowError) -> Charged {
     if !action.hasOutcome { request.notes.note("act", action.rawValue) }
     var limits = limits
-    var isOff = false
+    var isDisabled = false
     let id = ReservationID(from: random)
     request.watch?.asked(action, charged: limits.count, by: id)
     let started = ContinuousClock.now
     var pause: Duration = .milliseconds(10)
     while true {
       let charge = ReservationRequest(
-        id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, isSettled: !action.hasOutcome)
+        id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
-      case .reserved(let places, _): return Charged(id: id, limits: limits, places: places, isOff: isOff)
+      case .reserved(let places, _): return Charged(id: id, limits: limits, places: places, isDisabled: isDisabled)
       case .refused(let refusal):
         // Attack: "turned off" reveals that the account exists. Without this limit, the attempt is counted as an
         // unknown user's is.
-        if hidesDisabled, refusal.reason == .disabled, let off = refusal.limit, off.turnsPersonOff, limits.contains(off)
+        if hidesDisabled, refusal.reason == .disabled, let off = refusal.limit, off.disablesPerson, limits.contains(off)
         {
           request.decided(by: off, used: nil, lockedUntil: nil)
           limits.removeAll { $0 == off }
-          isOff = true
+          isDisabled = true
           continue
         }
         // Record the counters for `policy explain`. If the store cannot provide them, the refusal is still returned.
@@ -71,7 +71,8 @@ struct AttemptLedger: FlowPart {
   /// Counts one event against one of the core's own limits, if the limit allows it.
   func count(_ limit: ResolvedLimit, _ request: RequestContext) async throws(FlowError) -> ReservationResult {
     let charge = ReservationRequest(
-      id: ReservationID(from: random), now: max(request.now, clock.now()), limits: [limit], timer: nil, isSettled: true)
+      id: ReservationID(from: random), now: max(request.now, clock.now()), limits: [limit], timer: nil,
+      countsAtOnce: true)
     return try await asking { () async throws(StoreFault) in try await store.reserve(charge) }
   }
 
@@ -127,8 +128,8 @@ struct AttemptLedger: FlowPart {
       request.decided(
         by: limit, used: state.used, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
     }
-    let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.turnsPersonOff }
-    if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.turnsPersonOff) }) {
+    let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.disablesPerson }
+    if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.disablesPerson) }) {
       request.watch?.asked(action)
       throw request.refusal(.disabled)
     }

@@ -96,6 +96,12 @@ struct PolicyEvaluation: FlowPart {
     let target = StepTarget(
       identifier: step.identifier, account: record.counted(step.identifier, step.account ?? record.account),
       claimants: (step.claimants ?? []).map(\.id), challenge: step.challenge)
+    return sendersSubject(policy, target, flow)
+  }
+
+  /// The subject of a step that other providers may send codes for: a device that has passed one of them has separate
+  /// counters.
+  func sendersSubject(_ policy: ProviderPolicy, _ target: StepTarget, _ flow: FlowTransaction) -> StepSubject {
     let subject = subject(policy, target, flow)
     return subject.of(
       ownDevice: fallbacks.hasPassed(anySenderBeside: policy.provider, for: subject.account, flow))

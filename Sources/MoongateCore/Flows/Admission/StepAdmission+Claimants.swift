@@ -94,7 +94,7 @@ extension StepAdmission {
     let both = limits + strangers.notCounted(by: limits)
     do throws(FlowError) {
       let charged = try await ledger.charge(both, for: .verify, timer: nil, hidesDisabled: hides, request)
-      if !charged.isOff { return (charged, candidates) }
+      if !charged.isDisabled { return (charged, candidates) }
       try await ledger.settle([charged.settled(.refund, request)], request)
     } catch {
       guard case .refused = error else { throw error }

@@ -27,15 +27,15 @@ extension StepAdmission {
 
 extension ResolvedLimit {
   /// Whether reaching this limit disables a personal credential. A policy that conceals must not reveal that.
-  var turnsPersonOff: Bool { disables && key.isPersonal }
+  var disablesPerson: Bool { disables && key.isPersonal }
 }
 
 extension Charged {
   /// A copy for a user who must not learn about limits that disable a credential. The remaining attempts are computed
   /// from the other limits.
-  var withoutTurningOff: Charged {
-    let kept = zip(limits, places).filter { !$0.0.turnsPersonOff }
-    return Charged(id: id, limits: kept.map(\.0), places: kept.map(\.1), isOff: isOff)
+  var withoutDisabling: Charged {
+    let kept = zip(limits, places).filter { !$0.0.disablesPerson }
+    return Charged(id: id, limits: kept.map(\.0), places: kept.map(\.1), isDisabled: isDisabled)
   }
 
   /// The change that settles the attempt.

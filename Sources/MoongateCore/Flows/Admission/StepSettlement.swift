@@ -108,7 +108,7 @@ struct StepSettlement: FlowPart {
 
   /// Settles a wrong attempt and builds the refusal from the attempt's position in its limits.
   /// - Parameter isNew: whether the same call opened the step. The step then stays open.
-  func failed(
+  func settleWrong(
     _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ flow: FlowTransaction, isNew: Bool = false
   ) async throws(FlowError) -> FlowError {
     let (record, request) = (flow.record, flow.request)
@@ -137,7 +137,7 @@ struct StepSettlement: FlowPart {
     // The position decides, not the order in which concurrent attempts were settled: of 200 attempts under `max = 5`,
     // four answer 401.
     let isHidden = request.generation.policies[step.provider].map { admission.hides($0, flow) } ?? false
-    let charged = isHidden ? charged.withoutTurningOff : charged
+    let charged = isHidden ? charged.withoutDisabling : charged
     guard let left = charged.left else { return request.refusal(code) }
     if left >= 1 { return request.refusal(code, attemptsLeft: left) }
     if !isHidden, locks.contains(where: { $0.until == nil }) { return request.refusal(.disabled) }
@@ -151,10 +151,8 @@ struct StepSettlement: FlowPart {
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: request.now) }
     let until = zip(full, states).compactMap { limit, state -> Timestamp? in
-      if state.isLocked(at: request.now) { return state.lockedUntil }
-      if let next = state.nextLock(limit, at: request.now) { return next.until }
-      guard let window = limit.window, let oldest = state.oldest else { return nil }
-      return oldest + window
+      let next = state.isLocked(at: request.now) ? nil : state.nextLock(limit, at: request.now)
+      return next?.until ?? state.opensAt(limit, at: request.now)
     }
     return request.refusal(.tooManyAttempts, until: until.max() ?? request.now + .seconds(1))
   }

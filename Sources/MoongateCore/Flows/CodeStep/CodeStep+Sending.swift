@@ -119,12 +119,12 @@ extension CodeStep {
     let question = StepQuestion(
       action: .send, policy: policy, limits: limits, facts: facts, account: recipient.account)
     if let first = try await policies.judge(question, request) { return .needs(first) }
-    let isOff = try await ledger.refuseWhileLocked(
+    let isDisabled = try await ledger.refuseWhileLocked(
       (limits.verify + others).filter(\.key.isPersonal), for: .send, hidesDisabled: hides, request)
     let charged = try await ledger.charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, request)
     // The code of an unknown user whom the policy conceals, or of a user whom a limit has disabled, is sent to no one,
     // so no entered code can be right.
-    let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !isOff && !charged.isOff
+    let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !isDisabled && !charged.isDisabled
     let texts = record.codes[name] ?? CodeTexts(policy)
     let (code, challenge) = makeCode(texts, for: name, identifier, reaches: reaches, flow)
     let speaking = request.speaking(messengers.language(for: recipient.account, request))
@@ -142,13 +142,12 @@ extension CodeStep {
     let target = StepTarget(
       identifier: identifier, account: flow.record.counted(identifier, step.account),
       claimants: recipient.owners.claimants.map(\.id))
-    var subject = policies.subject(policy, target, flow)
+    var subject = policies.sendersSubject(policy, target, flow)
     // Attack: accounts that claim strangers' addresses, each with a device that is trusted for it. Only identifiers
     // that the account has verified are exempt from the ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     subject.isTrusted = subject.isTrusted && holds
-    return subject.of(
-      ownDevice: fallbacks.hasPassed(anySenderBeside: policy.provider, for: subject.account, flow))
+    return subject
   }
 
   /// Generates a code and what the flow keeps of it.

@@ -26,13 +26,13 @@ extension CodeStep {
     do throws(InputProblem) { typed = try input.text("code") } catch { throw flow.request.refusal(error) }
     let read = try admission.read(typed, for: step, flow.request)
     let following = try await following(step, input, flow)
-    let proved = try await compare(read, step, policy, flow)
-    guard let following else { return try await completion.finish(proved.flow) }
+    let proved = try await judge(read, step, policy, flow)
+    guard let following else { return try await completion.finishRefunding(proved.flow) }
     return try await goOn(proved, following, input)
   }
 
-  /// Compares an entered code with those that the step waits for.
-  private func compare(
+  /// Judges an entered code: asks the policy, charges the attempt, and compares.
+  private func judge(
     _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowTransaction
   ) async throws(FlowError) -> ProvedCode {
     let request = before.request
@@ -54,8 +54,8 @@ extension CodeStep {
         identifier: step.identifier?.value ?? "",
         purpose: before.record.name)
     }
-    guard let code = right.first, !charged.isOff else {
-      throw try await settlement.failed(charged, .invalidCode, step, before)
+    guard let code = right.first, !charged.isDisabled else {
+      throw try await settlement.settleWrong(charged, .invalidCode, step, before)
     }
     let found: (subject: ProofSubject, choice: AccountChoice?)
     do throws(FlowError) {
@@ -157,8 +157,8 @@ extension CodeStep {
   {
     var flow = proved.flow
     let request = flow.request
-    guard try await completion.advance(&flow) == .offer([following.policy.provider]) else {
-      return try await completion.finish(flow)
+    guard try await completion.nextAction(&flow) == .offer([following.policy.provider]) else {
+      return try await completion.finishRefunding(flow)
     }
     let codeOnly = flow
     // If anything fails from here on, the next step stays open, so that the client can repeat the call with another
@@ -169,7 +169,7 @@ extension CodeStep {
       let begun = ProviderBegin(
         provider: following.provider, policy: following.policy, input: input.declared(by: descriptor))
       let opened = try await providerStep.opening(begun, flow)
-      guard opened.isComplete else { return try await completion.finish(codeOnly) }
+      guard opened.isComplete else { return try await completion.finishRefunding(codeOnly) }
       reached = opened.flow
       let input = try calls.answer(input, to: opened.step, by: descriptor, request)
       let capabilities = try await calls.makeCapabilities(following.provider, opened.step, input, opened.flow)
@@ -182,7 +182,7 @@ extension CodeStep {
       switch try await providerStep.judgement(of: attempt, capabilities, following.place.hasher, opened.flow) {
       case .proved(var second):
         if following.place.isRegistration { second.machine.countsRegistration(by: following.policy.provider) }
-        return try await completion.finish(second)
+        return try await completion.finishRefunding(second)
       case .waits(var waiting, let refund):
         waiting.changes.append(refund)
         return try await views.store(waiting)

@@ -57,7 +57,7 @@ extension Charged {
     let counted = zip(limits, places)
     func part(_ isOwn: Bool) -> Charged {
       let kept = counted.filter { limit, _ in own.contains { $0.counter == limit.counter } == isOwn }
-      return Charged(id: id, limits: kept.map(\.0), places: kept.map(\.1), isOff: isOff)
+      return Charged(id: id, limits: kept.map(\.0), places: kept.map(\.1), isDisabled: isDisabled)
     }
     return (part(true), part(false))
   }

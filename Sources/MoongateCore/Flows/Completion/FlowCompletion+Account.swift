@@ -72,7 +72,7 @@ extension FlowCompletion {
       if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
       // Attack: someone who reads an account's mail for a minute joins an identity of their own to it, and signs in by
       // that for ever, past the PIN. They may sign in now, but joining the identity is a change that a factor of the
-      // account must authorise. A flow that connects a site has already required one (`demandHeld`).
+      // account must authorise. A flow that connects a site has already required one (`demandBasis`).
       if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !requirements.mayJoin(account, flow)
       {
         continue

@@ -30,6 +30,6 @@ extension FlowCompletion {
         .invalidInput, detail: "Choose one of the accounts shown.", field: Self.accountField)
     }
     try admission.demandUnlocked(account, request)
-    return try await carryOn(flow.changing { $0.chose(AccountVersion(account), by: choice.identifier) })
+    return try await storeOrComplete(flow.changing { $0.chose(AccountVersion(account), by: choice.identifier) })
   }
 }

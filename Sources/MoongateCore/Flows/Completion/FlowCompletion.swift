@@ -17,7 +17,7 @@ struct FlowCompletion: FlowPart {
   var policies: PolicyEvaluation { admission.policies }
 
   /// Advances to the next step that applies.
-  func advance(_ flow: inout FlowTransaction) async throws(FlowError) -> FlowMachine.Action {
+  func nextAction(_ flow: inout FlowTransaction) async throws(FlowError) -> FlowMachine.Action {
     while true {
       switch flow.machine.next {
       case .offer, .chooseAccount: return flow.machine.next
@@ -32,9 +32,9 @@ struct FlowCompletion: FlowPart {
   }
 
   /// Continues after a step was passed or skipped: to the next step, or to completion.
-  func carryOn(_ before: FlowTransaction) async throws(FlowError) -> FlowView {
+  func storeOrComplete(_ before: FlowTransaction) async throws(FlowError) -> FlowView {
     var flow = before
-    guard try await advance(&flow) == .complete else {
+    guard try await nextAction(&flow) == .complete else {
       // A lock that was concealed until now is reported here, before another step begins.
       if flow.record.startedIn == nil {
         try admission.demandUnlocked(try await lookup.loadAccount(flow.record.account, flow), flow.request)
@@ -45,9 +45,9 @@ struct FlowCompletion: FlowPart {
   }
 
   /// Continues after right attempts, and refunds them if the result cannot be stored.
-  func finish(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
+  func finishRefunding(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
     do {
-      return try await carryOn(flow)
+      return try await storeOrComplete(flow)
     } catch {
       // The pass was not stored, so the attempt does not count. Another request has used the code, or it still works.
       switch error {
@@ -73,7 +73,7 @@ struct FlowCompletion: FlowPart {
     var flow = before
     let known = try await person(flow)
     if known?.isLocked ?? false { throw request.refusal(.disabled) }
-    try checks.demandHeld(flow, by: known)
+    try checks.demandBasis(flow, by: known)
     try await demandAllowed(known, flow)
     let claimed = try await lookup.admittedClaims(flow)
     flow.machine.gathers { $0.claimed = claimed }

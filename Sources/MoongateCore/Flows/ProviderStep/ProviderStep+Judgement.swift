@@ -55,7 +55,7 @@ extension ProviderStep {
     // The attempt may have waited for others.
     before.accounts.forget()
     // If a limit has disabled the credential, nothing is compared, in the same time.
-    if charged.isOff { candidates = [Candidate(step: step, capabilities: capabilities.withoutAccount, also: nil)] }
+    if charged.isDisabled { candidates = [Candidate(step: step, capabilities: capabilities.withoutAccount, also: nil)] }
     let refund = charged.settled(.refund, request)
     let answer: StepAnswer
     let candidate: Candidate
@@ -109,13 +109,13 @@ extension ProviderStep {
       let refused = answered.refused
       if !outcome.isFailure, try await admission.isGivenBack(step, answered.attempt.policy, before) {
         if answered.isPoll {
-          try await storage.keep(refused, givingBack: answered.refund)
+          try await storage.storeRefunding(refused, answered.refund)
         } else {
           try await ledger.settle([answered.refund], request)
         }
         throw request.refusal(outcome)
       }
-      throw try await settlement.failed(
+      throw try await settlement.settleWrong(
         answered.charged, RefusalCode(outcome), step, refused, isNew: answered.keepsFlow)
     case .refusedAndAsked(let reason, let round): throw try await askAgain(reason, round, answered)
     case .malformed(let problem):
@@ -132,7 +132,7 @@ extension ProviderStep {
     let request = before.request
     let stored = proof.storing(candidate.capabilities.upgraded, in: answered.purpose)
     let proof = before.record.purpose.connectsSite ? stored.identityAlone : stored
-    if charged.isOff {
+    if charged.isDisabled {
       try await ledger.settle([answered.refund], request)
       // The user is authenticated, so the reason may be shown.
       throw request.refusal(.disabled)
@@ -141,7 +141,7 @@ extension ProviderStep {
     do {
       whose = try await subject(of: proof, candidate.step, before)
     } catch {
-      _ = try await settlement.failed(charged, .denied, answered.step, answered.refused, isNew: answered.keepsFlow)
+      _ = try await settlement.settleWrong(charged, .denied, answered.step, answered.refused, isNew: answered.keepsFlow)
       throw error
     }
     return try await giving(back: answered.refund, request) { () throws(FlowError) -> FlowTransaction in
@@ -164,10 +164,10 @@ extension ProviderStep {
     let outcome = try calls.outcome(reason, of: step.provider, before.request)
     let flow = try await nextRound(.ask(round.fields, state: round.state, showing: round.shown), answered)
     if !outcome.isFailure, try await admission.isGivenBack(step, answered.attempt.policy, before) {
-      try await storage.keep(flow, givingBack: answered.refund)
+      try await storage.storeRefunding(flow, answered.refund)
       return before.request.refusal(outcome)
     }
-    return try await settlement.failed(answered.charged, RefusalCode(outcome), step, flow, isNew: true)
+    return try await settlement.settleWrong(answered.charged, RefusalCode(outcome), step, flow, isNew: true)
   }
 
   /// The flow that asks for more, about the account that the answer is about. Stores nothing, except a refund if the

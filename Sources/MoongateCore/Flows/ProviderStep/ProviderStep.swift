@@ -84,7 +84,7 @@ struct ProviderStep: FlowPart {
     }
     guard request.now >= wait.due else { return try await views.view(of: before) }
     var flow = before.changing { $0.polled(at: request.now) }
-    guard try await storage.claim(flow) else {
+    guard try await storage.takeTurn(flow) else {
       // Another poll was first. Its outcome may be stored already.
       return try await views.view(of: try await storage.load(flow.id, request, completeToo: true))
     }
@@ -111,9 +111,9 @@ struct ProviderStep: FlowPart {
     switch try await judgement(of: attempt, capabilities, place.hasher, flow) {
     case .proved(var proved):
       if place.isRegistration { proved.machine.countsRegistration(by: attempt.step.provider) }
-      return try await completion.finish(proved)
+      return try await completion.finishRefunding(proved)
     case .waits(let waiting, let refund):
-      if try await storage.keep(waiting, givingBack: refund) { return try await views.view(of: waiting) }
+      if try await storage.storeRefunding(waiting, refund) { return try await views.view(of: waiting) }
       // Another request was faster. A poll returns the flow's current state.
       guard attempt.step.wait != nil else { throw request.refusal(.stepNotOpen) }
       return try await views.view(of: try await storage.load(flow.id, request, completeToo: true))

@@ -177,7 +177,7 @@ package final class PageRenderer: Sendable {
     return FormFields(target[target.index(after: mark)...])?["language"]
   }
 
-  /// A page with its headers.
+  /// A page with its headers. More than five parameters: most are options with defaults.
   /// - Parameters:
   /// - model: the values for the template, which escapes text.
   /// - provider: the words of the page's provider, which override those of the page.
@@ -190,19 +190,18 @@ package final class PageRenderer: Sendable {
     status: HTTPResponse.Status = .ok, at address: String? = nil,
     isTypedInto: Bool = false, _ exchange: Exchange
   ) -> Response {
-    // Eight parameters: most are options with defaults.
     page(
       model, title: { _ in title }, of: provider, kind: kind, status: status, at: address, isTypedInto: isTypedInto,
       exchange.request,
       exchange.generation)
   }
 
+  /// More than five parameters: most are options with defaults.
   func page<Model: PageModel>(
     _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil,
     status: HTTPResponse.Status = .ok,
     at address: String? = nil, isTypedInto: Bool = false, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
-    // Nine parameters: most are options with defaults.
     let template = Model.template.rawValue
     let set = set(of: generation)
     let words = words(request, set).speaking(provider)
@@ -243,11 +242,11 @@ package final class PageRenderer: Sendable {
     return Self.own.library.render(root, withTemplate: template) ?? ""
   }
 
+  /// More than five parameters: the members of the frame that differ between pages.
   private func frame(
     _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [Frame.Language],
     hasScript: Bool = true, kind: String
   ) -> Frame {
-    // Seven parameters: the members of the frame that differ between pages.
     Frame(
       title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction,
       base: set.base,

@@ -4,7 +4,7 @@ import MoongateCore
 /// once at the end. Confined to the connection's event loop.
 ///
 /// Attack: connections that never complete their TLS handshake. They need a permit too, so their number is bounded.
-final class Admission {
+final class ConnectionPermit {
   /// The counter for the connection's requests; nil for trusted proxies.
   let addressUse: AddressUse?
   private let proxy: Proxy
@@ -26,7 +26,7 @@ final class Admission {
 extension ProxyLoop {
   /// Acquires a permit for a connection.
   /// - Returns: nil if a limit is reached; the connection must then be closed.
-  func admit(_ peer: ClientAddress) -> Admission? {
+  func admit(_ peer: ClientAddress) -> ConnectionPermit? {
     let plan = currentPlan()
     let limits = plan.settings.connectionLimits
     let isWithin = proxy.connectionOpened(limit: limits.connections)
@@ -35,9 +35,9 @@ extension ProxyLoop {
     if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {
       (use, isWithinAddress) = proxy.addresses.connect(peer, limit: limits.connectionsPerAddress, at: now)
     }
-    let admission = Admission(proxy, addressUse: use)
-    if isWithin, isWithinAddress { return admission }
-    admission.end()
+    let permit = ConnectionPermit(proxy, addressUse: use)
+    if isWithin, isWithinAddress { return permit }
+    permit.end()
     metrics.refusedConnections += 1
     return nil
   }

@@ -1,0 +1,53 @@
+import MoongateSDK
+
+/// The context of one request: the client, the time, and the policy generation that applies until the request ends.
+struct RequestContext: Sendable {
+  let client: ClientContext
+  let now: Timestamp
+  let generation: any PolicyGeneration
+  /// The client's device token, if it is valid.
+  var device: DeviceToken?
+  /// The language of messages that the request sends; nil for the request's preferred language.
+  var messageLanguage: (any MessageLanguage)?
+  /// The trace of the decision.
+  let notes = DecisionTrace()
+  /// Records the questions to policies; nil if no shadow is active.
+  var watch: RequestWatch?
+
+  /// A copy that sends its messages in the given language.
+  func speaking(_ language: any MessageLanguage) -> Self {
+    var request = self
+    request.messageLanguage = language
+    return request
+  }
+
+  /// A refusal of this request. More than five parameters: each detail of a refusal is optional.
+  func refusal(
+    _ code: RefusalCode, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, until: Timestamp? = nil,
+    resendAt: Timestamp? = nil
+  ) -> FlowError {
+    .refused(
+      Refusal(
+        code, decision: client.decision, detail: detail, field: field, attemptsLeft: attemptsLeft,
+        retryAfter: until.map { $0 - now },
+        resendAt: resendAt))
+  }
+
+  /// A refusal of malformed input. A provider's text is only used if it is a short sentence, and its field name only if
+  /// it is a valid name: the client sees both, and the audit trail keeps the name.
+  func refusal(_ problem: InputProblem) -> FlowError {
+    let isSentence =
+      !problem.detail.isEmpty && problem.detail.utf8.count <= 300
+      && !problem.detail.unicodeScalars.contains { $0.value < 0x20 }
+    return refusal(
+      RefusalCode(problem.reason), detail: isSentence ? problem.detail : nil,
+      field: ProviderName(rawValue: problem.field)?.rawValue)
+  }
+
+  /// A refusal with a provider's outcome. Only the provider can say what is set already, so its sentence is used for
+  /// that.
+  func refusal(_ outcome: Outcome) -> FlowError {
+    let code = RefusalCode(outcome)
+    return refusal(code, detail: code == .alreadySet ? outcome.sentence : nil)
+  }
+}

@@ -1,0 +1,29 @@
+import Logging
+import MoongateCore
+
+/// The last uses of sessions and access tokens on one event loop that must be stored.
+struct LastUses: Sendable {
+  let sessions: [TokenHash: Timestamp]
+  let tokens: [TokenUse]
+
+  var isEmpty: Bool { sessions.isEmpty && tokens.isEmpty }
+
+  /// Stores them. If one part fails, the other is still stored.
+  /// - Parameter logger: where failures are logged; nil: nowhere.
+  func store(in dependencies: ProxyDependencies, logger: Logger?) async {
+    if !sessions.isEmpty {
+      do throws(StoreFault) {
+        try await dependencies.activity.touch(sessions)
+      } catch {
+        logger?.warning("the last activity of sessions cannot be written", metadata: ["fault": "\(error)"])
+      }
+    }
+    if !tokens.isEmpty {
+      do {
+        try await dependencies.tokens?.record(tokens)
+      } catch {
+        logger?.warning("the last use of tokens cannot be written", metadata: ["fault": "\(error)"])
+      }
+    }
+  }
+}

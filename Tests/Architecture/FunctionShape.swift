@@ -1,0 +1,307 @@
+import Foundation
+
+/// A function, an initializer or a subscript, as far as its size goes.
+///
+/// It may have five parameters and 60 lines between its braces. If it has more, the first line of its doc comment says
+/// why: "More than five parameters: …", "More than 60 lines: …", or "More than five parameters and 60 lines: …".
+struct FunctionShape {
+  private static let mostParameters = 5
+  private static let mostLines = 60
+
+  /// The path of its file.
+  let file: String
+  /// The line of its declaration, from 1.
+  let line: Int
+  let parameters: Int
+  /// The lines between its braces; 0 for a requirement of a protocol.
+  let lines: Int
+  /// The first line of its doc comment; empty if it has none.
+  let comment: String
+
+  /// What is missing or superfluous in its doc comment, a sentence for each.
+  var violations: [String] {
+    let both = comment.contains("ore than five parameters and 60 lines: ")
+    return [
+      violation(
+        "\(parameters) parameters", isExcess: parameters > Self.mostParameters, "More than five parameters:",
+        isGiven: both || comment.contains("ore than five parameters: ")),
+      violation(
+        "\(lines) lines", isExcess: lines > Self.mostLines, "More than 60 lines:",
+        isGiven: both || comment.contains("ore than 60 lines: ")),
+    ].compactMap { $0 }
+  }
+
+  private func violation(_ size: String, isExcess: Bool, _ words: String, isGiven: Bool) -> String? {
+    switch (isExcess, isGiven) {
+    case (true, false):
+      "\(file):\(line) has \(size): the first line of its doc comment must say why, after `\(words)`"
+    case (false, true): "\(file):\(line) has \(size): its doc comment gives a reason that it does not need"
+    default: nil
+    }
+  }
+
+  /// The functions of a file.
+  static func all(in source: String, file: String) -> [FunctionShape] {
+    var reader = DeclarationReader(source)
+    return reader.declarations().map { found in
+      FunctionShape(
+        file: file, line: found.line + 1, parameters: found.parameters, lines: found.lines,
+        comment: comment(above: found.line, in: reader.lines))
+    }
+  }
+
+  /// The functions of every Swift file below the folder, except those of tests.
+  static func all(below folder: URL) throws -> [FunctionShape] {
+    try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted().filter {
+      $0.hasSuffix(".swift") && !$0.split(separator: "/").contains("Tests")
+    }.flatMap { path in
+      all(
+        in: try String(contentsOf: folder.appendingPathComponent(path), encoding: .utf8),
+        file: "\(folder.lastPathComponent)/\(path)")
+    }
+  }
+
+  private static func comment(above line: Int, in lines: [String]) -> String {
+    var above = lines[..<line]
+    while above.last?.hasPrefix("@") ?? false { above.removeLast() }
+    return above.reversed().prefix { $0.hasPrefix("///") }.last ?? ""
+  }
+}
+
+/// Finds declarations in Swift source in the style of this repository (`swift format`).
+private struct DeclarationReader {
+  struct Declaration {
+    /// The line of its keyword, from 0.
+    let line: Int
+    let parameters: Int
+    let lines: Int
+  }
+
+  /// The lines of the source, without the spaces at their beginning.
+  let lines: [String]
+  /// The source with spaces instead of comments and string literals.
+  private let code: [UInt8]
+  private var index = 0
+
+  init(_ source: String) {
+    lines = source.split(separator: "\n", omittingEmptySubsequences: false).map { String($0.drop { $0 == " " }) }
+    code = PlainCode.of(Array(source.utf8))
+  }
+
+  mutating func declarations() -> [Declaration] {
+    var found: [Declaration] = []
+    var line = 0
+    var start = 0
+    index = 0
+    while index < code.count {
+      let byte = code[index]
+      if byte == .newline { (line, start) = (line + 1, index + 1) }
+      guard byte.isInitial, !isInsideWord else {
+        index += 1
+        continue
+      }
+      let word = code[index...].prefix { $0.isInName }
+      index = word.endIndex
+      if let list = parameterList(after: word) {
+        let indentation = code[start...].prefix { $0 == .space }.count
+        let parameters = count(inListAt: list)
+        found.append(Declaration(line: line, parameters: parameters, lines: bodyLines(indentation)))
+      }
+      // A body may contain further declarations.
+      index = word.endIndex
+    }
+    return found
+  }
+
+  /// Whether no declaration can begin at `index`, because of the byte before it.
+  private var isInsideWord: Bool {
+    guard index > 0 else { return false }
+    let before = code[index - 1]
+    return before.isInName || before == UInt8(ascii: ".") || before == UInt8(ascii: "`")
+  }
+
+  private mutating func skip(_ isSkipped: (UInt8) -> Bool) {
+    while index < code.count, isSkipped(code[index]) { index += 1 }
+  }
+
+  /// The place of the parenthesis that opens the parameters, if the word begins a declaration.
+  private mutating func parameterList(after word: ArraySlice<UInt8>) -> Int? {
+    if word.elementsEqual("func".utf8) {
+      skip { $0 == .space }
+      guard index < code.count else { return nil }
+      if code[index].isInName || code[index] == UInt8(ascii: "`") {
+        skip { $0.isInName || $0 == UInt8(ascii: "`") }
+      } else {
+        skip { $0 != .space && $0 != .open }
+      }
+    } else if word.elementsEqual("init".utf8) {
+      skip { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "!") }
+    } else if !word.elementsEqual("subscript".utf8) {
+      return nil
+    }
+    skip { $0 == .space }
+    if index < code.count, code[index] == .less {
+      var depth = 0
+      repeat {
+        if code[index] == .less { depth += 1 }
+        if code[index] == .greater, code[index - 1] != .dash { depth -= 1 }
+        index += 1
+      } while depth > 0 && index < code.count
+      skip { $0 == .space }
+    }
+    return index < code.count && code[index] == .open ? index : nil
+  }
+
+  /// Counts parameters. Leaves `index` behind the closing parenthesis.
+  private mutating func count(inListAt start: Int) -> Int {
+    index = start
+    var count = 0
+    var depth = 0
+    var isEmpty = true
+    while index < code.count {
+      let (byte, before) = (code[index], code[index - 1])
+      index += 1
+      if byte.opens || (byte == .less && before != .space) {
+        if depth > 0 { isEmpty = false }
+        depth += 1
+      } else if byte.closes || (byte == .greater && before != .dash && before != .space) {
+        depth -= 1
+        if depth == 0 { break }
+      } else if byte == UInt8(ascii: ","), depth == 1 {
+        if !isEmpty { count += 1 }
+        isEmpty = true
+      } else if byte != .space, byte != .newline {
+        isEmpty = false
+      }
+    }
+    return isEmpty ? count : count + 1
+  }
+
+  /// The lines between the braces of the declaration whose parameters end at `index`; 0 without braces.
+  private mutating func bodyLines(_ indentation: Int) -> Int {
+    var depth = 0
+    while index < code.count {
+      let byte = code[index]
+      if byte == UInt8(ascii: "{"), depth == 0 { return linesInBraces() }
+      if byte.opens { depth += 1 }
+      if byte.closes {
+        depth -= 1
+        if depth < 0 { return 0 }
+      }
+      index += 1
+      if byte == .newline, depth == 0, !continuesSignature(indentation) { return 0 }
+    }
+    return 0
+  }
+
+  /// Whether the line at `index` belongs to a signature that began with this indentation.
+  private func continuesSignature(_ indentation: Int) -> Bool {
+    let line = code[index...].prefix { $0 != .newline }
+    let text = line.drop { $0 == .space }
+    guard let first = text.first else { return false }
+    return line.count - text.count > indentation || first == UInt8(ascii: "{") || first == UInt8(ascii: ")")
+      || text.starts(with: "where ".utf8)
+  }
+
+  private mutating func linesInBraces() -> Int {
+    var depth = 0
+    var lines = 0
+    while index < code.count {
+      if code[index] == UInt8(ascii: "{") { depth += 1 }
+      if code[index] == UInt8(ascii: "}") { depth -= 1 }
+      if depth == 0 { break }
+      if code[index] == .newline { lines += 1 }
+      index += 1
+    }
+    return max(0, lines - 1)
+  }
+}
+
+/// Swift source with spaces instead of comments and string literals. Lines and columns stay the same.
+private enum PlainCode {
+  /// A string literal that has begun.
+  private struct Text {
+    let end: [UInt8]
+    let escape: [UInt8]
+    /// The open parentheses in its interpolation; nil outside of one.
+    var depth: Int?
+
+    init?(opening rest: ArraySlice<UInt8>) {
+      let hashes = rest.prefix { $0 == UInt8(ascii: "#") }
+      let quotes = rest.dropFirst(hashes.count).prefix(3).prefix { $0 == .quote }
+      guard !quotes.isEmpty else { return nil }
+      end = Array(quotes.count == 3 ? quotes : quotes.prefix(1)) + hashes
+      escape = [UInt8(ascii: "\\")] + hashes
+    }
+  }
+
+  static func of(_ source: [UInt8]) -> [UInt8] {
+    var code = source
+    var texts: [Text] = []
+    var index = 0
+    while index < source.count {
+      // Most bytes neither begin nor end anything.
+      if texts.isEmpty, !source[index].mayOpen {
+        index += 1
+        continue
+      }
+      let rest = source[index...]
+      var wiped = texts.isEmpty ? 0 : 1
+      if let text = texts.last, text.depth == nil {
+        if rest.starts(with: text.end) {
+          wiped = text.end.count
+          texts.removeLast()
+        } else if rest.starts(with: text.escape) {
+          wiped = text.escape.count + 1
+          if rest.dropFirst(text.escape.count).first == .open { texts[texts.count - 1].depth = 0 }
+        }
+      } else if rest.starts(with: "//".utf8) {
+        wiped = rest.prefix { $0 != .newline }.count
+      } else if rest.starts(with: "/*".utf8) {
+        wiped = 2
+        while index + wiped < source.count, !source[(index + wiped)...].starts(with: "*/".utf8) { wiped += 1 }
+        wiped += 2
+      } else if let text = Text(opening: rest) {
+        wiped = text.end.count
+        texts.append(text)
+      } else if let depth = texts.last?.depth {
+        if rest.first == .open { texts[texts.count - 1].depth = depth + 1 }
+        if rest.first == .close { texts[texts.count - 1].depth = depth == 0 ? nil : depth - 1 }
+      }
+      for place in index..<min(index + wiped, source.count) where source[place] != .newline { code[place] = .space }
+      index += max(1, wiped)
+    }
+    return code
+  }
+}
+
+extension UInt8 {
+  fileprivate static let space = UInt8(ascii: " ")
+  fileprivate static let newline = UInt8(ascii: "\n")
+  fileprivate static let quote = UInt8(ascii: "\"")
+  fileprivate static let open = UInt8(ascii: "(")
+  fileprivate static let close = UInt8(ascii: ")")
+  fileprivate static let less = UInt8(ascii: "<")
+  fileprivate static let greater = UInt8(ascii: ">")
+  fileprivate static let dash = UInt8(ascii: "-")
+
+  /// The first letter of `func`, `init` or `subscript`.
+  fileprivate var isInitial: Bool {
+    self == UInt8(ascii: "f") || self == UInt8(ascii: "i") || self == UInt8(ascii: "s")
+  }
+
+  /// A letter, a digit or an underscore of ASCII.
+  fileprivate var isInName: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+
+  /// Whether a comment or a string literal may begin with it.
+  fileprivate var mayOpen: Bool { self == .quote || self == UInt8(ascii: "/") || self == UInt8(ascii: "#") }
+  fileprivate var opens: Bool { self == .open || self == UInt8(ascii: "[") || self == UInt8(ascii: "{") }
+  fileprivate var closes: Bool { self == .close || self == UInt8(ascii: "]") || self == UInt8(ascii: "}") }
+}
