@@ -19,16 +19,19 @@ package final class MultiNodeStore: Store {
     self.afterFlow = afterFlow
   }
 
-  /// How often an account was read by its ID.
+  /// How often an account was read by its ID, alone or with a charge.
   package var accountReads: Int { reads.load(ordering: .relaxed) }
 
   private var next: any Store { stores[calls.wrappingAdd(1, ordering: .relaxed).newValue % stores.count] }
 
   package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
-    try await next.reserve(request)
+    if request.account != nil { reads.add(1, ordering: .relaxed) }
+    return try await next.reserve(request)
   }
-  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
-    try await next.apply(changes, at: now)
+  package func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
+    -> ApplyResult
+  {
+    try await next.apply(changes, reading: query, at: now)
   }
   package func latestMoment() async throws(StoreFault) -> Timestamp { try await next.latestMoment() }
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await next.prune(at: now) }

@@ -131,6 +131,40 @@ extension StoreConformance {
       bench.clock.set(begun + .seconds(60))
       #expect(try await bench.reserve([limit]).result.places == [1])
     },
+    StoreConformance("the state at the end of a transaction includes its changes") { bench async throws in
+      let (limit, timer) = (bench.limit(max: 9), bench.timer())
+      let (id, result) = try await bench.reserve([limit], timer: timer)
+      let failure = Settlement(reservation: id, outcome: .failure, limits: [limit], timer: timer, now: bench.now)
+      let applied = try await bench.store.apply(
+        [.settle(failure)], reading: LedgerQuery([limit], timer), at: bench.now)
+      let standing = LedgerStanding(
+        counters: [CounterState(pending: 0, settled: 1, oldest: bench.now)], resendAt: result.resendAt)
+      #expect(applied == .applied(locks: [], standing: standing))
+      #expect(try await bench.store.standing([limit], timer, at: bench.now) == standing)
+      #expect(result.resendAt != nil)
+      // Once the failure has left the window, counting takes another read.
+      bench.clock.advance(by: .seconds(60))
+      #expect(
+        try await bench.store.apply([], reading: LedgerQuery([limit], nil), at: bench.now) == .applied(locks: []))
+    },
+    StoreConformance("an account is read with a charge, as it is then") { bench async throws in
+      let limit = bench.limit(max: 1, counts: .all)
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      func charge(_ account: String) async throws -> ReservationResult {
+        try await bench.store.reserve(
+          ReservationRequest(
+            id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, reading: account))
+      }
+      try await bench.apply(.raiseEpoch(account: "ac_1"))
+      guard case .reserved([1], nil, let account?) = try await charge("ac_1") else {
+        Issue.record("not charged, or no account")
+        return
+      }
+      #expect(account == (try await bench.store.account("ac_1")) && account.epoch == 1)
+      #expect(try await charge("ac_1").reason == .full(until: bench.now + .seconds(60)))
+      bench.clock.advance(by: .seconds(60))
+      #expect(try await charge("ac_2") == .reserved(places: [1], resendAt: nil))
+    },
     StoreConformance("a repeated settlement, or one of no reservation, changes nothing") { bench async throws in
       let limit = bench.limit(max: 9)
       let reserved = try await bench.reserve([limit])

@@ -41,7 +41,8 @@ extension StoreConformance {
       try await bench.apply(
         .createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
       let before = try await bench.store.sessionChanges(after: .max).latest
-      try await bench.apply(.putSession(bench.session("se_1", of: "ac_1", token: "new")))
+      try await bench.apply(
+        .replaceSession(TokenHash(of: "old".utf8), by: bench.session("se_1", of: "ac_1", token: "new")))
       #expect(try await bench.store.session(TokenHash(of: "old".utf8)) == nil)
       #expect(try await bench.store.session(TokenHash(of: "new".utf8)) != nil)
       #expect(try await bench.store.sessionChanges(after: before).tokens == [TokenHash(of: "old".utf8)])

@@ -82,11 +82,14 @@ struct FlowStorage: FlowPart {
   }
 
   /// Stores the flow together with its other changes in one transaction.
-  func store(_ flow: FlowTransaction) async throws(FlowError) {
+  /// - Parameter query: what to read at the end of the transaction.
+  func store(_ flow: FlowTransaction, reading query: LedgerQuery? = nil) async throws(FlowError) -> LedgerStanding? {
     switch try await asking({ () async throws(StoreFault) in
-      try await store.apply(flow.changes + [.putFlow(flow.record)], at: flow.request.now)
+      try await store.apply(flow.changes + [.putFlow(flow.record)], reading: query, at: flow.request.now)
     }) {
-    case .applied: pending.remove(flow.id.hash)
+    case .applied(_, let standing):
+      pending.remove(flow.id.hash)
+      return standing
     case .conflict: throw flow.request.refusal(.stepNotOpen)
     }
   }
@@ -131,7 +134,7 @@ struct FlowStorage: FlowPart {
     switch try await asking({ () async throws(StoreFault) in
       try await store.apply([.settle(settlement), .putFlow(record)], at: request.now)
     }) {
-    case .applied(let locks): return locks
+    case .applied(let locks, _): return locks
     // Another request has changed the flow. The failure still counts.
     case .conflict: return try await ledger.settle([.settle(settlement)], request)
     }

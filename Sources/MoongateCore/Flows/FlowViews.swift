@@ -1,5 +1,18 @@
 import MoongateSDK
 
+/// The limits of the open step that its view tells about.
+private struct ShownLimits: Sendable {
+  let policy: ProviderPolicy
+  let limits: StepLimits
+  /// The limits on attempts at the step's other codes.
+  let also: [ResolvedLimit]
+  let timer: ResendTimer?
+  /// The state, if it was read when the flow was stored.
+  var standing: LedgerStanding?
+
+  var query: LedgerQuery { LedgerQuery(limits.all + also, timer) }
+}
+
 /// Builds the views of flows that clients see.
 struct FlowViews: FlowPart {
   let services: FlowServices
@@ -11,21 +24,34 @@ struct FlowViews: FlowPart {
 
   /// Stores the flow together with its other changes, and builds its view.
   func store(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
-    try await storage.store(flow)
-    return try await view(of: flow)
+    var shown = isHidden(flow) ? nil : try await shownLimits(flow)
+    shown?.standing = try await storage.store(flow, reading: shown?.query)
+    return try await view(of: flow, shown)
   }
 
   /// The view of a flow for its client. It never contains a code, and a token only in the response that created the
   /// session.
   func view(of flow: FlowTransaction) async throws(FlowError) -> FlowView {
+    try await view(of: flow, isHidden(flow) ? nil : try await shownLimits(flow))
+  }
+
+  /// Whether the view shows neither the step nor who the user is.
+  ///
+  /// Attack: the creator of an app's flow asks for it while someone else continues it in a browser, and reads who the
+  /// code was sent to.
+  private func isHidden(_ flow: FlowTransaction) -> Bool {
+    let record = flow.record
+    let isOfBrowser = record.browser != nil && record.browser == flow.request.client.browser
+    return record.app != nil && record.browser != nil && !isOfBrowser && flow.machine.state != .complete
+  }
+
+  private func view(of flow: FlowTransaction, _ shown: ShownLimits?) async throws(FlowError) -> FlowView {
     let (id, record, request) = (flow.id, flow.record, flow.request)
     let isOfBrowser = record.browser != nil && record.browser == request.client.browser
     // Attack: the creator of an app's flow sends its link to a victim and asks for it afterwards. Until the app has
     // redeemed its code at its own address, the view does not show who completed the flow, and it never shows the code.
     let isTold = flow.machine.state == .complete
-    // Attack: the creator of an app's flow asks for it while someone else continues it in a browser, and reads who the
-    // code was sent to.
-    if record.app != nil, record.browser != nil, !isOfBrowser, !isTold {
+    if isHidden(flow) {
       return FlowView(
         id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
         choices: [], step: nil, passed: [],
@@ -37,7 +63,7 @@ struct FlowViews: FlowPart {
     var view = FlowView(
       id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil && record.accountChoice == nil ? try await choices(due, flow) : [],
-      step: try await step(of: flow), passed: record.passed,
+      step: try await step(of: flow, shown), passed: record.passed,
       account: account.map { AccountView($0, isNew: record.isNewAccount, pads: request.generation.pads) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
@@ -63,7 +89,7 @@ struct FlowViews: FlowPart {
     return open.isEmpty ? configured : open
   }
 
-  private func step(of flow: FlowTransaction) async throws(FlowError) -> StepView? {
+  private func step(of flow: FlowTransaction, _ shown: ShownLimits?) async throws(FlowError) -> StepView? {
     let (record, request) = (flow.record, flow.request)
     if case .choosingAccount(let choice) = flow.machine.state {
       var view = StepView(
@@ -89,21 +115,33 @@ struct FlowViews: FlowPart {
       view.alternatives = try await choices(record.due, flow).filter { $0 != step.provider }
     }
     view.fallbacks = admission.fallbacks.others(of: step, flow)
-    guard let policy = request.generation.policies[step.provider] else { return view }
-    try await addLimits(of: step, policy, to: &view, flow)
+    if let shown { try await addLimits(of: step, shown, to: &view, flow) }
     return view
   }
 
-  /// Adds how many attempts and sends remain, and when the next ones are possible.
-  private func addLimits(
-    of step: StepRecord, _ policy: ProviderPolicy, to view: inout StepView, _ flow: FlowTransaction
-  ) async throws(FlowError) {
-    let request = flow.request
+  /// The limits of the open step; nil if none is open, or if its provider is no longer configured.
+  private func shownLimits(_ flow: FlowTransaction) async throws(FlowError) -> ShownLimits? {
+    guard case .open(let step, _) = flow.machine.state, registry(flow.request)[step.provider] != nil,
+      let policy = flow.request.generation.policies[step.provider]
+    else { return nil }
     let limits = try await admission.limits(of: step, policy, flow)
-    let timer = step.challenge == nil ? nil : limits.timer
     let also = try await admission.otherVerifyLimits(of: step, beside: limits.verify, flow)
-    let standing = try await asking { () async throws(StoreFault) in
-      try await store.standing(limits.all + also, timer, at: request.now)
+    return ShownLimits(policy: policy, limits: limits, also: also, timer: step.challenge == nil ? nil : limits.timer)
+  }
+
+  /// Adds how many attempts and sends remain, and when the next ones are possible.
+  private func addLimits(of step: StepRecord, _ shown: ShownLimits, to view: inout StepView, _ flow: FlowTransaction)
+    async throws(FlowError)
+  {
+    let request = flow.request
+    let (policy, limits, also) = (shown.policy, shown.limits, shown.also)
+    let standing: LedgerStanding
+    if let read = shown.standing {
+      standing = read
+    } else {
+      standing = try await asking { () async throws(StoreFault) in
+        try await store.standing(shown.query.limits, shown.query.timer, at: request.now)
+      }
     }
     let states = standing.counters
     let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.disablesPerson }

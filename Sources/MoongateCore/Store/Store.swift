@@ -9,12 +9,20 @@ package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, Acce
   func latestMoment() async throws(StoreFault) -> Timestamp
 
   /// Applies all changes in one transaction, or none of them.
+  /// - Parameter query: what to read after the changes, at the end of the same transaction.
   /// - Returns: `applied` with the locks that settlements began, or the first conflict, with nothing changed.
-  func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult
+  func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
+    -> ApplyResult
 
   /// Deletes rows that have been expired for long enough, a bounded number per call.
   /// - Returns: whether there is more to delete.
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool
+}
+
+extension Store {
+  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+    try await apply(changes, reading: nil, at: now)
+  }
 }
 
 /// Stores attempts and their counters.
@@ -41,6 +49,17 @@ extension LedgerStore {
   /// The counters' states, in the order of the limits.
   package func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
     try await standing(limits, nil, at: now).counters
+  }
+}
+
+/// The counters and the timer whose state is asked for.
+package struct LedgerQuery: Sendable, Equatable {
+  package let limits: [ResolvedLimit]
+  package let timer: ResendTimer?
+
+  package init(_ limits: [ResolvedLimit], _ timer: ResendTimer?) {
+    self.limits = limits
+    self.timer = timer
   }
 }
 
@@ -208,7 +227,8 @@ package enum Change: Sendable {
   /// account, or with one of the traces (`KeyRing.logHash` of its identifiers, `KeyRing.accountTrace`), are kept
   /// without account, identifier, address and facts. Conflicts if it does not exist.
   case deleteAccount(String, traces: [String])
-  /// Stores a session. Conflicts if the account does not exist or an operator has locked it.
+  /// Stores a session with a new ID and a new token. Conflicts if the account does not exist or an operator has locked
+  /// it.
   case putSession(Session)
   /// Replaces the session with this token. Conflicts if that session has ended, so that a step-up cannot revive it.
   case replaceSession(TokenHash, by: Session)
@@ -240,7 +260,9 @@ package enum Change: Sendable {
 
 /// The result of a transaction.
 package enum ApplyResult: Sendable, Equatable {
-  case applied(locks: [LockBegun])
+  /// - standing: the state that was to be read; nil if it was not, or if it takes another read (`LedgerStore.standing`),
+  ///   because events have left a window.
+  case applied(locks: [LockBegun], standing: LedgerStanding? = nil)
   case conflict(Conflict)
 
   package enum Conflict: Sendable, Equatable {

@@ -99,7 +99,7 @@ package final class FailedTokenLimiter: Sendable {
     case .filledByPending: return now + .seconds(1)
     case .reserved:
       let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
-      guard case .applied(let begun) = try await store.apply([.settle(settlement)], at: now) else { return nil }
+      guard case .applied(let begun, _) = try await store.apply([.settle(settlement)], at: now) else { return nil }
       if let until = begun.compactMap(\.until).max() {
         note(address, until, at: now)
         let event = AuditEvent(

@@ -16,9 +16,11 @@ struct RecordingStore: Store {
     return result
   }
 
-  func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
-    let result = try await observed.apply(changes, at: now)
-    if case .applied(let locks) = result { for lock in locks { record.refused(lock.limit) } }
+  func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
+    -> ApplyResult
+  {
+    let result = try await observed.apply(changes, reading: query, at: now)
+    if case .applied(let locks, _) = result { for lock in locks { record.refused(lock.limit) } }
     return result
   }
 

@@ -37,6 +37,8 @@ package final class PostgresTransaction: SQLTransaction {
   /// The number of statements in the current batch, and those of them that are demands.
   private var queued = 0
   private var demands: [Int: ApplyResult.Conflict] = [:]
+  /// The reads that are sent with COMMIT, and who receives their rows.
+  private var readAtEnd: (count: Int, use: ([[PostgresRow]]) -> Void)?
   /// The first error of the database. After it, the transaction has failed, even if the body ignores it.
   private(set) var failure: (any Error)?
 
@@ -73,6 +75,12 @@ package final class PostgresTransaction: SQLTransaction {
     let results = try exchange()
     guard results.count == reads.count else { throw damaged("answer") }
     return results.map(\.rows)
+  }
+
+  package func rows(atEnd reads: [SQLRead], _ use: @escaping ([[PostgresRow]]) -> Void) throws {
+    try begin()
+    for read in reads { queue(read.sql, read.arguments, keeps: true) }
+    readAtEnd = (reads.count, use)
   }
 
   package func wake() throws { isCalling = true }
@@ -164,6 +172,7 @@ package final class PostgresTransaction: SQLTransaction {
       throw fail(
         command == "ROLLBACK" ? .refused(SQLState(rawValue: "25P02"), constraint: nil) : .outcomeUnknown, in: nil)
     }
+    if let (count, use) = readAtEnd, answers.kept.count == count + 1 { use(answers.kept.prefix(count).map(\.rows)) }
     guard isCalling else { return }
     // Sent after the transaction: within it, NOTIFY would hold a database-wide lock until the commit is on disk. If it
     // is lost, the changes are found by polling.

@@ -9,10 +9,13 @@ enum AccountRows {
 
   static func find(_ id: String, _ rows: some SQLTransaction) throws -> Account? { try byID.account([.text(id)], rows) }
 
+  /// The read of one account, for `AccountReads.account`.
+  static func read(_ id: String, _ dialect: SQLDialect) -> SQLRead { byID.read([.text(id)], dialect) }
+
   /// The existing accounts among these IDs, in the same order.
   static func find(_ ids: [String], _ rows: some SQLTransaction) throws -> [Account] {
     if ids.isEmpty { return [] }
-    return try rows.rows(ids.map { byID.read([.text($0)], rows.dialect) }).compactMap { try AccountReads.account($0) }
+    return try rows.rows(ids.map { read($0, rows.dialect) }).compactMap { try AccountReads.account($0) }
   }
 
   /// The account that has verified the identifier.

@@ -36,8 +36,13 @@ struct CounterRow {
     _ limits: [ResolvedLimit], _ reads: [SQLRead], _ rows: Transaction
   ) throws -> (counters: [Transaction.Row], found: ArraySlice<[Transaction.Row]>) {
     if limits.isEmpty { return ([], reads.isEmpty ? [] : try rows.rows(reads)[...]) }
-    let found = try rows.rows([SQLRead(find[limits.count], limits.map { .bytes($0.counter) })] + reads)
+    let found = try rows.rows([read(limits)] + reads)
     return (found[0], found.dropFirst())
+  }
+
+  /// The read for the rows of counters.
+  static func read(_ limits: [ResolvedLimit]) -> SQLRead {
+    SQLRead(find[limits.count], limits.map { .bytes($0.counter) })
   }
 
   /// The read for attempts that are being judged.

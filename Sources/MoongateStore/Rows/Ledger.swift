@@ -1,4 +1,5 @@
 import MoongateCore
+import Synchronization
 
 /// The current state of limits' counters and of a timer. Read in one round trip, unless events have left a window.
 struct Ledger {
@@ -24,15 +25,60 @@ struct Ledger {
     _ limits: [ResolvedLimit], stored: [Transaction.Row], found: ArraySlice<[Transaction.Row]>, at now: Timestamp,
     _ rows: Transaction
   ) throws {
+    try self.init(limits, stored: stored, found: found, at: now)
+    let aged = agedCounters
+    if aged.isEmpty { return }
+    let tallies = try rows.rows(aged.map { counters[$0].readTally })
+    for (index, tally) in zip(aged, tallies) { if let row = tally.first { try counters[index].age(row) } }
+  }
+
+  /// The state before events that have left a window are subtracted.
+  private init<Row: SQLRow>(
+    _ limits: [ResolvedLimit], stored: [Row], found: ArraySlice<[Row]>, at now: Timestamp
+  ) throws {
     var found = found
     counters = try limits.map { limit in
       try CounterRow(
         limit, at: now, stored: stored.first { try $0.bytes(0) == limit.counter }, pending: found.removeFirst().first)
     }
     running = try found.first?.first.map { try TimerRow($0) }
-    let aged = counters.indices.filter { counters[$0].hasAged }
-    if aged.isEmpty { return }
-    let tallies = try rows.rows(aged.map { counters[$0].readTally })
-    for (index, tally) in zip(aged, tallies) { if let row = tally.first { try counters[index].age(row) } }
+  }
+
+  private var agedCounters: [Int] { counters.indices.filter { counters[$0].hasAged } }
+
+  /// - Parameter timer: the timer that was requested.
+  func standing(_ timer: ResendTimer?, at now: Timestamp) -> LedgerStanding {
+    let closed = timer.flatMap { timer in running.flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
+    return LedgerStanding(counters: counters.map(\.state), resendAt: closed?.resendAt)
+  }
+
+  /// The state from reads at the end of a transaction; nil if it takes another read.
+  fileprivate static func standing<Row: SQLRow>(_ query: LedgerQuery, _ rows: [[Row]], at now: Timestamp)
+    -> LedgerStanding?
+  {
+    var found = rows[...]
+    let stored = query.limits.isEmpty ? [] : found.popFirst() ?? []
+    guard let ledger = try? Ledger(query.limits, stored: stored, found: found, at: now), ledger.agedCounters.isEmpty
+    else { return nil }
+    return ledger.standing(query.timer, at: now)
+  }
+}
+
+extension LedgerQuery {
+  /// Reads the state at the end of the transaction.
+  func read(into standing: StandingAtCommit, at now: Timestamp, _ rows: some SQLTransaction) throws {
+    let reads = (limits.isEmpty ? [] : [CounterRow.read(limits)]) + Ledger.reads(limits, timer, at: now)
+    guard !reads.isEmpty else { return standing.value = LedgerStanding(counters: [], resendAt: nil) }
+    try rows.rows(atEnd: reads) { found in standing.value = Ledger.standing(self, found, at: now) }
+  }
+}
+
+/// A state that is known once a transaction is committed.
+final class StandingAtCommit: Sendable {
+  private let state = Mutex<LedgerStanding?>(nil)
+
+  var value: LedgerStanding? {
+    get { state.withLock { $0 } }
+    set { state.withLock { $0 = newValue } }
   }
 }

@@ -63,7 +63,7 @@ struct PreparedChange: Sendable {
   /// The read that finds the tokens of replaced sessions.
   private var replaced: SQLRead? {
     switch change {
-    case .putSession(let session), .replaceSession(_, let session): SessionRows.replaced(by: session)
+    case .replaceSession(_, let session): SessionRows.replaced(by: session)
     default: nil
     }
   }

@@ -7,7 +7,11 @@ extension ReservationRequest {
   /// smallest limit allows.
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
     try RowLocks(limits, timer).take(rows)
-    var ledger = try Ledger(limits, timer, at: now, rows)
+    let reading = account.map { AccountRows.read($0, rows.dialect) }
+    let (stored, found) = try CounterRow.rows(
+      limits, Ledger.reads(limits, timer, at: now) + [reading].compactMap(\.self), rows)
+    var ledger = try Ledger(limits, stored: stored, found: reading == nil ? found : found.dropLast(), at: now, rows)
+    let account = try reading.flatMap { _ in try AccountReads.account(found.last ?? []) }
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false
@@ -40,7 +44,8 @@ extension ReservationRequest {
         [.bytes(id.bytes), SQLValue(now)]
           + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })
     }
-    return .reserved(places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows))
+    return .reserved(
+      places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows), account: account)
   }
 
   private static let insert = CountedStatement { count in

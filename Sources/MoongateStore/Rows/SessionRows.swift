@@ -46,16 +46,14 @@ enum SessionRows {
     [.text(session.account), .text(session.id), .bytes(session.token.bytes)]
   }
 
-  /// The read for the tokens of the session that `put` replaces, and for its domain tokens, which are superseded. A new
-  /// session is in no cache, so only replaced ones are announced.
+  /// The read for the tokens of the session that `replace` replaces, and for its domain tokens, which are superseded.
   static func replaced(by session: Session) -> SQLRead {
     SQLRead("SELECT token FROM \(same) UNION ALL \(DomainTokenRows.ofSession)", same(session))
   }
 
-  /// Stores the session. An older token of the same session becomes invalid.
+  /// Stores a new session. It is in no cache, so it is not announced.
   static func put(_ session: Session, passed: [UInt8], _ rows: some SQLTransaction) throws {
     try AccountRows.requireAvailable(session.account, rows)
-    try rows.run("DELETE FROM \(same)", same(session))
     try rows.run(
       insert,
       [
@@ -74,6 +72,7 @@ enum SessionRows {
   ) throws {
     try rows.demand("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)], orElse: .sessionEnded)
     notifications.add(token: token.bytes)
+    try rows.run("DELETE FROM \(same)", same(session))
     try put(session, passed: passed, rows)
   }
 

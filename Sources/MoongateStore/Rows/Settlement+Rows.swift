@@ -13,11 +13,12 @@ extension Settlement {
   func settle<Transaction: SQLTransaction>(
     _ stored: [Transaction.Row], _ found: ArraySlice<[Transaction.Row]>, _ rows: Transaction
   ) throws -> [LockBegun] {
-    let sorted = sorted
-    var counters = try Ledger(judged, stored: stored, found: found.dropFirst(sorted.count), at: now, rows).counters[...]
+    for limit in sorted where !isKept(limit) { try rows.run(Self.take, taking(limit)) }
+    let judged = judged
+    let counters = try Ledger(judged, stored: stored, found: found.dropFirst(judged.count), at: now, rows).counters
     var locks: [LockBegun] = []
-    for (limit, taken) in zip(sorted, found) {
-      guard isKept(limit), var counter = counters.popFirst(), let moment = try taken.first?.moment(0) else { continue }
+    for ((limit, var counter), taken) in zip(zip(judged, counters), found) {
+      guard let moment = try taken.first?.moment(0) else { continue }
       if case .success = outcome, limit.counts == .consecutiveFailures {
         try counter.reset(rows)
         continue
@@ -52,13 +53,17 @@ extension Settlement {
   /// The limits whose counters the outcome changes.
   var judged: [ResolvedLimit] { sorted.filter(isKept) }
 
-  /// The reads of a settlement: its attempt is removed from the pending ones, then the rest is read.
+  /// The reads of a settlement: its attempt is removed from the pending ones of the judged counters, then the rest is
+  /// read.
   var reads: [SQLRead] {
-    sorted.map { limit in
-      SQLRead(
-        "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3 RETURNING at",
-        [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout)])
-    } + Ledger.reads(judged, nil, at: now)
+    let judged = judged
+    return judged.map { SQLRead("\(Self.take) RETURNING at", taking($0)) } + Ledger.reads(judged, nil, at: now)
+  }
+
+  private static let take = "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3"
+
+  private func taking(_ limit: ResolvedLimit) -> [SQLValue] {
+    [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout)]
   }
 
   /// Whether the outcome changes the limit's counter.

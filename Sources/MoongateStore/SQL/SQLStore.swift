@@ -61,11 +61,18 @@ extension SQLStore {
     }
   }
 
-  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+  package func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
+    -> ApplyResult
+  {
     do {
       let prepared = try await blankingTrail(of: try changes.map(PreparedChange.init), at: now)
+      let standing = StandingAtCommit()
       let (locks, sessions) = try await memory.timing.record(.write) {
-        try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+        try await database.write(at: now) { rows in
+          let applied = try PreparedChange.apply(prepared, at: now, rows)
+          try query?.read(into: standing, at: now, rows)
+          return applied
+        }
       }
       await memory.committed.tell(sessions)
       for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
@@ -76,7 +83,7 @@ extension SQLStore {
         if record.version == 1, let origin = record.unprovedOrigin { try await bound(origin, at: now) }
       }
       memory.recorded.tell(changes.compactMap { if case .audit(let event) = $0 { event } else { nil } })
-      return .applied(locks: locks)
+      return .applied(locks: locks, standing: standing.value)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
     } catch {
@@ -163,11 +170,7 @@ extension SQLStore {
   package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
     -> LedgerStanding
   {
-    try await read { rows in
-      let ledger = try Ledger(limits, timer, at: now, rows)
-      let running = timer.flatMap { timer in ledger.running.flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
-      return LedgerStanding(counters: ledger.counters.map(\.state), resendAt: running?.resendAt)
-    }
+    try await read { rows in try Ledger(limits, timer, at: now, rows).standing(timer, at: now) }
   }
 
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] {

@@ -25,6 +25,9 @@ package protocol SQLTransaction {
   /// statement with `RETURNING` counts as a read.
   /// - Returns: the rows of each statement.
   func rows(_ reads: [SQLRead]) throws -> [[Row]]
+  /// Executes reads at the end of the transaction, together with COMMIT, so that they cost no round trip.
+  /// - Parameter use: called with the rows of each statement, now or once the transaction is committed.
+  func rows(atEnd reads: [SQLRead], _ use: @escaping ([[Row]]) -> Void) throws
   /// Notifies the pollers of session changes on all nodes once the transaction is committed. They also poll
   /// periodically, so a database without notifications does nothing.
   func wake() throws
@@ -58,6 +61,9 @@ extension SQLTransaction {
   package func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws {
     if try changes(sql, arguments) == 0 { throw ChangeConflict(conflict) }
   }
+
+  /// Executes the reads immediately.
+  package func rows(atEnd reads: [SQLRead], _ use: @escaping ([[Row]]) -> Void) throws { use(try rows(reads)) }
 
   /// Does nothing.
   package func wake() throws {}

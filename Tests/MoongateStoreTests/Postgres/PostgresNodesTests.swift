@@ -42,7 +42,7 @@ import Testing
         group.addTask {
           let request = ReservationRequest(
             id: ReservationID(from: random), now: now, limits: [limit("all"), limit("more", max: 9)], timer: nil)
-          if case .reserved(let places, _) = try await nodes[number % 3].reserve(request) { return places }
+          if case .reserved(let places, _, _) = try await nodes[number % 3].reserve(request) { return places }
           return nil
         }
       }
@@ -216,7 +216,16 @@ import Testing
       let settlement = Settlement(reservation: id, outcome: .success, limits: limits, timer: nil, now: now)
       _ = try await node.apply([.settle(settlement)], at: now)
     }
-    #expect(settled <= 2)
+    #expect(settled == 1, "a success of limits on failures reads nothing")
+    let other = ReservationID(from: random)
+    _ = try await node.reserve(ReservationRequest(id: other, now: now, limits: limits, timer: nil))
+    let failed = try await trips {
+      let settlement = Settlement(reservation: other, outcome: .failure, limits: limits, timer: nil, now: now)
+      let result = try await node.apply([.settle(settlement)], reading: LedgerQuery(limits, nil), at: now)
+      guard case .applied(_, let standing?) = result else { throw StoreFault("no standing") }
+      #expect(standing.counters.map(\.settled) == [1, 1])
+    }
+    #expect(failed == 2, "the state at the end comes with COMMIT")
     let looked = try await trips { _ = try await node.session(TokenHash(of: [1])) }
     #expect(looked == 1)
     let changes = try await trips { _ = try await node.sessionChanges(after: .max) }

@@ -11,6 +11,8 @@ struct Charged: Sendable {
   /// Whether a limit that disables the user's credential was left out, because the policy conceals. The attempt then
   /// never succeeds.
   var isDisabled = false
+  /// The account that was to be read with the charge.
+  var account: Account?
 
   /// How many attempts remain after this one, over all limits.
   var left: Int? { zip(limits, places).map { $0.max - $1 }.min() }
@@ -25,12 +27,15 @@ struct AttemptLedger: FlowPart {
   /// How long an attempt waits for others that fill its limit and are still being judged.
   private static let timeLimit: Duration = .seconds(2)
 
-  /// Charges one attempt or one send against all limits, before any work is done for it.
-  /// - Parameter hidesDisabled: whether to ignore a limit that has disabled a personal credential.
+  /// Charges one attempt or one send against all limits, before any work is done for it. Six parameters: what is
+  /// charged, how, and what is read with it.
+  /// - Parameters:
+  ///   - hidesDisabled: whether to ignore a limit that has disabled a personal credential.
+  ///   - account: the account to read in the transaction that charges.
   /// - Throws: the refusal if a limit or the timer does not allow it. Nothing is charged then.
   func charge(
     _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false,
-    _ request: RequestContext
+    reading account: String? = nil, _ request: RequestContext
   ) async throws(FlowError) -> Charged {
     if !action.hasOutcome { request.notes.note("act", action.rawValue) }
     var limits = limits
@@ -41,9 +46,11 @@ struct AttemptLedger: FlowPart {
     var pause: Duration = .milliseconds(10)
     while true {
       let charge = ReservationRequest(
-        id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome)
+        id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome,
+        reading: account)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
-      case .reserved(let places, _): return Charged(id: id, limits: limits, places: places, isDisabled: isDisabled)
+      case .reserved(let places, _, let account):
+        return Charged(id: id, limits: limits, places: places, isDisabled: isDisabled, account: account)
       case .refused(let refusal):
         // Attack: "turned off" reveals that the account exists. Without this limit, the attempt is counted as an
         // unknown user's is.
@@ -144,7 +151,7 @@ struct AttemptLedger: FlowPart {
   @discardableResult
   func settle(_ changes: [Change], _ request: RequestContext) async throws(FlowError) -> [LockBegun] {
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {
-    case .applied(let locks): return locks
+    case .applied(let locks, _): return locks
     case .conflict: return []
     }
   }

@@ -45,9 +45,11 @@ extension CodeStep {
     }
     // Charge first, then compare: a thousand parallel guesses get only as many comparisons as the policy allows.
     let charged = try await ledger.charge(
-      admitted.limits, for: .verify, timer: nil, hidesDisabled: admission.hides(policy, before), request)
-    // The attempt may have waited for others.
+      admitted.limits, for: .verify, timer: nil, hidesDisabled: admission.hides(policy, before),
+      reading: before.record.account ?? step.account, request)
+    // The attempt may have waited for others. The account is the one that was read with the charge.
     before.accounts.forget()
+    before.accounts.keep(charged.account)
     let right = live.filter { code in
       keys.isMAC(
         code.challenge.mac, of: code.typed, flow: before.id.hash, provider: code.step.provider.rawValue,
