@@ -36,6 +36,14 @@ package struct ProviderRegistry: Sendable {
     self.descriptors = descriptors
   }
 
+  /// The same registry with providers that stand in for its own. Their descriptors are not checked again.
+  /// - Parameter replace: gives a provider with an equal descriptor.
+  package init(of registry: ProviderRegistry, _ replace: (any Provider) -> any Provider) {
+    all = registry.all.map(replace)
+    byName = Dictionary(uniqueKeysWithValues: zip(registry.all.map(\.descriptor.name), all))
+    descriptors = registry.descriptors
+  }
+
   /// A registry without providers.
   package static let none = ProviderRegistry()
 

@@ -24,12 +24,11 @@ struct DryRunGeneration: PolicyGeneration {
 
 extension ProviderRegistry {
   /// The same providers, except that those with their own transport deliver to the mailbox.
-  func dryRun(sending mailbox: Mailbox) throws -> ProviderRegistry {
-    try ProviderRegistry(
-      all.map { provider in
-        let played = (provider as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? provider
-        return (played as? any CodeProvider).map { $0.reaching(mailbox) } ?? played
-      })
+  func dryRun(sending mailbox: Mailbox) -> ProviderRegistry {
+    ProviderRegistry(of: self) { provider in
+      let played = (provider as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? provider
+      return (played as? any CodeProvider).map { $0.reaching(mailbox) } ?? played
+    }
   }
 }
 

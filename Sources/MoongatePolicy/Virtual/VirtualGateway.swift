@@ -21,8 +21,8 @@ package struct VirtualGateway: Sendable {
   private let places: CountedHashing
 
   /// - Parameters:
-  /// - store: an empty store for exclusive use.
-  /// - seed: the same seed gives the same run.
+  ///   - store: an empty store for exclusive use.
+  ///   - seed: the same seed gives the same run.
   package init(
     _ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store,
     start: Timestamp = ManualClock.start, seed: UInt64 = 1
@@ -31,7 +31,7 @@ package struct VirtualGateway: Sendable {
     self.store = store
     random = SeededRandom(seed: seed)
     mailbox = Mailbox()
-    let played = try (generation.registry ?? providers).dryRun(sending: mailbox)
+    let played = (generation.registry ?? providers).dryRun(sending: mailbox)
     self.providers = played
     generations = ActiveGeneration(
       generation.registry == nil ? generation : DryRunGeneration(base: generation, registry: played), at: start)

@@ -8,6 +8,7 @@ package final class SQLiteDatabase: SQLDatabase {
   private let commits: CommitQueue
   private let readers: Readers
   private let usage = Mutex(Usage())
+  private let isInMemory: Bool
 
   /// The users of the database. GRDB crashes when a closed connection is read, so the last user closes it.
   private struct Usage {
@@ -20,6 +21,7 @@ package final class SQLiteDatabase: SQLDatabase {
   init(path: String, keyFingerprint: [UInt8], makes: Bool = true) throws(StoreRefusal) {
     let file = DatabaseFile(path: path)
     let isFile = path != ":memory:"
+    isInMemory = !isFile
     if isFile {
       if makes { try file.create() }
       guard makes || file.isThere else { throw .nothingThere(path: path) }
@@ -31,7 +33,7 @@ package final class SQLiteDatabase: SQLDatabase {
       database =
         isFile
         ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing)
-        : try DatabaseQueue(configuration: SQLiteConfiguration.base)
+        : try MemoryDatabases.take()
       let recorded = try database.writeWithoutTransaction { db in
         try Schema.migrate(db, path: path)
         let rows = SQLiteTransaction(db)
@@ -50,6 +52,11 @@ package final class SQLiteDatabase: SQLDatabase {
     } catch {
       throw file.refusal(error)
     }
+  }
+
+  deinit {
+    guard isInMemory, usage.withLock(\.isOpen) else { return }
+    MemoryDatabases.giveBack(database)
   }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (SQLiteTransaction) throws -> Value) async throws

@@ -1,0 +1,32 @@
+import GRDB
+import Synchronization
+
+/// In-memory databases that are used again, emptied. Creating one runs every step of the schema and compiles every
+/// statement, which takes longer than the test case of a policy that uses it.
+enum MemoryDatabases {
+  private struct Changed: Error {}
+
+  private static let idle = Mutex<[DatabaseQueue]>([])
+  /// The maximum number of unused databases.
+  private static let maxIdle = 4
+
+  /// An empty database, with or without tables.
+  static func take() throws -> DatabaseQueue {
+    if let used = idle.withLock({ $0.popLast() }) { return used }
+    return try DatabaseQueue(configuration: SQLiteConfiguration.base)
+  }
+
+  /// Empties a database that nothing uses any more, for the next store. It is discarded if it cannot be emptied, or if
+  /// somebody has added a trigger.
+  static func giveBack(_ database: DatabaseQueue) {
+    let isEmptied = try? database.inTransaction { db in
+      let added = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' UNION ALL SELECT 1 FROM sqlite_temp_master"
+      guard try Row.fetchAll(db.cachedStatement(sql: added)).isEmpty else { throw Changed() }
+      // Tables that refer to others come later.
+      for table in Schema.tables.reversed() { try db.cachedStatement(sql: "DELETE FROM \(table.name)").execute() }
+      return .commit
+    }
+    guard isEmptied != nil else { return }
+    idle.withLock { if $0.count < maxIdle { $0.append(database) } }
+  }
+}
