@@ -161,7 +161,7 @@ extension StoreConformance {
         return
       }
       #expect(account == (try await bench.store.account("ac_1")) && account.epoch == 1)
-      #expect(try await charge("ac_1").reason == .full(until: bench.now + .seconds(60)))
+      #expect(try await charge("ac_1") == .filledByPending)
       bench.clock.advance(by: .seconds(60))
       #expect(try await charge("ac_2") == .reserved(places: [1], resendAt: nil))
     },

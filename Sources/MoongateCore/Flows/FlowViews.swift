@@ -25,7 +25,8 @@ struct FlowViews: FlowPart {
   /// Stores the flow together with its other changes, and builds its view.
   func store(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
     var shown = isHidden(flow) ? nil : try await shownLimits(flow)
-    shown?.standing = try await storage.store(flow, reading: shown?.query)
+    let standing = try await storage.store(flow, reading: shown?.query)
+    shown?.standing = standing
     return try await view(of: flow, shown)
   }
 

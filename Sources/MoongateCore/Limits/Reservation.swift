@@ -58,33 +58,6 @@ package struct ResendTimer: Sendable, Hashable {
   }
 }
 
-/// Requests one attempt, or one send, against all limits at once.
-package struct ReservationRequest: Sendable {
-  /// Identifies the reservation: 128 random bits.
-  package let id: ReservationID
-  package let now: Timestamp
-  package let limits: [ResolvedLimit]
-  /// For sends only.
-  package let timer: ResendTimer?
-  /// Whether the event has no outcome. It is then counted in the same transaction and never settled.
-  package let countsAtOnce: Bool
-  /// The account to read in the same transaction, once the attempt's turn has come.
-  package let account: String?
-
-  /// More than five parameters: one for each field.
-  package init(
-    id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, countsAtOnce: Bool = false,
-    reading account: String? = nil
-  ) {
-    self.id = id
-    self.now = now
-    self.limits = limits
-    self.timer = timer
-    self.countsAtOnce = countsAtOnce
-    self.account = account
-  }
-}
-
 /// Identifies a reservation.
 package struct ReservationID: Hashable, Sendable, Codable {
   /// 16 bytes.
@@ -93,18 +66,6 @@ package struct ReservationID: Hashable, Sendable, Codable {
   package init(bytes: [UInt8]) { self.bytes = bytes }
 
   package init(from random: any RandomSource) { bytes = random.bytes(16) }
-}
-
-/// The result of a reservation request.
-package enum ReservationResult: Sendable, Equatable {
-  /// Charged against all limits. Places are in the order of the request's limits; the first attempt in a window has
-  /// place 1. The account is the one that was to be read; nil if it does not exist.
-  case reserved(places: [Int], resendAt: Timestamp?, account: Account? = nil)
-  /// Nothing was charged.
-  case refused(ReservationRefusal)
-  /// Nothing was charged: a limit is full, but only because of attempts that are still being judged. Ask again once one
-  /// of them is settled.
-  case filledByPending
 }
 
 /// The limit that refused, and why.

@@ -19,14 +19,15 @@ enum MemoryDatabases {
   /// Empties a database that nothing uses any more, for the next store. It is discarded if it cannot be emptied, or if
   /// somebody has added a trigger.
   static func giveBack(_ database: DatabaseQueue) {
-    let isEmptied = try? database.inTransaction { db in
-      let added = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' UNION ALL SELECT 1 FROM sqlite_temp_master"
-      guard try Row.fetchAll(db.cachedStatement(sql: added)).isEmpty else { throw Changed() }
-      // Tables that refer to others come later.
-      for table in Schema.tables.reversed() { try db.cachedStatement(sql: "DELETE FROM \(table.name)").execute() }
-      return .commit
-    }
-    guard isEmptied != nil else { return }
+    do { try database.inTransaction(.immediate, empty) } catch { return }
     idle.withLock { if $0.count < maxIdle { $0.append(database) } }
+  }
+
+  private static func empty(_ db: Database) throws -> Database.TransactionCompletion {
+    let added = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' UNION ALL SELECT 1 FROM sqlite_temp_master"
+    guard try Row.fetchAll(db.cachedStatement(sql: added)).isEmpty else { throw Changed() }
+    // Tables that refer to others come later.
+    for table in Schema.tables.reversed() { try db.cachedStatement(sql: "DELETE FROM \(table.name)").execute() }
+    return .commit
   }
 }

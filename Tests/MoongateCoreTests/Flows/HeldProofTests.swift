@@ -274,7 +274,7 @@ import Testing
       bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     var older = own.session
     older.passed = [PassedStep(provider: EngineTestBench.phone, at: bench.clock.now())]
-    _ = try await bench.store.apply([.putSession(older)], at: bench.clock.now())
+    _ = try await bench.store.apply([.replaceSession(own.session.token, by: older)], at: bench.clock.now())
     let found = try #require(try await bench.store.session(older.token))
     #expect(await refusal(bench, "change_phone", found)?.code == .stepUpRequired)
     let again = try await signedIn(

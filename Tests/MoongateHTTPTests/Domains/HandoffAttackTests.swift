@@ -154,7 +154,7 @@ import Testing
             id: session.id, token: hash, account: session.account, createdAt: session.createdAt,
             expiresAt: now + .seconds(10), idle: session.idle,
             lastSeenAt: session.lastSeenAt, passed: session.passed, userAgent: nil)
-          _ = try await client.gateway.store.apply([.putSession(brief)], at: now)
+          _ = try await client.gateway.store.apply([.replaceSession(hash, by: brief)], at: now)
           client.gateway.clock.advance(by: .seconds(10))
         default:
           var grown = session

@@ -27,8 +27,9 @@ struct AttemptLedger: FlowPart {
   /// How long an attempt waits for others that fill its limit and are still being judged.
   private static let timeLimit: Duration = .seconds(2)
 
-  /// Charges one attempt or one send against all limits, before any work is done for it. Six parameters: what is
-  /// charged, how, and what is read with it.
+  /// More than five parameters: what is charged, how, and what is read with it.
+  ///
+  /// Charges one attempt or one send against all limits, before any work is done for it.
   /// - Parameters:
   ///   - hidesDisabled: whether to ignore a limit that has disabled a personal credential.
   ///   - account: the account to read in the transaction that charges.

@@ -23,13 +23,14 @@ struct TemplateTag {
   /// The tags of a valid template, up to a change of its delimiters.
   static func all(in text: String) -> [TemplateTag] {
     var tags: [TemplateTag] = []
+    var (line, counted) = (1, text.startIndex)
     for match in text.matches(of: /\{\{(.*?)\}\}/.dotMatchesNewlines()) {
       let said = match.1.drop(while: \.isWhitespace)
       guard let sign = said.first, !"!%".contains(sign) else { continue }
       if sign == "=" { break }
-      tags.append(
-        TemplateTag(
-          line: text[..<match.range.lowerBound].count(where: \.isNewline) + 1, meaning: meaning(of: said, sign)))
+      line += text.utf8[counted..<match.range.lowerBound].count { $0 == UInt8(ascii: "\n") }
+      counted = match.range.lowerBound
+      tags.append(TemplateTag(line: line, meaning: meaning(of: said, sign)))
     }
     return tags
   }
