@@ -143,6 +143,38 @@ struct CounterRow {
     try save(rows)
   }
 
+  /// Removes an attempt that is being judged, unless it was unsettled for too long.
+  static let takePending = "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3"
+
+  private static let pending = "FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3"
+  private static let copyPending =
+    "INSERT INTO tally (counter, at, reservation) SELECT counter, at, reservation \(pending)"
+  private static let addPending = """
+    INSERT INTO counter (key, provider, name, counted, oldest, lock_level, expires_at)
+    SELECT counter, CAST(?4 AS TEXT), CAST(?5 AS TEXT), 1, at, 0, coalesce(at + CAST(?6 AS BIGINT), ?7) \(pending)
+    ON CONFLICT (key) DO UPDATE SET
+      counted = counter.counted + 1,
+      oldest = CASE WHEN counter.oldest < excluded.oldest THEN counter.oldest ELSE excluded.oldest END,
+      expires_at = CASE WHEN counter.expires_at > excluded.expires_at THEN counter.expires_at ELSE excluded.expires_at END
+    """
+
+  /// Counts an attempt that is being judged at its own time, like `count`, without reading the counter.
+  static func countPending(
+    _ reservation: ReservationID, of limit: ResolvedLimit, at now: Timestamp, _ rows: some SQLTransaction
+  ) throws {
+    let unsettledBefore = now - CounterState.settlementTimeout
+    let key: [SQLValue] = [.bytes(limit.counter), .bytes(reservation.bytes)]
+    let counting = key + [SQLValue(max(unsettledBefore, limit.cutoff(at: now)))]
+    try rows.run(copyPending, counting)
+    try rows.run(
+      addPending,
+      counting + [
+        .text(limit.provider.rawValue), .text(limit.name), limit.window.map { .integer($0.wholeMilliseconds) } ?? .null,
+        SQLValue(Timestamp.never),
+      ])
+    try rows.run(takePending, key + [SQLValue(unsettledBefore)])
+  }
+
   /// Begins a lock. The events are removed, so that counting restarts from zero after the lock.
   mutating func begin(_ lock: Lock, _ rows: some SQLTransaction) throws {
     try clear(rows)

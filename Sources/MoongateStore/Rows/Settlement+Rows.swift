@@ -13,7 +13,13 @@ extension Settlement {
   func settle<Transaction: SQLTransaction>(
     _ stored: [Transaction.Row], _ found: ArraySlice<[Transaction.Row]>, _ rows: Transaction
   ) throws -> [LockBegun] {
-    for limit in sorted where !isKept(limit) { try rows.run(Self.take, taking(limit)) }
+    for limit in sorted {
+      switch effect(on: limit) {
+      case .none: try rows.run(CounterRow.takePending, taking(limit))
+      case .count: try CounterRow.countPending(reservation, of: limit, at: now, rows)
+      case .judge: break
+      }
+    }
     let judged = judged
     let counters = try Ledger(judged, stored: stored, found: found.dropFirst(judged.count), at: now, rows).counters
     var locks: [LockBegun] = []
@@ -25,7 +31,6 @@ extension Settlement {
       }
       try counter.tidy(rows)
       try counter.count(reservation, at: moment, rows)
-      guard case .failure = outcome else { continue }
       if let attempt = attempts.first(where: { $0.counter == limit.counter }) {
         try FailedAttemptRows.put(attempt, of: reservation, forgettingBefore: counter.countsFrom, rows)
       }
@@ -50,29 +55,42 @@ extension Settlement {
 
   private var sorted: [ResolvedLimit] { limits.sorted { $0.counter.lexicographicallyPrecedes($1.counter) } }
 
-  /// The limits whose counters the outcome changes.
-  var judged: [ResolvedLimit] { sorted.filter(isKept) }
+  /// The limits whose counters must be read before they are changed.
+  var judged: [ResolvedLimit] { sorted.filter { effect(on: $0) == .judge } }
 
   /// The reads of a settlement: its attempt is removed from the pending ones of the judged counters, then the rest is
   /// read.
   var reads: [SQLRead] {
     let judged = judged
-    return judged.map { SQLRead("\(Self.take) RETURNING at", taking($0)) } + Ledger.reads(judged, nil, at: now)
+    return judged.map { SQLRead("\(CounterRow.takePending) RETURNING at", taking($0)) }
+      + Ledger.reads(judged, nil, at: now)
   }
-
-  private static let take = "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3"
 
   private func taking(_ limit: ResolvedLimit) -> [SQLValue] {
     [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout)]
   }
 
-  /// Whether the outcome changes the limit's counter.
-  private func isKept(_ limit: ResolvedLimit) -> Bool {
+  /// What happens to a counter.
+  private enum Effect {
+    /// The reservation is removed.
+    case none
+    /// The reservation is counted. Nothing follows from it, so nothing is read.
+    case count
+    /// The counter is read: it may begin a lock, or is reset.
+    case judge
+  }
+
+  private func effect(on limit: ResolvedLimit) -> Effect {
     switch outcome {
-    case .success: limit.counts == .all || limit.counts == .consecutiveFailures
-    case .refundPerson: !limit.key.isPersonal
-    case .failure: true
-    case .refund: false
+    case .success:
+      switch limit.counts {
+      case .all: .count
+      case .failures: .none
+      case .consecutiveFailures: .judge
+      }
+    case .refundPerson: limit.key.isPersonal ? .none : .count
+    case .failure: .judge
+    case .refund: .none
     }
   }
 }
