@@ -196,6 +196,9 @@ def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
         for sent in (2, 3, 4):
             screen.presses("Resend now", "[data-slot=timer]")
             wait_for(lambda: len(house.outbox()) == sent, "another code")
+            # The page ignores the link until its answer has come, which is after the code.
+            busy = "return document.querySelector('[data-form=resend]').dataset.busy"
+            screen.waits(lambda: not screen.js(busy), "the answer")
         for _ in range(2):
             screen.matches(r"Resend code in (15:00|14:[45]\d)")
             assert "Resend now" not in screen.text and not screen.find("[aria-label='Resend code']").is_enabled()
