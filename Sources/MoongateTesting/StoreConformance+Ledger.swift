@@ -145,7 +145,8 @@ extension StoreConformance {
       // Once the failure has left the window, counting takes another read.
       bench.clock.advance(by: .seconds(60))
       #expect(
-        try await bench.store.apply([], reading: LedgerQuery([limit], nil), at: bench.now) == .applied(locks: []))
+        try await bench.store.apply([.clearTimer([7])], reading: LedgerQuery([limit], nil), at: bench.now)
+          == .applied(locks: []))
     },
     StoreConformance("an account is read with a charge, as it is then") { bench async throws in
       let limit = bench.limit(max: 1, counts: .all)

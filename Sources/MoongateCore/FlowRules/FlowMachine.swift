@@ -179,6 +179,15 @@ package struct FlowMachine: Sendable {
     record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)
   }
 
+  /// Requires another provider before the current step, even if the flow requires it later anyway. An open step is
+  /// closed: a code that was sent before would otherwise pass in the place of the provider.
+  package mutating func requireFirst(_ provider: ProviderName) {
+    record.step = nil
+    let later = record.steps.indices.dropFirst(record.position).first { record.steps[$0].isOwed(provider) }
+    guard let later else { return requireNext(provider) }
+    record.steps.insert(record.steps.remove(at: later), at: record.position)
+  }
+
   /// Adds a step that `accounts.lua` requires of this account, after all other steps.
   package mutating func require(_ choices: [ProviderName], _ requirement: AccountStep) {
     record.steps.append(StepRule(choices: choices, isSkippable: false, when: nil, requirement: requirement))

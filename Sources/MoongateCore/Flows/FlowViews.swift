@@ -24,8 +24,11 @@ struct FlowViews: FlowPart {
 
   /// Stores the flow together with its other changes, and builds its view.
   func store(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
-    var shown = isHidden(flow) ? nil : try await shownLimits(flow)
+    var (shown, failure): (ShownLimits?, FlowError?) = (nil, nil)
+    do throws(FlowError) { shown = isHidden(flow) ? nil : try await shownLimits(flow) } catch { failure = error }
     let standing = try await storage.store(flow, reading: shown?.query)
+    // The flow is stored all the same: its message may have been sent already.
+    if let failure { throw failure }
     shown?.standing = standing
     return try await view(of: flow, shown)
   }

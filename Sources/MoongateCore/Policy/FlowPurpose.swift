@@ -43,7 +43,7 @@ package enum FlowPurpose: Sendable, Hashable {
 
 // MARK: - Derived properties
 //
-// Those without a `default` decide about security. The compiler asks each of them about a new purpose.
+// The compiler asks the `switch`es about a new purpose. `letsIn` and the properties with `if case` must be looked at.
 
 extension FlowPurpose {
   /// Whether the flow begins with a session of its account. Completing it gives that session a new token.

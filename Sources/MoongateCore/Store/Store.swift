@@ -260,8 +260,8 @@ package enum Change: Sendable {
 
 /// The result of a transaction.
 package enum ApplyResult: Sendable, Equatable {
-  /// - standing: the state that was to be read; nil if it was not, or if it takes another read (`LedgerStore.standing`),
-  ///   because events have left a window.
+  /// `standing` is the state that was to be read; nil if it was not, or if it takes another read
+  /// (`LedgerStore.standing`) because events have left a window.
   case applied(locks: [LockBegun], standing: LedgerStanding? = nil)
   case conflict(Conflict)
 

@@ -78,6 +78,7 @@ package final class PostgresTransaction: SQLTransaction {
   }
 
   package func rows(atEnd reads: [SQLRead], _ use: @escaping ([[PostgresRow]]) -> Void) throws {
+    if kind != .writing, failure == nil { failure = StoreFault("a read at the end of a read-only transaction") }
     try begin()
     for read in reads { queue(read.sql, read.arguments, keeps: true) }
     readAtEnd = (reads.count, use)
@@ -129,6 +130,7 @@ package final class PostgresTransaction: SQLTransaction {
   }
 
   private func exchange() throws -> [PostgresResult] {
+    guard readAtEnd == nil else { throw StoreFault("a read after the reads at the end of a transaction") }
     let answers: PostgresAnswers
     do throws(PostgresError) { answers = try connection.answers() } catch { throw fail(error, in: nil) }
     if let (error, place) = answers.failure { throw fail(error, in: place) }

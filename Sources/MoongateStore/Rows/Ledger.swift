@@ -57,7 +57,7 @@ struct Ledger {
     -> LedgerStanding?
   {
     var found = rows[...]
-    let stored = query.limits.isEmpty ? [] : found.popFirst() ?? []
+    let stored = query.limits.isEmpty ? [] : found.popLast() ?? []
     guard let ledger = try? Ledger(query.limits, stored: stored, found: found, at: now), ledger.agedCounters.isEmpty
     else { return nil }
     return ledger.standing(query.timer, at: now)
@@ -67,7 +67,9 @@ struct Ledger {
 extension LedgerQuery {
   /// Reads the state at the end of the transaction.
   func read(into standing: StandingAtCommit, at now: Timestamp, _ rows: some SQLTransaction) throws {
-    let reads = (limits.isEmpty ? [] : [CounterRow.read(limits)]) + Ledger.reads(limits, timer, at: now)
+    // In PostgreSQL, each statement sees the latest state. In this order, an attempt that is settled in between is
+    // counted twice instead of never.
+    let reads = Ledger.reads(limits, timer, at: now) + (limits.isEmpty ? [] : [CounterRow.read(limits)])
     guard !reads.isEmpty else { return standing.value = LedgerStanding(counters: [], resendAt: nil) }
     try rows.rows(atEnd: reads) { found in standing.value = Ledger.standing(self, found, at: now) }
   }

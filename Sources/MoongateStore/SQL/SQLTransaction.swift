@@ -25,8 +25,10 @@ package protocol SQLTransaction {
   /// statement with `RETURNING` counts as a read.
   /// - Returns: the rows of each statement.
   func rows(_ reads: [SQLRead]) throws -> [[Row]]
-  /// Executes reads at the end of the transaction, together with COMMIT, so that they cost no round trip.
-  /// - Parameter use: called with the rows of each statement, now or once the transaction is committed.
+  /// Executes reads at the end of a writing transaction, together with COMMIT, so that they cost no round trip. Nothing
+  /// else may be read afterwards.
+  /// - Parameter use: called with the rows of each statement, now or once the transaction is committed. Not called if
+  ///   the transaction has written nothing.
   func rows(atEnd reads: [SQLRead], _ use: @escaping ([[Row]]) -> Void) throws
   /// Notifies the pollers of session changes on all nodes once the transaction is committed. They also poll
   /// periodically, so a database without notifications does nothing.

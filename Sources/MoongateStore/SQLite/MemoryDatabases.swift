@@ -16,8 +16,11 @@ enum MemoryDatabases {
     return try DatabaseQueue(configuration: SQLiteConfiguration.base)
   }
 
-  /// Empties a database that nothing uses any more, for the next store. It is discarded if it cannot be emptied, or if
-  /// somebody has added a trigger.
+  /// The maximum size of an unused database, in pages of 4 KiB.
+  private static let maxPages = 500
+
+  /// Empties a database that nothing uses any more, for the next store. It is discarded if it cannot be emptied, if it
+  /// has become large, or if somebody has added a trigger.
   static func giveBack(_ database: DatabaseQueue) {
     do { try database.inTransaction(.immediate, empty) } catch { return }
     idle.withLock { if $0.count < maxIdle { $0.append(database) } }
@@ -25,7 +28,8 @@ enum MemoryDatabases {
 
   private static func empty(_ db: Database) throws -> Database.TransactionCompletion {
     let added = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' UNION ALL SELECT 1 FROM sqlite_temp_master"
-    guard try Row.fetchAll(db.cachedStatement(sql: added)).isEmpty else { throw Changed() }
+    let pages = try Int.fetchOne(db.cachedStatement(sql: "PRAGMA page_count")) ?? .max
+    guard try pages <= maxPages && Row.fetchAll(db.cachedStatement(sql: added)).isEmpty else { throw Changed() }
     // Tables that refer to others come later.
     for table in Schema.tables.reversed() { try db.cachedStatement(sql: "DELETE FROM \(table.name)").execute() }
     return .commit

@@ -32,6 +32,24 @@ import Testing
     #expect(store.accountReads - before == 1)
   }
 
+  /// Attack: the time of a wrong code's refusal tells whether an account has the number.
+  @Test(arguments: ["919999999999", "918888888888"])
+  func aWrongCodeReadsAsMuchForAnyNumber(number: String) async throws {
+    let bench = try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [], unknownAccount: .conceal)
+    }
+    try await bench.registered()
+    let store = MultiNodeStore([bench.store])
+    let engine = bench.engine(on: store)
+    let id = try await engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+    _ = try await engine.begin(id, provider: nil, fields: ["phone": .text(number)], client: bench.client()).get()
+    await engine.deliveriesEnd()
+    let before = store.accountReads
+    let refused = await engine.submit(id, fields: ["code": .text(bench.wrong)], client: bench.client()).refusal
+    #expect(refused?.code == .invalidCode)
+    #expect(store.accountReads - before == 1)
+  }
+
   /// Attack: while a request waits for a provider, an operator locks the account.
   @Test func aWaitingRequestReadsTheAccountAgain() async throws {
     let bench = try await EngineTestBench()

@@ -110,6 +110,32 @@ import Testing
     #expect(done.passed.map(\.provider).contains(EngineTestBench.pin))
   }
 
+  /// The flow requires the PIN after the code anyway. It comes first now, and the flow can go on.
+  @Test func requirementOfSendMovesALaterStepForward() async throws {
+    let requires = Mutex(false)
+    let bench = try await EngineTestBench.full {
+      $0.flows["step_up"] = .test(
+        "step_up", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
+      $0.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, send: Self.send)
+      $0.verdicts[Self.send] = { _ in requires.withLock { $0 } ? .requireAlso(EngineTestBench.pin) : .allow }
+    }
+    let first = try #require(
+      try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
+    let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get()
+    let client = bench.client(session: try await bench.session(set))
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    requires.withLock { $0 = true }
+    #expect(
+      try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get().choices
+        == [EngineTestBench.pin])
+    let proved = try await bench.engine.begin(id, provider: "pin", fields: ["secret": .text("1")], client: client).get()
+    #expect(proved.status == .pending && proved.choices == [EngineTestBench.phone])
+    _ = try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
+    let done = try await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client).get()
+    #expect(done.status == .complete)
+  }
+
   @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
     let name = FunctionName("policies/phone_otp.verify")
     let bench = try await EngineTestBench.full {

@@ -88,12 +88,7 @@ extension CodeStep {
   /// Requires another provider first. The flow must have identified the account already: a number alone is not a proof.
   private func ask(for provider: ProviderName, first flow: FlowTransaction) async throws(FlowError) -> FlowView {
     guard flow.record.account != nil else { throw flow.request.refusal(.denied) }
-    return try await views.store(
-      flow.changing { machine in
-        // A code that was sent before would otherwise pass the step that is required first.
-        machine.closedStep()
-        machine.requireNext(provider)
-      })
+    return try await views.store(flow.changing { $0.requireFirst(provider) })
   }
 
   /// Charges a provider's message and generates its code.
