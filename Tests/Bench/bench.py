@@ -36,7 +36,13 @@ GATEWAY = """return gateway {{
   trusted_proxies = {{ "127.0.0.1/32" }},
 }}
 """
-ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}" }} }}\n'
+# The backend answers below any path. A second route asks a function about each request.
+ROUTES = '''return routes {{
+  {{ path = "/decided/**", to = "http://127.0.0.1:{backend}",
+    decide = function(f) if f.session.age > 43200 then return deny "too_old" end return allow end }},
+  {{ path = "/**", to = "http://127.0.0.1:{backend}" }},
+}}
+'''
 # A route with a group requirement, and as many groups and claims as in a large organization.
 GROUP_ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}", require = {{ group = any_of {{ "ops", "phones" }} }} }} }}\n'
 ACCOUNTS = (
@@ -321,6 +327,7 @@ def main():
             )
             contenders["Moongate, session and group checked"] = group_gateway
             runs.start(peers.plain_nginx(scratch / "nginx", nginx, backend), nginx, scratch / "nginx")
+            contenders["Moongate, session checked, decide"] = gateway
             contenders["nginx, no check"] = nginx
             runs.start(peers.auth_200(scratch / "auth", auth), auth, scratch / "auth")
             program = envoy()
@@ -345,7 +352,8 @@ def main():
             answers = {"Moongate, asked by nginx's dialect": [], "nginx, always 200": []}
             for _ in range(options.rounds):
                 for name, port in contenders.items():
-                    rounds[name].append(wrk(port, options.connections, options.seconds, cookies.get(port, ())))
+                    path = "/decided/small" if name.endswith("decide") else "/small"
+                    rounds[name].append(wrk(port, options.connections, options.seconds, cookies.get(port, ()), path))
                 for name, (port, path) in zip(answers, ((gateway, "/auth/forward/nginx"), (auth, "/"))):
                     answers[name].append(wrk(port, options.connections, options.seconds, question, path))
             under_load = peak_memory(process)
@@ -366,11 +374,16 @@ def main():
     ratios["group requirement"] = statistics.median(
         theirs["per_second"] / mine["per_second"] for mine, theirs in zip(ours, grouped)
     )
+    decided = rounds["Moongate, session checked, decide"]
+    ratios["decide"] = statistics.median(
+        theirs["per_second"] / mine["per_second"] for mine, theirs in zip(ours, decided)
+    )
     print(
-        f"\n{ratios['group requirement']:.2f} of the plain session check with a group requirement (0.95 at least)",
+        f"\n{ratios['group requirement']:.2f} of the plain session check with a group requirement (0.95 at least)"
+        f"\n{ratios['decide']:.2f} of the plain session check with decide (0.9 at least)",
         end="",
     )
-    for name in list(contenders)[2:]:
+    for name in list(contenders)[3:]:
         ratios[name] = statistics.median(
             mine["per_second"] / theirs["per_second"] for mine, theirs in zip(ours, rounds[name])
         )

@@ -89,8 +89,14 @@ extension SessionSnapshot {
     of request: RequestFacts, by client: ClientFacts, _ entitlements: Entitlements, at now: Timestamp,
     clockIsSuspect: Bool
   ) -> Facts {
-    Facts(
-      now: now, client: client, clockIsSuspect: clockIsSuspect, request: request,
-      session: sessionFacts(at: now, entitlements))
+    sessionFacts(at: now, entitlements).facts(of: request, by: client, at: now, clockIsSuspect: clockIsSuspect)
+  }
+}
+
+extension SessionFacts {
+  /// The facts for `decide`.
+  package func facts(of request: RequestFacts, by client: ClientFacts, at now: Timestamp, clockIsSuspect: Bool) -> Facts
+  {
+    Facts(now: now, client: client, clockIsSuspect: clockIsSuspect, request: request, session: self)
   }
 }

@@ -24,8 +24,9 @@ extension Authorizer {
       function, session, entitlements in
       let client = ClientFacts(
         address: request.address(plan.trustedProxies), userAgent: request.head.userAgent, isNewDevice: false)
-      let facts = session.facts(
-        of: request.facts, by: client, entitlements, at: time.now, clockIsSuspect: clock.isSuspect)
+      let known = requester.session?.facts(entitlements, in: plan, at: time.now)
+      let facts = (known ?? session.sessionFacts(at: time.now, entitlements)).facts(
+        of: request.facts, by: client, at: time.now, clockIsSuspect: clock.isSuspect)
       return ask(function, of: route, facts, at: time.monotonic, &detail)
     }
     // The token has an outdated state of the sign-in, so the refusal may be outdated too.
@@ -93,8 +94,8 @@ extension Authorizer {
     _ function: FunctionName, of route: RoutePlan, _ facts: Facts, at monotonic: NIODeadline,
     _ detail: inout [String: String]
   ) -> Verdict {
-    detail["rule"] = function.path
     guard monotonic >= route.pausedUntil else {
+      detail["rule"] = function.path
       return .fault(
         PolicyFault(kind: .time, location: route.rule.location, message: "not run: it was killed again and again"))
     }
@@ -102,10 +103,15 @@ extension Authorizer {
     do {
       let evaluator = try plan.evaluatorOfLoop()
       verdict = evaluator.verdict(of: function, given: facts)
-      if verdict != .allow { detail.merge(evaluator.evidence(of: function, given: facts)?.notes(keys) ?? [:]) { $1 } }
+      if verdict == .allow {
+        route.kills = 0
+        return .allow
+      }
+      detail.merge(evaluator.evidence(of: function, given: facts)?.notes(keys) ?? [:]) { $1 }
     } catch {
       verdict = .fault(error)
     }
+    detail["rule"] = function.path
     detail["verdict"] = verdict.text
     if case .fault(let fault) = verdict, fault.kind != .error, fault.kind != .result {
       route.kills += 1

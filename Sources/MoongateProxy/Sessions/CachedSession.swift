@@ -14,6 +14,8 @@ final class CachedSession {
   /// For an access token: the last client address. Uses from the same address are stored at intervals only.
   var lastAddress = ClientAddress.unspecified
   private var assertions: [Signed] = []
+  /// `f.session` in a version of the generation.
+  private var facts: (version: UInt64, session: SessionFacts)?
 
   /// The signed assertion for one audience and minute.
   private struct Signed {
@@ -47,6 +49,18 @@ final class CachedSession {
     let found = SessionEntitlements(of: snapshot, in: plan, at: monotonic)
     known = found
     return found
+  }
+
+  /// `f.session` for `decide`. While session and generation stay the same, only its age changes.
+  func facts(_ entitlements: Entitlements, in plan: GenerationPlan, at now: Timestamp) -> SessionFacts {
+    guard let facts, facts.version == plan.version else {
+      let found = snapshot.sessionFacts(at: now, entitlements)
+      facts = (plan.version, found)
+      return found
+    }
+    var known = facts.session
+    known.age = now - snapshot.session.createdAt
+    return known
   }
 
   /// The `X-Moongate-Assertion: …` header line, signed once per audience and minute.
