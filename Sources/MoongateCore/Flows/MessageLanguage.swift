@@ -30,13 +30,18 @@ extension MessageLanguage {
     // Attack: a service or name that is called {code}. Each placeholder is filled once, from left to right.
     var rest = translated(english)[...]
     var said = ""
-    while let match = rest.firstMatch(of: /\{(\w+)\}/) {
-      said += rest[..<match.range.lowerBound]
-      let value = values.first { $0.key == match.1 }?.value
+    while let open = rest.firstIndex(of: "{") {
+      said += rest[..<open]
+      rest = rest[rest.index(after: open)...]
+      let name = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      guard !name.isEmpty, name.endIndex < rest.endIndex, rest[name.endIndex] == "}" else {
+        said += "{"
+        continue
+      }
+      let value = values.first { $0.key == name }?.value
       // Phones copy and fill in the code, so no invisible character may stand beside it.
-      said +=
-        isRightToLeft && match.1 != "code" ? value?.isolatedForRightToLeft ?? String(match.0) : value ?? String(match.0)
-      rest = rest[match.range.upperBound...]
+      said += (isRightToLeft && name != "code" ? value?.isolatedForRightToLeft : value) ?? "{\(name)}"
+      rest = rest[rest.index(after: name.endIndex)...]
     }
     return said + rest
   }
