@@ -25,14 +25,14 @@ struct Thrown: Sendable {
 /// Runs an operation with a time limit.
 enum Race {
   /// - Returns: nil after the time limit. The operation is then cancelled and abandoned.
-  static func run<Answer: Sendable>(for patience: Duration, _ body: @escaping @Sendable () async -> Answer) async
+  static func run<Answer: Sendable>(for timeout: Duration, _ body: @escaping @Sendable () async -> Answer) async
     -> Answer?
   {
     await withCheckedContinuation { continuation in
       let once = Once(continuation)
       let work = Task { once.resume(await body()) }
       let timer = Task {
-        try? await Task.sleep(for: patience)
+        try? await Task.sleep(for: timeout)
         guard !Task.isCancelled else { return }
         work.cancel()
         once.resume(nil)

@@ -120,7 +120,7 @@ package final class Proxy: Sendable {
     let loop = loop(for: channel.eventLoop)
     let handlers: [any ChannelHandler] = [
       ApplicationProtocolNegotiation(loop: loop), NIOSSLServerHandler(context: tls.context),
-      TLSEntrance(loop: loop, inner: inner),
+      TLSHandshakeHandler(loop: loop, inner: inner),
     ]
     try channel.pipeline.syncOperations.addHandlers(handlers)
   }

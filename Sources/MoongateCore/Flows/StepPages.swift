@@ -20,7 +20,7 @@ extension ProviderRegistry {
 
   /// Whether the provider's steps are shown on the sign-in page: a password field beside an address, or a button for
   /// another site.
-  package func isOnEntrance(_ name: ProviderName) -> Bool {
+  package func isOnSignInPage(_ name: ProviderName) -> Bool {
     switch (presentation(of: name), descriptor(name)?.entrance) {
     case (.form?, .field?): descriptor(name)?.passwordField != nil
     case (.externalSite?, .button?): true
@@ -30,7 +30,7 @@ extension ProviderRegistry {
 
   /// The path of the page on which a session passes the provider.
   package func stepPage(of name: ProviderName) -> String {
-    ownPage(of: name) ?? (isOnEntrance(name) ? "/auth/login" : Self.allSteps)
+    ownPage(of: name) ?? (isOnSignInPage(name) ? "/auth/login" : Self.allSteps)
   }
 
   /// The page of all providers without a page of their own.

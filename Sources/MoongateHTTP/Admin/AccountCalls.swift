@@ -16,7 +16,7 @@ struct AccountCalls: Sendable {
 
   let administration: AccountAdministration
   let clock: any GatewayClock
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
   let suggestion: AdminQuery.Suggestion
   let reset: FactorResetting
 
@@ -75,7 +75,7 @@ struct AccountCalls: Sendable {
         let account = try await account(exchange)
         let client = ClientContext(
           decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
-        let identity = entrance.identity(exchange)
+        let identity = adminGuard.identity(exchange)
         switch try await exchange.mappingFaults({ () async throws(StoreFault) in
           try await reset(provider, account.id, identity, client)
         }) {
@@ -125,7 +125,7 @@ struct AccountCalls: Sendable {
 
   /// Account administration that records the caller of this request as the actor.
   private func acting(_ exchange: Exchange) -> AccountAdministration {
-    administration.acting(as: entrance.identity(exchange))
+    administration.acting(as: adminGuard.identity(exchange))
   }
 
   private func none(_ exchange: Exchange) -> Refusal {

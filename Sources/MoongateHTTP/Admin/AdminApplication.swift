@@ -52,27 +52,27 @@ package struct AdminApplication: ListeningApplication {
     let address = address ?? generations.current.gateway.admin
     self.clock = clock
     let failures = AdminTokenFailures(clock: clock)
-    let entrance = AdminGuard(
+    let adminGuard = AdminGuard(
       listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
     let calls: [[Endpoint]] = [
-      HealthCalls(store: store, entrance: entrance).endpoints,
+      HealthCalls(store: store, adminGuard: adminGuard).endpoints,
       PolicyCalls(
         generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock,
-        entrance: entrance,
+        adminGuard: adminGuard,
         suggestion: suggestion, shadow: shadow
       ).endpoints,
       MetricCalls(generations: generations, audit: audit, others: { await metrics() + failures.families }).endpoints,
-      LockCalls(administration: accounts, clock: clock, entrance: entrance).endpoints,
+      LockCalls(administration: accounts, clock: clock, adminGuard: adminGuard).endpoints,
       EventCalls(store: store, audit: audit, administration: accounts, clock: clock, suggestion: suggestion).endpoints,
       AccountCalls(
-        administration: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor
+        administration: accounts, clock: clock, adminGuard: adminGuard, suggestion: suggestion, reset: resetFactor
       )
       .endpoints,
-      GroupCalls(administration: accounts, entrance: entrance).endpoints,
-      TokenCalls(tokens: tokens, entrance: entrance).endpoints,
+      GroupCalls(administration: accounts, adminGuard: adminGuard).endpoints,
+      TokenCalls(tokens: tokens, adminGuard: adminGuard).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
       UpgradeCalls(
-        upgrade: upgrade, operatorAudit: OperatorAudit(audit: audit, clock: clock, entrance: entrance),
+        upgrade: upgrade, operatorAudit: OperatorAudit(audit: audit, clock: clock, adminGuard: adminGuard),
         suggestion: suggestion
       ).endpoints,
     ]
@@ -80,7 +80,7 @@ package struct AdminApplication: ListeningApplication {
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,
-      guarded: { exchange, _ throws(Refusal) in try entrance.check(exchange) })
+      guarded: { exchange, _ throws(Refusal) in try adminGuard.check(exchange) })
     self.eventLoops = eventLoops
     self.logger = logger.ofLibrary
   }

@@ -11,7 +11,7 @@ struct GroupCalls: Sendable {
   private static let most = 1_000
 
   let administration: AccountAdministration
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
 
   var endpoints: [Endpoint] {
     [
@@ -49,7 +49,7 @@ struct GroupCalls: Sendable {
         throw exchange.refusal(.invalidInput, detail: problem, field: "group")
       }
       let account = try await account(exchange)
-      let administration = administration.acting(as: entrance.identity(exchange))
+      let administration = administration.acting(as: adminGuard.identity(exchange))
       let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
         try await administration.setMembership(of: account.id, in: name, isMember)
       }

@@ -4,7 +4,7 @@ import MoongateCore
 /// `/healthz` and `/readyz`.
 struct HealthCalls: Sendable {
   let store: any Store
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
 
   var endpoints: [Endpoint] {
     [
@@ -15,7 +15,8 @@ struct HealthCalls: Sendable {
         do throws(StoreFault) { _ = try await store.latestMoment() } catch {
           // Without a token, clients only learn that something is wrong, because the fault names hosts and databases.
           reasons.append(
-            entrance.allows(exchange) ? "The store does not answer: \(error.description)" : "The store does not answer."
+            adminGuard.allows(exchange)
+              ? "The store does not answer: \(error.description)" : "The store does not answer."
           )
         }
         guard reasons.isEmpty else {

@@ -7,7 +7,7 @@ import MoongateSDK
 struct LockCalls: Sendable {
   let administration: AccountAdministration
   let clock: any GatewayClock
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
 
   var endpoints: [Endpoint] {
     [
@@ -20,7 +20,7 @@ struct LockCalls: Sendable {
       // The id of a lock, a phone number, an email address, or the id of an account.
       Endpoint(.call, .clearLock) { exchange throws(Refusal) in
         guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
-        let administration = administration.acting(as: entrance.identity(exchange))
+        let administration = administration.acting(as: adminGuard.identity(exchange))
         let cleared = try await exchange.mappingFaults { () async throws(StoreFault) in
           var count = 0
           for lock in try await administration.locks(

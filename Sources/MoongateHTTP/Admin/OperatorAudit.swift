@@ -4,7 +4,7 @@ import MoongateCore
 struct OperatorAudit: Sendable {
   let audit: AuditTrail
   let clock: any GatewayClock
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
 
   /// Records an action under the name of the token, or, if no token is required, under the name that the call gives.
   ///
@@ -14,7 +14,7 @@ struct OperatorAudit: Sendable {
   @discardableResult
   func record(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String?
   {
-    let holder = entrance.identity(exchange)
+    let holder = adminGuard.identity(exchange)
     let claimed = query["as"].flatMap {
       $0.isEmpty ? nil : OperatorIdentity(name: $0, tool: holder.tool, address: holder.address)
     }

@@ -14,7 +14,7 @@ struct PolicyCalls: Sendable {
   let values: @Sendable (any PolicyGeneration) -> PolicyValues
   let audit: AuditTrail
   let clock: any GatewayClock
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
   let suggestion: AdminQuery.Suggestion
   let shadow: ShadowControl
 
@@ -70,7 +70,7 @@ struct PolicyCalls: Sendable {
   private func record(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange)
     -> String?
   {
-    OperatorAudit(audit: audit, clock: clock, entrance: entrance).record(kind, query, detail, exchange)
+    OperatorAudit(audit: audit, clock: clock, adminGuard: adminGuard).record(kind, query, detail, exchange)
   }
 
   private var status: JSONValue {

@@ -4,7 +4,7 @@ import MoongateCore
 /// `/tokens`: manages service tokens. `moongate token` does the same, with the same fields.
 struct TokenCalls: Sendable {
   let tokens: ServiceTokens
-  let entrance: AdminGuard
+  let adminGuard: AdminGuard
 
   var endpoints: [Endpoint] {
     [
@@ -56,7 +56,7 @@ struct TokenCalls: Sendable {
     _ exchange: Exchange, _ act: (_ tokens: ServiceTokens) async throws(ServiceTokens.Failure) -> Answer
   ) async throws(Refusal) -> Answer {
     do {
-      return try await act(tokens.acting(as: entrance.identity(exchange)))
+      return try await act(tokens.acting(as: adminGuard.identity(exchange)))
     } catch {
       switch error {
       case .nameTaken:

@@ -37,7 +37,7 @@ extension AccountPage {
         link("change", .change(.email), "email"),
       ]
     if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
-    rows += exchange.pages.filter { $0.isOnEntrance && $0.passwordField != nil }.compactMap {
+    rows += exchange.pages.filter { $0.isOnSignInPage && $0.passwordField != nil }.compactMap {
       passwordRow($0, account, words, exchange)
     }
     return rows

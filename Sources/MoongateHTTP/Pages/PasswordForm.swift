@@ -36,7 +36,7 @@ struct PasswordForm: Sendable {
   /// Whether a flow of a known user waits for a password.
   func isDue(in view: FlowView, _ exchange: Exchange) -> Bool {
     guard let due = due(in: view, exchange) else { return false }
-    return due.isOnEntrance && due.passwordField != nil && (view.isUnderWay || view.purpose.needsSession)
+    return due.isOnSignInPage && due.passwordField != nil && (view.isUnderWay || view.purpose.needsSession)
   }
 
   private func due(in view: FlowView, _ exchange: Exchange) -> ProviderPage? {
@@ -76,7 +76,7 @@ struct PasswordForm: Sendable {
   }
 
   private func ways(_ flow: FlowDefinition, _ account: Account, _ exchange: Exchange) -> ProofMethods {
-    let offered = exchange.offered(first: flow.name).filter(\.isOnEntrance)
+    let offered = exchange.offered(first: flow.name).filter(\.isOnSignInPage)
     let isElsewhere = account.identifiers.contains { $0.identifier.kind == .federated }
     return ProofMethods(
       password: offered.first { $0.passwordField != nil && account.credentials.contains($0.name) },

@@ -13,7 +13,7 @@ struct ProviderPage {
   /// The path of its page, for code boxes and PIN pads; nil for other presentations.
   let ownPath: String?
   /// Whether its steps are shown on the sign-in page.
-  let isOnEntrance: Bool
+  let isOnSignInPage: Bool
 
   /// - Returns: nil for a provider that this program does not have.
   init?(_ name: ProviderName, _ providers: ProviderRegistry) {
@@ -25,7 +25,7 @@ struct ProviderPage {
     self.presentation = presentation
     sendsCodes = providers[name] is any CodeProvider
     ownPath = providers.ownPage(of: name)
-    isOnEntrance = providers.isOnEntrance(name)
+    isOnSignInPage = providers.isOnSignInPage(name)
   }
 
   // MARK: - Paths
@@ -34,7 +34,7 @@ struct ProviderPage {
   static let stepPath = ProviderRegistry.allSteps
 
   /// Whether its steps are shown on `/auth/step`.
-  var isOnStepPage: Bool { ownPath == nil && !isOnEntrance }
+  var isOnStepPage: Bool { ownPath == nil && !isOnSignInPage }
 
   /// Its password field, if that is its only field.
   var passwordField: String? { descriptor.passwordField }
@@ -144,7 +144,7 @@ struct ProviderPage {
   /// The message if its site could not sign the user in. The provider's own message may name its usual site, which
   /// differs for an instance or an entry with a title.
   func siteFailed(_ words: Words) -> String {
-    if isOnEntrance, descriptor.instanceOf == nil, descriptor.title == nil,
+    if isOnSignInPage, descriptor.instanceOf == nil, descriptor.title == nil,
       let outcome = descriptor.outcome(.oauthFailed)
     {
       return words.speaking(descriptor.words).translated(outcome.sentence)
@@ -188,7 +188,7 @@ extension Exchange {
 
   /// The other site of a refusal in an address: the named one, or else the first with a button on the sign-in page.
   func refusingSite(_ name: String?) -> ProviderPage? {
-    let sites = pages.filter { $0.isOnEntrance && $0.siteButton != nil }
+    let sites = pages.filter { $0.isOnSignInPage && $0.siteButton != nil }
     guard let name else { return sites.first }
     return sites.first { $0.name.rawValue == name }
   }

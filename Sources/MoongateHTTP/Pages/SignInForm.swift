@@ -67,7 +67,7 @@ struct SignInCeremony: Decodable {
 }
 
 /// The model of `login.mustache`.
-struct EntranceModel: PageModel {
+struct SignInModel: PageModel {
   static let template = PageTemplate.login
   struct Link: Decodable {
     let label: String

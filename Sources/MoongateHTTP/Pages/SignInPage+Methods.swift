@@ -55,7 +55,7 @@ extension SignInPage {
     }
     var found: [(provider: ProviderPage, flow: String)] = []
     for flow in flows.sorted(by: { ($0.firstChoices, $0.name) < ($1.firstChoices, $1.name) }) {
-      let able = exchange.offered(first: flow.name).filter { $0.isOnEntrance && $0.passwordField != nil }
+      let able = exchange.offered(first: flow.name).filter { $0.isOnSignInPage && $0.passwordField != nil }
       if let provider = field(.email, able) { found.append((provider, flow.name)) }
     }
     // Of several flows, the one with the usual name.
@@ -73,7 +73,8 @@ extension SignInPage {
 
   /// The other sites with a button, by descending priority.
   func sites(_ own: String?, _ exchange: Exchange) -> [ProviderPage] {
-    exchange.offered(first: own ?? defaultFlow).filter { $0.isOnEntrance && $0.siteButton != nil }.enumerated().sorted {
+    exchange.offered(first: own ?? defaultFlow).filter { $0.isOnSignInPage && $0.siteButton != nil }.enumerated().sorted
+    {
       ($1.element.buttonPriority, $0.offset) < ($0.element.buttonPriority, $1.offset)
     }.map(\.element)
   }
@@ -84,7 +85,7 @@ extension SignInPage {
   }
 
   private func isLink(_ page: ProviderPage, _ own: String?, _ exchange: Exchange) -> Bool {
-    if page.isOnEntrance || isCeremony(page) { return false }
+    if page.isOnSignInPage || isCeremony(page) { return false }
     return ![SignInMethod.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
   }
 

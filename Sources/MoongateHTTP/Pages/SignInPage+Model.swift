@@ -29,13 +29,13 @@ extension SignInPage {
       form.way == .email && isOffered(.reset, form.flow, exchange)
       ? self.address(of: .reset, here, form, exchange) : nil
     let otherPath = isLogin ? "/auth/register" : "/auth/login"
-    let other = EntranceModel.Link(
+    let other = SignInModel.Link(
       label: words[name + "_other"],
       address: self.address(of: form.way == .email || form.way == .code ? .email : nil, otherPath, form, exchange),
       question: words[name + "_question"])
     let hasOther = exchange.generation.flows[isLogin ? "register" : "login"] != nil
     let buttons = form.way == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
-    let model = EntranceModel(
+    let model = SignInModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone,
       isEmail: form.way == .email,
       isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow,
@@ -82,21 +82,21 @@ extension SignInPage {
 
   /// The links to other sign-in methods: as links, and as buttons that submit the typed address.
   private func methodLinks(_ form: SignInForm, _ words: Words, _ exchange: Exchange)
-    -> (ways: [EntranceModel.Link], forms: [EntranceModel.Link])
+    -> (ways: [SignInModel.Link], forms: [SignInModel.Link])
   {
-    var ways: [EntranceModel.Link] = []
+    var ways: [SignInModel.Link] = []
     let offer = { (way: SignInMethod, label: String) in
       if way != form.way, isOffered(way, form.flow, exchange) {
-        ways.append(EntranceModel.Link(label: words[label], address: address(of: way, kind.path, form, exchange)))
+        ways.append(SignInModel.Link(label: words[label], address: address(of: way, kind.path, form, exchange)))
       }
     }
-    var forms: [EntranceModel.Link] = []
+    var forms: [SignInModel.Link] = []
     switch form.way {
     case .phone: offer(.email, "use_email")
     case .email:
       if isOffered(.code, form.flow, exchange) {
         forms.append(
-          EntranceModel.Link(label: words["use_code"], address: address(of: .code, kind.path, form, exchange)))
+          SignInModel.Link(label: words["use_code"], address: address(of: .code, kind.path, form, exchange)))
       }
       offer(.phone, "use_phone")
     case .code, .reset:
@@ -107,12 +107,12 @@ extension SignInPage {
       for other in links(form.flow, exchange) {
         let address = ProviderPage.stepAddress(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
         ways.append(
-          EntranceModel.Link(
+          SignInModel.Link(
             label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address
           ))
       }
     }
-    if form.isSignedIn { ways = [EntranceModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
+    if form.isSignedIn { ways = [SignInModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
     return (ways, forms)
   }
 

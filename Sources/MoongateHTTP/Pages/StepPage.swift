@@ -102,7 +102,7 @@ struct StepPage: Sendable {
 
   /// The page on which the provider's step of the flow begins; nil if it is this page.
   private func ownPage(of page: ProviderPage, in flow: FlowDefinition, _ exchange: Exchange) -> String? {
-    if page.isOnEntrance { return "/auth/login" }
+    if page.isOnSignInPage { return "/auth/login" }
     guard page.sendsCodes, !flow.needsSession(by: exchange.providers) else { return page.ownPath }
     // The sign-in page asks for the identifier if this provider has its field there; otherwise, this page does.
     guard case .field(let kind, _)? = page.descriptor.entrance else { return nil }

@@ -19,7 +19,7 @@ struct SignInRequirementChecks {
   }
 
   /// Flows that open a session of an existing account, by name.
-  private var entrances: [FlowDefinition] {
+  private var signInFlows: [FlowDefinition] {
     generation.flows.values.sorted { $0.name < $1.name }.filter { flow in
       let isOwn = flow.purpose.needsSession || !identifies(flow)
       let isFederated = flow.steps.contains { $0.choices.contains { kinds(of: $0).contains(.federated) } }
@@ -42,12 +42,12 @@ struct SignInRequirementChecks {
 
   /// Attack: flows/login.lua requires a second factor, and a client begins the flow `enter` instead.
   private func warnOfUnprotectedSteps() {
-    let entrances = entrances
-    for flow in entrances where flow.account != .new {
+    let signInFlows = signInFlows
+    for flow in signInFlows where flow.account != .new {
       for (index, step) in flow.steps.enumerated().dropFirst()
       where !step.isSkippable && step.choices.allSatisfy({ proves($0, in: flow) }) {
         if generation.accounts.signIn.contains(where: { Set($0.choices).isSubset(of: step.choices) }) { continue }
-        guard let other = entrances.first(where: { $0.name != flow.name && !asks($0, for: step.choices) }) else {
+        guard let other = signInFlows.first(where: { $0.name != flow.name && !asks($0, for: step.choices) }) else {
           continue
         }
         problems.warn(
@@ -107,7 +107,7 @@ struct SignInRequirementChecks {
     guard let evaluator = try? generation.makeEvaluator() else { return false }
     let lacks = { (fact: String) in requirement.choices.contains { test($0) == fact } }
     let others = Set(generation.policies.keys).subtracting(requirement.choices)
-    for flow in entrances {
+    for flow in signInFlows {
       for bits in 0..<32 {
         let bit = { (number: Int) in bits >> number & 1 == 1 }
         var account = AccountFacts(exists: true, id: "ac_", age: .seconds(86_400 * 365), idle: .seconds(86_400))
@@ -132,7 +132,7 @@ struct SignInRequirementChecks {
   /// verifies nothing.
   private func warnOfDeadFlows(_ requirement: SignInRequirement, _ path: String) {
     guard requirement.when == nil else { return }
-    for flow in entrances where flow.account != .new && requirement.choices.allSatisfy({ !proves($0, in: flow) }) {
+    for flow in signInFlows where flow.account != .new && requirement.choices.allSatisfy({ !proves($0, in: flow) }) {
       problems.warn(
         requirement.location, path,
         "flow \"\(flow.name)\" can never be completed: it sets \(requirement.choices.map { "`\($0)`" }.joined(separator: " and ")) anew, "

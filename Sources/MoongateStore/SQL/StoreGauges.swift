@@ -7,7 +7,7 @@ import Synchronization
 package actor StoreGauges {
   private static let life: Duration = .seconds(15)
   /// How many times longer than it took a count is cached.
-  private static let patience = 100
+  private static let lifeFactor = 100
 
   private let store: any SQLStore
   private let clock: any GatewayClock
@@ -38,7 +38,7 @@ package actor StoreGauges {
       MetricFamily(.storeBytes, sizes(counts.bytes)),
     ]
     let now = steady()
-    known = (families, now + max(Self.life, (now - began) * Self.patience))
+    known = (families, now + max(Self.life, (now - began) * Self.lifeFactor))
     return timing + families
   }
 

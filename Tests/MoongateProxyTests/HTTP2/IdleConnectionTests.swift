@@ -16,7 +16,7 @@ import Testing
   private func onOneThread(_ gateway: TestGateway, _ body: (EmbeddedChannel) throws -> Void) throws {
     let channel = EmbeddedChannel()
     try channel.pipeline.syncOperations.addHandler(
-      TLSEntrance(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in })
+      TLSHandshakeHandler(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in })
     channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
     defer { _ = try? channel.finish(acceptAlreadyClosed: true) }

@@ -19,8 +19,8 @@ import Testing
   /// A connection before its handshake.
   private func connect(_ gateway: TestGateway, _ address: String = "192.0.2.1") throws -> EmbeddedChannel {
     let channel = EmbeddedChannel()
-    let entrance = TLSEntrance(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in }
-    try channel.pipeline.syncOperations.addHandler(entrance)
+    let handler = TLSHandshakeHandler(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in }
+    try channel.pipeline.syncOperations.addHandler(handler)
     channel.connect(to: try SocketAddress(ipAddress: address, port: 1), promise: nil)
     return channel
   }

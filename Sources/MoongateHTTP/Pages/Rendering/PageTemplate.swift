@@ -11,7 +11,7 @@ enum PageTemplate: String, CaseIterable {
     case .contact: ContactPage.Model.self
     case .delete: AccountEndPage.Model.self
     case .leave: LeavePage.self
-    case .login: EntranceModel.self
+    case .login: SignInModel.self
     case .logout: LogoutPage.Model.self
     case .message: MessagePage.self
     case .outbox: OutboxCalls.Model.self

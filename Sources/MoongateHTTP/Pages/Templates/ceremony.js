@@ -49,7 +49,7 @@ export const isAvailable = () => typeof PublicKeyCredential === "function" && Bo
 let waiting = null;
 
 /// How long a request is pending before it gets a new challenge. Challenges are valid for two minutes.
-const patience = 100_000;
+const timeout = 100_000;
 
 /// Offers the browser's credentials in the identifier field (conditional mediation). `take` receives the page of the
 /// answer.
@@ -62,7 +62,7 @@ async function offer(form, take) {
     if (!field) return;
     const abort = new AbortController();
     waiting = abort;
-    const timer = setTimeout(() => abort.abort("late"), patience);
+    const timer = setTimeout(() => abort.abort("late"), timeout);
     try {
       field.value = await ask(step.dataset.call, JSON.parse(step.dataset.options),
         { mediation: "conditional", signal: abort.signal });

@@ -11,13 +11,13 @@ const ours = { Accept: "text/html", "Moongate-Language": document.documentElemen
 
 /// Returns { next } or { right } on success, { page, status } with the page of a refusal, or { failed } if the network
 /// or the server failed, with the server's message if there is one.
-export async function send(form, submitter, patience = 10_000, more = {}) {
+export async function send(form, submitter, timeout = 10_000, more = {}) {
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.set(submitter.name, submitter.value);
   for (const [name, value] of Object.entries(more)) body.set(name, value);
   try {
     const answer = await fetch(form.getAttribute("action"), {
-      method: "POST", body, headers: { ...ours, "Moongate-Page": abilities }, signal: AbortSignal.timeout(patience),
+      method: "POST", body, headers: { ...ours, "Moongate-Page": abilities }, signal: AbortSignal.timeout(timeout),
     });
     const type = answer.headers.get("Content-Type") ?? "";
     if (type.startsWith("application/json")) return await answer.json();

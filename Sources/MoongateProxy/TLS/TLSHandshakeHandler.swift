@@ -3,7 +3,7 @@ import NIOCore
 import NIOTLS
 
 /// Waits for the TLS handshake, then adds the handlers of the negotiated protocol (RFC 7301).
-final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
+final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
   /// The time limit of a handshake. Attack: connections that start a handshake and never complete it.
