@@ -25,7 +25,7 @@ struct FlowViews: FlowPart {
   /// Stores the flow together with its other changes, and builds its view.
   func store(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
     var (shown, failure): (ShownLimits?, FlowError?) = (nil, nil)
-    do throws(FlowError) { shown = isHidden(flow) ? nil : try await shownLimits(flow) } catch { failure = error }
+    do throws(FlowError) { shown = try await shownLimits(flow) } catch { failure = error }
     let standing = try await storage.store(flow, reading: shown?.query)
     // The flow is stored all the same: its message may have been sent already.
     if let failure { throw failure }
@@ -36,7 +36,7 @@ struct FlowViews: FlowPart {
   /// The view of a flow for its client. It never contains a code, and a token only in the response that created the
   /// session.
   func view(of flow: FlowTransaction) async throws(FlowError) -> FlowView {
-    try await view(of: flow, isHidden(flow) ? nil : try await shownLimits(flow))
+    try await view(of: flow, try await shownLimits(flow))
   }
 
   /// Whether the view shows neither the step nor who the user is.
@@ -123,9 +123,9 @@ struct FlowViews: FlowPart {
     return view
   }
 
-  /// The limits of the open step; nil if none is open, or if its provider is no longer configured.
+  /// The limits of the open step; nil if none is open or shown, or if its provider is no longer configured.
   private func shownLimits(_ flow: FlowTransaction) async throws(FlowError) -> ShownLimits? {
-    guard case .open(let step, _) = flow.machine.state, registry(flow.request)[step.provider] != nil,
+    guard !isHidden(flow), case .open(let step, _) = flow.machine.state, registry(flow.request)[step.provider] != nil,
       let policy = flow.request.generation.policies[step.provider]
     else { return nil }
     let limits = try await admission.limits(of: step, policy, flow)

@@ -289,7 +289,7 @@ extension StepModel {
     }
   }
 
-  /// The message of the page; nil if there is none.
+  /// The message of the page, if any.
   private static func problem(
     _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?, _ times: Times, _ words: Words
   ) -> String? {

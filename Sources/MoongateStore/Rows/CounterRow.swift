@@ -144,7 +144,7 @@ struct CounterRow {
   }
 
   /// Removes an attempt that is being judged, unless it was unsettled for too long.
-  static let takePending = "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3"
+  static let takePending = "DELETE \(pending)"
 
   private static let pending = "FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3"
   private static let copyPending =
@@ -158,13 +158,15 @@ struct CounterRow {
       expires_at = CASE WHEN counter.expires_at > excluded.expires_at THEN counter.expires_at ELSE excluded.expires_at END
     """
 
-  /// Counts an attempt that is being judged at its own time, like `count`, without reading the counter.
+  /// Counts an attempt that is being judged at its own time, like `count`, without reading the counter. Its pending row
+  /// is left to the caller.
   static func countPending(
     _ reservation: ReservationID, of limit: ResolvedLimit, at now: Timestamp, _ rows: some SQLTransaction
   ) throws {
-    let unsettledBefore = now - CounterState.settlementTimeout
-    let key: [SQLValue] = [.bytes(limit.counter), .bytes(reservation.bytes)]
-    let counting = key + [SQLValue(max(unsettledBefore, limit.cutoff(at: now)))]
+    let counting: [SQLValue] = [
+      .bytes(limit.counter), .bytes(reservation.bytes),
+      SQLValue(max(now - CounterState.settlementTimeout, limit.cutoff(at: now))),
+    ]
     try rows.run(copyPending, counting)
     try rows.run(
       addPending,
@@ -172,7 +174,6 @@ struct CounterRow {
         .text(limit.provider.rawValue), .text(limit.name), limit.window.map { .integer($0.wholeMilliseconds) } ?? .null,
         SQLValue(Timestamp.never),
       ])
-    try rows.run(takePending, key + [SQLValue(unsettledBefore)])
   }
 
   /// Begins a lock. The events are removed, so that counting restarts from zero after the lock.

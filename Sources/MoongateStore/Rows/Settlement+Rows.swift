@@ -14,11 +14,10 @@ extension Settlement {
     _ stored: [Transaction.Row], _ found: ArraySlice<[Transaction.Row]>, _ rows: Transaction
   ) throws -> [LockBegun] {
     for limit in sorted {
-      switch effect(on: limit) {
-      case .none: try rows.run(CounterRow.takePending, taking(limit))
-      case .count: try CounterRow.countPending(reservation, of: limit, at: now, rows)
-      case .judge: break
-      }
+      let effect = effect(on: limit)
+      if effect == .judge { continue }
+      if effect == .count { try CounterRow.countPending(reservation, of: limit, at: now, rows) }
+      try rows.run(CounterRow.takePending, taking(limit))
     }
     let judged = judged
     let counters = try Ledger(judged, stored: stored, found: found.dropFirst(judged.count), at: now, rows).counters

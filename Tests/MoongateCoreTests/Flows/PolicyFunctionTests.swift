@@ -81,6 +81,16 @@ import Testing
     #expect(await bench.submit(id, bench.code).refusal?.code == .denied)
   }
 
+  /// Begins a step-up of an account that has a phone number and a PIN.
+  private func stepUp(_ bench: EngineTestBench) async throws -> (client: ClientContext, id: FlowID) {
+    let first = try #require(
+      try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
+    let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get()
+    let client = bench.client(session: try await bench.session(set))
+    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    return (client, id)
+  }
+
   /// Attack: the code that was sent before `send` required a PIN passes in the place of the PIN.
   @Test func requirementOfSendClosesTheOpenStep() async throws {
     let requires = Mutex(false)
@@ -89,11 +99,7 @@ import Testing
         EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, send: Self.send)
       $0.verdicts[Self.send] = { _ in requires.withLock { $0 } ? .requireAlso(EngineTestBench.pin) : .allow }
     }
-    let first = try #require(
-      try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
-    let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get()
-    let client = bench.client(session: try await bench.session(set))
-    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let (client, id) = try await stepUp(bench)
     _ = try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
     let early = bench.code
     requires.withLock { $0 = true }
@@ -120,11 +126,7 @@ import Testing
         EngineTestBench.phone, resendAfter: [], unknownAccount: .reveal, send: Self.send)
       $0.verdicts[Self.send] = { _ in requires.withLock { $0 } ? .requireAlso(EngineTestBench.pin) : .allow }
     }
-    let first = try #require(
-      try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
-    let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get()
-    let client = bench.client(session: try await bench.session(set))
-    let id = try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let (client, id) = try await stepUp(bench)
     requires.withLock { $0 = true }
     #expect(
       try await bench.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get().choices
