@@ -84,6 +84,13 @@ package final class MultiNodeStore: Store {
     await afterFlow()
     return found
   }
+  package func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
+    flow: FlowRecord?, holder: Account?
+  ) {
+    let found = try await next.flow(id, withHolderOf: identifier)
+    await afterFlow()
+    return found
+  }
   package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
     try await next.evictFlows(beyond: bound, at: now)
   }

@@ -125,6 +125,12 @@ extension StoreConformance {
       #expect(try await bench.store.account(holding: bench.phone()) == account)
       #expect(
         try await bench.store.account(holding: bench.email()) == nil, "an unverified address identifies no account")
+      let flow = bench.flow("with its account")
+      try await bench.apply(.putFlow(flow))
+      let found = try await bench.store.flow(flow.id, withHolderOf: bench.phone())
+      #expect(found.flow?.version == 1 && found.holder == account)
+      let none = try await bench.store.flow(TokenHash(of: [0]), withHolderOf: bench.email())
+      #expect(none.flow == nil && none.holder == nil)
       #expect(try await bench.store.account("ac_2") == nil)
       let stored = try #require(try await bench.store.account("ac_1")?.identifier(.phone)?.identifier)
       #expect(stored.display == bench.phone().display && stored.attributes == bench.phone().attributes)

@@ -87,8 +87,8 @@ import Testing
 
   private static func plain(_ result: ReservationResult) -> LedgerModel.Answer {
     switch result {
-    case .reserved(let places, _, _): .reserved(places)
-    case .filledByPending: .wait
+    case .reserved(let places, _, _, _): .reserved(places)
+    case .filledByPending, .barred: .wait
     case .refused(let refusal):
       switch refusal.reason {
       case .disabled: .disabled

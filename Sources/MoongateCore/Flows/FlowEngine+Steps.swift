@@ -100,13 +100,16 @@ extension FlowEngine {
   private func load(
     _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ request: RequestContext
   ) async throws(FlowError) -> (FlowTransaction, said: Identifier?) {
-    if let full = named as? any FullProvider {
-      do throws(InputProblem) { _ = try full.readIdentifier(input) } catch { throw request.refusal(error) }
+    guard let code = named as? any CodeProvider else {
+      var said: Identifier?
+      if let full = named as? any FullProvider {
+        do throws(InputProblem) { said = try full.readIdentifier(input) } catch { throw request.refusal(error) }
+      }
+      return (try await storage.load(id, request, withHolderOf: said), nil)
     }
-    guard let code = named as? any CodeProvider else { return (try await storage.load(id, request), nil) }
     let said = code.isNamed(in: input) ? try parts.codeStep.read(code, input, request) : nil
     do {
-      return (try await storage.load(id, request), said)
+      return (try await storage.load(id, request, withHolderOf: said), said)
     } catch {
       // Only a flow of a signed-in account may omit the recipient.
       if case .refused(let refusal) = error, refusal.code != .unauthenticated {

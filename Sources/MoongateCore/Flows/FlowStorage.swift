@@ -18,21 +18,27 @@ struct FlowStorage: FlowPart {
   let ledger: AttemptLedger
 
   /// Loads a flow if this client may use it and it is open.
-  func load(_ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive)
-    async throws(FlowError) -> FlowTransaction
-  {
-    guard let stored = try await find(id), let record = try await bound(stored, for: use, request) else {
+  /// - Parameter identifier: what the client sent, if the account that has verified it will be needed. It is read
+  ///   together with the flow.
+  func load(
+    _ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive,
+    withHolderOf identifier: Identifier? = nil
+  ) async throws(FlowError) -> FlowTransaction {
+    let accounts = LoadedAccounts()
+    guard let stored = try await find(id, withHolderOf: identifier, accounts),
+      let record = try await bound(stored, for: use, request)
+    else {
       throw request.refusal(.flowNotFound)
     }
     try checks.demandOwnSession(record, request)
     let machine = FlowMachine(record)
     switch machine.closed(at: request.now) {
-    case nil: return FlowTransaction(id, machine, request)
+    case nil: return FlowTransaction(id, machine, request, accounts)
     case .gone: throw request.refusal(.flowNotFound)
     case .expired: throw request.refusal(.flowExpired)
     case .over:
       guard completeToo, record.status == .complete else { throw request.refusal(.stepNotOpen) }
-      return FlowTransaction(id, machine, request)
+      return FlowTransaction(id, machine, request, accounts)
     }
   }
 
@@ -40,6 +46,18 @@ struct FlowStorage: FlowPart {
   func find(_ id: FlowID) async throws(FlowError) -> FlowRecord? {
     if let waiting = pending.find(id.hash) { return waiting }
     return try await asking { () async throws(StoreFault) in try await store.flow(id.hash) }
+  }
+
+  /// The flow's record. If it is in the store, the account that has verified the identifier is read with it.
+  private func find(_ id: FlowID, withHolderOf identifier: Identifier?, _ accounts: LoadedAccounts)
+    async throws(FlowError) -> FlowRecord?
+  {
+    guard let identifier, pending.find(id.hash) == nil else { return try await find(id) }
+    let (record, holder) = try await asking { () async throws(StoreFault) in
+      try await store.flow(id.hash, withHolderOf: identifier)
+    }
+    accounts.keep(holder, of: identifier)
+    return record
   }
 
   /// The flow, if the client may use it; nil otherwise, as if the flow did not exist.

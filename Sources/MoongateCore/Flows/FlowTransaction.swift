@@ -16,12 +16,13 @@ struct FlowTransaction: Sendable {
   /// The attempts that were right. They are refunded if the flow cannot be stored.
   var attempts: [Charged] = []
   /// The accounts that this request has read.
-  let accounts = LoadedAccounts()
+  let accounts: LoadedAccounts
 
-  init(_ id: FlowID, _ machine: FlowMachine, _ request: RequestContext) {
+  init(_ id: FlowID, _ machine: FlowMachine, _ request: RequestContext, _ accounts: LoadedAccounts = LoadedAccounts()) {
     self.id = id
     self.machine = machine
     self.request = request
+    self.accounts = accounts
   }
 
   var record: FlowRecord { machine.record }
@@ -42,12 +43,33 @@ struct FlowTransaction: Sendable {
 /// Attack: while a request waits for its turn or for a provider, another request locks the account, or adds a factor to
 /// it. The accounts are therefore read again after such a wait (`forget`).
 final class LoadedAccounts: Sendable {
-  private let accounts = Mutex<[String: Account]>([:])
+  private struct State {
+    var accounts: [String: Account] = [:]
+    /// The account that was read with the flow because it has verified the identifier; nil: none has.
+    var holder: (of: Identifier, account: Account?)?
+  }
 
-  subscript(id: String) -> Account? { accounts.withLock { $0[id] } }
+  private let state = Mutex(State())
 
-  func keep(_ account: Account?) { if let account { accounts.withLock { $0[account.id] = account } } }
+  subscript(id: String) -> Account? { state.withLock { $0.accounts[id] } }
+
+  func keep(_ account: Account?) { if let account { state.withLock { $0.accounts[account.id] = account } } }
+
+  /// Keeps the result of a lookup for the one who needs it first.
+  func keep(_ holder: Account?, of identifier: Identifier) {
+    keep(holder)
+    state.withLock { $0.holder = (identifier, holder) }
+  }
+
+  /// The result of a lookup that was made with the flow; nil if it must be looked up. Later lookups see later states.
+  func takeHolder(of identifier: Identifier) -> Account?? {
+    state.withLock { state in
+      guard let holder = state.holder, holder.of == identifier else { return nil }
+      state.holder = nil
+      return .some(holder.account)
+    }
+  }
 
   /// Call after the request has waited for others.
-  func forget() { accounts.withLock { $0 = [:] } }
+  func forget() { state.withLock { $0 = State() } }
 }

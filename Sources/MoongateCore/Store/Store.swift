@@ -80,6 +80,10 @@ package struct LedgerStanding: Sendable, Equatable {
 package protocol FlowStore: Sendable {
   /// The flow, open or not, until it is pruned.
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord?
+  /// The flow, and the account that has verified the identifier, both as of one moment.
+  func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
+    flow: FlowRecord?, holder: Account?
+  )
   /// Deletes flows without any proof if there are more than the bound allows. (The bound per address is applied when a
   /// flow is stored.)
   /// - Returns: the number of deleted flows.

@@ -11,7 +11,7 @@ struct RecordingStore: Store {
     switch result {
     case .reserved: record.charged(request.limits)
     case .refused(let refusal): if let limit = refusal.limit { record.refused(limit) }
-    case .filledByPending: break
+    case .filledByPending, .barred: break
     }
     return result
   }
@@ -73,6 +73,9 @@ struct RecordingStore: Store {
     try await observed.liftLock(id, at: now)
   }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
+  func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
+    flow: FlowRecord?, holder: Account?
+  ) { try await observed.flow(id, withHolderOf: identifier) }
   func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
     try await observed.evictFlows(beyond: bound, at: now)
   }

@@ -22,7 +22,12 @@ enum AccountRows {
   ///
   /// Attack: the response time reveals who is known. The same statements are therefore executed if no account has it.
   static func holder(of identifier: Identifier, _ rows: some SQLTransaction) throws -> Account? {
-    try byHolding.account(identifier.named, rows)
+    try AccountReads.account(rows.rows([readHolder(of: identifier, rows.dialect)])[0])
+  }
+
+  /// The read of the account that has verified the identifier, for `AccountReads.account`.
+  static func readHolder(of identifier: Identifier, _ dialect: SQLDialect) -> SQLRead {
+    byHolding.read(identifier.named, dialect)
   }
 
   /// The accounts that claim the identifier without having verified it, oldest first.

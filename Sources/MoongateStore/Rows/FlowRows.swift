@@ -2,9 +2,13 @@ import MoongateCore
 
 /// Flows, stored as JSON under the hash of their ID.
 enum FlowRows {
-  static func find(_ id: TokenHash, _ rows: some SQLTransaction) throws -> [UInt8]? {
-    try rows.row("SELECT record FROM flow WHERE hash = ?1", [.bytes(id.bytes)])?.bytes(0)
+  /// The read of one flow, for `record`.
+  static func read(_ id: TokenHash) -> SQLRead {
+    SQLRead("SELECT record FROM flow WHERE hash = ?1", [.bytes(id.bytes)])
   }
+
+  /// The JSON of the flow that `read` has found.
+  static func record(_ found: [some SQLRow]) throws -> [UInt8]? { try found.first?.bytes(0) }
 
   /// Stores the record over the version it is based on. Of two concurrent changes only one succeeds, so a code can be
   /// used only once.

@@ -8,10 +8,13 @@ extension ReservationRequest {
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
     try RowLocks(limits, timer).take(rows)
     let reading = account.map { AccountRows.read($0, rows.dialect) }
+    let all = limits + unlessLocked
     let (stored, found) = try CounterRow.rows(
-      limits, Ledger.reads(limits, timer, at: now) + [reading].compactMap(\.self), rows)
-    var ledger = try Ledger(limits, stored: stored, found: reading == nil ? found : found.dropLast(), at: now, rows)
+      all, Ledger.reads(all, timer, at: now) + [reading].compactMap(\.self), rows)
+    var ledger = try Ledger(all, stored: stored, found: reading == nil ? found : found.dropLast(), at: now, rows)
     let account = try reading.flatMap { _ in try AccountReads.account(found.last ?? []) }
+    let others = ledger.counters.dropFirst(limits.count).map(\.state)
+    if others.contains(where: { $0.isDisabled || $0.isLocked(at: now) }) { return .barred(others) }
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false
@@ -45,7 +48,8 @@ extension ReservationRequest {
           + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })
     }
     return .reserved(
-      places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows), account: account)
+      places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows), account: account,
+      others: others)
   }
 
   private static let insert = CountedStatement { count in

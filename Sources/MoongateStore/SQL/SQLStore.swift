@@ -197,9 +197,24 @@ extension SQLStore {
 
 extension SQLStore {
   package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
-    guard let encoded = try await read({ rows in try FlowRows.find(id, rows) }) else { return nil }
-    if let record = memory.decoded.record(of: encoded, id) { return record }
-    return try decode(FlowRecord.self, encoded)
+    try decodeFlow(try await read { rows in try FlowRows.record(rows.rows([FlowRows.read(id)])[0]) }, id)
+  }
+
+  package func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
+    flow: FlowRecord?, holder: Account?
+  ) {
+    let (encoded, holder) = try await read { rows in
+      let found = try rows.rows([FlowRows.read(id), AccountRows.readHolder(of: identifier, rows.dialect)])
+      return (try FlowRows.record(found[0]), try AccountReads.account(found[1]))
+    }
+    return (try decodeFlow(encoded, id), holder)
+  }
+
+  private func decodeFlow(_ encoded: [UInt8]?, _ id: TokenHash) throws(StoreFault) -> FlowRecord? {
+    guard let encoded else { return nil }
+    return if let record = memory.decoded.record(of: encoded, id) { record } else {
+      try decode(FlowRecord.self, encoded)
+    }
   }
 
   package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {

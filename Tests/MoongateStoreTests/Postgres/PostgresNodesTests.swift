@@ -42,7 +42,7 @@ import Testing
         group.addTask {
           let request = ReservationRequest(
             id: ReservationID(from: random), now: now, limits: [limit("all"), limit("more", max: 9)], timer: nil)
-          if case .reserved(let places, _, _) = try await nodes[number % 3].reserve(request) { return places }
+          if case .reserved(let places, _, _, _) = try await nodes[number % 3].reserve(request) { return places }
           return nil
         }
       }

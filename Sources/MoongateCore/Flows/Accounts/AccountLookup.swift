@@ -46,6 +46,7 @@ struct AccountLookup: FlowPart {
 
   /// The account that has verified the identifier.
   func holder(of identifier: Identifier, _ flow: FlowTransaction) async throws(FlowError) -> Account? {
+    if let known = flow.accounts.takeHolder(of: identifier) { return known }
     let holder = try await asking { () async throws(StoreFault) in try await store.account(holding: identifier) }
     flow.accounts.keep(holder)
     return holder

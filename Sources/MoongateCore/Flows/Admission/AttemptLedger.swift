@@ -32,14 +32,15 @@ struct AttemptLedger: FlowPart {
   /// Charges one attempt or one send against all limits, before any work is done for it.
   /// - Parameters:
   ///   - hidesDisabled: whether to ignore a limit that has disabled a personal credential.
+  ///   - others: limits that are not charged, and that refuse while they are locked.
   ///   - account: the account to read in the transaction that charges.
   /// - Throws: the refusal if a limit or the timer does not allow it. Nothing is charged then.
   func charge(
     _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false,
-    reading account: String? = nil, _ request: RequestContext
+    unlessLocked others: [ResolvedLimit] = [], reading account: String? = nil, _ request: RequestContext
   ) async throws(FlowError) -> Charged {
     if !action.hasOutcome { request.notes.note("act", action.rawValue) }
-    var limits = limits
+    var (limits, others) = (limits, others)
     var isDisabled = false
     let id = ReservationID(from: random)
     request.watch?.asked(action, charged: limits.count, by: id)
@@ -48,10 +49,14 @@ struct AttemptLedger: FlowPart {
     while true {
       let charge = ReservationRequest(
         id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome,
-        reading: account)
+        unlessLocked: others, reading: account)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
-      case .reserved(let places, _, let account):
+      case .reserved(let places, _, let account, let states):
+        request.notes.uncharged(others, states)
         return Charged(id: id, limits: limits, places: places, isDisabled: isDisabled, account: account)
+      case .barred(let states):
+        if try refuse(whileLocked: others, states, hidesDisabled: hidesDisabled, request) { isDisabled = true }
+        others = zip(others, states).filter { !$1.isDisabled }.map(\.0)
       case .refused(let refusal):
         // Attack: "turned off" reveals that the account exists. Without this limit, the attempt is counted as an
         // unknown user's is.
@@ -63,7 +68,8 @@ struct AttemptLedger: FlowPart {
           continue
         }
         // Record the counters for `policy explain`. If the store cannot provide them, the refusal is still returned.
-        if let states = try? await store.counters(limits, at: request.now) { request.notes.uncharged(limits, states) }
+        let all = others + limits
+        if let states = try? await store.counters(all, at: request.now) { request.notes.uncharged(all, states) }
         throw flowError(for: refusal, of: action, request)
       case .filledByPending:
         guard ContinuousClock.now - started < Self.timeLimit, waiting.enter() else {
@@ -119,18 +125,25 @@ struct AttemptLedger: FlowPart {
   }
 
   /// Refuses the request while an attempt limit is locked. Nothing is sent or compared then.
-  /// - Parameters:
-  ///   - action: the action that is refused.
-  ///   - hidesDisabled: as in `charge`.
-  /// - Returns: whether a limit that has disabled a personal credential was ignored.
-  @discardableResult
-  func refuseWhileLocked(
-    _ limits: [ResolvedLimit], for action: LimitAction = .verify, hidesDisabled: Bool = false, _ request: RequestContext
-  )
-    async throws(FlowError) -> Bool
+  /// - Parameter hidesDisabled: as in `charge`.
+  func refuseWhileLocked(_ limits: [ResolvedLimit], hidesDisabled: Bool = false, _ request: RequestContext)
+    async throws(FlowError)
   {
-    guard !limits.isEmpty else { return false }
+    guard !limits.isEmpty else { return }
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: request.now) }
+    do throws(FlowError) {
+      _ = try refuse(whileLocked: limits, states, hidesDisabled: hidesDisabled, request)
+    } catch {
+      request.watch?.asked(.verify)
+      throw error
+    }
+  }
+
+  /// As `refuseWhileLocked`, by states that were read.
+  /// - Returns: whether a limit that has disabled a personal credential was ignored.
+  private func refuse(
+    whileLocked limits: [ResolvedLimit], _ states: [CounterState], hidesDisabled: Bool, _ request: RequestContext
+  ) throws(FlowError) -> Bool {
     request.notes.uncharged(limits, states)
     for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: request.now) {
       request.decided(
@@ -138,11 +151,9 @@ struct AttemptLedger: FlowPart {
     }
     let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.disablesPerson }
     if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.disablesPerson) }) {
-      request.watch?.asked(action)
       throw request.refusal(.disabled)
     }
     if let until = states.compactMap(\.lockedUntil).max(), request.now < until {
-      request.watch?.asked(action)
       throw request.refusal(.tooManyAttempts, until: until)
     }
     return isHidden

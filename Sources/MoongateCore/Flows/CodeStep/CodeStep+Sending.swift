@@ -114,12 +114,12 @@ extension CodeStep {
     let question = StepQuestion(
       action: .send, policy: policy, limits: limits, facts: facts, account: recipient.account)
     if let first = try await policies.judge(question, request) { return .needs(first) }
-    let isDisabled = try await ledger.refuseWhileLocked(
-      (limits.verify + others).filter(\.key.isPersonal), for: .send, hidesDisabled: hides, request)
-    let charged = try await ledger.charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, request)
+    let charged = try await ledger.charge(
+      limits.send, for: .send, timer: limits.timer, hidesDisabled: hides,
+      unlessLocked: (limits.verify + others).filter(\.key.isPersonal), request)
     // The code of an unknown user whom the policy conceals, or of a user whom a limit has disabled, is sent to no one,
     // so no entered code can be right.
-    let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !isDisabled && !charged.isDisabled
+    let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !charged.isDisabled
     let texts = record.codes[name] ?? CodeTexts(policy)
     let (code, challenge) = makeCode(texts, for: name, identifier, reaches: reaches, flow)
     let speaking = request.speaking(messengers.language(for: recipient.account, request))
