@@ -113,7 +113,7 @@ cluster: build
 	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py
 
 # Keeps two cores busy: steps without a build run beside it, and end-to-end tests start as soon as the programs are
-# built, while the unit tests compile at a lower priority. Tests that measure time or memory run last and alone. The
+# built, while the unit tests compile at a lower priority. Tests that measure time or memory run last. The
 # output of each part is collected and printed when the part ends.
 test: test-deps
 	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
@@ -184,7 +184,7 @@ check-guide: test-deps $(VENV)/ready
 	$(PYTEST) Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
 
 # Tests the built programs. Most tests wait most of the time, so files run in parallel, the longest first. Tests that
-# measure time or memory run alone afterwards.
+# measure time or memory run afterwards, most of them waiting, three at a time.
 WORKERS ?= 6
 end-to-end: end-to-end-beside end-to-end-alone
 
@@ -201,7 +201,7 @@ end-to-end-beside: test-deps $(VENV)/ready
 
 end-to-end-alone: test-deps $(VENV)/ready
 	@$(pytest)
-	run -m alone || again
+	run -m alone -n 3 --dist loadfile --no-loadscope-reorder || again
 
 venv: $(VENV)/ready
 

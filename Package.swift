@@ -290,7 +290,7 @@ let package = Package(
       dependencies: [
         "MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateHTTP",
         "MoongateTesting", nioCore,
-        nioPosix, logging,
+        nioPosix, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

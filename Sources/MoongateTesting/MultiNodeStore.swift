@@ -9,6 +9,7 @@ package final class MultiNodeStore: Store {
   private let stores: [any Store]
   private let calls = Atomic<Int>(0)
   private let reads = Atomic<Int>(0)
+  private let readsOfHolders = Atomic<Int>(0)
   private let afterFlow: @Sendable () async -> Void
 
   /// - Parameters:
@@ -21,6 +22,9 @@ package final class MultiNodeStore: Store {
 
   /// How often an account was read by its ID, alone or with a charge.
   package var accountReads: Int { reads.load(ordering: .relaxed) }
+
+  /// How often an account was read by an identifier that it has verified, without a flow.
+  package var holderReads: Int { readsOfHolders.load(ordering: .relaxed) }
 
   private var next: any Store { stores[calls.wrappingAdd(1, ordering: .relaxed).newValue % stores.count] }
 
@@ -105,7 +109,8 @@ package final class MultiNodeStore: Store {
     try await next.accounts(naming: identifier)
   }
   package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
-    try await next.account(holding: identifier)
+    readsOfHolders.add(1, ordering: .relaxed)
+    return try await next.account(holding: identifier)
   }
   package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int)
     async throws(StoreFault) -> [String]

@@ -157,7 +157,7 @@ extension StoreConformance {
             id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, reading: account))
       }
       try await bench.apply(.raiseEpoch(account: "ac_1"))
-      guard case .reserved([1], nil, let account?, []) = try await charge("ac_1") else {
+      guard case .reserved([1], nil, let account?, false) = try await charge("ac_1") else {
         Issue.record("not charged, or no account")
         return
       }
@@ -169,29 +169,30 @@ extension StoreConformance {
     StoreConformance("nothing is charged while another limit is locked or has disabled something") {
       bench async throws in
       let send = bench.limit("send", max: 9, counts: .all)
-      let locking = bench.limit("locking", max: 1, lock: [.seconds(30)])
+      let locking = bench.limit("locking", max: 1, lock: [.seconds(300)])
       let disabling = bench.limit("disabling", max: 1, window: nil, counts: .consecutiveFailures, disables: true)
-      func charge() async throws -> ReservationResult {
+      let timer = ResendTimer(key: [7], intervals: [.seconds(60)], expiredAt: nil)
+      func charge(hidesDisabled: Bool = false) async throws -> ReservationResult {
         try await bench.store.reserve(
           ReservationRequest(
-            id: ReservationID(from: bench.random), now: bench.now, limits: [send], timer: nil,
-            unlessLocked: [locking, disabling]))
+            id: ReservationID(from: bench.random), now: bench.now, limits: [send], timer: timer,
+            unlessLocked: [locking, disabling], hidesDisabled: hidesDisabled))
       }
-      #expect(try await charge() == .reserved(places: [1], resendAt: nil, others: [CounterState(), CounterState()]))
+      let resendAt = bench.now + .seconds(60)
+      #expect(try await charge() == .reserved(places: [1], resendAt: resendAt))
       try await bench.attempt([locking], .failure)
-      guard case .barred(let states) = try await charge() else {
-        Issue.record("charged beside a lock")
-        return
-      }
-      #expect(states.map { $0.isLocked(at: bench.now) } == [true, false])
-      bench.clock.advance(by: .seconds(30))
-      #expect((try await charge()).places == [2])
+      bench.clock.advance(by: .seconds(60))
+      #expect(try await charge() == .barred)
+      #expect(try await bench.store.standing([], timer, at: bench.now).resendAt == nil, "the timer does not run again")
+      bench.clock.advance(by: .seconds(240))
+      #expect((try await charge()).places?.count == 1)
       try await bench.attempt([disabling], .failure)
-      guard case .barred(let states) = try await charge() else {
-        Issue.record("charged beside something disabled")
+      bench.clock.advance(by: .seconds(1_000))
+      #expect(try await charge() == .barred)
+      guard case .reserved(_, _, _, isDisabled: true) = try await charge(hidesDisabled: true) else {
+        Issue.record("not charged, or not told that a limit has disabled something")
         return
       }
-      #expect(states.map(\.isDisabled) == [false, true])
     },
     StoreConformance("a repeated settlement, or one of no reservation, changes nothing") { bench async throws in
       let limit = bench.limit(max: 9)

@@ -85,7 +85,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line(
-        "markers", "alone: measures time or memory, so `make end-to-end` runs it with nothing beside it"
+        "markers", "alone: measures time or memory, so `make end-to-end` runs it with at most two others beside it"
     )
 
 
@@ -128,6 +128,8 @@ LONG = {
     "test_exec": 1,
     "test_pages_layout": 1,
     "test_upgrade": 1,
+    "test_cluster": 3,
+    "test_crowds": 1,
 }
 
 

@@ -23,6 +23,8 @@ struct LedgerModel {
     case wait
     case disabled
     case until(Int64)
+    /// No answer of the model: its requests name no barring limits.
+    case barred
   }
 
   private var counters: [[UInt8]: Counter] = [:]

@@ -88,7 +88,8 @@ import Testing
   private static func plain(_ result: ReservationResult) -> LedgerModel.Answer {
     switch result {
     case .reserved(let places, _, _, _): .reserved(places)
-    case .filledByPending, .barred: .wait
+    case .filledByPending: .wait
+    case .barred: .barred
     case .refused(let refusal):
       switch refusal.reason {
       case .disabled: .disabled

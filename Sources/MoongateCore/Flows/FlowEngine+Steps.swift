@@ -95,8 +95,8 @@ extension FlowEngine {
     return fitting.count == 1 ? fitting[0] : nil
   }
 
-  /// Loads the flow and reads the identifier from the input. Malformed input is refused before any other check, because
-  /// that refusal reveals nothing about the flow.
+  /// Reads the identifier from the input, and loads the flow with the account that has verified it. Malformed input is
+  /// refused before any other check, because that refusal reveals nothing about the flow.
   private func load(
     _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ request: RequestContext
   ) async throws(FlowError) -> (FlowTransaction, said: Identifier?) {

@@ -43,16 +43,16 @@ struct FlowStorage: FlowPart {
   }
 
   /// The flow's record, in memory or in the store. It does not check the client: the caller must.
-  func find(_ id: FlowID) async throws(FlowError) -> FlowRecord? {
-    if let waiting = pending.find(id.hash) { return waiting }
-    return try await asking { () async throws(StoreFault) in try await store.flow(id.hash) }
-  }
-
-  /// The flow's record. If it is in the store, the account that has verified the identifier is read with it.
-  private func find(_ id: FlowID, withHolderOf identifier: Identifier?, _ accounts: LoadedAccounts)
+  /// - Parameters:
+  ///   - identifier: if given, the account that has verified it is read with a flow in the store.
+  ///   - accounts: keeps that account.
+  func find(_ id: FlowID, withHolderOf identifier: Identifier? = nil, _ accounts: LoadedAccounts? = nil)
     async throws(FlowError) -> FlowRecord?
   {
-    guard let identifier, pending.find(id.hash) == nil else { return try await find(id) }
+    if let waiting = pending.find(id.hash) { return waiting }
+    guard let identifier, let accounts else {
+      return try await asking { () async throws(StoreFault) in try await store.flow(id.hash) }
+    }
     let (record, holder) = try await asking { () async throws(StoreFault) in
       try await store.flow(id.hash, withHolderOf: identifier)
     }

@@ -55,7 +55,7 @@ final class LoadedAccounts: Sendable {
 
   func keep(_ account: Account?) { if let account { state.withLock { $0.accounts[account.id] = account } } }
 
-  /// Keeps the result of a lookup for the one who needs it first.
+  /// Keeps the result of a lookup for the first lookup of this identifier.
   func keep(_ holder: Account?, of identifier: Identifier) {
     keep(holder)
     state.withLock { $0.holder = (identifier, holder) }

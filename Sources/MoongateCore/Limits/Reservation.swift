@@ -31,6 +31,9 @@ package struct ResolvedLimit: Sendable, Hashable {
     self.lock = lock
     self.disables = disables
   }
+
+  /// Whether reaching this limit disables a personal credential. A policy that conceals must not reveal that.
+  package var disablesPerson: Bool { disables && key.isPersonal }
 }
 
 /// The resend timer of one provider and identifier, across all flows.

@@ -10,22 +10,26 @@ package struct ReservationRequest: Sendable {
   package let timer: ResendTimer?
   /// Whether the event has no outcome. It is then counted in the same transaction and never settled.
   package let countsAtOnce: Bool
-  /// Limits that are not charged. Nothing is charged while one of them is locked or has disabled what it counts.
-  package let unlessLocked: [ResolvedLimit]
+  /// Limits that are not charged. Nothing is charged while one of them is locked or has disabled what it counts. Their
+  /// counters are read, not locked against other transactions.
+  package let barring: [ResolvedLimit]
+  /// Whether a barring limit that has disabled a personal credential is ignored.
+  package let hidesDisabled: Bool
   /// The account to read in the same transaction, once the attempt's turn has come.
   package let account: String?
 
   /// More than five parameters: one for each field.
   package init(
     id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, countsAtOnce: Bool = false,
-    unlessLocked: [ResolvedLimit] = [], reading account: String? = nil
+    unlessLocked barring: [ResolvedLimit] = [], hidesDisabled: Bool = false, reading account: String? = nil
   ) {
     self.id = id
     self.now = now
     self.limits = limits
     self.timer = timer
     self.countsAtOnce = countsAtOnce
-    self.unlessLocked = unlessLocked
+    self.barring = barring
+    self.hidesDisabled = hidesDisabled
     self.account = account
   }
 }
@@ -33,12 +37,11 @@ package struct ReservationRequest: Sendable {
 /// The result of a reservation request.
 package enum ReservationResult: Sendable, Equatable {
   /// Charged against all limits. Places are in the order of the request's limits; the first attempt in a window has
-  /// place 1. The account is the one that was to be read; nil if it does not exist. `others` is the state of the limits
-  /// in `unlessLocked`, in their order.
-  case reserved(places: [Int], resendAt: Timestamp?, account: Account? = nil, others: [CounterState] = [])
-  /// Nothing was charged: one of the limits in `unlessLocked` is locked or has disabled what it counts. Their states, in
-  /// their order.
-  case barred([CounterState])
+  /// place 1. The account is the one that was to be read; nil if it does not exist. `isDisabled` tells whether a
+  /// barring limit that has disabled a personal credential was ignored.
+  case reserved(places: [Int], resendAt: Timestamp?, account: Account? = nil, isDisabled: Bool = false)
+  /// Nothing was charged: a barring limit is locked or has disabled what it counts.
+  case barred
   /// Nothing was charged.
   case refused(ReservationRefusal)
   /// Nothing was charged: a limit is full, but only because of attempts that are still being judged. Ask again once one

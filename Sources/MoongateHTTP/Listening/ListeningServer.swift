@@ -28,6 +28,8 @@ struct ListeningServer<Child: ServerChildChannel>: Service {
   func run() async throws {
     let quiescing = ServerQuiescingHelper(group: eventLoops)
     let channel = try await accepting(quiescing)
+    // The library has shortened the queue of the socket that it was given.
+    socket.setQueueLength()
     gate?.attach(channel.channel) { [socket] in
       socket.release()
       quiescing.initiateShutdown(promise: nil)

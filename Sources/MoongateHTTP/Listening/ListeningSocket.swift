@@ -19,8 +19,10 @@ package final class ListeningSocket: Sendable {
     package let code: CInt
   }
 
-  /// The length of the queue of connections that wait to be accepted.
-  private static let backlog: CInt = 256
+  /// The length of the queue of connections that wait to be accepted. The kernel allows net.core.somaxconn at most,
+  /// 4096 by default. A connection that finds the queue full waits a second for its next attempt, so a short queue
+  /// makes a crowd of clients slow although the gateway is idle.
+  private static let backlog: CInt = 4096
 
   /// The address on which it actually listens.
   package let address: ListenAddress
@@ -64,6 +66,9 @@ package final class ListeningSocket: Sendable {
     }
     return try copy.get()
   }
+
+  /// Sets the length of the queue of waiting connections again, also of a socket that was passed.
+  func setQueueLength() { descriptor.withLock { descriptor in if let descriptor { listen(descriptor, Self.backlog) } } }
 
   /// Closes the socket. Connections are refused from now on, unless another process, such as systemd, holds the socket
   /// too.

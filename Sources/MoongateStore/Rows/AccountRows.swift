@@ -22,12 +22,19 @@ enum AccountRows {
   ///
   /// Attack: the response time reveals who is known. The same statements are therefore executed if no account has it.
   static func holder(of identifier: Identifier, _ rows: some SQLTransaction) throws -> Account? {
-    try AccountReads.account(rows.rows([readHolder(of: identifier, rows.dialect)])[0])
+    try byHolding.account(identifier.named, rows)
   }
 
+  private static let withFlow = AccountReads(
+    "(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL AND EXISTS (SELECT 1 FROM flow WHERE hash = ?3))"
+  )
+
   /// The read of the account that has verified the identifier, for `AccountReads.account`.
-  static func readHolder(of identifier: Identifier, _ dialect: SQLDialect) -> SQLRead {
-    byHolding.read(identifier.named, dialect)
+  ///
+  /// Attack: calls with flows that do not exist cost nothing and are counted nowhere, so their time tells in the end
+  /// whether there is an account to decode. Without the flow, no account is found.
+  static func readHolder(of identifier: Identifier, with flow: TokenHash, _ dialect: SQLDialect) -> SQLRead {
+    withFlow.read(identifier.named + [.bytes(flow.bytes)], dialect)
   }
 
   /// The accounts that claim the identifier without having verified it, oldest first.

@@ -40,6 +40,11 @@ struct CounterRow {
     return (found[0], found.dropFirst())
   }
 
+  /// The row of the limit's counter among rows that `read` has found.
+  static func row<Row: SQLRow>(of limit: ResolvedLimit, in stored: [Row]) throws -> Row? {
+    try stored.first { try $0.bytes(0) == limit.counter }
+  }
+
   /// The read for the rows of counters.
   static func read(_ limits: [ResolvedLimit]) -> SQLRead {
     SQLRead(find[limits.count], limits.map { .bytes($0.counter) })

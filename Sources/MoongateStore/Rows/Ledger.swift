@@ -39,7 +39,7 @@ struct Ledger {
     var found = found
     counters = try limits.map { limit in
       try CounterRow(
-        limit, at: now, stored: stored.first { try $0.bytes(0) == limit.counter }, pending: found.removeFirst().first)
+        limit, at: now, stored: CounterRow.row(of: limit, in: stored), pending: found.removeFirst().first)
     }
     running = try found.first?.first.map { try TimerRow($0) }
   }

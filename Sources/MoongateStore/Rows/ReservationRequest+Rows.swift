@@ -8,13 +8,16 @@ extension ReservationRequest {
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
     try RowLocks(limits, timer).take(rows)
     let reading = account.map { AccountRows.read($0, rows.dialect) }
-    let all = limits + unlessLocked
     let (stored, found) = try CounterRow.rows(
-      all, Ledger.reads(all, timer, at: now) + [reading].compactMap(\.self), rows)
-    var ledger = try Ledger(all, stored: stored, found: reading == nil ? found : found.dropLast(), at: now, rows)
+      limits + barring, Ledger.reads(limits, timer, at: now) + [reading].compactMap(\.self), rows)
+    var isDisabled = false
+    for limit in barring {
+      let state = try CounterRow(limit, at: now, stored: CounterRow.row(of: limit, in: stored), pending: nil).state
+      if state.isLocked(at: now) || state.isDisabled && !(hidesDisabled && limit.disablesPerson) { return .barred }
+      if state.isDisabled { isDisabled = true }
+    }
+    var ledger = try Ledger(limits, stored: stored, found: reading == nil ? found : found.dropLast(), at: now, rows)
     let account = try reading.flatMap { _ in try AccountReads.account(found.last ?? []) }
-    let others = ledger.counters.dropFirst(limits.count).map(\.state)
-    if others.contains(where: { $0.isDisabled || $0.isLocked(at: now) }) { return .barred(others) }
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false
@@ -49,7 +52,7 @@ extension ReservationRequest {
     }
     return .reserved(
       places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows), account: account,
-      others: others)
+      isDisabled: isDisabled)
   }
 
   private static let insert = CountedStatement { count in

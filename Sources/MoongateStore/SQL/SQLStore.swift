@@ -204,7 +204,7 @@ extension SQLStore {
     flow: FlowRecord?, holder: Account?
   ) {
     let (encoded, holder) = try await read { rows in
-      let found = try rows.rows([FlowRows.read(id), AccountRows.readHolder(of: identifier, rows.dialect)])
+      let found = try rows.rows([FlowRows.read(id), AccountRows.readHolder(of: identifier, with: id, rows.dialect)])
       return (try FlowRows.record(found[0]), try AccountReads.account(found[1]))
     }
     return (try decodeFlow(encoded, id), holder)

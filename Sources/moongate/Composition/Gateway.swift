@@ -255,9 +255,8 @@ struct Gateway {
   /// Runs until SIGTERM or SIGINT.
   /// - Throws: an error if a listener fails or a required service ends.
   func run() async throws {
-    let all = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
-    let end = ServiceGroupConfiguration.ServiceConfiguration(
-      service: replacement, successTerminationBehavior: .gracefullyShutdownGroup)
+    let all = services.map { ServiceGroupConfiguration.ServiceConfiguration(byType: $0) }
+    let end = ServiceGroupConfiguration.ServiceConfiguration(byType: replacement, onSuccess: .gracefullyShutdownGroup)
     var configuration = ServiceGroupConfiguration(
       services: all + [end], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     configuration.maximumGracefulShutdownDuration = drain

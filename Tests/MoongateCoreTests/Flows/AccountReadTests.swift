@@ -62,4 +62,31 @@ import Testing
     flow.accounts.forget()
     #expect(try await bench.engine.lookup.loadAccount(account.id, flow)?.epoch != read?.epoch)
   }
+
+  @Test func theHolderIsReadWithAStoredFlowAndThenEachTimeAgain() async throws {
+    let bench = try await EngineTestBench()
+    let id = try await bench.registered().id
+    let account = try #require(try await bench.store.account(id))
+    let phone = try #require(account.identifier(.phone)?.identifier)
+    let store = MultiNodeStore([bench.store])
+    let engine = bench.engine(on: store)
+    let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
+    // A step that has begun stores the flow.
+    let flowID = try await bench.flow()
+    _ = try await bench.engine.begin(
+      flowID, provider: nil, fields: ["phone": .text(phone.value)], client: bench.client()
+    )
+    .get()
+    await bench.engine.deliveriesEnd()
+    let flow = try await engine.storage.load(flowID, request, withHolderOf: phone)
+    #expect(try await engine.lookup.holder(of: phone, flow)?.epoch == account.epoch)
+    #expect(store.holderReads == 0)
+    _ = try await bench.store.apply([.raiseEpoch(account: account.id)], at: bench.clock.now())
+    #expect(try await engine.lookup.holder(of: phone, flow)?.epoch == account.epoch + 1)
+    #expect(store.holderReads == 1)
+    let other = try await engine.storage.load(flowID, request, withHolderOf: phone)
+    other.accounts.forget()
+    _ = try await engine.lookup.holder(of: phone, other)
+    #expect(store.holderReads == 2)
+  }
 }

@@ -44,7 +44,7 @@ struct AccountLookup: FlowPart {
     return account
   }
 
-  /// The account that has verified the identifier.
+  /// The account that has verified the identifier. The first lookup may be the one that was made with the flow.
   func holder(of identifier: Identifier, _ flow: FlowTransaction) async throws(FlowError) -> Account? {
     if let known = flow.accounts.takeHolder(of: identifier) { return known }
     let holder = try await asking { () async throws(StoreFault) in try await store.account(holding: identifier) }

@@ -32,15 +32,15 @@ struct AttemptLedger: FlowPart {
   /// Charges one attempt or one send against all limits, before any work is done for it.
   /// - Parameters:
   ///   - hidesDisabled: whether to ignore a limit that has disabled a personal credential.
-  ///   - others: limits that are not charged, and that refuse while they are locked.
+  ///   - barring: limits that are not charged, and that refuse while they are locked or have disabled something.
   ///   - account: the account to read in the transaction that charges.
-  /// - Throws: the refusal if a limit or the timer does not allow it. Nothing is charged then.
+  /// - Throws: the refusal if one of the limits or the timer does not allow it. Nothing is charged then.
   func charge(
     _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false,
-    unlessLocked others: [ResolvedLimit] = [], reading account: String? = nil, _ request: RequestContext
+    unlessLocked barring: [ResolvedLimit] = [], reading account: String? = nil, _ request: RequestContext
   ) async throws(FlowError) -> Charged {
     if !action.hasOutcome { request.notes.note("act", action.rawValue) }
-    var (limits, others) = (limits, others)
+    var limits = limits
     var isDisabled = false
     let id = ReservationID(from: random)
     request.watch?.asked(action, charged: limits.count, by: id)
@@ -49,14 +49,14 @@ struct AttemptLedger: FlowPart {
     while true {
       let charge = ReservationRequest(
         id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome,
-        unlessLocked: others, reading: account)
+        unlessLocked: barring, hidesDisabled: hidesDisabled, reading: account)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
-      case .reserved(let places, _, let account, let states):
-        request.notes.uncharged(others, states)
-        return Charged(id: id, limits: limits, places: places, isDisabled: isDisabled, account: account)
-      case .barred(let states):
-        if try refuse(whileLocked: others, states, hidesDisabled: hidesDisabled, request) { isDisabled = true }
-        others = zip(others, states).filter { !$1.isDisabled }.map(\.0)
+      case .reserved(let places, _, let account, let isHidden):
+        return Charged(
+          id: id, limits: limits, places: places, isDisabled: isDisabled || isHidden, account: account)
+      case .barred:
+        // If the lock has just ended, ask again.
+        try await demandUnlocked(barring, hidesDisabled: hidesDisabled, request)
       case .refused(let refusal):
         // Attack: "turned off" reveals that the account exists. Without this limit, the attempt is counted as an
         // unknown user's is.
@@ -67,12 +67,11 @@ struct AttemptLedger: FlowPart {
           isDisabled = true
           continue
         }
-        // Record the counters for `policy explain`. If the store cannot provide them, the refusal is still returned.
-        let all = others + limits
-        if let states = try? await store.counters(all, at: request.now) { request.notes.uncharged(all, states) }
+        await note(barring + limits, request)
         throw flowError(for: refusal, of: action, request)
       case .filledByPending:
         guard ContinuousClock.now - started < Self.timeLimit, waiting.enter() else {
+          await note(barring + limits, request)
           throw request.refusal(limits.first?.fullCode(of: action) ?? .rateLimited, until: request.now + .seconds(1))
         }
         try? await Task.sleep(for: pause)
@@ -124,39 +123,40 @@ struct AttemptLedger: FlowPart {
     }
   }
 
+  /// Records the state of limits for `policy explain`. If the store cannot provide it, the refusal is still returned.
+  private func note(_ limits: [ResolvedLimit], _ request: RequestContext) async {
+    if let states = try? await store.counters(limits, at: request.now) { request.notes.uncharged(limits, states) }
+  }
+
   /// Refuses the request while an attempt limit is locked. Nothing is sent or compared then.
   /// - Parameter hidesDisabled: as in `charge`.
   func refuseWhileLocked(_ limits: [ResolvedLimit], hidesDisabled: Bool = false, _ request: RequestContext)
     async throws(FlowError)
   {
     guard !limits.isEmpty else { return }
-    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: request.now) }
     do throws(FlowError) {
-      _ = try refuse(whileLocked: limits, states, hidesDisabled: hidesDisabled, request)
+      try await demandUnlocked(limits, hidesDisabled: hidesDisabled, request)
     } catch {
       request.watch?.asked(.verify)
       throw error
     }
   }
 
-  /// As `refuseWhileLocked`, by states that were read.
-  /// - Returns: whether a limit that has disabled a personal credential was ignored.
-  private func refuse(
-    whileLocked limits: [ResolvedLimit], _ states: [CounterState], hidesDisabled: Bool, _ request: RequestContext
-  ) throws(FlowError) -> Bool {
+  private func demandUnlocked(_ limits: [ResolvedLimit], hidesDisabled: Bool, _ request: RequestContext)
+    async throws(FlowError)
+  {
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: request.now) }
     request.notes.uncharged(limits, states)
     for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: request.now) {
       request.decided(
         by: limit, used: state.used, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
     }
-    let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.disablesPerson }
     if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.disablesPerson) }) {
       throw request.refusal(.disabled)
     }
     if let until = states.compactMap(\.lockedUntil).max(), request.now < until {
       throw request.refusal(.tooManyAttempts, until: until)
     }
-    return isHidden
   }
 
   /// Applies settlements only.

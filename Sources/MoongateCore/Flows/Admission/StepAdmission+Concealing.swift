@@ -25,11 +25,6 @@ extension StepAdmission {
   }
 }
 
-extension ResolvedLimit {
-  /// Whether reaching this limit disables a personal credential. A policy that conceals must not reveal that.
-  var disablesPerson: Bool { disables && key.isPersonal }
-}
-
 extension Charged {
   /// A copy for a user who must not learn about limits that disable a credential. The remaining attempts are computed
   /// from the other limits.
