@@ -10,15 +10,25 @@ package final class MultiNodeStore: Store {
   private let calls = Atomic<Int>(0)
   private let reads = Atomic<Int>(0)
   private let readsOfHolders = Atomic<Int>(0)
+  private let readsOfFlows = Atomic<Int>(0)
   private let afterFlow: @Sendable () async -> Void
+  private let remembered: FlowRecord?
 
   /// - Parameters:
   ///   - stores: at least one.
+  ///   - remembered: a state of a flow that this gateway remembers, although another one may have changed it since.
   ///   - afterFlow: called after a flow was read and before it is returned.
-  package init(_ stores: [any Store], afterFlow: @escaping @Sendable () async -> Void = {}) {
+  package init(
+    _ stores: [any Store], remembering remembered: FlowRecord? = nil,
+    afterFlow: @escaping @Sendable () async -> Void = {}
+  ) {
     self.stores = stores
+    self.remembered = remembered
     self.afterFlow = afterFlow
   }
+
+  /// How often a flow was read.
+  package var flowReads: Int { readsOfFlows.load(ordering: .relaxed) }
 
   /// How often an account was read by its ID, alone or with a charge.
   package var accountReads: Int { reads.load(ordering: .relaxed) }
@@ -84,9 +94,13 @@ package final class MultiNodeStore: Store {
     try await next.liftLock(id, at: now)
   }
   package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
+    readsOfFlows.add(1, ordering: .relaxed)
     let found = try await next.flow(id)
     await afterFlow()
     return found
+  }
+  package func recentFlow(_ id: TokenHash) -> FlowRecord? {
+    remembered?.id == id ? remembered : next.recentFlow(id)
   }
   package func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
     flow: FlowRecord?, holder: Account?

@@ -194,6 +194,25 @@ extension StoreConformance {
         return
       }
     },
+    StoreConformance("nothing is charged in a flow that is stored in another version") { bench async throws in
+      let limit = bench.limit(max: 9, counts: .all)
+      var flow = bench.flow("a")
+      try await bench.apply(.putFlow(flow))
+      func charge() async throws -> ReservationResult {
+        try await bench.store.reserve(
+          ReservationRequest(
+            id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, in: FlowVersion(flow),
+            reading: "ac_1"))
+      }
+      #expect(try await charge() == .flowChanged)
+      flow.version = 1
+      #expect(try await charge() == .reserved(places: [1], resendAt: nil))
+      try await bench.apply(.putFlow(flow))
+      #expect(try await charge() == .flowChanged)
+      try await bench.apply(.deleteFlow(flow.id))
+      #expect(try await charge() == .flowChanged)
+      #expect(try await bench.state(limit).used == 1)
+    },
     StoreConformance("a repeated settlement, or one of no reservation, changes nothing") { bench async throws in
       let limit = bench.limit(max: 9)
       let reserved = try await bench.reserve([limit])

@@ -1,7 +1,8 @@
 """Measures HTTP/2 by TLS beside nginx and Envoy that only proxy, in one run.
 
 GET of 40 bytes with a live session that is checked at each request, by h2load, rounds interleaved, medians; a ratio divides figures of
-the same round. One stream at a time on each connection (`-m1`), and eight (`-m8`).
+the same round. One stream at a time on each connection (`-m1`), and eight (`-m8`). Then full handshakes: the same
+request by HTTP/1.1 and wrk, each on a new connection.
 """
 
 import argparse
@@ -19,8 +20,10 @@ import tempfile
 import peers
 from bench import BIN, ROUTES, Runs, call, configuration, envoy, free_port, outbox
 
-# What is expected of each number of streams, and of each peer.
+# The least ratio to each peer, of requests in streams and of full handshakes.
 GOALS = {"Envoy": 1.2, "nginx": 0.6}
+HANDSHAKE_GOALS = {"nginx": 1.0}
+HANDSHAKES = "handshakes"
 
 
 def certificate(folder):
@@ -71,6 +74,20 @@ def h2load(port, connections, streams, seconds, headers=()):
     if any(map(int, refused.groups())):
         sys.exit(f"port {port}: refused: {told}")
     return float(re.search(r"finished in [^,]+, ([\d.]+) req/s", told)[1])
+
+
+def handshakes(port, connections, seconds, headers=()):
+    """Requests a second, each on a connection of its own with a full handshake: wrk resumes no session."""
+    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-H", "Connection: close"]
+    told = subprocess.run(
+        [*command, *[part for header in headers for part in ("-H", header)], f"https://localhost:{port}/small"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if "Non-2xx" in told or not re.search(r"Requests/sec: +[1-9]", told):
+        sys.exit(f"port {port}: {told}")
+    return float(re.search(r"Requests/sec: +([\d.]+)", told)[1])
 
 
 def processor_time(process):
@@ -129,34 +146,40 @@ def main():
                     scratch / "envoy",
                 )
                 contenders["Envoy, no check"] = (envoy_port, [])
-            rounds = {streams: {name: [] for name in contenders} for streams in options.streams}
-            costs = {streams: {name: [] for name in contenders} for streams in options.streams}
+            measures = [*options.streams, HANDSHAKES]
+            rounds = {measure: {name: [] for name in contenders} for measure in measures}
+            costs = {measure: {name: [] for name in contenders} for measure in measures}
             for _ in range(options.rounds):
-                for streams in options.streams:
+                for measure in measures:
                     for name, (port, headers) in contenders.items():
                         before = processor_time(processes[name])
-                        figure = h2load(port, options.connections, streams, options.seconds, headers)
-                        rounds[streams][name].append(figure)
-                        # The warm-up is a second more.
+                        if measure == HANDSHAKES:
+                            figure = handshakes(port, options.connections, options.seconds, headers)
+                            seconds = options.seconds
+                        else:
+                            figure = h2load(port, options.connections, measure, options.seconds, headers)
+                            # The warm-up is a second more.
+                            seconds = options.seconds + 1
+                        rounds[measure][name].append(figure)
                         spent = processor_time(processes[name]) - before
-                        costs[streams][name].append(1e6 * spent / (figure * (options.seconds + 1)))
+                        costs[measure][name].append(1e6 * spent / (figure * seconds))
         finally:
             runs.end()
 
-    print(f"\nHTTP/2 by TLS, {options.connections} connections, medians of {options.rounds} rounds\n")
-    print(f"{'':32}{'streams':>8}{'requests/s':>12}{'CPU µs each':>13}{'gateway ÷':>11}")
+    print(f"\nHTTP/2 and handshakes by TLS, {options.connections} connections, medians of {options.rounds} rounds\n")
+    print(f"{'':32}{'streams':>12}{'requests/s':>12}{'CPU µs each':>13}{'gateway ÷':>11}")
     ratios = {}
     missed = []
-    for streams, figures in rounds.items():
+    for measure, figures in rounds.items():
         ours = figures["Moongate, session checked"]
         for name, theirs in figures.items():
             ratio = statistics.median(mine / other for mine, other in zip(ours, theirs))
-            ratios[f"{name}, {streams}"] = ratio
-            cost = statistics.median(costs[streams][name])
-            print(f"{name:32}{streams:8}{statistics.median(theirs):12,.0f}{cost:13.1f}{ratio:11.2f}")
-            goal = GOALS.get(name.split(",")[0])
+            ratios[f"{name}, {measure}"] = ratio
+            cost = statistics.median(costs[measure][name])
+            print(f"{name:32}{measure:>12}{statistics.median(theirs):12,.0f}{cost:13.1f}{ratio:11.2f}")
+            goal = (HANDSHAKE_GOALS if measure == HANDSHAKES else GOALS).get(name.split(",")[0])
             if goal and ratio < goal:
-                missed.append(f"{name}, {streams} streams: {ratio:.2f} where {goal} is expected")
+                missed.append(f"{name}, {measure}: {ratio:.2f} where {goal} is expected")
     if not program:
         print("Envoy could not be had from its package registry: left out.")
     for line in missed:

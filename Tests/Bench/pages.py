@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import urllib.parse
 
 from bench import BIN, ROOT, Runs, call, free_port, wrk
 
@@ -30,6 +31,22 @@ def shipped(folder, gateway, admin):
         (folder / name).write_text(text)
 
 
+def begun_by_page(gateway):
+    """A registration of a browser without scripts, whose code has been sent: the address of its page, and the cookies.
+    Pages show no flow that was begun by the API."""
+    pages = http.client.HTTPConnection("127.0.0.1", gateway, timeout=30)
+    site = f"localhost:{gateway}"
+    form = urllib.parse.urlencode({"with": "phone", "phone": PHONE[:-1] + "1"})
+    headers = {"Host": site, "Origin": f"http://{site}", "Content-Type": "application/x-www-form-urlencoded"}
+    pages.request("POST", "/auth/register", form, headers)
+    answer = pages.getresponse()
+    answer.read()
+    if answer.status != 303:
+        raise RuntimeError(f"POST /auth/register: {answer.status}")
+    cookies = [line.partition(";")[0] for line in answer.headers.get_all("Set-Cookie")]
+    return answer.headers["Location"], [f"Cookie: {'; '.join(cookies)}"]
+
+
 def pages(gateway, admin):
     """Path and headers of each measured page."""
     api = http.client.HTTPConnection("127.0.0.1", gateway, timeout=30)
@@ -38,15 +55,14 @@ def pages(gateway, admin):
     call(api, "POST", f"/api/auth/flows/{flow}/begin", {"provider": "phone_otp", "phone": PHONE})
     code = next(entry["code"] for entry in call(outbox, "GET", "/outbox") if entry["to"] == PHONE)
     token = call(api, "POST", f"/api/auth/flows/{flow}/submit", {"code": code})["session"]["token"]
-    waiting = call(api, "POST", "/api/auth/flows", {"flow": "register"})["id"]
-    call(api, "POST", f"/api/auth/flows/{waiting}/begin", {"provider": "phone_otp", "phone": PHONE[:-1] + "1"})
+    waiting, cookies = begun_by_page(gateway)
     cookie = [f"Cookie: moongate={token}"]
     return {
         "/auth/login": [],
         "/auth/login, Hindi": ["Accept-Language: hi"],
         "/auth/register?with=email": [],
         "/auth/logout": [],
-        f"/auth/verify?id={waiting}": [],
+        waiting: cookies,
         "/auth/account": cookie,
         "/auth/pin?flow=pin_set": cookie,
     }

@@ -23,7 +23,7 @@ struct LedgerModel {
     case wait
     case disabled
     case until(Int64)
-    /// No answer of the model: its requests name no barring limits.
+    /// No answer of the model: its requests name no barring limits and no flow.
     case barred
   }
 

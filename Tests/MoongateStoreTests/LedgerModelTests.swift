@@ -89,7 +89,7 @@ import Testing
     switch result {
     case .reserved(let places, _, _, _): .reserved(places)
     case .filledByPending: .wait
-    case .barred: .barred
+    case .barred, .flowChanged: .barred
     case .refused(let refusal):
       switch refusal.reason {
       case .disabled: .disabled

@@ -67,7 +67,7 @@ extension FlowEngine {
     switch try await parts.ledger.count(limit, request) {
     case .reserved: break
     case .refused(let refusal): throw parts.ledger.flowError(for: refusal, of: .begin, request)
-    case .filledByPending, .barred: throw request.refusal(.rateLimited, until: request.now + .seconds(1))
+    case .filledByPending, .barred, .flowChanged: throw request.refusal(.rateLimited, until: request.now + .seconds(1))
     }
   }
 

@@ -17,6 +17,8 @@ struct FlowTransaction: Sendable {
   var attempts: [Charged] = []
   /// The accounts that this request has read.
   let accounts: LoadedAccounts
+  /// Set if the flow was taken from memory instead of the store.
+  var recent: RecentFlow?
 
   init(_ id: FlowID, _ machine: FlowMachine, _ request: RequestContext, _ accounts: LoadedAccounts = LoadedAccounts()) {
     self.id = id
@@ -36,6 +38,19 @@ struct FlowTransaction: Sendable {
     body(&copy.machine)
     return copy
   }
+}
+
+/// A flow that was taken from memory. The transaction that charges the attempt checks that the store has this version:
+/// another process may have changed the flow. Until then, nothing may follow from it.
+final class RecentFlow: Sendable {
+  let version: FlowVersion
+  private let state = Mutex(false)
+
+  init(_ record: FlowRecord) { version = FlowVersion(record) }
+
+  var isConfirmed: Bool { state.withLock { $0 } }
+
+  func confirm() { state.withLock { $0 = true } }
 }
 
 /// The accounts that a request has read, so that each is read once by its ID.

@@ -136,7 +136,7 @@ final class ShadowSide {
     switch try await store.reserve(
       ReservationRequest(id: id, now: now, limits: limits, timer: timer, countsAtOnce: countsAtOnce))
     {
-    case .filledByPending, .barred: return .ok
+    case .filledByPending, .barred, .flowChanged: return .ok
     case .reserved:
       if !countsAtOnce {
         let settlement = Settlement(

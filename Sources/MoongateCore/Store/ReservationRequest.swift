@@ -15,13 +15,17 @@ package struct ReservationRequest: Sendable {
   package let barring: [ResolvedLimit]
   /// Whether a barring limit that has disabled a personal credential is ignored.
   package let hidesDisabled: Bool
+  /// The flow that the attempt is made in, if it was not read from the store before. Nothing is charged if another
+  /// version is stored.
+  package let flow: FlowVersion?
   /// The account to read in the same transaction, once the attempt's turn has come.
   package let account: String?
 
   /// More than five parameters: one for each field.
   package init(
     id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, countsAtOnce: Bool = false,
-    unlessLocked barring: [ResolvedLimit] = [], hidesDisabled: Bool = false, reading account: String? = nil
+    unlessLocked barring: [ResolvedLimit] = [], hidesDisabled: Bool = false, in flow: FlowVersion? = nil,
+    reading account: String? = nil
   ) {
     self.id = id
     self.now = now
@@ -30,8 +34,17 @@ package struct ReservationRequest: Sendable {
     self.countsAtOnce = countsAtOnce
     self.barring = barring
     self.hidesDisabled = hidesDisabled
+    self.flow = flow
     self.account = account
   }
+}
+
+/// A version of a flow.
+package struct FlowVersion: Sendable, Equatable {
+  package let id: TokenHash
+  package let number: Int
+
+  package init(_ record: FlowRecord) { (id, number) = (record.id, record.version) }
 }
 
 /// The result of a reservation request.
@@ -42,6 +55,8 @@ package enum ReservationResult: Sendable, Equatable {
   case reserved(places: [Int], resendAt: Timestamp?, account: Account? = nil, isDisabled: Bool = false)
   /// Nothing was charged: a barring limit is locked or has disabled what it counts.
   case barred
+  /// Nothing was charged: the flow is gone, or stored in another version.
+  case flowChanged
   /// Nothing was charged.
   case refused(ReservationRefusal)
   /// Nothing was charged: a limit is full, but only because of attempts that are still being judged. Ask again once one

@@ -80,6 +80,8 @@ package struct LedgerStanding: Sendable, Equatable {
 package protocol FlowStore: Sendable {
   /// The flow, open or not, until it is pruned.
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord?
+  /// The flow as this process stored it last, if it is still in memory. Another process may have changed it since.
+  func recentFlow(_ id: TokenHash) -> FlowRecord?
   /// The flow, and the account that has verified the identifier, both as of one moment. Without the flow, no account.
   func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
     flow: FlowRecord?, holder: Account?

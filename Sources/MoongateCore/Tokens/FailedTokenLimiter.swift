@@ -96,7 +96,7 @@ package final class FailedTokenLimiter: Sendable {
       }
       note(address, until, at: now)
       return until
-    case .filledByPending, .barred: return now + .seconds(1)
+    case .filledByPending, .barred, .flowChanged: return now + .seconds(1)
     case .reserved:
       let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
       guard case .applied(let begun, _) = try await store.apply([.settle(settlement)], at: now) else { return nil }

@@ -11,7 +11,7 @@ struct RecordingStore: Store {
     switch result {
     case .reserved: record.charged(request.limits)
     case .refused(let refusal): if let limit = refusal.limit { record.refused(limit) }
-    case .filledByPending, .barred: break
+    case .filledByPending, .barred, .flowChanged: break
     }
     return result
   }
@@ -73,6 +73,7 @@ struct RecordingStore: Store {
     try await observed.liftLock(id, at: now)
   }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
+  func recentFlow(_ id: TokenHash) -> FlowRecord? { observed.recentFlow(id) }
   func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
     flow: FlowRecord?, holder: Account?
   ) { try await observed.flow(id, withHolderOf: identifier) }

@@ -16,6 +16,9 @@ final class DecodedFlows: Sendable {
 
   private let state = Mutex(State())
 
+  /// The flow as it was stored last.
+  func record(_ id: TokenHash) -> FlowRecord? { state.withLock { $0.flows[id]?.record } }
+
   func record(of encoded: [UInt8], _ id: TokenHash) -> FlowRecord? {
     guard let kept = state.withLock({ $0.flows[id] }), kept.encoded == encoded else { return nil }
     return kept.record

@@ -7,6 +7,11 @@ enum FlowRows {
     SQLRead("SELECT record FROM flow WHERE hash = ?1", [.bytes(id.bytes)])
   }
 
+  /// The read of the version of one flow.
+  static func readVersion(_ id: TokenHash) -> SQLRead {
+    SQLRead("SELECT version FROM flow WHERE hash = ?1", [.bytes(id.bytes)])
+  }
+
   /// The JSON of the flow that `read` has found.
   static func record(_ found: [some SQLRow]) throws -> [UInt8]? { try found.first?.bytes(0) }
 

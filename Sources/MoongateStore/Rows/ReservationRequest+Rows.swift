@@ -7,17 +7,19 @@ extension ReservationRequest {
   /// smallest limit allows.
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
     try RowLocks(limits, timer).take(rows)
-    let reading = account.map { AccountRows.read($0, rows.dialect) }
-    let (stored, found) = try CounterRow.rows(
-      limits + barring, Ledger.reads(limits, timer, at: now) + [reading].compactMap(\.self), rows)
+    let more = [flow.map { FlowRows.readVersion($0.id) }, account.map { AccountRows.read($0, rows.dialect) }]
+      .compactMap(\.self)
+    let (stored, found) = try CounterRow.rows(limits + barring, Ledger.reads(limits, timer, at: now) + more, rows)
+    var rest = found.suffix(more.count)
+    if let flow, try rest.removeFirst().first?.count(0) != flow.number { return .flowChanged }
     var isDisabled = false
     for limit in barring {
       let state = try CounterRow(limit, at: now, stored: CounterRow.row(of: limit, in: stored), pending: nil).state
       if state.isLocked(at: now) || state.isDisabled && !(hidesDisabled && limit.disablesPerson) { return .barred }
       if state.isDisabled { isDisabled = true }
     }
-    var ledger = try Ledger(limits, stored: stored, found: reading == nil ? found : found.dropLast(), at: now, rows)
-    let account = try reading.flatMap { _ in try AccountReads.account(found.last ?? []) }
+    var ledger = try Ledger(limits, stored: stored, found: found.dropLast(more.count), at: now, rows)
+    let account = try rest.first.flatMap { try AccountReads.account($0) }
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false

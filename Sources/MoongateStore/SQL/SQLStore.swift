@@ -200,6 +200,8 @@ extension SQLStore {
     try decodeFlow(try await read { rows in try FlowRows.record(rows.rows([FlowRows.read(id)])[0]) }, id)
   }
 
+  package func recentFlow(_ id: TokenHash) -> FlowRecord? { memory.decoded.record(id) }
+
   package func flow(_ id: TokenHash, withHolderOf identifier: Identifier) async throws(StoreFault) -> (
     flow: FlowRecord?, holder: Account?
   ) {

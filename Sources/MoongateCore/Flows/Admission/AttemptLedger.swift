@@ -33,11 +33,14 @@ struct AttemptLedger: FlowPart {
   /// - Parameters:
   ///   - hidesDisabled: whether to ignore a limit that has disabled a personal credential.
   ///   - barring: limits that are not charged, and that refuse while they are locked or have disabled something.
+  ///   - flow: the flow of the attempt if it was taken from memory.
   ///   - account: the account to read in the transaction that charges.
-  /// - Throws: the refusal if one of the limits or the timer does not allow it. Nothing is charged then.
+  /// - Throws: the refusal if one of the limits or the timer does not allow it, or the flow has changed. Nothing is
+  ///   charged then.
   func charge(
     _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false,
-    unlessLocked barring: [ResolvedLimit] = [], reading account: String? = nil, _ request: RequestContext
+    unlessLocked barring: [ResolvedLimit] = [], in flow: RecentFlow? = nil, reading account: String? = nil,
+    _ request: RequestContext
   ) async throws(FlowError) -> Charged {
     if !action.hasOutcome { request.notes.note("act", action.rawValue) }
     var limits = limits
@@ -49,8 +52,11 @@ struct AttemptLedger: FlowPart {
     while true {
       let charge = ReservationRequest(
         id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome,
-        unlessLocked: barring, hidesDisabled: hidesDisabled, reading: account)
-      switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
+        unlessLocked: barring, hidesDisabled: hidesDisabled, in: flow?.version, reading: account)
+      let result = try await asking { () async throws(StoreFault) in try await store.reserve(charge) }
+      if result != .flowChanged { flow?.confirm() }
+      switch result {
+      case .flowChanged: throw request.refusal(.stepNotOpen)
       case .reserved(let places, _, let account, let isHidden):
         return Charged(
           id: id, limits: limits, places: places, isDisabled: isDisabled || isHidden, account: account)

@@ -52,7 +52,7 @@ extension CodeStep {
     // Charge first, then compare: a thousand parallel guesses get only as many comparisons as the policy allows.
     let charged = try await ledger.charge(
       admitted.limits, for: .verify, timer: nil, hidesDisabled: admission.hides(policy, before),
-      reading: before.record.account ?? step.account ?? Self.noAccount, request)
+      in: before.recent, reading: before.record.account ?? step.account ?? Self.noAccount, request)
     // The attempt may have waited for others. The account is the one that was read with the charge.
     before.accounts.forget()
     before.accounts.keep(charged.account)
