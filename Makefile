@@ -138,7 +138,7 @@ FAST_SKIPS := ^MoongateStoreTests.*(Survival|Siege|Outage)|proverAgrees|$(TIMED)
 FAST_FILES := test_api test_forward test_signing_out test_limits
 test-fast: lint-changed build-tests $(VENV)/ready
 	@export MOONGATE_BIN=$(BIN)
-	$(PYTEST) $(FAST_FILES:%=Tests/EndToEnd/%.py) -q -m "not alone" -n 2 --dist loadfile & pages=$$!
+	$(PYTEST) $(FAST_FILES:%=Tests/EndToEnd/%.py) -q -m "not alone and not timed" -n 2 --dist loadfile & pages=$$!
 	$(MAKE) --no-print-directory unit-test-beside SKIPS='$(FAST_SKIPS)' BUILT=1
 	wait $$pages
 
@@ -197,11 +197,12 @@ endef
 
 end-to-end-beside: test-deps $(VENV)/ready
 	@$(pytest)
-	run -m "not alone" -n $(WORKERS) --dist loadfile --no-loadscope-reorder || again
+	run -m "not alone and not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder || again
 
 end-to-end-alone: test-deps $(VENV)/ready
 	@$(pytest)
 	run -m alone -n 3 --dist loadfile --no-loadscope-reorder || again
+	run -m timed || again
 
 venv: $(VENV)/ready
 

@@ -12,19 +12,23 @@ package final class MultiNodeStore: Store {
   private let readsOfHolders = Atomic<Int>(0)
   private let readsOfFlows = Atomic<Int>(0)
   private let afterFlow: @Sendable () async -> Void
+  private let afterRefusal: @Sendable () async -> Void
   private let remembered: FlowRecord?
 
   /// - Parameters:
   ///   - stores: at least one.
   ///   - remembered: a state of a flow that this gateway remembers, although another one may have changed it since.
   ///   - afterFlow: called after a flow was read and before it is returned.
+  ///   - afterRefusal: called after a limit has refused an attempt.
   package init(
     _ stores: [any Store], remembering remembered: FlowRecord? = nil,
-    afterFlow: @escaping @Sendable () async -> Void = {}
+    afterFlow: @escaping @Sendable () async -> Void = {},
+    afterRefusal: @escaping @Sendable () async -> Void = {}
   ) {
     self.stores = stores
     self.remembered = remembered
     self.afterFlow = afterFlow
+    self.afterRefusal = afterRefusal
   }
 
   /// How often a flow was read.
@@ -40,7 +44,9 @@ package final class MultiNodeStore: Store {
 
   package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
     if request.account != nil { reads.add(1, ordering: .relaxed) }
-    return try await next.reserve(request)
+    let result = try await next.reserve(request)
+    if case .refused = result { await afterRefusal() }
+    return result
   }
   package func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
     -> ApplyResult

@@ -84,6 +84,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "timed: measures milliseconds, so `make end-to-end` runs it last with nothing else")
     config.addinivalue_line(
         "markers", "alone: measures time or memory, so `make end-to-end` runs it with at most two others beside it"
     )

@@ -100,10 +100,9 @@ class Screen:
     def looks(self, size=(390, 844), dark=False, calm=False, forced=False):
         """Sets window size, color scheme and reduced motion; `forced` enables forced colors."""
         self.size, self.dark = size, dark
-        look = (size, dark, calm, forced)
+        look = (self.driver.current_window_handle, size, dark, calm, forced)
         if getattr(self.driver, "look", None) == look:
             return self
-        self.driver.look = look
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
@@ -118,6 +117,7 @@ class Screen:
                 ]
             },
         )
+        self.driver.look = look
         return self
 
     def forget(self):
@@ -188,7 +188,10 @@ class Screen:
             missing[:] = [sentence for sentence in missing if sentence not in text]
             return not missing
 
-        self.waits(are_there, " and ".join(map(repr, sentences)))
+        try:
+            self.waits(are_there, "sentences")
+        except AssertionError as error:
+            raise AssertionError(f"missing: {missing}") from error
         return self
 
     def matches(self, pattern):

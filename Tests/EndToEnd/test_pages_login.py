@@ -62,7 +62,7 @@ def test_2_1_as_you_type(screen):
     assert field.get_attribute("value") == "" and screen.driver.switch_to.active_element == field
 
 
-@pytest.mark.alone
+@pytest.mark.timed
 def test_2_1_not_a_number(screen):
     screen.opens("/auth/login")
     field = screen.find("#phone")

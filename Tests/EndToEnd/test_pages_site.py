@@ -605,7 +605,7 @@ def test_figures(screen, number, other_number):
     assert screen.errors() == []
 
 
-@pytest.mark.alone
+@pytest.mark.timed
 def test_figures_of_time(screen, number):
     """Runs alone, because other tests would affect it."""
     paints = []

@@ -13,12 +13,18 @@ final class DecisionTrace: Sendable {
     var account: String?
   }
 
-  private struct State {
-    var subject = Subject()
-    var lines: [String: String] = [:]
+  struct State: Sendable {
+    fileprivate var subject = Subject()
+    fileprivate var lines: [String: String] = [:]
   }
 
   private let state = Mutex(State())
+
+  /// Everything that was recorded so far.
+  var recorded: State {
+    get { state.withLock { $0 } }
+    set { state.withLock { $0 = newValue } }
+  }
 
   var subject: Subject { state.withLock { $0.subject } }
   var lines: [String: String] { state.withLock { $0.lines } }

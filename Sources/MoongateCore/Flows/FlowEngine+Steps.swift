@@ -59,8 +59,12 @@ extension FlowEngine {
       if fields["code_verifier"] != nil, let view = try await parts.completion.redeem(id, input, request) {
         return view
       }
-      if fields.keys.elementsEqual(["code"]), let view = try await submitRecent(input, id, request) { return view }
-      let flow = try await storage.load(id, request)
+      let flow: FlowTransaction
+      switch try await submitRecent(input, id, request) {
+      case .judged(let view): return view
+      case .changed(let stored): flow = stored
+      case .unknown: flow = try await storage.load(id, request)
+      }
       switch flow.machine.state {
       case .choosingAccount(let choice): return try await parts.completion.choose(choice, input, flow)
       case .open(let step, let phase): return try await submit(input, to: step, in: phase, flow)
@@ -69,22 +73,36 @@ extension FlowEngine {
     }
   }
 
+  /// The result of judging a code in a flow that is in memory.
+  private enum RecentJudgement {
+    case judged(FlowView)
+    /// The store has another version. Nothing has happened.
+    case changed(FlowTransaction)
+    /// The flow is not in memory, or does not wait for a code alone.
+    case unknown
+  }
+
   /// Judges a code in a flow that is in memory, which saves a round trip to the store.
   ///
   /// Attack: two gateways, one of which remembers a code that the other has replaced. The transaction that charges the
   /// attempt checks the flow's version, and a refusal before that counts only if the version is still the stored one.
-  /// - Returns: nil if no such flow is in memory, or the store has another version.
+  /// Otherwise, what was recorded about the remembered flow is forgotten: it may be about an account that was deleted.
   private func submitRecent(_ input: ProviderInput, _ id: FlowID, _ request: RequestContext)
-    async throws(FlowError) -> FlowView?
+    async throws(FlowError) -> RecentJudgement
   {
-    guard let flow = storage.recent(id, request), let recent = flow.recent,
+    guard input.fields.keys.elementsEqual(["code"]), let flow = storage.recent(id, request), let recent = flow.recent,
       case .open(let step, let phase) = flow.machine.state, case .code = phase
-    else { return nil }
+    else { return .unknown }
+    let before = request.records
     do throws(FlowError) {
-      return try await submit(input, to: step, in: phase, flow)
+      return .judged(try await submit(input, to: step, in: phase, flow))
     } catch {
       if recent.isConfirmed { throw error }
-      guard FlowVersion(try await storage.load(id, request).record) == recent.version else { return nil }
+      let after = request.records
+      request.restore(before)
+      let stored = try await storage.load(id, request)
+      guard FlowVersion(stored.record) == recent.version else { return .changed(stored) }
+      request.restore(after)
       throw error
     }
   }

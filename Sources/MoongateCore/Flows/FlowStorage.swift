@@ -42,8 +42,8 @@ struct FlowStorage: FlowPart {
     }
   }
 
-  /// The flow as this process stored it last, if this client may use it and it is open. Saves a round trip; see
-  /// `RecentFlow`. Whatever is refused because of it must be refused by `load` too.
+  /// The flow as this process remembers storing it, if this client may use it and it is open. Saves a round trip; see
+  /// `RecentFlow`. A refusal because of it counts only if the store has the same version.
   func recent(_ id: FlowID, _ request: RequestContext) -> FlowTransaction? {
     guard pending.find(id.hash) == nil, let record = store.recentFlow(id.hash), isBound(record, for: .drive, request)
     else { return nil }

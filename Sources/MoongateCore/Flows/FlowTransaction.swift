@@ -48,9 +48,11 @@ final class RecentFlow: Sendable {
 
   init(_ record: FlowRecord) { version = FlowVersion(record) }
 
-  var isConfirmed: Bool { state.withLock { $0 } }
-
-  func confirm() { state.withLock { $0 = true } }
+  /// Whether the store had this version when it was asked last.
+  var isConfirmed: Bool {
+    get { state.withLock { $0 } }
+    set { state.withLock { $0 = newValue } }
+  }
 }
 
 /// The accounts that a request has read, so that each is read once by its ID.

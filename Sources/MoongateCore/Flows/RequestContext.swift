@@ -14,6 +14,20 @@ struct RequestContext: Sendable {
   /// Records the questions to policies; nil if no shadow is active.
   var watch: RequestWatch?
 
+  /// What a request has recorded about its decision.
+  struct Records: Sendable {
+    fileprivate let notes: DecisionTrace.State
+    fileprivate let watch: RequestWatch.State?
+  }
+
+  var records: Records { Records(notes: notes.recorded, watch: watch?.recorded) }
+
+  /// Continues with earlier records, as if nothing had been recorded since.
+  func restore(_ records: Records) {
+    notes.recorded = records.notes
+    if let state = records.watch { watch?.recorded = state }
+  }
+
   /// A copy that sends its messages in the given language.
   func speaking(_ language: any MessageLanguage) -> Self {
     var request = self

@@ -48,16 +48,22 @@ package struct WatchedRequest: Sendable {
 
 /// Collects the questions to policies in one request of a flow. Only created while a shadow is active.
 final class RequestWatch: Sendable {
-  private struct State {
-    var latest: (subject: StepSubject, facts: Facts, expiredAt: Timestamp?, verify: Int)?
-    var questions: [WatchedAct.Question] = []
+  struct State: Sendable {
+    fileprivate var latest: (subject: StepSubject, facts: Facts, expiredAt: Timestamp?, verify: Int)?
+    fileprivate var questions: [WatchedAct.Question] = []
     /// The index of each reservation's step in `questions`.
-    var places: [ReservationID: Int] = [:]
+    fileprivate var places: [ReservationID: Int] = [:]
   }
 
   /// The maximum number of questions per request. Further ones are ignored.
   private static let most = 64
   private let state = Mutex(State())
+
+  /// Everything that was recorded so far.
+  var recorded: State {
+    get { state.withLock { $0 } }
+    set { state.withLock { $0 = newValue } }
+  }
 
   var questions: [WatchedAct.Question] { state.withLock { $0.questions } }
 

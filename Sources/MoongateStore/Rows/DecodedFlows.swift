@@ -2,7 +2,8 @@ import MoongateCore
 import Synchronization
 
 /// A cache of the flows that this process stored last, with their JSON: if the same JSON is read back, it need not be
-/// decoded. A flow that another process has stored since has different JSON.
+/// decoded. A flow that another process has stored since has different JSON. `Store.recentFlow` reads nothing; its
+/// callers check the version.
 final class DecodedFlows: Sendable {
   private struct State {
     var flows: [TokenHash: (encoded: [UInt8], record: FlowRecord)] = [:]
@@ -16,7 +17,7 @@ final class DecodedFlows: Sendable {
 
   private let state = Mutex(State())
 
-  /// The flow as it was stored last.
+  /// The flow as it is remembered. It may have been stored again since, by this process too.
   func record(_ id: TokenHash) -> FlowRecord? { state.withLock { $0.flows[id]?.record } }
 
   func record(of encoded: [UInt8], _ id: TokenHash) -> FlowRecord? {

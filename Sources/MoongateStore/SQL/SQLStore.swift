@@ -25,7 +25,8 @@ package enum FingerprintReplacement: Sendable, Equatable {
   case notTheirs
 }
 
-/// State that a store keeps between transactions. It only affects performance, never results.
+/// State that a store keeps between transactions. It only affects performance, never results: what is only remembered
+/// (`recentFlow`) is checked before it counts.
 package struct SQLStoreMemory: Sendable {
   let pruner = Pruner()
   let decoded = DecodedFlows()

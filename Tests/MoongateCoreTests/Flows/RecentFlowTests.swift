@@ -64,4 +64,46 @@ import Testing
     _ = try await submit(code, to: bench.engine).get()
     #expect(await submit(code, to: other).refusal?.code == .stepNotOpen)
   }
+
+  /// Attack: a limit has disabled the credential of an account, and the policy conceals that. Such an attempt is charged
+  /// a second time without the limit. If the attacker cancels the flow in between, the answer must be the one that an
+  /// unknown number gets.
+  @Test func aChangeBetweenTwoChargesIsJudgedAgain() async throws {
+    let bench = try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(
+        EngineTestBench.phone, resendAfter: [],
+        limits: [
+          .test(
+            "hard", on: .verify, per: .account, max: 1, counts: .consecutiveFailures, disables: true)
+        ], unknownAccount: .conceal)
+    }
+    try await bench.registered()
+    func begun() async throws -> FlowID {
+      let id = try await bench.flow()
+      _ = try await bench.engine.begin(
+        id, provider: nil, fields: ["phone": .text("919999999999")], client: bench.client()
+      ).get()
+      await bench.engine.deliveriesEnd()
+      return id
+    }
+    _ = await bench.submit(try await begun(), bench.wrong)
+    let id = try await begun()
+    let canceller = bench.engine
+    let other = bench.engine(
+      on: MultiNodeStore([bench.store], afterRefusal: { _ = await canceller.delete(id, client: bench.client()) }))
+    let refused = await other.submit(id, fields: ["code": .text(bench.wrong)], client: bench.client()).refusal
+    #expect(refused?.code == .flowNotFound)
+  }
+
+  /// Attack: someone deletes their account. A code that is submitted to one of their flows afterwards writes their
+  /// account and number into the audit trail again.
+  @Test func nothingIsRecordedOfAFlowThatIsGone() async throws {
+    let (other, code) = (try other(), bench.code)
+    let account = try #require(try await bench.store.flow(id.hash)?.step?.account)
+    _ = try await bench.store.apply([.deleteAccount(account, traces: [])], at: bench.clock.now())
+    #expect(await submit(code, to: other).refusal?.code == .flowNotFound)
+    try await bench.audit.flush()
+    let event = try #require(try await bench.store.events(limit: 1).first)
+    #expect(event.kind == .refused && event.account == nil && event.identifier == nil && event.provider == nil)
+  }
 }

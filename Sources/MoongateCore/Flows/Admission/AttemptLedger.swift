@@ -54,7 +54,7 @@ struct AttemptLedger: FlowPart {
         id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, countsAtOnce: !action.hasOutcome,
         unlessLocked: barring, hidesDisabled: hidesDisabled, in: flow?.version, reading: account)
       let result = try await asking { () async throws(StoreFault) in try await store.reserve(charge) }
-      if result != .flowChanged { flow?.confirm() }
+      flow?.isConfirmed = result != .flowChanged
       switch result {
       case .flowChanged: throw request.refusal(.stepNotOpen)
       case .reserved(let places, _, let account, let isHidden):
