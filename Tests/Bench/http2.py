@@ -78,9 +78,9 @@ def h2load(port, connections, streams, seconds, headers=()):
 
 def handshakes(port, connections, seconds, headers=()):
     """Requests a second, each on a connection of its own with a full handshake: wrk resumes no session."""
-    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-H", "Connection: close"]
+    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-H", "Connection: close", "-H", f"Host: localhost:{port}"]
     told = subprocess.run(
-        [*command, *[part for header in headers for part in ("-H", header)], f"https://localhost:{port}/small"],
+        [*command, *[part for header in headers for part in ("-H", header)], f"https://127.0.0.1:{port}/small"],
         capture_output=True,
         text=True,
         check=True,
