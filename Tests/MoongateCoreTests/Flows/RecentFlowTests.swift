@@ -65,9 +65,9 @@ import Testing
     #expect(await submit(code, to: other).refusal?.code == .stepNotOpen)
   }
 
-  /// Attack: a limit has disabled the credential of an account, and the policy conceals that. Such an attempt is charged
-  /// a second time without the limit. If the attacker cancels the flow in between, the answer must be the one that an
-  /// unknown number gets.
+  /// Attack: a limit has disabled the credential of an account, and the policy conceals that. Such an attempt is
+  /// charged a second time without the limit. If the attacker cancels the flow in between, the answer must be the one
+  /// that an unknown number gets.
   @Test func aChangeBetweenTwoChargesIsJudgedAgain() async throws {
     let bench = try await EngineTestBench {
       $0.policies[EngineTestBench.phone] = .test(
