@@ -36,8 +36,11 @@ class Client:
         return answer.json()
 
     def code(self, phone):
-        """The last code that was sent to the number."""
-        return next(entry["code"] for entry in self.outbox() if entry["to"] == phone and entry["code"])
+        """The last code that was sent to the number. It may be sent after the answer."""
+        return wait_for(
+            lambda: next((entry["code"] for entry in self.outbox() if entry["to"] == phone and entry["code"]), None),
+            f"a code to {phone}",
+        )
 
     def register(self, phone):
         """Creates an account and returns the completed flow."""
