@@ -25,6 +25,6 @@ def test_the_commands_exist(page):
 
 def test_the_files_that_contributors_are_sent_to_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    paths = re.findall(r"`((?:Sources|Tests|config|Plugins)/[\w./*+-]*)`", text) + re.findall(r"\]\(([^)]+)\)", text)
+    paths = re.findall(r"`((?:Sources|Tests|config|Plugins)/[\w./*+-]*)`", text) + re.findall(r"\]\(([^)#]+)\)", text)
     assert len(paths) > 20
     assert not [path for path in paths if "NAME" not in path and not list(ROOT.glob(path))]
