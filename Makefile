@@ -113,8 +113,8 @@ cluster: build
 	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py
 
 # Keeps two cores busy: steps without a build run beside it, and end-to-end tests start as soon as the programs are
-# built, while the unit tests compile at a lower priority. Tests that measure time or memory run last. The
-# output of each part is collected and printed when the part ends.
+# built, while the unit tests compile. Tests that measure time or memory run last. The output of each part is
+# collected and printed when the part ends.
 test: test-deps
 	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
 	began=$$SECONDS
@@ -124,7 +124,7 @@ test: test-deps
 	part 0 programs
 	wait $$first
 	if compgen -G "$$said/failed.*" >/dev/null; then wait; echo "Nothing was tested." >&2; exit 1; fi
-	part 0 end-to-end-beside & part 10 unit-test-beside & part 10 fuzz-slice & wait
+	part 0 end-to-end-beside & part 0 unit-test-beside & part 10 fuzz-slice & wait
 	part 0 unit-test-alone
 	part 0 end-to-end-alone
 	if compgen -G "$$said/failed.*" >/dev/null; then

@@ -68,9 +68,12 @@ def test_gate_refuses_a_large_change(empty_house, number):
     )
     accepted = wait_for(lambda: house.policy()["active"] != before and house.policy(), "the accepted change")
     assert accepted["candidate_refused"] is None
-    assert (
-        requests.get(f"{house.admin}/events?kind=generation_active&limit=1", timeout=10).json()[0]["detail"]["gate"]
-        == "flips_accepted names this change"
+    wait_for(
+        lambda: (
+            requests.get(f"{house.admin}/events?kind=generation_active&limit=1", timeout=10).json()[0]["detail"]["gate"]
+            == "flips_accepted names this change"
+        ),
+        "the event",
     )
     # It allows no other change, including the reverse.
     house.edit("policies/phone_otp.lua", lambda text: good)
@@ -222,7 +225,10 @@ def test_permissions_for_shadow_mode(empty_house, tmp_path):
     problem(requests.post(f"{house.admin}/policy/shadow", headers=acts, timeout=10), 400, "bad_request")
     # Attack: a token holder acts in the name of another operator.
     requests.post(f"{house.admin}/policy/shadow", params={"folder": "/no", "as": "root"}, headers=acts, timeout=10)
-    event = requests.get(f"{house.admin}/events?kind=shadow_begun&limit=1", headers=reads, timeout=10).json()[0]
+    (event,) = wait_for(
+        lambda: requests.get(f"{house.admin}/events?kind=shadow_begun&limit=1", headers=reads, timeout=10).json(),
+        "the event",
+    )
     assert event["operator"] == "ravi" and event["detail"]["as"] == "root" and event["detail"]["folder"] == "/no"
     done = tool(house, "policy", "shadow", "status", env={"READ": READ, "ACT": ACT})
     assert done[0] == 2 and "There is no candidate" in done[2], done
