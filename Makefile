@@ -144,8 +144,8 @@ test-fast: lint-changed build-tests $(VENV)/ready
 
 unit-test: unit-test-beside unit-test-alone
 
-# These suites measure time and run alone.
-TIMED := ^CLuaTests.*KillTests
+# These tests measure time or memory and run alone.
+TIMED := ^CLuaTests.*KillTests|aHundredThousandAtOnce
 SKIPS ?= $(TIMED)
 SHARDS := ^MoongateStoreTests ^MoongateHTTPTests
 empty :=

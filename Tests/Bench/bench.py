@@ -234,7 +234,7 @@ def flows(port, admin, count):
     return done[-1]["session"]["token"], count / seconds
 
 
-def wrk(port, connections, seconds, headers=(), path="/small", script="wrk.lua"):
+def wrk(port, connections, seconds, headers=(), path="/small", script="wrk.lua", scheme="http"):
     command = [
         "wrk",
         "-t",
@@ -245,7 +245,7 @@ def wrk(port, connections, seconds, headers=(), path="/small", script="wrk.lua")
         f"{seconds}s",
         "-s",
         str(HERE / script),
-        f"http://127.0.0.1:{port}{path}",
+        f"{scheme}://127.0.0.1:{port}{path}",
     ]
     told = subprocess.run(
         command + [part for header in headers for part in ("-H", header)], capture_output=True, text=True, check=True

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 import peers
-from bench import BIN, ROUTES, Runs, call, configuration, envoy, free_port, outbox
+from bench import BIN, ROUTES, Runs, call, configuration, envoy, free_port, outbox, wrk
 
 # The least ratio to each peer, of requests in streams and of full handshakes.
 GOALS = {"Envoy": 1.2, "nginx": 0.6}
@@ -78,16 +78,8 @@ def h2load(port, connections, streams, seconds, headers=()):
 
 def handshakes(port, connections, seconds, headers=()):
     """Requests a second, each on a connection of its own with a full handshake: wrk resumes no session."""
-    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-H", "Connection: close", "-H", f"Host: localhost:{port}"]
-    told = subprocess.run(
-        [*command, *[part for header in headers for part in ("-H", header)], f"https://127.0.0.1:{port}/small"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    if "Non-2xx" in told or not re.search(r"Requests/sec: +[1-9]", told):
-        sys.exit(f"port {port}: {told}")
-    return float(re.search(r"Requests/sec: +([\d.]+)", told)[1])
+    own = ["Connection: close", f"Host: localhost:{port}"]
+    return wrk(port, connections, seconds, [*own, *headers], scheme="https")["per_second"]
 
 
 def processor_time(process):
