@@ -112,19 +112,17 @@ cluster: build
 	@$(call need,postgresql nginx python3)
 	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py
 
-# Keeps two cores busy: steps without a build run beside it, and end-to-end tests start as soon as the programs are
-# built, while the unit tests compile. Tests that measure time or memory run last. The output of each part is
-# collected and printed when the part ends.
+# Keeps two cores busy. Tests start after the build, because those that wait for a gateway or a browser cost more
+# processor time beside a compiler. Tests that measure time or memory run last. The output of each part is collected and
+# printed when the part ends.
 test: test-deps
 	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
 	began=$$SECONDS
 	part() { if nice -n "$$1" $(MAKE) --no-print-directory $${@:2} >"$$said/log.$$2" 2>&1; then result=passed; else result=FAILED; touch "$$said/failed.$$2"; fi
 	  printf '\n== %s: %s after %s s\n' "$${*:2}" "$$result" "$$((SECONDS - began))" | cat "$$said/log.$$2" -; }
-	part 5 lint & part 5 venv & first=$$!
-	part 0 programs
-	wait $$first
-	if compgen -G "$$said/failed.*" >/dev/null; then wait; echo "Nothing was tested." >&2; exit 1; fi
-	part 0 end-to-end-beside & part 0 unit-test-beside & part 10 fuzz-slice & wait
+	part 0 build-tests & part 5 lint & part 5 venv & part 10 fuzz-slice & wait
+	if compgen -G "$$said/failed.*" >/dev/null; then echo "Nothing was tested." >&2; exit 1; fi
+	part 0 end-to-end-beside & part 0 unit-test-beside BUILT=1 & wait
 	part 0 unit-test-alone
 	part 0 end-to-end-alone
 	if compgen -G "$$said/failed.*" >/dev/null; then
@@ -184,7 +182,7 @@ check-guide: test-deps $(VENV)/ready
 	$(PYTEST) Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
 
 # Tests the built programs. Most tests wait most of the time, so files run in parallel, the longest first. Tests that
-# measure time or memory run afterwards, most of them waiting, three at a time.
+# measure time or memory run afterwards, most of them waiting, four at a time.
 WORKERS ?= 6
 end-to-end: end-to-end-beside end-to-end-alone
 
@@ -201,7 +199,7 @@ end-to-end-beside: test-deps $(VENV)/ready
 
 end-to-end-alone: test-deps $(VENV)/ready
 	@$(pytest)
-	run -m alone -n 3 --dist loadfile --no-loadscope-reorder || again
+	run -m alone -n 4 --dist loadfile --no-loadscope-reorder || again
 	run -m timed || again
 
 venv: $(VENV)/ready

@@ -86,7 +86,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "timed: measures milliseconds, so `make end-to-end` runs it last with nothing else")
     config.addinivalue_line(
-        "markers", "alone: measures time or memory, so `make end-to-end` runs it with at most two others beside it"
+        "markers", "alone: measures time or memory, so `make end-to-end` runs it with at most three others beside it"
     )
 
 
@@ -129,7 +129,8 @@ LONG = {
     "test_exec": 1,
     "test_pages_layout": 1,
     "test_upgrade": 1,
-    "test_cluster": 3,
+    "test_cluster": 4,
+    "test_cluster_maintenance": 1,
     "test_crowds": 1,
 }
 

@@ -3,6 +3,7 @@
 import concurrent.futures
 import http.client
 import json
+import time
 
 import requests
 
@@ -49,6 +50,7 @@ def register(house, address, number):
 
 # Attack: many registrations, each of which costs a hash.
 def test_of_two_hundred_parallel_registrations_ten_succeed(house):
+    began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(200) as pool:
         flood = [pool.submit(register, house, FLOOD, number) for number in range(200)]
         # Another user in the meantime.
@@ -57,7 +59,10 @@ def test_of_two_hundred_parallel_registrations_ten_succeed(house):
     statuses = [status for status, _ in answers]
     assert statuses.count(200) == 10 and statuses.count(429) == 190, statuses
     refused = [document for status, document in answers if status == 429]
-    assert all(one["code"] == "rate_limited" and 3500 <= one["retry_after"] <= 3600 for one in refused), refused[0]
+    # The hour began with the flood.
+    least = 3600 - (time.monotonic() - began) - 1
+    waits = [one["retry_after"] for one in refused if one["code"] == "rate_limited"]
+    assert len(waits) == 190 and least <= min(waits) and max(waits) <= 3600, waits
     # Sixty of them could begin.
     told = [
         requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"]
