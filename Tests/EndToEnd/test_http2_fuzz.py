@@ -138,7 +138,7 @@ class Fuzz:
 
 
 def open_connections(house):
-    return value(metrics(house), "moongate_open_connections", protocol="http2")
+    return value(metrics(house), "moongate_open_connections", protocol="h2")
 
 
 def test_random_frames(house):  # noqa: F811

@@ -42,11 +42,13 @@ def metrics(house):
 
 
 def value(families, family, **labels):
-    return sum(
+    values = [
         sample.value
         for sample in families[family].samples
         if sample.name in (family, family + "_total") and labels.items() <= sample.labels.items()
-    )
+    ]
+    assert values, f"{family} has no sample with {labels}"
+    return sum(values)
 
 
 def test_metrics(house):
