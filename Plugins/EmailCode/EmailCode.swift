@@ -8,15 +8,6 @@ public struct EmailCode: CodeProvider {
   /// `begin` takes `email`. The settings in gateway.lua select how mail is sent.
   public let descriptor: ProviderDescriptor
 
-  /// The translations, one file of `words/` per language.
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
-
   public init() {
     descriptor = ProviderDescriptor(
       name: "email_code",
@@ -36,7 +27,7 @@ public struct EmailCode: CodeProvider {
       identifierKinds: [.email], facts: [.emailDomain],
       words: StepWords(
         title: "Your email address", name: "Code by email", instruction: "We send a code to it.",
-        labels: ["email": "Email address", "code": "Code"], translations: Self.translations),
+        labels: ["email": "Email address", "code": "Code"], translations: PackageResources.translations),
       presentation: .codeEntry, entrance: .field(kind: .email, priority: 100), page: "email", role: .provesIdentifier)
   }
 

@@ -35,13 +35,3 @@ struct Attempt: Codable, Equatable, Sendable {
   /// The S256 challenge of the verifier (RFC 7636 section 4.2).
   var challenge: String { Base64URL.encode(Array(SHA256.hash(data: Data(verifier.utf8)))) }
 }
-
-/// Constant-time comparison of secrets.
-enum SafeCompare {
-  /// Takes the same time for all inputs.
-  static func equal(_ left: String, _ right: String) -> Bool {
-    let key = SymmetricKey(size: .bits256)
-    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)
-      == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
-  }
-}

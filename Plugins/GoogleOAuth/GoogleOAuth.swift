@@ -11,14 +11,6 @@ public struct GoogleOAuth: FullProvider {
   /// `begin` takes no fields. The client registration is in gateway.lua.
   public let descriptor: ProviderDescriptor
 
-  /// The translations, one file of `words/` per language.
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
   private let directory = IssuerDirectory()
 
   /// Creates a provider with an empty cache. Instances share no state.
@@ -58,7 +50,7 @@ public struct GoogleOAuth: FullProvider {
         Outcome(.oauthFailed, "Google sign-in failed. Try again."),
         Outcome(.oauthCancelled, "Sign-in cancelled", isFailure: false),
       ], facts: [.emailDomain],
-      words: StepWords(title: "Continue with Google", name: "Google", translations: Self.translations),
+      words: StepWords(title: "Continue with Google", name: "Google", translations: PackageResources.translations),
       presentation: .externalSite(button: "Continue with Google"),
       entrance: .button(
         label: "Continue with Google", icon: String(decoding: PackageResources.icon_svg, as: UTF8.self), priority: 100),
@@ -113,7 +105,7 @@ public struct GoogleOAuth: FullProvider {
     }
 
     // Attack: a link puts another user's code or error into this browser. Only the state of this step is accepted.
-    guard let state = try input.optionalText("state"), SafeCompare.equal(state, attempt.state) else {
+    guard let state = try input.optionalText("state"), constantTimeEquals(state, attempt.state) else {
       return .refused(.oauthFailed)
     }
     let metadata = try await directory.metadata(of: client.issuer, by: step.tools.web, at: step.now)

@@ -137,7 +137,7 @@ struct IDTokenExpectation {
     // Attack: a token from before this step, which cannot be an answer to it.
     guard claims.issuedAt >= begun - Self.leeway, claims.notBefore ?? 0 <= now + Self.leeway else { return false }
     // Attack: a token of another step (replay, injection).
-    guard let nonce = claims.nonce, SafeCompare.equal(nonce, attempt.nonce) else { return false }
+    guard let nonce = claims.nonce, constantTimeEquals(nonce, attempt.nonce) else { return false }
     // At most 255 ASCII characters (section 2).
     return !claims.subject.isEmpty && claims.subject.utf8.count <= 255
       && claims.subject.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }

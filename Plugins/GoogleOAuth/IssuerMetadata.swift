@@ -2,6 +2,10 @@ import Foundation
 
 /// The required parts of a discovery document (OpenID Connect Discovery 1.0 section 3).
 struct IssuerMetadata: Sendable, Equatable {
+  /// The maximum length of an address in bytes. The gateway accepts redirects of at most 8,192 bytes, parameters
+  /// included.
+  private static let longestAddress = 4_096
+
   let authorization: String
   let token: String
   let keys: String
@@ -52,9 +56,13 @@ struct IssuerMetadata: Sendable, Equatable {
   }
 
   /// https, or http to this machine.
+  ///
+  /// Attack: an address that browsers parse differently: `\` as a slash, or a name before `@`.
   private static func isSafe(_ address: String) -> Bool {
-    guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty, url.user == nil,
-      url.fragment == nil
+    guard address.utf8.count <= longestAddress,
+      address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }),
+      let url = URLComponents(string: address), let host = url.host, !host.isEmpty, url.user == nil,
+      url.password == nil, url.fragment == nil
     else { return false }
     return url.scheme == "https" || (url.scheme == "http" && ["localhost", "127.0.0.1", "[::1]", "::1"].contains(host))
   }

@@ -8,15 +8,6 @@ public struct PIN: FullProvider {
   /// `begin` takes no fields; `submit` takes `pin`, `new_pin` or both, depending on the purpose.
   public let descriptor: ProviderDescriptor
 
-  /// The translations, one file of `words/` per language.
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
-
   private static let pin = InputField(name: "pin", kind: .digits, length: PINDigits.length)
   private static let newPIN = InputField(name: "new_pin", kind: .digits, length: PINDigits.length)
 
@@ -51,7 +42,7 @@ public struct PIN: FullProvider {
           .set: FactorNotice(subject: "Passcode set", event: "A passcode was set for your account"),
           .change: FactorNotice(subject: "Passcode changed", event: "The passcode on your account was changed"),
           .disable: FactorNotice(subject: "Passcode turned off", event: "The passcode on your account was turned off"),
-        ], translations: Self.translations),
+        ], translations: PackageResources.translations),
       presentation: .digitPad(count: PINDigits.length, current: Self.pin.name, new: Self.newPIN.name), page: "pin",
       role: .keepsFactor)
   }

@@ -1,14 +1,7 @@
 import MoongateSDK
 
 extension Passkey {
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
-
+  /// More than 60 lines: one list of what the provider declares.
   static var declaration: ProviderDescriptor {
     ProviderDescriptor(
       name: "passkey", beginFields: [HeldItem.field],
@@ -85,7 +78,7 @@ extension Passkey {
           .set: FactorNotice(subject: "Passkey added", event: "A passkey was added to your account"),
           .change: FactorNotice(subject: "Passkey changed", event: "A passkey on your account was changed"),
           .disable: FactorNotice(subject: "Passkey removed", event: "A passkey was removed from your account"),
-        ], translations: Self.translations),
+        ], translations: PackageResources.translations),
       presentation: .ceremony(button: "Use your passkey"), role: [.keepsFactor, .keepsSeveral, .findsAccount],
       wellKnown: [relatedOrigins, endpoints])
   }

@@ -8,15 +8,6 @@ public struct Password: FullProvider {
   /// `begin` takes `email`, and at registration `first_name` and `last_name`; `submit` takes `password`.
   public let descriptor: ProviderDescriptor
 
-  /// The translations, one file of `words/` per language.
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
-
   private static let password = InputField(name: "password", kind: .password)
 
   public init() {
@@ -43,7 +34,7 @@ public struct Password: FullProvider {
         notices: [
           .set: FactorNotice(subject: "Password changed", event: "The password on your account was changed"),
           .change: FactorNotice(subject: "Password changed", event: "The password on your account was changed"),
-        ], translations: Self.translations),
+        ], translations: PackageResources.translations),
       presentation: .form, entrance: .field(kind: .email, priority: 100), role: [.provesIdentifier, .keepsFactor])
   }
 

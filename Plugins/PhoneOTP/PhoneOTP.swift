@@ -8,15 +8,6 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   /// `begin` takes `phone` and `region`. The settings in gateway.lua select how SMS are sent.
   public let descriptor: ProviderDescriptor
 
-  /// The translations, one file of `words/` per language.
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
-
   /// The kind of identifier.
   public let identifierKind = IdentifierKind.phone
 
@@ -45,7 +36,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       ],
       words: StepWords(
         title: "Your phone number", name: "Code by SMS", instruction: "We send a code to it by SMS.",
-        labels: ["phone": "Phone number", "region": "Country", "code": "Code"], translations: Self.translations),
+        labels: ["phone": "Phone number", "region": "Country", "code": "Code"],
+        translations: PackageResources.translations),
       presentation: .codeEntry, entrance: .field(kind: .phone, priority: 100), page: "verify", role: .provesIdentifier)
   }
 

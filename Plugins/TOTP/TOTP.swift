@@ -9,15 +9,6 @@ public struct TOTP: FullProvider {
   /// `begin` takes no fields; `submit` takes `code` or `recovery_code`.
   public let descriptor: ProviderDescriptor
 
-  /// The translations, one file of `words/` per language.
-  private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
-    ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
-    ("ta", PackageResources.ta_words),
-    ("te", PackageResources.te_words),
-  ]
-
   static let code = InputField(name: "code", kind: .digits, length: TimeCode.length, isRequired: false)
   static let recoveryCode = InputField(name: "recovery_code", kind: .text, isRequired: false)
 
@@ -61,7 +52,7 @@ public struct TOTP: FullProvider {
           "offer_help":
             "An app on your phone shows a new code every 30 seconds. When you sign in, you are asked for one."
         ],
-        translations: Self.translations), presentation: .form, role: .keepsFactor
+        translations: PackageResources.translations), presentation: .form, role: .keepsFactor
     )
   }
 

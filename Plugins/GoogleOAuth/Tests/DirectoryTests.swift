@@ -80,7 +80,11 @@ import Testing
       ["issuer": "https://evil.example.com"], ["token_endpoint": "http://accounts.example.com/token"],
       ["authorization_endpoint": "javascript:alert(1)"],
       ["jwks_uri": "ftp://accounts.example.com/certs"], ["token_endpoint": "https://user@evil.example.com/"],
-      ["token_endpoint": ""],
+      ["token_endpoint": ""], ["authorization_endpoint": #"https://evil.example.com\.accounts.example.com/"#],
+      ["authorization_endpoint": #"https://accounts.example.com/\evil"#],
+      ["authorization_endpoint": "https://accounts.example.com:x@evil.example.com/"],
+      ["authorization_endpoint": "https://accounts.example.com/\r\nX: 1"],
+      ["jwks_uri": String(repeating: "https://accounts.example.com/", count: 200)],
       ["token_endpoint_auth_methods_supported": ["private_key_jwt"]], ["jwks_uri": 1],
     ] as [[String: any Sendable]])
   func document(changes: [String: any Sendable]) async throws {
