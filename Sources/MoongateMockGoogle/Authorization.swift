@@ -1,4 +1,5 @@
 import Foundation
+import MoongateSDK
 
 /// A valid authorization request of a client (OpenID Connect Core 1.0 section 3.1.2.1).
 struct AuthorizationRequest: Sendable, Equatable {
@@ -47,7 +48,7 @@ enum Decision: Sendable, Equatable {
 extension MockGoogle {
   /// Validates an authorization request and stores it until the user has chosen.
   /// - Returns: the key of the stored request.
-  func ask(_ fields: Form) throws(AuthorizationProblem) -> String {
+  func ask(_ fields: [String: String]) throws(AuthorizationProblem) -> String {
     guard let client = client(fields["client_id"]) else {
       throw .unsafe("Unknown client: client_id is missing or wrong.")
     }
@@ -141,7 +142,8 @@ extension MockGoogle {
   }
 
   private nonisolated func back(to redirect: String, _ fields: [(String, String?)]) -> String {
-    redirect + (redirect.contains("?") ? "&" : "?") + Form.encode(fields)
+    redirect + (redirect.contains("?") ? "&" : "?")
+      + PercentEncoding.form(fields.compactMap { name, value in value.map { (name, $0) } })
   }
 
   static func isBase64URL(_ byte: UInt8) -> Bool {

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import MoongateSDK
 import NIOCore
 
 /// The HTTP interface of the provider, served alone or below a path of another server.
@@ -62,7 +63,7 @@ package struct MockGoogleSite: Sendable {
         path: path, accounts: MockAccount.listed, signsWith: keys.id, hasRotated: try form(query)["rotated"] != nil))
   }
 
-  private func choose(_ fields: Form) async throws -> Response {
+  private func choose(_ fields: [String: String]) async throws -> Response {
     let key: String
     if let again = fields["choice"] { key = again } else { key = try await provider.ask(fields) }
     let request = try await provider.choice(key).request
@@ -72,7 +73,7 @@ package struct MockGoogleSite: Sendable {
         signsWith: try await provider.signingKeys().id, hasRotated: fields["rotated"] != nil))
   }
 
-  private func decide(_ fields: Form) async throws -> Response {
+  private func decide(_ fields: [String: String]) async throws -> Response {
     let decision: Decision
     let isSlow = fields["slow"] != nil
     switch (fields["action"], fields["account"]) {
@@ -88,16 +89,16 @@ package struct MockGoogleSite: Sendable {
     return Self.seeOther(try await provider.decide(fields["request"], decision))
   }
 
-  private func rotate(_ fields: Form) async throws -> Response {
+  private func rotate(_ fields: [String: String]) async throws -> Response {
     try await provider.rotateKeys()
     guard let key = fields["request"] else { return Self.seeOther("\(path)/?rotated=1") }
-    return Self.seeOther("\(path)/authorize?" + Form.encode([("choice", key), ("rotated", "1")]))
+    return Self.seeOther("\(path)/authorize?" + PercentEncoding.form([("choice", key), ("rotated", "1")]))
   }
 
   // MARK: client endpoints
 
   private func token(_ request: Request) async throws -> Response {
-    let fields: Form
+    let fields: [String: String]
     do {
       fields = try await body(of: request)
     } catch {
@@ -126,14 +127,15 @@ package struct MockGoogleSite: Sendable {
 
   // MARK: request parsing
 
-  private func form(_ bytes: [UInt8]) throws -> Form {
-    guard let fields = Form(bytes) else {
+  /// The fields that have a value.
+  private func form(_ bytes: [UInt8]) throws -> [String: String] {
+    guard let fields = PercentEncoding.fields(in: bytes) else {
       throw AuthorizationProblem.unsafe("The URL is invalid: a field is repeated or not UTF-8.")
     }
-    return fields
+    return fields.filter { !$0.value.isEmpty }
   }
 
-  private func body(of request: Request) async throws -> Form {
+  private func body(of request: Request) async throws -> [String: String] {
     let type = (request.headers[.contentType] ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
     guard type == "application/x-www-form-urlencoded" else {
       throw AuthorizationProblem.unsafe("The form has an unsupported encoding.")

@@ -67,7 +67,7 @@ struct UserInfo: Encodable, Sendable {
 extension MockGoogle {
   /// Redeems a code.
   /// - Parameter authorization: the request's Authorization header.
-  func redeem(_ fields: Form, authorization: String?) async throws -> TokenAnswer {
+  func redeem(_ fields: [String: String], authorization: String?) async throws -> TokenAnswer {
     let client = try authenticate(fields, authorization)
     guard fields["grant_type"] == "authorization_code" else {
       throw TokenProblem(error: "unsupported_grant_type", description: "grant_type must be authorization_code")
@@ -123,7 +123,7 @@ extension MockGoogle {
   }
 
   /// Authenticates a client by `client_secret_basic` or `client_secret_post` (RFC 6749 section 2.3.1).
-  private func authenticate(_ fields: Form, _ authorization: String?) throws -> Client {
+  private func authenticate(_ fields: [String: String], _ authorization: String?) throws -> Client {
     var id = fields["client_id"]
     var secret = fields["client_secret"]
     if let authorization {
@@ -132,7 +132,9 @@ extension MockGoogle {
       guard let given = Self.basic(authorization), id == nil || id == given.id else { throw TokenProblem.badClient }
       (id, secret) = (given.id, given.secret)
     }
-    guard let client = client(id), let secret, Self.equal(secret, client.secret) else { throw TokenProblem.badClient }
+    guard let client = client(id), let secret, constantTimeEquals(secret, client.secret) else {
+      throw TokenProblem.badClient
+    }
     return client
   }
 
@@ -143,16 +145,9 @@ extension MockGoogle {
     }
     let pair = String(decoding: data, as: UTF8.self).split(
       separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard pair.count == 2, let id = Form.decode(pair[0].utf8), let secret = Form.decode(pair[1].utf8) else {
-      return nil
-    }
+    guard pair.count == 2, let id = PercentEncoding.decode(pair[0].utf8),
+      let secret = PercentEncoding.decode(pair[1].utf8)
+    else { return nil }
     return (id, secret)
-  }
-
-  /// Compares in constant time.
-  private static func equal(_ left: String, _ right: String) -> Bool {
-    let key = SymmetricKey(size: .bits256)
-    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)
-      == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
   }
 }

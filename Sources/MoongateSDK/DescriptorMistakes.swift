@@ -54,34 +54,40 @@ extension ProviderDescriptor {
     }
     if Set(wellKnown).count != wellKnown.count { found.append("it names a well-known document twice") }
     found += presentationMistakes
-    if let words {
-      let said =
-        Array(words.page.values) + [words.name].compactMap(\.self)
-        + words.notices.values.flatMap { [$0.subject, $0.event] }
-      if !said.allSatisfy(Self.isSentence) {
-        found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
+    found += wordMistakes
+    return found
+  }
+
+  /// The mistakes in the words.
+  private var wordMistakes: [String] {
+    guard let words else { return [] }
+    var found: [String] = []
+    let said =
+      Array(words.page.values) + [words.name].compactMap(\.self)
+      + words.notices.values.flatMap { [$0.subject, $0.event] }
+    if !said.allSatisfy(Self.isSentence) {
+      found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
+    }
+    let known = Set((beginFields + submitFields).map(\.name))
+    for label in words.labels.keys.sorted() where !known.contains(label) {
+      found.append("its words have a label for `\(label)`, which is not a field")
+    }
+    let texts =
+      [words.title] + Array(words.labels.values) + Array(words.links.values)
+      + (words.instruction.isEmpty ? [] : [words.instruction])
+    if !texts.allSatisfy(Self.isSentence) {
+      found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
+    }
+    for (tag, texts) in words.translations.sorted(by: { $0.key < $1.key }) {
+      if !Self.isTag(tag) {
+        found.append(
+          "its words are translated to `\(tag.prefix(40))`, which is not a language tag: write one such as `hi` or `pt-BR`"
+        )
       }
-      let known = Set((beginFields + submitFields).map(\.name))
-      for label in words.labels.keys.sorted() where !known.contains(label) {
-        found.append("its words have a label for `\(label)`, which is not a field")
-      }
-      let texts =
-        [words.title] + Array(words.labels.values) + Array(words.links.values)
-        + (words.instruction.isEmpty ? [] : [words.instruction])
-      if !texts.allSatisfy(Self.isSentence) {
-        found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
-      }
-      for (tag, texts) in words.translations.sorted(by: { $0.key < $1.key }) {
-        if !Self.isTag(tag) {
-          found.append(
-            "its words are translated to `\(tag.prefix(40))`, which is not a language tag: write one such as `hi` or `pt-BR`"
-          )
-        }
-        if !texts.allSatisfy({ !$0.key.isEmpty && Self.isPlain($0.value, most: Self.longestTranslation) }) {
-          found.append(
-            "its words in `\(tag.prefix(40))` must be plain text of at most \(Self.longestTranslation) bytes each, by the English text"
-          )
-        }
+      if !texts.allSatisfy({ !$0.key.isEmpty && Self.isPlain($0.value, most: Self.longestTranslation) }) {
+        found.append(
+          "its words in `\(tag.prefix(40))` must be plain text of at most \(Self.longestTranslation) bytes each, by the English text"
+        )
       }
     }
     return found

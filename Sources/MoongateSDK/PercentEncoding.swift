@@ -22,4 +22,39 @@ public enum PercentEncoding {
   public static func form(_ fields: [(String, String)]) -> String {
     fields.map { "\($0)=\(encode($1))" }.joined(separator: "&")
   }
+
+  /// Parses the fields of a query or form (`application/x-www-form-urlencoded`, WHATWG URL, section 5.1) strictly.
+  /// - Returns: nil if the text is ambiguous or invalid: duplicate fields (RFC 6749 section 3.1), `%` without two
+  ///   hexadecimal digits, invalid UTF-8, or control characters.
+  package static func fields(in text: some Collection<UInt8>) -> [String: String]? {
+    var values: [String: String] = [:]
+    for pair in text.split(separator: UInt8(ascii: "&")) {
+      let equals = pair.firstIndex(of: UInt8(ascii: "="))
+      guard let name = decode(pair[..<(equals ?? pair.endIndex)]),
+        let value = decode(equals.map { pair[pair.index(after: $0)...] } ?? pair[pair.endIndex...]),
+        values.updateValue(value, forKey: name) == nil
+      else { return nil }
+    }
+    return values
+  }
+
+  /// Decodes a name or a value of a form, in which a plus is a space.
+  /// - Returns: nil if it is invalid.
+  package static func decode(_ text: some Sequence<UInt8>) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.makeIterator()
+    while let byte = rest.next() {
+      switch byte {
+      case UInt8(ascii: "+"): bytes.append(0x20)
+      case UInt8(ascii: "%"):
+        guard let high = rest.next().flatMap(hex), let low = rest.next().flatMap(hex) else { return nil }
+        bytes.append(high << 4 | low)
+      default: bytes.append(byte)
+      }
+    }
+    guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else { return nil }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func hex(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
 }

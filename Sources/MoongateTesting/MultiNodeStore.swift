@@ -61,10 +61,8 @@ package final class MultiNodeStore: Store {
   package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await next.beat(node) }
   package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await next.nodes(at: now) }
   package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await next.leave(id, at: now) }
-  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
-    -> LedgerStanding
-  {
-    try await next.standing(limits, timer, at: now)
+  package func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+    try await next.standing(query, at: now)
   }
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await next.locks(at: now) }
   package func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
@@ -250,7 +248,7 @@ package enum TestedStore: Sendable, CaseIterable, CustomTestStringConvertible {
     case .sqlite: return folder.path("moongate.db")
     case .postgres:
       guard let server = PostgresServer.shared else { throw PostgresServer.Problem(description: PostgresServer.need) }
-      return server.url(try server.makeDatabase())
+      return server.url(try server.makeStoreDatabase())
     }
   }
 }

@@ -22,7 +22,7 @@ extension StoreConformance {
       try await bench.attempt([limits[1]], .failure)
       try await bench.attempt([limits[2]], .failure)
       try await bench.attempt([limits[2]], .failure)
-      #expect(try await bench.reserve(limits).result == .reserved(places: [1, 2, 3], resendAt: nil))
+      #expect(try await bench.reserve(limits).result == .reserved(places: [1, 2, 3]))
     },
     StoreConformance("all limits are charged, or none") { bench async throws in
       let wide = bench.limit("wide", max: 9)
@@ -133,19 +133,18 @@ extension StoreConformance {
     },
     StoreConformance("the state at the end of a transaction includes its changes") { bench async throws in
       let (limit, timer) = (bench.limit(max: 9), bench.timer())
-      let (id, result) = try await bench.reserve([limit], timer: timer)
+      let id = try await bench.reserve([limit], timer: timer).id
       let failure = Settlement(reservation: id, outcome: .failure, limits: [limit], timer: timer, now: bench.now)
-      let applied = try await bench.store.apply(
-        [.settle(failure)], reading: LedgerQuery([limit], timer), at: bench.now)
+      let query = LedgerQuery([limit], timer)
+      let applied = try await bench.store.apply([.settle(failure)], reading: query, at: bench.now)
       let standing = LedgerStanding(
-        counters: [CounterState(pending: 0, settled: 1, oldest: bench.now)], resendAt: result.resendAt)
+        counters: [CounterState(pending: 0, settled: 1, oldest: bench.now)], resendAt: bench.now + .seconds(60))
       #expect(applied == .applied(locks: [], standing: standing))
-      #expect(try await bench.store.standing([limit], timer, at: bench.now) == standing)
-      #expect(result.resendAt != nil)
+      #expect(try await bench.store.standing(query, at: bench.now) == standing)
       // Once the failure has left the window, counting takes another read.
       bench.clock.advance(by: .seconds(60))
       #expect(
-        try await bench.store.apply([.clearTimer([7])], reading: LedgerQuery([limit], nil), at: bench.now)
+        try await bench.store.apply([.clearTimer([7])], reading: LedgerQuery([limit]), at: bench.now)
           == .applied(locks: []))
     },
     StoreConformance("an account is read with a charge, as it is then") { bench async throws in
@@ -157,14 +156,14 @@ extension StoreConformance {
             id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, reading: account))
       }
       try await bench.apply(.raiseEpoch(account: "ac_1"))
-      guard case .reserved([1], nil, let account?, false) = try await charge("ac_1") else {
+      guard case .reserved([1], let account?, false) = try await charge("ac_1") else {
         Issue.record("not charged, or no account")
         return
       }
       #expect(account == (try await bench.store.account("ac_1")) && account.epoch == 1)
       #expect(try await charge("ac_1") == .filledByPending)
       bench.clock.advance(by: .seconds(60))
-      #expect(try await charge("ac_2") == .reserved(places: [1], resendAt: nil))
+      #expect(try await charge("ac_2") == .reserved(places: [1]))
     },
     StoreConformance("nothing is charged while another limit is locked or has disabled something") {
       bench async throws in
@@ -178,18 +177,18 @@ extension StoreConformance {
             id: ReservationID(from: bench.random), now: bench.now, limits: [send], timer: timer,
             unlessLocked: [locking, disabling], hidesDisabled: hidesDisabled))
       }
-      let resendAt = bench.now + .seconds(60)
-      #expect(try await charge() == .reserved(places: [1], resendAt: resendAt))
+      #expect(try await charge() == .reserved(places: [1]))
+      #expect(try await bench.resendAt(timer) == bench.now + .seconds(60))
       try await bench.attempt([locking], .failure)
       bench.clock.advance(by: .seconds(60))
       #expect(try await charge() == .barred)
-      #expect(try await bench.store.standing([], timer, at: bench.now).resendAt == nil, "the timer does not run again")
+      #expect(try await bench.resendAt(timer) == nil, "the timer does not run again")
       bench.clock.advance(by: .seconds(240))
       #expect((try await charge()).places?.count == 1)
       try await bench.attempt([disabling], .failure)
       bench.clock.advance(by: .seconds(1_000))
       #expect(try await charge() == .barred)
-      guard case .reserved(_, _, _, isDisabled: true) = try await charge(hidesDisabled: true) else {
+      guard case .reserved(_, _, isDisabled: true) = try await charge(hidesDisabled: true) else {
         Issue.record("not charged, or not told that a limit has disabled something")
         return
       }
@@ -206,7 +205,7 @@ extension StoreConformance {
       }
       #expect(try await charge() == .flowChanged)
       flow.version = 1
-      #expect(try await charge() == .reserved(places: [1], resendAt: nil))
+      #expect(try await charge() == .reserved(places: [1]))
       try await bench.apply(.putFlow(flow))
       #expect(try await charge() == .flowChanged)
       try await bench.apply(.deleteFlow(flow.id))

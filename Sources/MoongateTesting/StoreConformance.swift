@@ -59,7 +59,7 @@ struct StoreBench: Sendable {
 
   /// When the timer allows the next send.
   func resendAt(_ timer: ResendTimer) async throws -> Timestamp? {
-    try await store.standing([], timer, at: now).resendAt
+    try await store.standing(LedgerQuery([], timer), at: now).resendAt
   }
 
   func reserve(_ limits: [ResolvedLimit], timer: ResendTimer? = nil) async throws -> (
@@ -130,11 +130,8 @@ struct StoreBench: Sendable {
 
 extension ReservationResult {
   /// The places, if the reservation was granted.
-  var places: [Int]? { if case .reserved(let places, _, _, _) = self { places } else { nil } }
+  var places: [Int]? { if case .reserved(let places, _, _) = self { places } else { nil } }
 
   /// The reason, if the reservation was refused.
   var reason: ReservationRefusal.Reason? { if case .refused(let refusal) = self { refusal.reason } else { nil } }
-
-  /// When the next send is allowed, if the reservation was granted.
-  var resendAt: Timestamp? { if case .reserved(_, let resendAt, _, _) = self { resendAt } else { nil } }
 }

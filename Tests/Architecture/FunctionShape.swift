@@ -1,6 +1,6 @@
 import Foundation
 
-/// A function, an initializer or a subscript, as far as its size goes.
+/// A function, an initializer, a subscript or a property, as far as its size goes.
 ///
 /// It may have five parameters and 60 lines between its braces. If it has more, the first line of its doc comment says
 /// why: "More than five parameters: …", "More than 60 lines: …", or "More than five parameters and 60 lines: …".
@@ -13,7 +13,7 @@ struct FunctionShape {
   /// The line of its declaration, from 1.
   let line: Int
   let parameters: Int
-  /// The lines between its braces; 0 for a requirement of a protocol.
+  /// The lines between its braces; 0 for a requirement of a protocol and for a stored property.
   let lines: Int
   /// The first line of its doc comment; empty if it has none.
   let comment: String
@@ -106,6 +106,9 @@ private struct DeclarationReader {
         let indentation = code[start...].prefix { $0 == .space }.count
         let parameters = count(inListAt: list)
         found.append(Declaration(line: line, parameters: parameters, lines: bodyLines(indentation)))
+      } else if beginsProperty(word) {
+        let indentation = code[start...].prefix { $0 == .space }.count
+        found.append(Declaration(line: line, parameters: 0, lines: bodyLines(indentation, isProperty: true)))
       }
       // A body may contain further declarations.
       index = word.endIndex
@@ -152,6 +155,15 @@ private struct DeclarationReader {
     return index < code.count && code[index] == .open ? index : nil
   }
 
+  /// Whether the word begins a property with a type. Leaves `index` behind the colon.
+  private mutating func beginsProperty(_ word: ArraySlice<UInt8>) -> Bool {
+    guard word.elementsEqual("var".utf8) else { return false }
+    skip { $0 == .space || $0.isInName || $0 == UInt8(ascii: "`") }
+    guard index < code.count, code[index] == UInt8(ascii: ":") else { return false }
+    index += 1
+    return true
+  }
+
   /// Counts parameters. Leaves `index` behind the closing parenthesis.
   private mutating func count(inListAt start: Int) -> Int {
     index = start
@@ -177,12 +189,14 @@ private struct DeclarationReader {
     return isEmpty ? count : count + 1
   }
 
-  /// The lines between the braces of the declaration whose parameters end at `index`; 0 without braces.
-  private mutating func bodyLines(_ indentation: Int) -> Int {
+  /// The lines between the braces of the declaration whose parameters, or whose name, end at `index`; 0 without braces
+  /// and for the initial value of a property.
+  private mutating func bodyLines(_ indentation: Int, isProperty: Bool = false) -> Int {
     var depth = 0
     while index < code.count {
       let byte = code[index]
       if byte == UInt8(ascii: "{"), depth == 0 { return linesInBraces() }
+      if byte == UInt8(ascii: "="), depth == 0, isProperty { return 0 }
       if byte.opens { depth += 1 }
       if byte.closes {
         depth -= 1
@@ -285,9 +299,9 @@ extension UInt8 {
   fileprivate static let greater = UInt8(ascii: ">")
   fileprivate static let dash = UInt8(ascii: "-")
 
-  /// The first letter of `func`, `init` or `subscript`.
+  /// The first letter of `func`, `init`, `subscript` or `var`.
   fileprivate var isInitial: Bool {
-    self == UInt8(ascii: "f") || self == UInt8(ascii: "i") || self == UInt8(ascii: "s")
+    self == UInt8(ascii: "f") || self == UInt8(ascii: "i") || self == UInt8(ascii: "s") || self == UInt8(ascii: "v")
   }
 
   /// A letter, a digit or an underscore of ASCII.

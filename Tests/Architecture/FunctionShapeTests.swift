@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// A function has at most five parameters and 60 lines, or the first line of its doc comment says why.
+/// A function has at most five parameters and 60 lines, or the first line of its doc comment says why. A computed
+/// property is measured like a function.
 @Suite struct FunctionShapeTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -32,6 +33,14 @@ import Testing
     #expect(complaints(kept) == 0)
     #expect(complaints(long) == 1)
     #expect(complaints("  /// More than 60 lines: a reason.\n\(long)") == 0)
+  }
+
+  @Test func longPropertiesAreSeen() {
+    let sixty = String(repeating: "    a { \"}\" }\n", count: 60)
+    let stored = "var a: Int { get }\nvar b = [1]\nvar c: T? =\n  {\n\(sixty)}()\n"
+    #expect(shapes("\(stored)static var d: [Int: () -> T] {\n\(sixty)}").map(\.lines) == [0, 0, 60])
+    #expect(complaints("  private var e: Int {\n\(sixty)    a()\n  }\n") == 1)
+    #expect(complaints("  /// More than 60 lines: a reason.\n  var e: Int {\n\(sixty)    a()\n  }\n") == 0)
   }
 
   @Test func aReasonThatIsNotNeededIsSeen() {

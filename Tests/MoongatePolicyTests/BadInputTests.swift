@@ -123,6 +123,14 @@ import Testing
     #expect(folder.problems() == ["flows/x.lua: it is not a regular file", "routes.lua: it is not a regular file"])
   }
 
+  /// A file that can be opened but not read is not an empty one.
+  @Test func aFileThatCannotBeRead() throws {
+    let folder = try TestFolder()
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.scratch.path("flows/x.lua"), withDestinationPath: "/proc/self/mem")
+    #expect(folder.problems() == ["flows/x.lua: it cannot be read: Input/output error"])
+  }
+
   /// Files that are created and removed while they are read.
   @Test func filesThatVanish() async throws {
     let folder = try TestFolder()

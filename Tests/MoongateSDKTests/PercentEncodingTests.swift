@@ -24,4 +24,16 @@ import Testing
   @Test func aValueStaysOneField() {
     #expect(PercentEncoding.form([("a", "1&b=2"), ("c", "")]) == "a=1%26b%3D2&c=")
   }
+
+  @Test func readsTheFieldsOfAForm() {
+    #expect(
+      PercentEncoding.fields(in: "a=1%26b+%c3%A9&c=&d&=e=f&&".utf8) == ["a": "1&b é", "c": "", "d": "", "": "e=f"])
+    #expect(PercentEncoding.fields(in: "".utf8) == [:])
+  }
+
+  /// Attack: two programs read different values from one text.
+  @Test(arguments: ["a=1&a=2", "a=1&%61=1", "a=%", "a=%4", "a=%g0", "a=%ff", "a=%00", "a=%0A", "a=\u{7f}", "%=1"])
+  func refusesAnAmbiguousForm(text: String) {
+    #expect(PercentEncoding.fields(in: text.utf8) == nil)
+  }
 }

@@ -33,7 +33,7 @@ import Testing
       let place = number < ConcurrentAttack.size ? 2 : 1
       #expect(
         try await store.reserve(request)
-          == (ConcurrentAttack.isLocked(number) ? locked : .reserved(places: [place], resendAt: nil)))
+          == (ConcurrentAttack.isLocked(number) ? locked : .reserved(places: [place])))
     }
   }
 
@@ -57,7 +57,7 @@ import Testing
           let limits = number % 2 == 0 ? [person, network] : [network, person]
           let id = ReservationID(from: random)
           let request = ReservationRequest(id: id, now: now, limits: limits, timer: nil)
-          guard case .reserved(let places, _, _, _) = try await store.reserve(request) else { return nil }
+          guard case .reserved(let places, _, _) = try await store.reserve(request) else { return nil }
           let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
           guard case .applied(let locks, _) = try await store.apply([.settle(settlement)], at: now) else { return nil }
           return (places[number % 2], locks.count)

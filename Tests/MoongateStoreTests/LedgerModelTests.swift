@@ -87,7 +87,7 @@ import Testing
 
   private static func plain(_ result: ReservationResult) -> LedgerModel.Answer {
     switch result {
-    case .reserved(let places, _, _, _): .reserved(places)
+    case .reserved(let places, _, _): .reserved(places)
     case .filledByPending: .wait
     case .barred, .flowChanged: .barred
     case .refused(let refusal):

@@ -53,8 +53,7 @@ package struct AccountAdministration: Sendable {
 
   /// The live sessions of an account, newest first.
   package func sessions(of account: String) async throws(StoreFault) -> [Session] {
-    let now = clock.now()
-    return try await store.sessions(of: account).filter { now < $0.deadline }
+    try await store.liveSessions(of: account, at: clock.now())
   }
 
   /// The identifiers that a text may refer to, in canonical form.

@@ -30,7 +30,7 @@ extension AccountExport {
     self.init(
       account: account, factors: try await store.factors(of: account.id),
       groups: try await store.memberships(of: account.id),
-      sessions: try await store.sessions(of: account.id).filter { now < $0.deadline },
+      sessions: try await store.liveSessions(of: account.id, at: now),
       tokens: try await store.accessTokens(of: account.id),
       events: try await store.events(about: account.id, traces: traces, limit: Self.maxEvents))
   }

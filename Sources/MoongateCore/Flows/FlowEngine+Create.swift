@@ -69,7 +69,7 @@ extension FlowEngine {
     let client = request.client
     var session: SessionSnapshot?
     if definition.needsSession(by: registry(request)) {
-      guard let own = client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+      let own = try request.liveSession()
       guard draft.app == nil else {
         throw request.refusal(
           .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.",

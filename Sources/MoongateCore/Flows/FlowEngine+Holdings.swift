@@ -11,9 +11,7 @@ extension FlowEngine {
   /// are not opened.
   package func holdings(client: ClientContext) async -> Result<[ProviderName: [HeldItem]], Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else {
-        throw request.refusal(.unauthenticated)
-      }
+      let own = try request.liveSession()
       var found: [ProviderName: [HeldItem]] = [:]
       for name in own.account.credentials.sorted() {
         guard let provider = keeper(name, request),

@@ -35,9 +35,7 @@ extension FlowEngine {
   ///   hour.
   package func renameAccount(first: String, last: String?, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else {
-        throw request.refusal(.unauthenticated)
-      }
+      let own = try request.liveSession()
       guard let first = PersonName(first) else {
         throw request.refusal(.invalidInput, detail: "Please enter your first name.", field: "first_name")
       }
@@ -114,7 +112,7 @@ extension FlowEngine {
   package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let account = try checks.accountForChange(request)
-      guard let own = request.client.session else { throw request.refusal(.unauthenticated) }
+      let own = try request.liveSession()
       let gone = identities(of: provider, in: account, registry(request))
       if gone.isEmpty { return nil }
       // Attack: a stolen session leaves the owner without a way to sign in. The owner can also do this by mistake.
@@ -159,9 +157,7 @@ extension FlowEngine {
   /// already claims gives a session nothing.
   package func adopt(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else {
-        throw request.refusal(.unauthenticated)
-      }
+      let own = try request.liveSession()
       guard let stored = try await storage.find(id), let record = try await storage.bound(stored, for: .drive, request),
         record.startedIn != nil,
         record.account == own.account.id, case .verify = record.purpose

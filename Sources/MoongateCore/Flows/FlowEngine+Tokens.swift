@@ -14,9 +14,7 @@ extension FlowEngine {
   /// The tokens of the session's account, sorted by name.
   package func personalTokens(client: ClientContext) async -> Result<[AccessToken], Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else {
-        throw request.refusal(.unauthenticated)
-      }
+      let own = try request.liveSession()
       let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
       return all.filter { $0.owner?.epoch == own.account.epoch }
     }
@@ -66,9 +64,7 @@ extension FlowEngine {
   /// - Returns: 404 if the account has no such token, even if another account has it.
   package func revokeToken(_ id: String, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else {
-        throw request.refusal(.unauthenticated)
-      }
+      let own = try request.liveSession()
       let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
       guard let token = all.first(where: { $0.id == id }) else { throw request.refusal(.notFound) }
       let event = AuditEvent.about(token, .tokenRevoked, at: request.now, random, address: request.client.address)
@@ -83,7 +79,7 @@ extension FlowEngine {
   ///
   /// Attack: a stolen session creates a token and keeps access for a year.
   private func tokenOwner(_ request: RequestContext) throws(FlowError) -> Account {
-    guard request.client.session?.isLive(at: request.now) ?? false else { throw request.refusal(.unauthenticated) }
+    _ = try request.liveSession()
     guard request.generation.takesPersonalTokens else {
       throw request.refusal(.denied, detail: "No service here accepts personal access tokens.")
     }

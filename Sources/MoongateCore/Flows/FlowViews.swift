@@ -144,7 +144,7 @@ struct FlowViews: FlowPart {
       standing = read
     } else {
       standing = try await asking { () async throws(StoreFault) in
-        try await store.standing(shown.query.limits, shown.query.timer, at: request.now)
+        try await store.standing(shown.query, at: request.now)
       }
     }
     let states = standing.counters

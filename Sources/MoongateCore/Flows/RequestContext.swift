@@ -28,6 +28,13 @@ struct RequestContext: Sendable {
     if let state = records.watch { watch?.recorded = state }
   }
 
+  /// The session of the request, if it is live.
+  /// - Throws: 401 `unauthenticated` without a live session.
+  func liveSession() throws(FlowError) -> SessionSnapshot {
+    guard let own = client.session, own.isLive(at: now) else { throw refusal(.unauthenticated) }
+    return own
+  }
+
   /// A copy that sends its messages in the given language.
   func speaking(_ language: any MessageLanguage) -> Self {
     var request = self

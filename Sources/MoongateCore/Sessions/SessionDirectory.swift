@@ -16,8 +16,14 @@ package struct SessionDirectory: Sendable {
 
   /// The live sessions of an account, newest first.
   package func sessions(of account: String) async throws(StoreFault) -> [Session] {
-    let now = clock.now()
-    return try await store.sessions(of: account).filter { now < $0.deadline }
+    try await store.liveSessions(of: account, at: clock.now())
+  }
+}
+
+extension SessionStore {
+  /// The sessions of an account that have not ended, newest first.
+  func liveSessions(of account: String, at now: Timestamp) async throws(StoreFault) -> [Session] {
+    try await sessions(of: account).filter { now < $0.deadline }
   }
 }
 

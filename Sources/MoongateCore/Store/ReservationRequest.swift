@@ -52,7 +52,7 @@ package enum ReservationResult: Sendable, Equatable {
   /// Charged against all limits. Places are in the order of the request's limits; the first attempt in a window has
   /// place 1. The account is the one that was to be read; nil if it does not exist. `isDisabled` tells whether a
   /// barring limit that has disabled a personal credential was ignored.
-  case reserved(places: [Int], resendAt: Timestamp?, account: Account? = nil, isDisabled: Bool = false)
+  case reserved(places: [Int], account: Account? = nil, isDisabled: Bool = false)
   /// Nothing was charged: a barring limit is locked or has disabled what it counts.
   case barred
   /// Nothing was charged: the flow is gone, or stored in another version.

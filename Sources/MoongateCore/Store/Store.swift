@@ -31,8 +31,7 @@ package protocol LedgerStore: Sendable {
   /// order.
   func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult
   /// The current state of counters and, if given, a timer. Charges nothing.
-  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
-    -> LedgerStanding
+  func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding
   /// The active locks.
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
   /// The active locks that failed attempts at a user's account or identifiers led to, oldest first.
@@ -48,7 +47,7 @@ package protocol LedgerStore: Sendable {
 extension LedgerStore {
   /// The counters' states, in the order of the limits.
   package func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
-    try await standing(limits, nil, at: now).counters
+    try await standing(LedgerQuery(limits), at: now).counters
   }
 }
 
@@ -57,7 +56,7 @@ package struct LedgerQuery: Sendable, Equatable {
   package let limits: [ResolvedLimit]
   package let timer: ResendTimer?
 
-  package init(_ limits: [ResolvedLimit], _ timer: ResendTimer?) {
+  package init(_ limits: [ResolvedLimit], _ timer: ResendTimer? = nil) {
     self.limits = limits
     self.timer = timer
   }

@@ -17,7 +17,10 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     guard parts.count <= 2, let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8)
     else { return nil }
     let width = bytes.count * 8
-    guard let prefix = parts.count == 1 ? width : Int(parts[1]), (0...width).contains(prefix) else { return nil }
+    // `Int` would accept a sign.
+    guard parts.dropFirst().allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
+      let prefix = parts.count == 1 ? width : Int(parts[1]), (0...width).contains(prefix)
+    else { return nil }
     let network = bytes.enumerated().map { index, byte in
       let kept = min(8, max(0, prefix - index * 8))
       return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))

@@ -81,13 +81,7 @@ private struct OpenFile {
   }
 
   func write(_ bytes: [UInt8]) throws(AuditSinkFault) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-      if written < 0, errno == EINTR { continue }
-      guard written > 0 else { throw fault("written") }
-      rest = rest.dropFirst(written)
-    }
+    guard DescriptorIO.writeAll(bytes, to: descriptor) else { throw fault("written") }
   }
 
   func sync() throws(AuditSinkFault) {

@@ -70,13 +70,7 @@ package struct SyslogServer: AuditSink {
     let head = Array("<\(priority)>1 \(now.exactText) \(name.isEmpty ? "-" : name) moongate \(getpid()) audit - ".utf8)
     var bytes: [UInt8] = []
     for line in lines { bytes += Array("\(head.count + line.count) ".utf8) + head + line }
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw fault() }
-      rest = rest.dropFirst(count)
-    }
+    guard DescriptorIO.sendAll(bytes, to: descriptor) else { throw fault() }
     // The protocol has no responses. A server that has read everything closes the connection after us; a failed one
     // resets it.
     shutdown(descriptor, Int32(SHUT_WR))

@@ -64,17 +64,7 @@ enum MailText {
   }
 
   /// A date like `Fri, 20 Nov 2026 12:15:00 +0000` (RFC 5322 section 3.3).
-  static func date(_ moment: Timestamp) -> String {
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    // The epoch was a Thursday.
-    let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
-    let seconds = moment.seconds
-    let day = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
-    let weekday = days[Int((day % 7 + 7) % 7)]
-    let parts = moment.text.dropLast().split { "-T".contains($0) }
-    guard parts.count == 4, let month = Int(parts[1]), months.indices.contains(month - 1) else { return moment.text }
-    return "\(weekday), \(parts[2]) \(months[month - 1]) \(parts[0]) \(parts[3]) +0000"
-  }
+  static func date(_ moment: Timestamp) -> String { moment.fixdate.replacing("GMT", with: "+0000") }
 
   /// Line and paragraph separators, which some clients treat as line breaks.
   private static func isBreak(_ scalar: Unicode.Scalar) -> Bool { [0x85, 0x2028, 0x2029].contains(scalar.value) }

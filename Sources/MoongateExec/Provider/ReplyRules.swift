@@ -1,4 +1,3 @@
-import Foundation
 import MoongateSDK
 
 /// Validates the answers of a program. In-process providers are the operator's own code, but a program may come from
@@ -7,6 +6,8 @@ struct ReplyRules {
   /// The maximum length of a state or record in bytes. Both must fit into a line together with the rest of a call.
   static let longestKept = 16_384
   private static let longestText = 2_000
+  /// The maximum length of the address of a redirect, in bytes.
+  static let longestAddress = 4_096
   /// The maximum length of a ceremony's options, in bytes.
   private static let longestOptions = 16_384
   private static let longestFact = 300
@@ -25,7 +26,9 @@ struct ReplyRules {
       return .ask(try fields(ask.fields), state: try kept(ask.state, "state"), showing: try shown(ask.show ?? []))
     case .redirect(let redirect):
       // Attack: a `javascript:` or `data:` link on a page of the gateway.
-      guard Self.isSite(redirect.to) else { throw .broken("it redirects to a URL that is not https") }
+      guard SiteAddress.isSite(redirect.to, atMost: Self.longestAddress) else {
+        throw .broken("it redirects to a URL that is not https")
+      }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
     case .wait(let wait):
       guard descriptor.sdk >= 2 else {
@@ -53,19 +56,6 @@ struct ReplyRules {
         InputProblem(field: try plain(problem.field), reason: reason, detail: try plain(problem.detail)))
     case .proved(let proved): return .proved(try proof(proved))
     }
-  }
-
-  /// Whether a browser that follows the URL reaches the named host by TLS, or this machine, where programs are tested.
-  ///
-  /// Attack: `http://localhost.example.com/`, and URLs that browsers parse differently: `\` as a slash, or a name
-  /// before `@`.
-  static func isSite(_ address: String) -> Bool {
-    guard address.utf8.count <= 4_096,
-      address.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) && $0 != "\\" }),
-      let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil,
-      parts.password == nil
-    else { return false }
-    return parts.scheme == "https" || parts.scheme == "http" && (host == "localhost" || host == "127.0.0.1")
   }
 
   private func proof(_ proved: StepReply.Proved) throws(ProgramFault) -> Proof {

@@ -14,7 +14,7 @@ extension JSONValue {
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
       "groups": .list(
         export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
-      "sessions": .list(export.sessions.map(session)), "tokens": .list(export.tokens.map { .personal($0) }),
+      "sessions": .list(export.sessions.map { .listed($0) }), "tokens": .list(export.tokens.map { .personal($0) }),
       "events": .list(export.events.map(exportedEvent)),
     ])
   }
@@ -32,16 +32,6 @@ extension JSONValue {
     .members([
       "provider": .text(factor.provider.rawValue), "added_at": .optional(factor.addedAt?.text),
       "changed_at": .optional(factor.changedAt?.text),
-    ])
-  }
-
-  private static func session(_ session: Session) -> JSONValue {
-    .members([
-      "id": .text(session.id), "created_at": .text(session.createdAt.text),
-      "last_seen_at": .text(session.lastSeenAt.text),
-      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel),
-      "passed": .passed(session.passed),
-      "user_agent": .optional(session.userAgent),
     ])
   }
 

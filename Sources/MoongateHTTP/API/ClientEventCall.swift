@@ -47,9 +47,7 @@ struct ClientEventCall: Sendable {
     default: throw exchange.refusal(.invalidInput, detail: "flow must be a string.", field: "flow")
     }
     if let wait = allowance.take(events.count, from: exchange.client.address.countingKey, at: clock.now()) {
-      var refusal = exchange.refusal(.rateLimited)
-      refusal.retryAfter = wait
-      throw refusal
+      throw exchange.refusal(.rateLimited, retryAfter: wait)
     }
     let about = try await subject(flow, exchange)
     for event in events {

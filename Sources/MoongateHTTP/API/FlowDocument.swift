@@ -37,6 +37,19 @@ extension JSONValue {
       ])
   }
 
+  /// A session in a list of an account's sessions (`Components.listedSession`).
+  /// - Parameter isCurrent: whether the request belongs to the session; nil where the list does not say it.
+  static func listed(_ session: Session, isCurrent: Bool? = nil) -> JSONValue {
+    let current = isCurrent.map { [JSONMember(name: "current", value: .flag($0))] } ?? []
+    let members: KeyValuePairs<String, JSONValue> = [
+      "id": .text(session.id), "created_at": .text(session.createdAt.text),
+      "last_seen_at": .text(session.lastSeenAt.text), "expires_at": .text(session.deadline.text),
+      "aal": .number(session.assuranceLevel), "passed": passed(session.passed),
+      "user_agent": .optional(session.userAgent),
+    ]
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + current)
+  }
+
   static func passed(_ steps: [PassedStep]) -> JSONValue {
     .list(steps.map { .members(["provider": .text($0.provider.rawValue), "at": .text($0.at.text)]) })
   }

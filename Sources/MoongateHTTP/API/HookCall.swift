@@ -35,11 +35,7 @@ struct HookCall: Sendable {
     let wait =
       perAddress.take(1, from: exchange.client.address.countingKey, at: now)
       ?? inTotal.take(1, from: Array(name.rawValue.utf8), at: now)
-    if let wait {
-      var refusal = exchange.refusal(.rateLimited)
-      refusal.retryAfter = wait
-      throw refusal
-    }
+    if let wait { throw exchange.refusal(.rateLimited, retryAfter: wait) }
     let headers = try headers(exchange)
     let body = try await exchange.reader.read(exchange)
     let webhook = WebhookRequest(headers: headers, body: body, remote: exchange.client.address.description)

@@ -48,6 +48,16 @@ struct OpenAPIDocument: Sendable {
     ])
   }
 
+  /// The endpoint that answers with the document. The document describes it too.
+  /// - Parameter others: the other endpoints. Those without a description do not belong to the document.
+  func endpoint(_ operation: Operation, servesAllDomains: Bool = false, describing others: [Endpoint]) -> Endpoint {
+    func own(_ handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response) -> Endpoint {
+      Endpoint(.call, operation, servesAllDomains: servesAllDomains, handle: handle)
+    }
+    let text = document(of: others + [own { _ throws(Refusal) in .nothing }]).bytes + [UInt8(ascii: "\n")]
+    return own { _ throws(Refusal) in .plain(.ok, type: "application/json", text) }
+  }
+
   private func describe(_ operation: Operation) -> JSONValue {
     var members: [JSONMember] = [
       JSONMember(name: "operationId", value: .text(operation.id)),

@@ -22,7 +22,7 @@ struct SessionCalls: Sendable {
       Endpoint(.call, .sessions) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         let all = try await sessions(of: own.account, exchange)
-        return .json(.list(all.map { document($0, isCurrent: $0.id == own.id) }))
+        return .json(.list(all.map { .listed($0, isCurrent: $0.id == own.id) }))
       },
       Endpoint(.call, .endSessions) { exchange throws(Refusal) in
         try await endOthers(exchange)
@@ -81,15 +81,5 @@ struct SessionCalls: Sendable {
 
   private func sessions(of account: String, _ exchange: Exchange) async throws(Refusal) -> [Session] {
     try await exchange.mappingFaults { () async throws(StoreFault) in try await driver.sessions.sessions(of: account) }
-  }
-
-  private func document(_ session: Session, isCurrent: Bool) -> JSONValue {
-    .members([
-      "id": .text(session.id), "created_at": .text(session.createdAt.text),
-      "last_seen_at": .text(session.lastSeenAt.text),
-      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel),
-      "passed": .passed(session.passed),
-      "user_agent": .optional(session.userAgent), "current": .flag(isCurrent),
-    ])
   }
 }

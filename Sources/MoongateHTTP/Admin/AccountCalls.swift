@@ -45,7 +45,7 @@ struct AccountCalls: Sendable {
         let sessions = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.sessions(of: account.id)
         }
-        return .json(.list(sessions.map { .operated($0) }))
+        return .json(.list(sessions.map { .listed($0) }))
       },
       Endpoint(.call, .exportAccountByOperator) { exchange throws(Refusal) in
         let account = try await account(exchange)
@@ -70,26 +70,28 @@ struct AccountCalls: Sendable {
         return .json(.unlocking(ended, of: account.id, at: clock.now()))
       },
       act(.disableAccount) { administration, id throws(StoreFault) in try await administration.disable(id) },
-      Endpoint(.call, .resetFactor) { exchange throws(Refusal) in
-        guard let provider = ProviderName(rawValue: exchange.parameters[1]) else { throw none(exchange) }
-        let account = try await account(exchange)
-        let client = ClientContext(
-          decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
-        let identity = adminGuard.identity(exchange)
-        switch try await exchange.mappingFaults({ () async throws(StoreFault) in
-          try await reset(provider, account.id, identity, client)
-        }) {
-        case .done: return .nothing
-        case .unknown: throw unknown(exchange)
-        case .none: throw none(exchange)
-        }
-      },
+      Endpoint(.call, .resetFactor) { exchange throws(Refusal) in try await resetFactor(exchange) },
       act(.endAccountSessions) { administration, id throws(StoreFault) in
         try await administration.endSessions(of: id)
       },
       act(.deleteAccountByOperator) { administration, id throws(StoreFault) in try await administration.delete(id)
       },
     ]
+  }
+
+  private func resetFactor(_ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let provider = ProviderName(rawValue: exchange.parameters[1]) else { throw none(exchange) }
+    let account = try await account(exchange)
+    let client = ClientContext(
+      decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
+    let identity = adminGuard.identity(exchange)
+    switch try await exchange.mappingFaults({ () async throws(StoreFault) in
+      try await reset(provider, account.id, identity, client)
+    }) {
+    case .done: return .nothing
+    case .unknown: throw unknown(exchange)
+    case .none: throw none(exchange)
+    }
   }
 
   private func act(

@@ -1,12 +1,11 @@
-import Hummingbird
 import MoongateCore
 
 /// `GET /openapi.json` of the admin listener: an OpenAPI 3.1 document that is generated from the endpoints.
 struct AdminDescription: Sendable {
-  private let document: [UInt8]
+  let endpoints: [Endpoint]
 
-  /// - Parameter endpoints: all endpoints of the listener. Those without a description are pages.
-  init(describing endpoints: [Endpoint]) {
+  /// - Parameter others: all other endpoints of the listener. Those without a description are pages.
+  init(describing others: [Endpoint]) {
     let info = OpenAPIDocument(
       title: "Moongate admin listener",
       description: """
@@ -18,15 +17,6 @@ struct AdminDescription: Sendable {
         + Components.schemas.filter { $0.key == "Problem" || $0.key == "Ignored" },
       lists: ["EventKind": AuditEvent.Kind.allCases.map(\.rawValue).sorted()], refusals: Operation.adminRefusals,
       everyCallNeedsToken: true)
-    document =
-      info.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }]).bytes + [UInt8(ascii: "\n")]
-  }
-
-  var endpoints: [Endpoint] {
-    [Self.endpoint { [document] _ throws(Refusal) in .plain(.ok, type: "application/json", document) }]
-  }
-
-  private static func endpoint(_ handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response) -> Endpoint {
-    Endpoint(.call, .adminOpenAPI, handle: handle)
+    endpoints = [info.endpoint(.adminOpenAPI, describing: others)]
   }
 }

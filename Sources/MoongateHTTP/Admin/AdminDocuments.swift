@@ -55,7 +55,7 @@ extension JSONValue {
                 "provider": .text($0.provider.rawValue), "added_at": .optional($0.addedAt?.text),
                 "changed_at": .optional($0.changedAt?.text),
               ])
-            })), JSONMember(name: "devices", value: .list(overview.devices.map { .operated($0) })),
+            })), JSONMember(name: "devices", value: .list(overview.devices.map { .listed($0) })),
         JSONMember(name: "tokens", value: .list(overview.tokens.map { .personal($0) })),
         JSONMember(
           name: "sign_ins",
@@ -90,16 +90,6 @@ extension JSONValue {
           ])
         }), "credentials": .list(account.credentials.sorted().map { .text($0.rawValue) }),
       "groups": .list(account.groups.sorted().map { .text($0.rawValue) }),
-    ])
-  }
-
-  static func operated(_ session: Session) -> JSONValue {
-    .members([
-      "id": .text(session.id), "created_at": .text(session.createdAt.text),
-      "last_seen_at": .text(session.lastSeenAt.text),
-      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel),
-      "passed": .passed(session.passed),
-      "user_agent": .optional(session.userAgent),
     ])
   }
 

@@ -2,7 +2,6 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import MoongateCore
-import MoongateProxy
 import NIOCore
 import NIOExtras
 import NIOPosix
@@ -79,7 +78,7 @@ extension GatewayResponder {
       var response = try await respond(
         to: request,
         context: ConnectionContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
-      response.headers[.date] = DateField.text(clock.now().seconds)
+      response.headers[.date] = clock.now().fixdate
       try await writer.write(response: response.head, body: response.body)
     }
   }

@@ -161,9 +161,7 @@ struct AccountPage: Sendable {
       throw refusal
     }
     exchange.log(refusal)
-    var response = try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
-    response.addRefusalHeaders(refusal)
-    return response
+    return try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
   }
 
   /// A name that was refused.
@@ -189,9 +187,7 @@ struct AccountPage: Sendable {
       }
       guard let own = try await driver.session(exchange) else { throw refusal }
       exchange.log(refusal)
-      var response = try await show(own, exchange, refused: (refusal.code, sentence(of: refusal, at: site, exchange)))
-      response.addRefusalHeaders(refusal)
-      return response
+      return try await show(own, exchange, refused: (refusal, sentence(of: refusal, at: site, exchange)))
     }
   }
 
@@ -231,7 +227,7 @@ struct AccountPage: Sendable {
 
   private func show(
     _ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil,
-    refused: (code: RefusalCode, sentence: String)? = nil
+    refused: (refusal: Refusal, sentence: String)? = nil
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
     let account = found.account
@@ -265,7 +261,7 @@ struct AccountPage: Sendable {
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1,
       tokens: await tokens(words, exchange))
     return pages.page(
-      model, title: words["account_page"], status: (misnamed?.refusal.code ?? refused?.code)?.httpStatus ?? .ok,
+      model, title: words["account_page"], refusal: misnamed?.refusal ?? refused?.refusal,
       at: misnamed == nil && refused == nil ? nil : "/auth/account", exchange)
   }
 

@@ -71,9 +71,6 @@ struct ChoosePage: Sendable {
     let address = Self.address(of: view)
     let model = Model(action: address, options: options, problem: refusal.map { words.sentence(of: $0) })
     if let refusal { exchange.log(refusal) }
-    var response = pages.page(
-      model, title: words["choose_title"], status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
-    if let refusal { response.addRefusalHeaders(refusal) }
-    return response
+    return pages.page(model, title: words["choose_title"], refusal: refusal, at: address, exchange)
   }
 }

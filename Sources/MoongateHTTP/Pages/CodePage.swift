@@ -1,4 +1,3 @@
-import HTTPTypes
 import Hummingbird
 import MoongateCore
 import MoongateSDK
@@ -105,14 +104,10 @@ struct CodePage: Sendable {
     }
     let isEmail = page.isEmail
     let model = model(view, step, sentTo, isEmail: isEmail, notice, refusal, exchange)
-    var response = pages.page(
-      model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify",
-      status: refusal?.code.httpStatus ?? .ok, exchange)
-    if let refusal {
-      exchange.log(refusal)
-      response.addRefusalHeaders(refusal)
-    }
-    return response
+    if let refusal { exchange.log(refusal) }
+    return pages.page(
+      model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify", refusal: refusal,
+      exchange)
   }
 
   /// More than five parameters: the values of the page that differ between requests.

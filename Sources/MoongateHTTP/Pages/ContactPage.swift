@@ -57,14 +57,13 @@ struct ContactPage: Sendable {
       return exchange.redirect(to: returnTo ?? "/auth/account")
     }
     let refusal = try await driver.refusal(ofChange: flow, exchange)
-    var response = page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
-    if let refusal { response.addRefusalHeaders(refusal) }
-    return response
+    return page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
   }
 
   /// Shows a flow of the account whose step could not be begun.
   func show(_ view: FlowView, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
     let account = try await driver.session(exchange)?.account
+    if let refusal { exchange.log(refusal) }
     return page(flow: view.flow, id: view.id, returnTo: view.returnTo, account, typed: nil, refusal, exchange)
   }
 
@@ -85,7 +84,8 @@ struct ContactPage: Sendable {
       inputs[provider.identifierField] = .text(typed ?? "")
       if let region = sent["region"] { inputs["region"] = .text(region) }
     }
-    let outcome = await PageFlow(driver: driver).begin(
+    let steps = PageFlow(driver: driver)
+    let outcome = await steps.begin(
       flow, sent["id"].map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: returnTo, exchange)
     switch outcome.result {
     case .success(let begun): return exchange.redirect(to: exchange.address(of: begun.view), outcome.cookies)
@@ -93,16 +93,10 @@ struct ContactPage: Sendable {
       guard refusal.code != .unauthenticated else {
         return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
       }
-      if refusal.code == .resendTooSoon, let id = outcome.id,
-        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
-        view.step?.sentTo != nil
-      {
-        return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
-      }
+      if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       exchange.log(refusal)
       var response = page(
         flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
-      response.addRefusalHeaders(refusal)
       response.setCookies(outcome.cookies)
       return response
     }
@@ -170,7 +164,7 @@ struct ContactPage: Sendable {
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
     let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
     return pages.page(
-      model, title: model.heading, of: provider.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: address,
-      isTypedInto: asks, exchange)
+      model, title: model.heading, of: provider.descriptor.words, refusal: refusal, at: address, isTypedInto: asks,
+      exchange)
   }
 }

@@ -30,13 +30,10 @@ extension PageRenderer {
     // After a POST or a callback, the address cannot be opened again, so the page uses the address of the error page.
     let isShownAgain = [.get, .head].contains(request.method) && !path.hasPrefix("/auth/callback/")
     let code = RefusalCode(reserved: refusal.code.name) ?? .denied
-    var response = page(
+    return page(
       message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")),
-      title: { $0.translated(refusal.code.title) },
-      status: refusal.code.httpStatus, at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]),
-      request, generation)
-    response.addRefusalHeaders(refusal)
-    return response
+      title: { $0.translated(refusal.code.title) }, refusal: refusal,
+      at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]), request, generation)
   }
 
   /// The page as text, for the proxy, which writes its own headers. It may be shown on any host, so its links are

@@ -13,10 +13,8 @@ extension PINPage {
     guard case .success(let until?) = await driver.engine.lock(of: provider, in: flow, client: client) else {
       return nil
     }
-    var refusal = exchange.refusal(.tooManyAttempts)
     let now = clock.now()
-    refusal.retryAfter = now < until ? until - now : nil
-    return refusal
+    return exchange.refusal(.tooManyAttempts, retryAfter: now < until ? until - now : nil)
   }
 
   /// Verifies a PIN that the user has just set, with the unlock flow, if the user continues to a route that requires

@@ -79,9 +79,7 @@ struct PINPage: Sendable {
     }
     var refusal = try await driver.refusal(ofChange: flow, exchange)
     if refusal == nil { refusal = try await lock(in: flow, purpose, exchange) }
-    var response = try await page(self.task(of: purpose), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
-    if let refusal { response.addRefusalHeaders(refusal) }
-    return response
+    return try await page(self.task(of: purpose), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
   }
 
   private func task(of purpose: FlowPurpose) -> Task {
@@ -237,7 +235,6 @@ struct PINPage: Sendable {
     if let id { view = try? await driver.engine.view(id, client: try await driver.caller(exchange)).get() }
     let task = view.flatMap { self.task(of: $0) } ?? self.task(of: exchange.generation.purpose(of: flow))
     var response = try await page(task, flow: flow, view: view, returnTo: returnTo, refusal, exchange)
-    response.addRefusalHeaders(refusal)
     response.setCookies(cookies)
     return response
   }
@@ -387,7 +384,6 @@ struct PINPage: Sendable {
         ? try await instead(flow, isAutomatic: refusal == nil, words, exchange) : nil,
       skip: skip, isOff: isLocked, stressesSupport: isLocked)
     return pages.page(
-      model, title: model.heading, of: page.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here,
-      exchange)
+      model, title: model.heading, of: page.descriptor.words, refusal: refusal, at: here, exchange)
   }
 }

@@ -69,6 +69,17 @@ struct PageFlow: Sendable {
     }
   }
 
+  /// The code page of the flow, if another code was refused as too soon: the latest code still works there.
+  /// - Returns: nil for any other refusal, and if the flow has sent no code.
+  func currentCode(after refusal: Refusal, _ outcome: Outcome, _ exchange: Exchange) async throws(Refusal) -> Response?
+  {
+    guard refusal.code == .resendTooSoon, let id = outcome.id,
+      case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+      view.step?.sentTo != nil
+    else { return nil }
+    return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
+  }
+
   /// Begins the steps that are due and need no choice or input, such as sending a code to the account's own address.
   func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
     if let registered = await registering(driven, exchange) { return registered }

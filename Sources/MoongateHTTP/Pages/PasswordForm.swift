@@ -1,4 +1,3 @@
-import HTTPTypes
 import Hummingbird
 import MoongateCore
 import MoongateSDK
@@ -132,7 +131,6 @@ struct PasswordForm: Sendable {
     }
     let problem = pages.words(exchange).sentenceWithTries(of: refusal)
     var response = page(ways, id: id, flow: flow, returnTo: returnTo, problem, refusal, exchange)
-    response.addRefusalHeaders(refusal)
     response.setCookies(cookies)
     return response
   }
@@ -155,6 +153,6 @@ struct PasswordForm: Sendable {
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
       wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: refusal?.code == .tooManyAttempts)
     let address = FormFields.address("/auth/login", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
-    return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
+    return pages.page(model, title: model.heading, refusal: refusal, at: address, exchange)
   }
 }

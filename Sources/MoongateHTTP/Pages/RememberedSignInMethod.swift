@@ -10,11 +10,8 @@ enum RememberedSignInMethod {
 
   /// The remembered method; nil if it is the default or none is remembered.
   static func find(in exchange: Exchange) -> SignInPage.SignInMethod? {
-    [SignInPage.SignInMethod.email, .code].first { way in
-      exchange.request.headers[values: .cookie].contains { line in
-        line.split(separator: ";").contains { $0.drop { $0 == " " } == "\(cookie)=\(way.rawValue)" }
-      }
-    }
+    let kept = exchange.request.headers.cookies(cookie)
+    return [SignInPage.SignInMethod.email, .code].first { kept.contains($0.rawValue) }
   }
 
   /// The `Set-Cookie` value that stores or clears the method; nil if nothing changes.

@@ -4,7 +4,10 @@ import MoongateCore
 import MoongateSDK
 
 extension SignInPage {
-  func page(_ form: SignInForm, _ exchange: Exchange, status: HTTPResponse.Status = .ok) -> Response {
+  /// - Parameter status: the status of a page without a refusal.
+  func page(
+    _ form: SignInForm, _ exchange: Exchange, refusal: Refusal? = nil, status: HTTPResponse.Status = .ok
+  ) -> Response {
     let words = pages.words(exchange)
     let isLogin = kind == .login
     let name = isLogin ? "login" : "register"
@@ -57,7 +60,8 @@ extension SignInPage {
       isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
     let title = form.way == .reset || form.way == .code ? words[heading] : words[name + "_page"]
-    return pages.page(model, title: title, kind: name, status: status, at: address, isTypedInto: true, exchange)
+    return pages.page(
+      model, title: title, kind: name, refusal: refusal, status: status, at: address, isTypedInto: true, exchange)
   }
 
   /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.

@@ -74,18 +74,11 @@ extension SignInPage {
       let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(way, exchange) : nil
       return pages.lead(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
     case .failure(let refusal):
-      // Shows the current code page of this number instead of refusing to send another code.
-      if refusal.code == .resendTooSoon, let id = outcome.id,
-        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
-        view.step?.sentTo != nil
-      {
-        return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
-      }
+      if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       form.id = outcome.id?.secret.reveal()
       explain(refusal, of: site, in: &form, exchange)
       exchange.log(refusal)
-      var response = page(form, exchange, status: refusal.code.httpStatus)
-      response.addRefusalHeaders(refusal)
+      var response = page(form, exchange, refusal: refusal)
       response.setCookies(outcome.cookies)
       return response
     }

@@ -291,7 +291,6 @@ struct StepPage: Sendable {
       form.typed = typed
       response = page(form, refusal, exchange)
     }
-    response.addRefusalHeaders(refusal)
     response.setCookies(cookies)
     return response
   }
@@ -349,7 +348,7 @@ struct StepPage: Sendable {
       form, refusal, provider, choices: form.choices.map { ($0, exchange.page(of: $0)) }, words, now: clock.now(),
       here: here)
     return pages.page(
-      model, title: model.heading, of: provider?.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here,
+      model, title: model.heading, of: provider?.descriptor.words, refusal: refusal, at: here,
       isTypedInto: model.confirms == nil, exchange)
   }
 }

@@ -82,13 +82,12 @@ struct TokenPage: Sendable {
       $0.field == "name" ? words[name == nil ? "token_name_missing" : "token_name_refused"] : words.sentence(of: $0)
     }
     let form = Form(name: name, options: options, problem: problem, nameIsInvalid: refusal?.field == "name")
-    return page(
-      Model(form: form, secret: nil, routes: Self.routes(exchange)), status: refusal?.code.httpStatus ?? .ok, exchange)
+    return page(Model(form: form, secret: nil, routes: Self.routes(exchange)), refusal: refusal, exchange)
   }
 
-  private func page(_ model: Model, status: HTTPResponse.Status = .ok, _ exchange: Exchange) -> Response {
+  private func page(_ model: Model, refusal: Refusal? = nil, _ exchange: Exchange) -> Response {
     pages.page(
-      model, title: pages.words(exchange)["token_new"], status: status, at: Self.path, isTypedInto: model.form != nil,
+      model, title: pages.words(exchange)["token_new"], refusal: refusal, at: Self.path, isTypedInto: model.form != nil,
       exchange)
   }
 

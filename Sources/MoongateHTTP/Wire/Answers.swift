@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import MoongateProxy
 import NIOCore
 
 extension Response {
@@ -58,18 +59,8 @@ extension Response {
 }
 
 extension RefusalCode {
-  /// The status with its reason phrase (RFC 9110, section 15).
-  var httpStatus: HTTPResponse.Status {
-    let known: [HTTPResponse.Status] = [
-      .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone,
-      .contentTooLarge,
-      .unsupportedMediaType,
-      .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable,
-      .gatewayTimeout,
-      .httpVersionNotSupported,
-    ]
-    return known.first { $0.code == status } ?? HTTPResponse.Status(code: status)
-  }
+  /// The status with its reason phrase.
+  var httpStatus: HTTPResponse.Status { HTTPResponse.Status(known: status) }
 }
 
 extension HTTPFields {

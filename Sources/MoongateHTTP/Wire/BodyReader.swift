@@ -1,6 +1,7 @@
 import Hummingbird
 import HTTPTypes
 import MoongateCore
+import MoongateProxy
 import NIOCore
 
 /// Reads whole request bodies, with limits on size and time.
@@ -10,7 +11,7 @@ package struct BodyReader: Sendable {
   /// The time from the first byte to the last. Attack: a thousand clients that send one byte per minute.
   package let timeLimit: Duration
 
-  package init(longest: Int = 64 * 1024, timeLimit: Duration = .seconds(10)) {
+  package init(longest: Int = ClientConnection.maxOwnBody, timeLimit: Duration = .seconds(10)) {
     self.longest = longest
     self.timeLimit = timeLimit
   }

@@ -189,13 +189,7 @@ struct FunctionSituation {
     for fact in generation.declaredFacts where fact.place == .identifier(kind) {
       attributes[fact.name] = value(fact, choice)
     }
-    let value =
-      switch kind {
-      case .phone: "+919000000001"
-      case .email: "person@example.com"
-      case .federated: "https://accounts.example.com person"
-      }
-    return Identifier(kind: kind, value: value, display: value, attributes: attributes)
+    return Moment.sample(kind, attributes)
   }
 
   /// The facts that providers have reported in the flow.

@@ -31,12 +31,7 @@ struct CandidateInstances {
     _ problems: Problems
   ) -> ProviderDescriptor? {
     let path = "providers.\(text)"
-    guard let name = ProviderName(rawValue: text) else {
-      problems.add(
-        location, path,
-        "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
-      return nil
-    }
+    guard let name = Field.provider(text, at: location, path, problems) else { return nil }
     // Attack: both providers would share the stored secrets of accounts, and a lock of one would lock the other.
     guard !types.contains(where: { $0.name == name }) else {
       problems.add(

@@ -185,20 +185,9 @@ struct ConfigurationFiles: Sendable {
       let mode = String(status.st_mode & 0o777, radix: 8)
       return .failure(Failure("has mode \(mode): its group or others may read it. Run: chmod 600 \(path)"))
     }
-    var bytes: [UInt8] = []
-    while true {
-      let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
-        count = max(0, readBytes(descriptor, buffer))
-      }
-      if chunk.isEmpty { break }
-      bytes += chunk
-      if bytes.count > largestFile { return .failure(Failure("it is larger than 1 MiB")) }
+    guard let bytes = DescriptorIO.readAll(of: descriptor, most: largestFile + 1) else {
+      return .failure(Failure(errno: errno))
     }
-    return .success(bytes)
+    return bytes.count > largestFile ? .failure(Failure("it is larger than 1 MiB")) : .success(bytes)
   }
-}
-
-/// Calls `read(2)`, whose name the type above shadows.
-private func readBytes(_ descriptor: Int32, _ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
-  read(descriptor, buffer.baseAddress, buffer.count)
 }

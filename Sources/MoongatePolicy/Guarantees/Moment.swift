@@ -84,6 +84,11 @@ struct Moment {
     for fact in declared where fact.place == .identifier(kind) && fact.kind == .flag {
       attributes[fact.name] = String(free[.flag(fact.path)] ?? false)
     }
+    return sample(kind, attributes)
+  }
+
+  /// An identifier for a call.
+  static func sample(_ kind: IdentifierKind, _ attributes: [String: String]) -> Identifier {
     let value =
       switch kind {
       case .phone: "+919000000001"

@@ -44,12 +44,7 @@ final class ExecReader {
     -> ProgramEntry?
   {
     let path = "providers.\(name)"
-    guard let provider = ProviderName(rawValue: name) else {
-      problems.add(
-        location, path,
-        "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
-      return nil
-    }
+    guard let provider = Field.provider(name, at: location, path, problems) else { return nil }
     guard !taken.contains(provider) else {
       // A duplicate entry is already reported as one mistake.
       if problems.all.contains(where: {
@@ -225,18 +220,12 @@ final class ExecReader {
     defer { close(descriptor) }
     var hash = SHA256()
     var total = 0
-    while true {
-      var failed = false
-      let chunk = [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, count in
-        let got = Foundation.read(descriptor, buffer.baseAddress, 1 << 18)
-        failed = got < 0
-        count = max(0, got)
-      }
-      if failed { return nil }
+    while let chunk = DescriptorIO.readSome(of: descriptor, most: 1 << 18) {
       if chunk.isEmpty { return Array(hash.finalize()) }
       hash.update(data: chunk)
       total += chunk.count
       if total > largestProgram { return nil }
     }
+    return nil
   }
 }

@@ -1,5 +1,6 @@
 import CLua
 import MoongateCore
+import MoongateSDK
 
 /// Reads the fields of one table by its shape.
 ///
@@ -227,17 +228,25 @@ enum Field {
     choice(node, path, problems, among: Choice.allCases.map(\.rawValue)).flatMap { Choice(rawValue: $0) }
   }
 
+  /// Reads the name of a provider's entry.
+  static func provider(_ text: String, at location: SourceLocation, _ path: String, _ problems: Problems)
+    -> ProviderName?
+  {
+    if let name = ProviderName(rawValue: text) { return name }
+    problems.add(
+      location, path,
+      "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
+    return nil
+  }
+
   /// Reads a size in bytes, such as "64MiB".
   static func size(_ node: LuaNode, _ path: String, _ problems: Problems, in range: ClosedRange<Int>) -> Int? {
     guard let text = text(node, path, problems) else { return nil }
-    let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
-    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1),
-      let unit = units[String(match.2)]
-    else {
+    guard let size = ByteSize.parse(text) else {
       problems.add(node.location, path, "\"\(text)\" is not a size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
       return nil
     }
-    if range.contains(count * unit) { return count * unit }
+    if range.contains(size) { return size }
     problems.add(node.location, path, "must be from \(range.lowerBound) to \(range.upperBound) bytes, not \"\(text)\"")
     return nil
   }

@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 
 /// The credentials of a program in Authorization: `Bearer mgt_…`, or `Basic` with a token as password (RFC 7617) for
@@ -51,10 +52,13 @@ enum ProgramCredential: Equatable {
       self = .malformedBasic("it is longer than \(Self.longest) characters")
       return
     }
-    guard let pair = Base64.decode(bytes, start..<value.upperBound) else {
+    // RFC 4648 section 4, with padding, and only the canonical encoding.
+    let encoded = String(decoding: (start..<value.upperBound).map { bytes[$0] }, as: UTF8.self)
+    guard let data = Data(base64Encoded: encoded), data.base64EncodedString() == encoded else {
       self = .malformedBasic("it is not base64")
       return
     }
+    let pair = Array(data)
     guard let colon = pair.firstIndex(of: UInt8(ascii: ":")) else {
       self = .malformedBasic("it has no colon between the user and the password")
       return
@@ -100,42 +104,5 @@ enum ProgramCredential: Equatable {
     let isToken =
       secret.count == AccessTokenSecret.length && Credentials.isToken(secret.span, Self.prefixLength..<secret.count)
     self = isToken ? .token(secret) : .malformedToken(Array(secret.prefix(64)))
-  }
-}
-
-/// Base64 as used in HTTP (RFC 4648 section 4): with padding, and only the canonical encoding.
-enum Base64 {
-  /// - Returns: nil if the range contains anything else.
-  static func decode(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
-    guard range.count.isMultiple(of: 4) else { return nil }
-    var end = range.upperBound
-    while end > range.lowerBound, range.upperBound - end < 2, bytes[end - 1] == UInt8(ascii: "=") { end -= 1 }
-    var decoded: [UInt8] = []
-    decoded.reserveCapacity(range.count / 4 * 3)
-    var pending: UInt32 = 0
-    var bits = 0
-    for index in range.lowerBound..<end {
-      guard let value = value(bytes[index]) else { return nil }
-      pending = pending << 6 | value
-      bits += 6
-      if bits >= 8 {
-        bits -= 8
-        decoded.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
-      }
-    }
-    // Unused bits must be zero, and the padding must match.
-    guard pending & (1 << UInt32(bits) - 1) == 0, range.upperBound - end == [0: 0, 2: 1, 4: 2][bits] else { return nil }
-    return decoded
-  }
-
-  private static func value(_ byte: UInt8) -> UInt32? {
-    switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte - UInt8(ascii: "A"))
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte - UInt8(ascii: "a")) + 26
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0")) + 52
-    case UInt8(ascii: "+"): 62
-    case UInt8(ascii: "/"): 63
-    default: nil
-    }
   }
 }

@@ -2,17 +2,10 @@ import NIOCore
 
 /// Writes the head of an upstream's response for the client.
 struct AnswerRewriter {
-  /// How the length of the body is sent to the client.
-  enum Framing {
-    case none
-    case length(Int)
-    case chunked
-    case untilClose
-  }
-
   /// The `Date` line for a response that has none (RFC 9110 section 6.6.1).
   let date: [UInt8]
-  let framing: Framing
+  /// How the length of the body is sent to the client.
+  let framing: BodyFraming
   /// Whether the client's connection stays open. HTTP/1.0 clients are told so.
   let keepsAlive: Bool
   /// The client's minor version of HTTP/1.
@@ -48,27 +41,9 @@ struct AnswerRewriter {
   }
 
   private func writeConnectionFields(_ head: ResponseHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
-    if isUpgrade {
-      out.writeStaticString("Connection: Upgrade\r\n")
-      for field in head.fields where field.kind == .upgrade {
-        out.copy(bytes, field.name.lowerBound..<field.value.upperBound)
-        out.writeStaticString("\r\n")
-      }
-      return
-    }
-    switch framing {
-    case .none, .untilClose: break
-    case .length(let length):
-      out.writeStaticString("Content-Length: ")
-      out.writeDecimal(length)
-      out.writeStaticString("\r\n")
-    case .chunked: out.writeStaticString("Transfer-Encoding: chunked\r\n")
-    }
-    if !keepsAlive {
-      out.writeStaticString("Connection: close\r\n")
-    } else if minorVersion == 0 {
-      out.writeStaticString("Connection: keep-alive\r\n")
-    }
+    if isUpgrade { return out.writeUpgrade(head.fields, of: bytes) }
+    out.writeLength(framing)
+    out.writePersistence(closes: !keepsAlive, minorVersion: minorVersion)
   }
 
   /// - Parameter ended: the names of fields that `Connection` lists, which are not forwarded.

@@ -150,10 +150,9 @@ extension ClientConnection {
       if exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
         recordDeparture(to: location)
       }
-      var isUntilClose = false
-      if case .untilClose = exchange.framing { isUntilClose = true }
       let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false
-      exchange.closesAfter = !exchange.keepsAlive || isQuiescing || isUntilClose || wantsClose
+      exchange.closesAfter =
+        !exchange.keepsAlive || isQuiescing || exchange.framing == .untilClose || wantsClose
     }
     var out = ByteBuffer()
     out.writeString("HTTP/1.1 \(code) \(response.status.reasonPhrase)\r\n")
@@ -164,16 +163,8 @@ extension ClientConnection {
     if !isInterim {
       out.writeBytes(loop.currentPlan().securityLine)
       if response.headerFields[.date] == nil { out.writeBytes(loop.dateLine()) }
-      switch exchange.framing {
-      case .none, .untilClose: break
-      case .length(let length): out.writeString("Content-Length: \(length)\r\n")
-      case .chunked: out.writeStaticString("Transfer-Encoding: chunked\r\n")
-      }
-      if exchange.closesAfter {
-        out.writeStaticString("Connection: close\r\n")
-      } else if exchange.minorVersion == 0 {
-        out.writeStaticString("Connection: keep-alive\r\n")
-      }
+      out.writeLength(exchange.framing)
+      out.writePersistence(closes: exchange.closesAfter, minorVersion: exchange.minorVersion)
     }
     out.writeStaticString("\r\n")
     return out

@@ -90,28 +90,16 @@ extension ClientConnection {
         detail: detail))
   }
 
-  /// The reason phrase of a status (RFC 9110 section 15).
-  private static func reason(_ status: Int) -> String {
-    let known: [HTTPResponse.Status] = [
-      .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout,
-      .conflict, .gone,
-      .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge,
-      .badGateway,
-      .serviceUnavailable, .gatewayTimeout, .httpVersionNotSupported,
-    ]
-    return known.first { $0.code == status }?.reasonPhrase ?? ""
-  }
-
   private func answer(_ status: Int, _ fields: [(String, String)], _ body: [UInt8], unread: Bool) {
     prepareToAnswer(unread: unread)
     exchange.status = status
     exchange.answerBytes = exchange.isHead ? 0 : body.count
     var out = wire?.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
-    out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
+    out.writeString("HTTP/1.1 \(status) \(HTTPResponse.Status(known: status).reasonPhrase)\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(loop.currentPlan().securityLine)
     out.writeBytes(loop.dateLine())
-    out.writeString("Content-Length: \(body.count)\r\n")
+    out.writeLength(.length(body.count))
     endHead(&out)
     if !exchange.isHead { out.writeBytes(body) }
     wire?.send(out)
@@ -148,11 +136,7 @@ extension ClientConnection {
   }
 
   private func endHead(_ out: inout ByteBuffer) {
-    if exchange.closesAfter {
-      out.writeStaticString("Connection: close\r\n")
-    } else if exchange.minorVersion == 0 {
-      out.writeStaticString("Connection: keep-alive\r\n")
-    }
+    out.writePersistence(closes: exchange.closesAfter, minorVersion: exchange.minorVersion)
     out.writeStaticString("\r\n")
   }
 

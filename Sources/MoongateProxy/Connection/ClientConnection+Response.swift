@@ -32,9 +32,8 @@ extension ClientConnection {
     case .length(let length): exchange.framing = .length(length)
     case .chunked, .untilClose: exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
     }
-    var isUntilClose = false
-    if case .untilClose = exchange.framing { isUntilClose = true }
-    exchange.closesAfter = !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || isUntilClose
+    exchange.closesAfter =
+      !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || exchange.framing == .untilClose
     if let session = exchange.session, isEventStream(head) { bind(session) }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }

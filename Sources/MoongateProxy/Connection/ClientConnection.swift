@@ -64,8 +64,9 @@ package final class ClientConnection: ChannelDuplexHandler {
 
   /// The maximum number of bytes that are read beyond the current request.
   static let maxWaiting = 64 * 1024
-  /// The maximum size of a request body for the gateway itself.
-  static let maxOwnBody = 64 * 1024
+  /// The maximum size in bytes of a request body for the gateway itself. `BodyReader` checks it too, because the admin
+  /// listener has no `ClientConnection`.
+  package static let maxOwnBody = 64 * 1024
 
   let loop: ProxyLoop
   let isSecure: Bool

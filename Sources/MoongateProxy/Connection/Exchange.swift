@@ -68,7 +68,7 @@ struct Exchange {
 
   // The response.
   var answerHasBegun = false
-  var framing = AnswerRewriter.Framing.none
+  var framing = BodyFraming.none
   var closesAfter = false
   /// Bytes of the upstream's response that are not written yet, so that a head and a small body are one write.
   var pending: ByteBuffer?

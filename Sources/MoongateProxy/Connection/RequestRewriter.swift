@@ -30,21 +30,8 @@ struct RequestRewriter {
     out.writeBytes(host.authority)
     out.writeStaticString("\r\n")
     copyFields(head, bytes, to: &out)
-    switch head.framing {
-    case .length(let length):
-      out.writeStaticString("Content-Length: ")
-      out.writeDecimal(length)
-      out.writeStaticString("\r\n")
-    case .chunked: out.writeStaticString("Transfer-Encoding: chunked\r\n")
-    case .none, .untilClose: break
-    }
-    if passesUpgrade {
-      out.writeStaticString("Connection: Upgrade\r\n")
-      for field in head.fields where field.kind == .upgrade {
-        out.copy(bytes, field.name.lowerBound..<field.value.upperBound)
-        out.writeStaticString("\r\n")
-      }
-    }
+    out.writeLength(head.framing)
+    if passesUpgrade { out.writeUpgrade(head.fields, of: bytes) }
     out.writeBytes(identity)
     trace?.write(to: &out)
     out.writeStaticString("X-Forwarded-For: ")
@@ -124,6 +111,39 @@ extension ByteBuffer {
   /// Appends the range.
   @inline(__always)
   mutating func copy(_ bytes: Span<UInt8>, _ range: Range<Int>) { writeBytes(bytes.extracting(range).bytes) }
+
+  /// Appends the line that tells the length of the body, if it needs one.
+  @inline(__always)
+  mutating func writeLength(_ framing: BodyFraming) {
+    switch framing {
+    case .none, .untilClose: break
+    case .length(let length):
+      writeStaticString("Content-Length: ")
+      writeDecimal(length)
+      writeStaticString("\r\n")
+    case .chunked: writeStaticString("Transfer-Encoding: chunked\r\n")
+    }
+  }
+
+  /// Appends the line that tells a client whether its connection stays open, if it does not expect that.
+  @inline(__always)
+  mutating func writePersistence(closes: Bool, minorVersion: UInt8) {
+    if closes {
+      writeStaticString("Connection: close\r\n")
+    } else if minorVersion == 0 {
+      writeStaticString("Connection: keep-alive\r\n")
+    }
+  }
+
+  /// Appends the upgrade that the fields ask for or accept.
+  @inline(__always)
+  mutating func writeUpgrade(_ fields: [HeadField], of bytes: Span<UInt8>) {
+    writeStaticString("Connection: Upgrade\r\n")
+    for field in fields where field.kind == .upgrade {
+      copy(bytes, field.name.lowerBound..<field.value.upperBound)
+      writeStaticString("\r\n")
+    }
+  }
 
   /// Appends a number that is not negative.
   mutating func writeDecimal(_ number: Int) {

@@ -1,4 +1,5 @@
 import Foundation
+import MoongateCore
 import Synchronization
 
 /// Writes the access log on a dedicated thread.
@@ -100,7 +101,8 @@ package final class AccessLog: Sendable {
         descriptor = fresh
       }
       for bytes in batch {
-        Self.write(bytes, to: descriptor)
+        // A failing log must not stop the process.
+        _ = DescriptorIO.writeAll(bytes, to: descriptor)
         state.withLock { $0.bytes -= bytes.count }
       }
       if ended {
@@ -120,16 +122,5 @@ package final class AccessLog: Sendable {
       )
     }
     return descriptor
-  }
-
-  private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-      if written < 0, errno == EINTR { continue }
-      // A failing log must not stop the process.
-      guard written > 0 else { return }
-      rest = rest.dropFirst(written)
-    }
   }
 }

@@ -119,12 +119,7 @@ struct BackupFile {
       // Fails if a file or link was created there in the meantime.
       guard link(draft, path) == 0 else { throw errno == EEXIST ? .exists(path: path) : unwritable() }
     }
-    let folder = (path as NSString).deletingLastPathComponent
-    let parent = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    if parent >= 0 {
-      fsync(parent)
-      close(parent)
-    }
+    DescriptorIO.syncFolder(of: path)
   }
 
   /// Verifies the whole file while copying its database, so that later steps use exactly what was verified.

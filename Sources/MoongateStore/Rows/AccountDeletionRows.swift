@@ -19,7 +19,7 @@ enum AccountDeletionRows {
   /// The values of the identifiers that only this account has; nil if the account does not exist.
   static func names(of account: String, _ rows: some SQLTransaction) throws -> [String]? {
     let found = try rows.rows([
-      SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
+      AccountRows.readPresence(of: account),
       // Identifiers that others also claim or hold are excluded, so that their flows continue. Two subqueries, so that
       // each uses an index.
       SQLRead(

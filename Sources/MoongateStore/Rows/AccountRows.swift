@@ -3,9 +3,11 @@ import MoongateSDK
 
 /// Accounts with their identifiers.
 enum AccountRows {
+  /// Selects the ID of the account that has verified an identifier. Its arguments are `Identifier.named`.
+  static let holderID = "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL"
+
   private static let byID = AccountReads("?1")
-  private static let byHolding = AccountReads(
-    "(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL)")
+  private static let byHolding = AccountReads("(\(holderID))")
 
   static func find(_ id: String, _ rows: some SQLTransaction) throws -> Account? { try byID.account([.text(id)], rows) }
 
@@ -25,9 +27,7 @@ enum AccountRows {
     try byHolding.account(identifier.named, rows)
   }
 
-  private static let withFlow = AccountReads(
-    "(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL AND EXISTS (SELECT 1 FROM flow WHERE hash = ?3))"
-  )
+  private static let withFlow = AccountReads("(\(holderID) AND EXISTS (SELECT 1 FROM flow WHERE hash = ?3))")
 
   /// The read of the account that has verified the identifier, for `AccountReads.account`.
   ///
@@ -157,8 +157,14 @@ enum AccountRows {
     notifications.add(account: account)
   }
 
+  /// A row if the account exists.
+  static func readPresence(of account: String) -> SQLRead {
+    SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)])
+  }
+
   static func demandPresent(_ account: String, _ rows: some SQLTransaction) throws {
-    try rows.demand("SELECT 1 FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
+    let presence = readPresence(of: account)
+    try rows.demand(presence.sql, presence.arguments, orElse: .accountUnavailable)
   }
 
   /// Conflicts if the account does not exist or an operator has locked it.

@@ -36,7 +36,7 @@ enum IdentifierRows {
   ) throws {
     let found = try rows.rows([
       holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
-      SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), own(identifier, account),
+      AccountRows.readPresence(of: account), own(identifier, account),
     ])
     if let holder = try found[0].first?.text(0) {
       guard holder == account else { throw ChangeConflict(.identifierTaken) }
@@ -60,7 +60,7 @@ enum IdentifierRows {
     _ identifier: Identifier, of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     let found = try rows.rows([
-      own(identifier, account), SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
+      own(identifier, account), AccountRows.readPresence(of: account),
     ])
     if !found[0].isEmpty { return }
     if found[1].isEmpty { throw ChangeConflict(.accountUnavailable) }
@@ -153,8 +153,7 @@ enum IdentifierRows {
 
   /// The account that has verified the identifier.
   private static func holder(of identifier: Identifier) -> SQLRead {
-    SQLRead(
-      "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL", identifier.named)
+    SQLRead(AccountRows.holderID, identifier.named)
   }
 
   /// Whether the account has the identifier, verified or not.

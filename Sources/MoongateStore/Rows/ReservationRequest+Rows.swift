@@ -52,9 +52,8 @@ extension ReservationRequest {
         [.bytes(id.bytes), SQLValue(now)]
           + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })
     }
-    return .reserved(
-      places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows), account: account,
-      isDisabled: isDisabled)
+    try timer?.advance(from: ledger.running, by: id, at: now, rows)
+    return .reserved(places: places, account: account, isDisabled: isDisabled)
   }
 
   private static let insert = CountedStatement { count in

@@ -32,21 +32,18 @@ struct TimerRow {
 
 extension ResendTimer {
   /// Starts the timer for a send, and stores what a refund restores.
-  /// - Returns: when the next send is allowed; nil if no timer runs.
   func advance(from running: TimerRow?, by reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction)
-    throws -> Timestamp?
+    throws
   {
     let sequence = running?.next(at: now) ?? 0
-    guard let interval = interval(after: sequence) else { return nil }
-    let resendAt = now + interval
+    guard let interval = interval(after: sequence) else { return }
     try rows.run(
       """
       INSERT INTO timer (key, sequence, sent_at, resend_at, reservation) VALUES (?1, ?2, ?3, ?4, ?5)
       ON CONFLICT (key) DO UPDATE SET
         previous_sequence = timer.sequence, previous_sent_at = timer.sent_at, previous_resend_at = timer.resend_at,
         sequence = excluded.sequence, sent_at = excluded.sent_at, resend_at = excluded.resend_at, reservation = excluded.reservation
-      """, [.bytes(key), SQLValue(sequence), SQLValue(now), SQLValue(resendAt), .bytes(reservation.bytes)])
-    return resendAt
+      """, [.bytes(key), SQLValue(sequence), SQLValue(now), SQLValue(now + interval), .bytes(reservation.bytes)])
   }
 
   /// Confirms that the message was sent. There is nothing to restore any more.

@@ -168,10 +168,8 @@ extension SQLStore {
     try await write(at: request.now) { rows in try request.reserve(rows) }
   }
 
-  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
-    -> LedgerStanding
-  {
-    try await read { rows in try Ledger(limits, timer, at: now, rows).standing(timer, at: now) }
+  package func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+    try await read { rows in try Ledger(query.limits, query.timer, at: now, rows).standing(query.timer, at: now) }
   }
 
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
@@ -326,20 +324,6 @@ extension SQLStore {
       events.append(try decode(AuditEvent.self, json))
     }
     return events
-  }
-
-  package func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
-    let trail = Trail(account: account, traces: traces)
-    guard let bounds = try await read({ rows in try Trail.bounds(rows) }) else { return [] }
-    var events: [AuditEvent] = []
-    var last = bounds.upperBound
-    // In batches, so that others do not wait.
-    while last >= bounds.lowerBound, events.count < limit {
-      let first = max(bounds.lowerBound, last - Trail.stretch + 1)
-      events += try await read { [last] rows in try trail.events(from: first, to: last, rows) }
-      last = first - 1
-    }
-    return Array(events.prefix(limit))
   }
 
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {

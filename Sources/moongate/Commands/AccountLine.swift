@@ -123,12 +123,7 @@ struct AccountLine {
   private func name(_ field: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
     guard let text = text(field, fields, &problems) else { return nil }
     // Names appear in headers, pages and mail, so an import refuses the same names as registration.
-    let isPlain = text.unicodeScalars.allSatisfy { scalar in
-      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
-        scalar.properties.generalCategory)
-        && !scalar.properties.isBidiControl
-    }
-    if text.isEmpty || text.unicodeScalars.count > 100 || !isPlain {
+    if !PersonName.isValid(text) {
       problems.append(
         "`\(field)` must have 1 to 100 characters, without control characters and bidirectional controls")
     }

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateConformance
+import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
@@ -95,11 +96,10 @@ struct ConformanceSubjectFile {
 
   private static func lifetime(_ text: SubjectText) throws(StartProblem) -> Duration? {
     guard let said = try text.text("lifetime") else { return nil }
-    guard let match = said.wholeMatch(of: /([0-9]{1,9})(ms|s|m|h|d)/), let count = Int64(match.1) else {
+    guard let lifetime = Duration(asWritten: said) else {
       throw text.problem("lifetime", "is not a duration: write a number with ms, s, m, h or d, for example \"30s\"")
     }
-    let unit: [Substring: Int64] = ["ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
-    return .milliseconds(count * (unit[match.2] ?? 1))
+    return lifetime
   }
 
   private static func oldRecords(_ text: SubjectText) throws(StartProblem) -> [Int: [UInt8]] {

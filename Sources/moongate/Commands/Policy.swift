@@ -94,18 +94,12 @@ struct Span: ExpressibleByArgument {
   private init(duration: Duration) { self.duration = duration }
 
   init?(argument: String) {
-    guard let unit = argument.last, let seconds = ["s": 1, "m": 60, "h": 3600, "d": 86_400][unit],
-      let count = Int64(argument.dropLast()), count > 0,
-      count <= 36_500
-    else { return nil }
-    duration = .seconds(count * Int64(seconds))
+    guard let duration = Duration(asWritten: argument), duration >= .seconds(1) else { return nil }
+    self.duration = duration
   }
 
   /// The notation for the help text.
-  var defaultValueDescription: String {
-    let seconds = duration.components.seconds
-    return seconds % 86_400 == 0 ? "\(seconds / 86_400)d" : "\(seconds)s"
-  }
+  var defaultValueDescription: String { duration.asWritten }
 }
 
 extension ProviderName: ExpressibleByArgument {

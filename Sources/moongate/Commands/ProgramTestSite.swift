@@ -1,5 +1,6 @@
 import Foundation
 import MoongateConformance
+import MoongateCore
 import MoongateSDK
 import Synchronization
 
@@ -140,11 +141,6 @@ final class ProgramTestSite: Sendable {
   private func write(_ client: Int32, status: String, _ body: [UInt8]) {
     let head =
       "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n"
-    var rest = Array(head.utf8) + body
-    while !rest.isEmpty {
-      let count = send(client, rest, rest.count, Int32(MSG_NOSIGNAL))
-      guard count > 0 else { return }
-      rest.removeFirst(count)
-    }
+    _ = DescriptorIO.sendAll(Array(head.utf8) + body, to: client)
   }
 }

@@ -54,9 +54,9 @@ enum KeyFile {
     guard file >= 0 else { throw failed(path) }
     var isDone = false
     defer { if !isDone { unlink(draft) } }
-    let isWritten = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count
     let isTheirs =
-      isWritten && fchown(file, before.st_uid, before.st_gid) == 0 && fchmod(file, before.st_mode & 0o777) == 0
+      DescriptorIO.writeAll(bytes, to: file) && fchown(file, before.st_uid, before.st_gid) == 0
+      && fchmod(file, before.st_mode & 0o777) == 0
     let isKept = isTheirs && fsync(file) == 0
     let problem = failed(path)
     close(file)

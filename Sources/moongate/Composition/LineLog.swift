@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import MoongateCore
 
 /// A log handler that writes one event per line to standard error:
 /// `2026-11-21T02:00:00.123Z notice  serve: ready gateway=http://localhost:8080 admin=http://127.0.0.1:9901`
@@ -39,14 +40,8 @@ struct LineLog: LogHandler {
 
   /// Writes each line with one call, so that lines of several threads do not mix.
   static let standardError: @Sendable (String) -> Void = { line in
-    var bytes = Array(line.utf8)[...]
-    while !bytes.isEmpty {
-      let written = bytes.withUnsafeBytes { Foundation.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-      if written < 0, errno == EINTR { continue }
-      // A failing log must not stop the process.
-      guard written > 0 else { return }
-      bytes = bytes.dropFirst(written)
-    }
+    // A failing log must not stop the process.
+    _ = DescriptorIO.writeAll(Array(line.utf8), to: STDERR_FILENO)
   }
 
   private static func moment(_ date: Date) -> String {

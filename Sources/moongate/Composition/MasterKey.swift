@@ -89,18 +89,10 @@ struct MasterKey {
       throw StartProblem("The key file \(path) belongs to another user (uid \(status.st_uid)).")
     }
     guard status.st_size <= maxBytes else { throw StartProblem("The file \(path) is too long for a key file.") }
-    var bytes = [UInt8](repeating: 0, count: maxBytes)
-    var count = 0
-    while count < maxBytes {
-      let got = bytes.withUnsafeMutableBytes {
-        Foundation.read(file, $0.baseAddress?.advanced(by: count), maxBytes - count)
-      }
-      if got < 0, errno == EINTR { continue }
-      guard got >= 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
-      if got == 0 { break }
-      count += got
+    guard let bytes = DescriptorIO.readAll(of: file, most: maxBytes) else {
+      throw StartProblem("The key file \(path) cannot be read: \(reason()).")
     }
-    return Array(bytes[..<count])
+    return bytes
   }
 
   /// Creates a file of secret bytes with mode 600, and its folder.
@@ -121,7 +113,7 @@ struct MasterKey {
     let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw StartProblem("The key file \(path) cannot be created: \(reason()).") }
     defer { unlink(draft) }
-    let written = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count && fsync(file) == 0
+    let written = DescriptorIO.writeAll(bytes, to: file) && fsync(file) == 0
     let problem = reason()
     close(file)
     guard written else { throw StartProblem("The key file \(path) cannot be written: \(problem).") }
@@ -130,11 +122,7 @@ struct MasterKey {
       throw StartProblem("The key file \(path) cannot be created: \(reason()).")
     }
     // Sync the folder too, so that the name survives a power failure: without its key, the store is unreadable.
-    let parent = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    if parent >= 0 {
-      fsync(parent)
-      close(parent)
-    }
+    DescriptorIO.syncFolder(of: path)
     return bytes
   }
 

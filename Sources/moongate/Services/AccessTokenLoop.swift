@@ -8,17 +8,7 @@ struct AccessTokenLoop: Service {
   let sweep: AccessTokenSweep
   let logger: Logger
 
-  private static let interval: Duration = .seconds(10)
-  private static let pause: Duration = .milliseconds(100)
-
-  func run() async throws {
-    try? await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        let hasMore = await self.step()
-        try await Task.sleep(for: hasMore ? Self.pause : Self.interval)
-      }
-    }
-  }
+  func run() async throws { await Background.batches(every: .seconds(10)) { await step() } }
 
   private func step() async -> Bool {
     do {

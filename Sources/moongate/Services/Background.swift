@@ -8,4 +8,17 @@ struct Background: Service {
   init(_ work: @escaping @Sendable () async -> Void) { self.work = work }
 
   func run() async throws { await cancelWhenGracefulShutdown { await work() } }
+
+  /// Works in batches until the gateway shuts down.
+  /// - Parameters:
+  ///   - interval: the pause after the last batch. Between batches, the pause is short.
+  ///   - batch: returns whether there may be more to do.
+  static func batches(every interval: Duration, _ batch: @escaping @Sendable () async -> Bool) async {
+    try? await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        let hasMore = await batch()
+        try await Task.sleep(for: hasMore ? .milliseconds(100) : interval)
+      }
+    }
+  }
 }

@@ -8,20 +8,14 @@ struct PruneLoop: Service {
   let clock: any GatewayClock
   let logger: Logger
 
-  private static let interval: Duration = .seconds(60)
-  private static let pause: Duration = .milliseconds(100)
+  func run() async throws { await Background.batches(every: .seconds(60)) { await step() } }
 
-  func run() async throws {
-    try? await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        var pause = Self.interval
-        do {
-          if try await store.prune(at: clock.now()) { pause = Self.pause }
-        } catch {
-          logger.warning("expired rows cannot be removed; retrying in a minute", metadata: ["fault": "\(error)"])
-        }
-        try await Task.sleep(for: pause)
-      }
+  private func step() async -> Bool {
+    do {
+      return try await store.prune(at: clock.now())
+    } catch {
+      logger.warning("expired rows cannot be removed; retrying in a minute", metadata: ["fault": "\(error)"])
+      return false
     }
   }
 }

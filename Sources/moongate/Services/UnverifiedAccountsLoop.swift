@@ -11,17 +11,7 @@ struct UnverifiedAccountsLoop: Service {
   let random: any RandomSource
   let logger: Logger
 
-  private static let interval: Duration = .seconds(20)
-  private static let pause: Duration = .milliseconds(100)
-
-  func run() async throws {
-    try? await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        let hasMore = await self.step()
-        try await Task.sleep(for: hasMore ? Self.pause : Self.interval)
-      }
-    }
-  }
+  func run() async throws { await Background.batches(every: .seconds(20)) { await step() } }
 
   /// - Returns: whether there may be more accounts to remove.
   func step() async -> Bool {

@@ -1,4 +1,5 @@
 import Foundation
+import MoongateCore
 
 /// One end of the socket pair between two processes of an upgrade. Reads block, so use a dedicated thread.
 final class ControlSocket: Sendable {
@@ -30,13 +31,7 @@ final class ControlSocket: Sendable {
 
   /// Sends a line. A failure to send shows at the next read.
   func send(_ line: String) {
-    var bytes = Array((line + "\n").utf8)[...]
-    while !bytes.isEmpty {
-      let sent = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      if sent < 0, errno == EINTR { continue }
-      guard sent > 0 else { return }
-      bytes = bytes.dropFirst(sent)
-    }
+    _ = DescriptorIO.sendAll(Array((line + "\n").utf8), to: descriptor)
   }
 
   /// Reads the next line and leaves the following ones unread.

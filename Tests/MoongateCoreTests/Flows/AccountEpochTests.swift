@@ -8,10 +8,6 @@ import Testing
 
 /// A flow completes only if what it proved is still held; a change of an account ends every older flow and session.
 @Suite struct AccountEpochTests {
-  private func signedIn(_ bench: EngineTestBench, _ view: FlowView) async throws -> SessionSnapshot {
-    try #require(try await bench.session(view))
-  }
-
   /// Creates a flow and has a code sent to the number.
   private func begun(_ bench: EngineTestBench, _ flow: String) async throws -> FlowID {
     let id = try await bench.flow(flow)
@@ -22,19 +18,19 @@ import Testing
   }
 
   private func withPIN(_ bench: EngineTestBench, _ number: String = "911111") async throws -> SessionSnapshot {
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, number, by: bench.client()))
-    let set = try await signedIn(
-      bench, try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
-    return try await signedIn(
-      bench, try await bench.secret("pin_unlock", ["secret": "1"], by: bench.client(session: set)).get())
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, number, by: bench.client()))
+    let set = try await bench.signedIn(
+      try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
+    return try await bench.signedIn(
+      try await bench.secret("pin_unlock", ["secret": "1"], by: bench.client(session: set)).get())
   }
 
   /// Attack: a code is sent to the old number, the owner replaces the number, and then the code is typed.
   @Test func aCodeThatWasSentBeforeTheChangeIsDead() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let thief = try await begun(bench, "login")
     let code = bench.code
     _ = try await bench.pass("change_phone", EngineTestBench.phone, "922222", by: bench.client(session: own))
@@ -70,7 +66,7 @@ import Testing
     _ = try await bench.engine.begin(parked, provider: "phone_otp", fields: [:], client: client).get()
     _ = try await bench.engine.submit(parked, fields: ["code": .text(bench.code)], client: client).get()
     let changed = try await bench.secret("pin_change", ["secret": "1", "new_secret": "2"], by: client).get()
-    let now = bench.client(session: try await signedIn(bench, changed))
+    let now = bench.client(session: try await bench.signedIn(changed))
     let late = await bench.engine.begin(parked, provider: "pin", fields: ["new_secret": .text("3")], client: now)
       .refusal
     #expect(late?.code == .flowExpired)
@@ -79,8 +75,8 @@ import Testing
   /// Attack: the former owner of an address has a password reset waiting after its code.
   @Test func aPasswordResetThatWaitsDoesNotBringAnAddressBack() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()))
     let thief = try await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client())
       .get()
       .id
@@ -99,31 +95,30 @@ import Testing
   /// Adding a first address keeps other sessions; replacing it ends them.
   @Test func aChangeEndsOtherSessionsAndAnAdditionDoesNot() async throws {
     let bench = try await EngineTestBench.full()
-    var own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    var own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let count = { try await bench.store.sessions(of: own.account.id).count }
     func another() async throws {
       _ = try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client())
     }
     try await another()
-    own = try await signedIn(
-      bench, try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own)))
+    own = try await bench.signedIn(
+      try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own)))
     #expect(try await count() == 2, "the first address is an addition")
-    own = try await signedIn(
-      bench, try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
+    own = try await bench.signedIn(
+      try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
     #expect(try await count() == 2, "the first PIN is an addition")
     #expect(try await bench.store.account(own.account.id)?.epoch == 0)
-    own = try await signedIn(
-      bench,
+    own = try await bench.signedIn(
       try await bench.secret("pin_change", ["secret": "1", "new_secret": "2"], by: bench.client(session: own)).get())
     #expect(try await count() == 1)
     try await another()
-    own = try await signedIn(
-      bench, try await bench.pass("change_email", EngineTestBench.mail, "933333", by: bench.client(session: own)))
+    own = try await bench.signedIn(
+      try await bench.pass("change_email", EngineTestBench.mail, "933333", by: bench.client(session: own)))
     #expect(try await count() == 1)
     try await another()
-    own = try await signedIn(
-      bench, try await bench.secret("pin_disable", ["secret": "2"], by: bench.client(session: own)).get())
+    own = try await bench.signedIn(
+      try await bench.secret("pin_disable", ["secret": "2"], by: bench.client(session: own)).get())
     #expect(try await count() == 1)
     #expect(
       try await bench.store.sessions(of: own.account.id).first?.id == own.session.id, "the one that changed it goes on")
@@ -132,8 +127,8 @@ import Testing
 
   @Test func signingOutEverywhereEndsRunningFlows() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let thief = try await begun(bench, "login")
     let ending = SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom())
     try await ending.endAll(of: own.account.id, by: bench.client().address)
@@ -144,8 +139,8 @@ import Testing
 
   @Test func disabledAccountStaysClosedForRunningFlows() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let accounts = AccountAdministration(
       store: bench.store, providers: try ProviderRegistry([]), keys: bench.keys, clock: bench.clock,
       random: SystemRandom()
@@ -160,8 +155,8 @@ import Testing
   /// Attack: the thief's app has completed a flow and redeems its code after the owner has changed the number.
   @Test func anAppRedeemsNothingAfterTheChange() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let verifier = String(repeating: "v", count: 43)
     let app = AppReturn(
       challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")

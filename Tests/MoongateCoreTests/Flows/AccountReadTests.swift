@@ -72,12 +72,7 @@ import Testing
     let engine = bench.engine(on: store)
     let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
     // A step that has begun stores the flow.
-    let flowID = try await bench.flow()
-    _ = try await bench.engine.begin(
-      flowID, provider: nil, fields: ["phone": .text(phone.value)], client: bench.client()
-    )
-    .get()
-    await bench.engine.deliveriesEnd()
+    let flowID = try await bench.begun()
     let flow = try await engine.storage.load(flowID, request, withHolderOf: phone)
     #expect(try await engine.lookup.holder(of: phone, flow)?.epoch == account.epoch)
     #expect(store.holderReads == 0)

@@ -17,13 +17,7 @@ import Testing
     let bench = try await EngineTestBench(others: [provider]) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
-    let view = try await bench.engine.submit(
-      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
-    ).get()
-    let token = try #require(view.session?.token)
-    let session = try #require(
-      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
-    let client = bench.client(session: session)
+    let client = try await bench.registeredClient()
     return (
       bench, client, try await bench.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     )

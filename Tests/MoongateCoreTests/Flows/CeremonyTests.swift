@@ -36,13 +36,7 @@ import Testing
     let bench = try await EngineTestBench(others: [provider]) {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
-    let view = try await bench.engine.submit(
-      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
-    ).get()
-    let token = try #require(view.session?.token)
-    let session = try #require(
-      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (bench, bench.client(session: session))
+    return (bench, try await bench.registeredClient())
   }
 
   private func begin(_ bench: EngineTestBench, _ client: ClientContext) async throws -> (

@@ -14,40 +14,36 @@ import Testing
     await bench.engine.create(flow, returnTo: nil, browser: nil, client: bench.client(session: own)).refusal
   }
 
-  private func signedIn(_ bench: EngineTestBench, _ view: FlowView) async throws -> SessionSnapshot {
-    try #require(try await bench.session(view))
-  }
-
   /// Attack: with a stolen session the thief replaces the number, and the owner never gets in again.
   @Test(arguments: ["change_phone", "change_email", "join_phone", "pin_set"]) func aChangeNeedsARecentProof(
     flow: String
   ) async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     #expect(await refusal(bench, flow, own) == nil, "a recent sign-in counts")
     bench.clock.advance(by: .milliseconds(599_999))
     #expect(await refusal(bench, flow, own) == nil)
     bench.clock.advance(by: .milliseconds(1))
     let late = await refusal(bench, flow, own)
     #expect(late?.code == .stepUpRequired && late?.provider == EngineTestBench.phone && late?.flow == "step_up")
-    let again = try await signedIn(
-      bench, try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: own)))
+    let again = try await bench.signedIn(
+      try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: own)))
     #expect(await refusal(bench, flow, again) == nil)
   }
 
   @Test func theWindowIsThatOfTheGeneration() async throws {
     let bench = try await EngineTestBench.full { $0.accounts.changeWithin = .seconds(60) }
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     bench.clock.advance(by: .seconds(60))
     #expect(await refusal(bench, "change_phone", own)?.code == .stepUpRequired)
   }
 
   @Test func aFlowThatWasCreatedInTimeBeginsNoStepLater() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let client = bench.client(session: own)
     let id = try await bench.engine.create("change_phone", returnTo: nil, browser: nil, client: client).get().id
     bench.clock.advance(by: .seconds(600))
@@ -57,18 +53,18 @@ import Testing
 
   @Test func anAccountWithAPasscodeIsAskedForThePasscode() async throws {
     let bench = try await EngineTestBench.full()
-    let first = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
-    let own = try await signedIn(
-      bench, try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get())
+    let first = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: first)).get())
     let refused = await refusal(bench, "change_phone", own)
     #expect(refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.pin && refused?.flow == "step_up")
     // Attack: a code to the number, from a stolen SIM, is not enough.
-    let code = try await signedIn(
-      bench, try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: own)))
+    let code = try await bench.signedIn(
+      try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: own)))
     #expect(await refusal(bench, "change_phone", code)?.provider == EngineTestBench.pin)
-    let unlocked = try await signedIn(
-      bench, try await bench.secret("pin_unlock", ["secret": "1"], by: bench.client(session: code)).get())
+    let unlocked = try await bench.signedIn(
+      try await bench.secret("pin_unlock", ["secret": "1"], by: bench.client(session: code)).get())
     #expect(await refusal(bench, "change_phone", unlocked) == nil)
   }
 
@@ -79,25 +75,25 @@ import Testing
     let view = try await bench.secret(
       "register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: bench.client()
     ).get()
-    let own = try await signedIn(bench, try await bench.engine.skip(view.id, client: bench.client()).get())
+    let own = try await bench.signedIn(try await bench.engine.skip(view.id, client: bench.client()).get())
     #expect(await refusal(bench, "change_phone", own) == nil)
     bench.clock.advance(by: .seconds(600))
     let late = await refusal(bench, "change_phone", own)
     #expect(
       late?.code == .stepUpRequired && late?.provider == "password", "an address that is only claimed proves nothing")
     let client = bench.client(session: own)
-    let proved = try await signedIn(
-      bench, try await bench.secret("step_up", ["secret": "s"], provider: "password", by: client).get())
+    let proved = try await bench.signedIn(
+      try await bench.secret("step_up", ["secret": "s"], provider: "password", by: client).get())
     #expect(await refusal(bench, "change_phone", proved) == nil)
   }
 
   @Test func accountWithOnlyGoogleProvesGoogle() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(bench, try await bench.google(sub: "asha", by: bench.client()).get())
+    let own = try await bench.signedIn(try await bench.google(sub: "asha", by: bench.client()).get())
     bench.clock.advance(by: .seconds(600))
     #expect(await refusal(bench, "join_phone", own)?.provider == EngineTestBench.google)
-    let again = try await signedIn(
-      bench, try await bench.google("step_up", sub: "asha", by: bench.client(session: own)).get())
+    let again = try await bench.signedIn(
+      try await bench.google("step_up", sub: "asha", by: bench.client(session: own)).get())
     #expect(await refusal(bench, "join_phone", again) == nil)
   }
 
@@ -105,14 +101,14 @@ import Testing
   /// minutes and for `aal`.
   @Test func newIdentifierIsNotAFactor() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()))
     bench.clock.advance(by: .seconds(300))
     let added = try await bench.pass("change_phone", EngineTestBench.phone, "922222", by: bench.client(session: own))
     #expect(
       added.session?.aal == 1 && added.session?.passed.map(\.provider) == [EngineTestBench.mail] && added.passed.isEmpty
     )
-    let after = try await signedIn(bench, added)
+    let after = try await bench.signedIn(added)
     #expect(after.session.passed == own.session.passed)
     bench.clock.advance(by: .seconds(300))
     #expect(await refusal(bench, "change_phone", after)?.provider == EngineTestBench.mail)
@@ -120,10 +116,10 @@ import Testing
 
   @Test func proofOfARemovedIdentifierAuthorisesNothing() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
-    let after = try await signedIn(
-      bench, try await bench.pass("change_phone", EngineTestBench.phone, "922222", by: bench.client(session: own)))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let after = try await bench.signedIn(
+      try await bench.pass("change_phone", EngineTestBench.phone, "922222", by: bench.client(session: own)))
     let refused = await refusal(bench, "change_email", after)
     #expect(refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.phone)
   }
@@ -133,12 +129,12 @@ import Testing
     let bench = try await EngineTestBench.full()
     _ = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
     bench.clock.advance(by: day + day)
-    let own = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
     _ = try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own))
     bench.clock.advance(by: .seconds(3600))
-    let byMail = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
+    let byMail = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
     let refused = await refusal(bench, "pin_set", byMail)
     #expect(
       refused?.code == .stepUpRequired && refused?.provider == EngineTestBench.phone,
@@ -161,8 +157,8 @@ import Testing
         == .stepNotOpen)
 
     bench.clock.advance(by: .seconds(82_800))
-    let later = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
+    let later = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
     #expect(await refusal(bench, "pin_set", later) == nil)
   }
 
@@ -171,15 +167,15 @@ import Testing
     let bench = try await EngineTestBench.full()
     _ = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
     bench.clock.advance(by: day + day)
-    var own = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
-    own = try await signedIn(
-      bench, try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own)))
-    own = try await signedIn(
-      bench, try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
+    var own = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
+    own = try await bench.signedIn(
+      try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own)))
+    own = try await bench.signedIn(
+      try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
     bench.clock.advance(by: .seconds(3600))
-    let byMail = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
+    let byMail = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
     let client = bench.client(session: byMail)
     let reset = try await bench.engine.create("pin_reset", returnTo: nil, browser: nil, client: client).get()
     #expect(reset.choices == [EngineTestBench.phone])
@@ -187,8 +183,8 @@ import Testing
     #expect(tooNew?.code == .identifierTooNew && tooNew?.retryAfter == .seconds(82_800))
 
     bench.clock.advance(by: .seconds(82_800))
-    let later = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
+    let later = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
     let old = bench.client(session: later)
     let again = try await bench.engine.create("pin_reset", returnTo: nil, browser: nil, client: old).get()
     #expect(try await bench.engine.begin(again.id, provider: "email_code", fields: [:], client: old).get().step != nil)
@@ -198,7 +194,7 @@ import Testing
   @Test func aResetMakesNoFirstPasswordPastAFactor() async throws {
     let bench = try await EngineTestBench.full()
     let first = try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client())
-    let own = try await signedIn(bench, first)
+    let own = try await bench.signedIn(first)
     _ = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get()
     let reset = await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client())
     let id = try reset.get().id
@@ -221,22 +217,22 @@ import Testing
     }
     _ = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
     bench.clock.advance(by: day + day)
-    let own = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
     _ = try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own))
-    let byMail = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
+    let byMail = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
     let refused = await refusal(bench, "pin_set", byMail)
     #expect(refused?.code == .identifierTooNew && refused?.retryAfter == day)
   }
 
   @Test func firstIdentifierIsNeverTooNew() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(bench, try await bench.google(sub: "asha", email: "911111", by: bench.client()).get())
+    let own = try await bench.signedIn(try await bench.google(sub: "asha", email: "911111", by: bench.client()).get())
     #expect(await refusal(bench, "pin_set", own) == nil)
     bench.clock.advance(by: .seconds(1))
-    let added = try await signedIn(
-      bench, try await bench.pass("join_phone", EngineTestBench.phone, "922222", by: bench.client(session: own)))
+    let added = try await bench.signedIn(
+      try await bench.pass("join_phone", EngineTestBench.phone, "922222", by: bench.client(session: own)))
     let reset = try await bench.engine.create(
       "pin_reset", returnTo: nil, browser: nil, client: bench.client(session: added)
     ).get()
@@ -246,12 +242,12 @@ import Testing
   /// A lost number is replaced by proving the address, and vice versa.
   @Test func lostNumberIsReplacedByProvingTheAddress() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     _ = try await bench.pass("change_email", EngineTestBench.mail, "922222", by: bench.client(session: own))
     bench.clock.advance(by: day)
-    let byMail = try await signedIn(
-      bench, try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
+    let byMail = try await bench.signedIn(
+      try await bench.pass("login", EngineTestBench.mail, "922222", by: bench.client()))
     let changed = try await bench.pass(
       "change_phone", EngineTestBench.phone, "933333", by: bench.client(session: byMail))
     #expect(changed.account?.phone == "+933333")
@@ -264,34 +260,34 @@ import Testing
     let view = try await bench.secret(
       "register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: bench.client()
     ).get()
-    let own = try await signedIn(bench, try await bench.engine.skip(view.id, client: bench.client()).get())
+    let own = try await bench.signedIn(try await bench.engine.skip(view.id, client: bench.client()).get())
     #expect(await refusal(bench, "pin_reset", own)?.code == .denied)
   }
 
   @Test func aSessionOfAnOlderProgramStepsUpOnce() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     var older = own.session
     older.passed = [PassedStep(provider: EngineTestBench.phone, at: bench.clock.now())]
     _ = try await bench.store.apply([.replaceSession(own.session.token, by: older)], at: bench.clock.now())
     let found = try #require(try await bench.store.session(older.token))
     #expect(await refusal(bench, "change_phone", found)?.code == .stepUpRequired)
-    let again = try await signedIn(
-      bench, try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: found)))
+    let again = try await bench.signedIn(
+      try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: found)))
     #expect(await refusal(bench, "change_phone", again) == nil)
   }
 
   /// Attack: the thief begins a change of the number; the owner sets a PIN and believes that the account is safe.
   @Test func aChangeThatWaitsNeedsWhatTheAccountHasAtItsEnd() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let client = bench.client(session: own)
     let parked = try await bench.engine.create("change_phone", returnTo: nil, browser: nil, client: client).get().id
     _ = try await bench.engine.begin(parked, provider: nil, fields: ["phone": .text("922222")], client: client).get()
     let code = bench.code
-    let after = try await signedIn(bench, try await bench.secret("pin_set", ["new_secret": "1"], by: client).get())
+    let after = try await bench.signedIn(try await bench.secret("pin_set", ["new_secret": "1"], by: client).get())
     let late = await bench.engine.submit(parked, fields: ["code": .text(code)], client: bench.client(session: after))
       .refusal
     #expect(late?.code == .stepUpRequired && late?.provider == EngineTestBench.pin)
@@ -301,13 +297,13 @@ import Testing
   /// Attack: two flows set a PIN at the same moment, and the second would replace the first.
   @Test func ofTwoThatMakeASecretAtOnceOneDoes() async throws {
     let bench = try await EngineTestBench.full()
-    let own = try await signedIn(
-      bench, try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     _ = try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client())
     let made = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<8 {
-        let other = try await signedIn(
-          bench, try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
+        let other = try await bench.signedIn(
+          try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()))
         group.addTask {
           await bench.secret("pin_set", ["new_secret": "\(number)"], by: bench.client(session: other)).refusal == nil
         }

@@ -51,13 +51,7 @@ struct Scripted: FullProvider {
         "toy_reset", account: .existing, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
       change(&generation)
     }
-    let view = try await bench.engine.submit(
-      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
-    ).get()
-    let token = try #require(view.session?.token)
-    let session = try #require(
-      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (bench, bench.client(session: session))
+    return (bench, try await bench.registeredClient())
   }
 
   private func open(_ bench: EngineTestBench, _ client: ClientContext, _ flow: String = "step_up") async throws

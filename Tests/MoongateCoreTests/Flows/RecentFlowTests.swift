@@ -15,11 +15,7 @@ import Testing
       $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [])
     }
     try await bench.registered()
-    id = try await bench.flow()
-    _ = try await bench.engine.begin(
-      id, provider: nil, fields: ["phone": .text("919999999999")], client: bench.client()
-    ).get()
-    await bench.engine.deliveriesEnd()
+    id = try await bench.begun()
   }
 
   /// A gateway that remembers the flow as it is now.
@@ -79,10 +75,7 @@ import Testing
     }
     try await bench.registered()
     func begun() async throws -> FlowID {
-      let id = try await bench.flow()
-      _ = try await bench.engine.begin(
-        id, provider: nil, fields: ["phone": .text("919999999999")], client: bench.client()
-      ).get()
+      let id = try await bench.begun()
       await bench.engine.deliveriesEnd()
       return id
     }

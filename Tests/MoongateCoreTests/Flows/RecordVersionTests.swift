@@ -65,13 +65,8 @@ private struct Versioned: FullProvider {
       generation.flows["twice"] = .test(
         "twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(EngineTestBench.phone)])
     }
-    let view = try await bench.engine.submit(
-      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
-    ).get()
-    let token = try #require(view.session?.token)
-    let session = try #require(
-      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (bench, bench.client(session: session), session.account.id)
+    let client = try await bench.registeredClient()
+    return (bench, client, try #require(client.session).account.id)
   }
 
   private func keep(_ text: String, version: Int, _ bench: EngineTestBench, _ account: String) async throws {

@@ -36,10 +36,6 @@ import Testing
     bench.generations.activate(generation, at: bench.clock.now())
   }
 
-  private func session(_ bench: EngineTestBench, _ view: FlowView) async throws -> SessionSnapshot {
-    try #require(try await bench.session(view))
-  }
-
   /// A user with a number, a verified address, a password, a Google identity and the PIN 1, who can use every sign-in
   /// method.
   private func owner(_ bench: EngineTestBench, pin: Bool = true) async throws -> SessionSnapshot {
@@ -52,15 +48,14 @@ import Testing
     ).get()
     await bench.engine.deliveriesEnd()
     view = try await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: bench.client()).get()
-    var own = try await session(bench, view)
-    own = try await session(
-      bench,
+    var own = try await bench.signedIn(view)
+    own = try await bench.signedIn(
       try await bench.pass("change_phone", EngineTestBench.phone, Self.ownerPhone, by: bench.client(session: own)))
     let google = try await bench.google(sub: "asha", email: Self.ownerEmail, by: bench.client()).get()
     #expect(google.account?.id == own.account.id)
     if pin {
-      own = try await session(
-        bench, try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
+      own = try await bench.signedIn(
+        try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
     }
     return own
   }
@@ -140,7 +135,7 @@ import Testing
     #expect(try await bench.store.sessions(of: own.account.id).count == before)
     let done = try await bench.engine.submit(view.id, fields: ["secret": .text("1")], client: bench.client()).get()
     #expect(done.status == .complete && done.account?.id == own.account.id)
-    let made = try await session(bench, done)
+    let made = try await bench.signedIn(done)
     #expect(made.session.passed.map(\.provider).contains(EngineTestBench.pin) && made.session.passed.count == 2)
     #expect(made.session.assuranceLevel == 2)
   }
@@ -182,7 +177,7 @@ import Testing
     let own = try await owner(bench)
     let stepUp = try await bench.pass("step_up", EngineTestBench.phone, nil, by: bench.client(session: own))
     #expect(stepUp.status == .complete)
-    #expect(try await session(bench, stepUp).session.id == own.session.id)
+    #expect(try await bench.signedIn(stepUp).session.id == own.session.id)
   }
 
   // MARK: what counts
@@ -293,7 +288,7 @@ import Testing
 
   /// A user who has a number and nothing else.
   private func owner(bench: EngineTestBench, phone: String) async throws -> SessionSnapshot {
-    try await session(bench, try await bench.pass("register", EngineTestBench.phone, phone, by: bench.client()))
+    try await bench.signedIn(try await bench.pass("register", EngineTestBench.phone, phone, by: bench.client()))
   }
 
   /// Attack: an attacker who knows a password reads the number to which accounts.lua has a code sent.
@@ -345,7 +340,7 @@ import Testing
     #expect(try await bench.store.account(own.account.id)?.credentials == [])
     let done = try await bench.engine.submit(view.id, fields: ["new_secret": .text("7")], client: bench.client()).get()
     #expect(done.status == .complete)
-    let made = try await session(bench, done)
+    let made = try await bench.signedIn(done)
     // The PIN was set, which does not count as passing it.
     #expect(made.session.passed.map(\.provider) == [EngineTestBench.phone] && made.session.assuranceLevel == 1)
     #expect(made.account.credentials == [EngineTestBench.pin])
@@ -366,8 +361,8 @@ import Testing
     require(bench, Self.requirement(EngineTestBench.pin, enroll: true), Self.requirement(EngineTestBench.phone))
     let attacker = try await bench.pass("login", EngineTestBench.phone, "955555", by: bench.client()).id
     _ = try await bench.engine.begin(attacker, provider: nil, fields: [:], client: bench.client()).get()
-    let mine = try await session(
-      bench, try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
+    let mine = try await bench.signedIn(
+      try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
     #expect(mine.account.credentials == [EngineTestBench.pin])
     #expect(
       await bench.engine.submit(attacker, fields: ["new_secret": .text("2")], client: bench.client()).refusal != nil)

@@ -21,10 +21,7 @@ import Testing
     #expect(back.account?.id == made.account?.id)
     #expect(back.account?.isNewUser == false)
     #expect(back.next == "/home")
-    let token = try #require(back.session?.token)
-    let found = try await SessionDirectory(store: bench.store, clock: bench.clock).find(
-      TokenHash(of: token.reveal().utf8))
-    #expect(found?.account.id == made.account?.id)
+    #expect(try await bench.signedIn(back).account.id == made.account?.id)
   }
 
   @Test func newUserIsRedirectedToTheRequestedPage() async throws {

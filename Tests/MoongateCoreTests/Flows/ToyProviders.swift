@@ -2,6 +2,7 @@ import MoongateSDK
 import MoongateStore
 import MoongateTesting
 import Synchronization
+import Testing
 
 @testable import MoongateCore
 
@@ -182,6 +183,14 @@ extension EngineTestBench {
   func session(_ view: FlowView) async throws -> SessionSnapshot? {
     guard let token = view.session?.token else { return nil }
     return try await SessionDirectory(store: store, clock: clock).find(TokenHash(of: token.reveal().utf8))
+  }
+
+  /// The stored session of a completed flow, which must exist.
+  func signedIn(_ view: FlowView) async throws -> SessionSnapshot { try #require(try await session(view)) }
+
+  /// A client whose session has just registered a number.
+  func registeredClient() async throws -> ClientContext {
+    client(session: try await signedIn(submit(begun("register"), code).get()))
   }
 
   /// Runs a flow with one code to its end.

@@ -68,11 +68,7 @@ import Testing
   /// A client that has signed in by a number, and whose session sets and removes the word.
   private func owner(_ bench: EngineTestBench) async throws -> ClientContext {
     let view = try await bench.submit(try await bench.begun("enter"), bench.code).get()
-    let token = try #require(view.session?.token)
-    return bench.client(
-      session: try await SessionDirectory(store: bench.store, clock: bench.clock).find(
-        TokenHash(of: token.reveal().utf8))
-    )
+    return bench.client(session: try await bench.signedIn(view))
   }
 
   private func play(_ flow: String, _ word: String, _ bench: EngineTestBench, _ client: ClientContext) async throws
@@ -107,11 +103,7 @@ import Testing
     let done = try await bench.engine.submit(id, fields: ["word": .text("coo")], client: bench.client()).get()
     #expect(done.status == .complete && done.session?.token != nil && done.passed.map(\.provider).contains(Self.pigeon))
 
-    let token = try #require(done.session?.token)
-    let again = bench.client(
-      session: try await SessionDirectory(store: bench.store, clock: bench.clock).find(
-        TokenHash(of: token.reveal().utf8))
-    )
+    let again = bench.client(session: try await bench.signedIn(done))
     #expect(try await play("pigeon_disable", "coo", bench, again).get().status == .complete)
     #expect(try await bench.store.account(account)?.credentials == [])
   }

@@ -48,13 +48,7 @@ import Testing
         "step_up", account: .existing, steps: [.test(Self.toy, EngineTestBench.phone, isSkippable: true)])
       change(&generation)
     }
-    let view = try await bench.engine.submit(
-      try await bench.begun("register"), fields: ["code": .text(bench.code)], client: bench.client()
-    ).get()
-    let token = try #require(view.session?.token)
-    let session = try #require(
-      try await SessionDirectory(store: bench.store, clock: bench.clock).find(TokenHash(of: token.reveal().utf8)))
-    return (bench, bench.client(session: session))
+    return (bench, try await bench.registeredClient())
   }
 
   private func open(_ bench: EngineTestBench, _ client: ClientContext) async throws -> FlowID {

@@ -169,7 +169,7 @@ import Testing
       ("2001:db8::/32", "2001:db8::/32"),
       ("::1", "::1/128"),
       ("", nil), ("10.0.0.0/33", nil), ("10.0.0.0/", nil), ("10.0.0.0/8/8", nil), ("10.0.0/8", nil), ("host", nil),
-      ("10.0.0.0/-1", nil),
+      ("10.0.0.0/-1", nil), ("10.0.0.0/+8", nil), ("10.0.0.0/-0", nil), ("10.0.0.0/ 8", nil), ("::/+0", nil),
     ] as [(String, String?)]) func networks(_ text: String, _ meaning: String?)
   {
     #expect(AddressBlock(text)?.description == meaning)

@@ -87,7 +87,7 @@ enum PopulatedStore {
     }
     let spent = try await store.apply([.spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
     if spent != .conflict(.codeSpent) { missing.append("the spent code") }
-    let standing = try await store.standing([tries], timer, at: now)
+    let standing = try await store.standing(LedgerQuery([tries], timer), at: now)
     if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
     if try await store.failedAttempts(at: [tries.counter]).map(\.sealed) != [[3, 0]] {
       missing.append("the failed attempt")

@@ -42,7 +42,7 @@ import Testing
         group.addTask {
           let request = ReservationRequest(
             id: ReservationID(from: random), now: now, limits: [limit("all"), limit("more", max: 9)], timer: nil)
-          if case .reserved(let places, _, _, _) = try await nodes[number % 3].reserve(request) { return places }
+          if case .reserved(let places, _, _) = try await nodes[number % 3].reserve(request) { return places }
           return nil
         }
       }
@@ -221,7 +221,7 @@ import Testing
     _ = try await node.reserve(ReservationRequest(id: other, now: now, limits: limits, timer: nil))
     let failed = try await trips {
       let settlement = Settlement(reservation: other, outcome: .failure, limits: limits, timer: nil, now: now)
-      let result = try await node.apply([.settle(settlement)], reading: LedgerQuery(limits, nil), at: now)
+      let result = try await node.apply([.settle(settlement)], reading: LedgerQuery(limits), at: now)
       guard case .applied(_, let standing?) = result else { throw StoreFault("no standing") }
       #expect(standing.counters.map(\.settled) == [1, 1])
     }

@@ -92,7 +92,7 @@ extension AccountChecks {
 
   /// The session's account, if its proof is recent enough.
   func accountForChange(_ request: RequestContext) throws(FlowError) -> Account {
-    guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+    let own = try request.liveSession()
     try demandRecentProof(of: own, request)
     return own.account
   }

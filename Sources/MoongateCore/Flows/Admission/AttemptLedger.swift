@@ -57,7 +57,7 @@ struct AttemptLedger: FlowPart {
       flow?.isConfirmed = result != .flowChanged
       switch result {
       case .flowChanged: throw request.refusal(.stepNotOpen)
-      case .reserved(let places, _, let account, let isHidden):
+      case .reserved(let places, let account, let isHidden):
         return Charged(
           id: id, limits: limits, places: places, isDisabled: isDisabled || isHidden, account: account)
       case .barred:

@@ -52,11 +52,7 @@ enum Components {
     "Session": Schema.answer(
       ["expires_at": Schema.moment, "aal": Schema.count, "passed": Schema.list(of: Schema.named("PassedStep"))],
       perhaps: ["token": Schema.text]),
-    "SessionEntry": Schema.answer([
-      "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
-      "aal": Schema.count,
-      "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText, "current": Schema.flag,
-    ]),
+    "SessionEntry": Schema.answer(listedSession, and: ["current": Schema.flag]),
     "Ignored": Schema.ignored,
     "Problem": Schema.answer(
       [
@@ -68,5 +64,11 @@ enum Components {
         "provider": Schema.text,
         "flow": Schema.text, "flow_id": Schema.text, "reason": Schema.text, "permanent": Schema.flag,
       ]),
+  ]
+
+  /// A session in a list of an account's sessions.
+  static let listedSession: KeyValuePairs<String, JSONValue> = [
+    "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
+    "aal": Schema.count, "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
   ]
 }

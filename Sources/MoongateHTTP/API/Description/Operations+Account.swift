@@ -47,12 +47,7 @@ extension Components {
           "changed_at": Schema.nullable(Schema.moment),
         ])),
       "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
-      "sessions": Schema.list(
-        of: Schema.answer([
-          "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
-          "aal": Schema.count,
-          "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
-        ])),
+      "sessions": Schema.list(of: Schema.answer(listedSession)),
       "tokens": Schema.list(of: Schema.named("PersonalToken")),
       "events": Schema.list(
         of: Schema.answer([

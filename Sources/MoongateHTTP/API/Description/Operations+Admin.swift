@@ -279,11 +279,7 @@ extension Components {
             "id": Schema.text, "at": Schema.moment, "flow": Schema.optionalText, "address": Schema.optionalText,
           ])),
       ]),
-    "OperatedSession": Schema.answer([
-      "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
-      "aal": Schema.count,
-      "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
-    ]),
+    "OperatedSession": Schema.answer(listedSession),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),
     "Event": Schema.answer([
       "id": Schema.text, "at": Schema.text, "kind": Schema.named("EventKind"), "code": Schema.optionalText,

@@ -96,21 +96,23 @@ enum Schema {
   static func nullable(_ schema: JSONValue) -> JSONValue { anyOf([schema, .members(["type": .text("null")])]) }
 
   /// An answer of the gateway: these members and no others.
+  /// - Parameter more: further members that are always present, after those that several answers share.
   static func answer(
-    _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
+    _ required: KeyValuePairs<String, JSONValue>, and more: KeyValuePairs<String, JSONValue> = [:],
+    perhaps optional: KeyValuePairs<String, JSONValue> = [:]
   ) -> JSONValue {
-    object(required, optional, isClosed: true)
+    object(Array(required) + Array(more), Array(optional), isClosed: true)
   }
 
   /// A request body. Unknown members are ignored.
   static func body(
     _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
   ) -> JSONValue {
-    object(required, optional, isClosed: false)
+    object(Array(required), Array(optional), isClosed: false)
   }
 
   private static func object(
-    _ required: KeyValuePairs<String, JSONValue>, _ optional: KeyValuePairs<String, JSONValue>, isClosed: Bool
+    _ required: [(key: String, value: JSONValue)], _ optional: [(key: String, value: JSONValue)], isClosed: Bool
   ) -> JSONValue {
     var members = [JSONMember(name: "type", value: .text("object"))]
     if !required.isEmpty { members.append(JSONMember(name: "required", value: .list(required.map { .text($0.key) }))) }
@@ -118,7 +120,7 @@ enum Schema {
       members.append(
         JSONMember(
           name: "properties",
-          value: .object((Array(required) + Array(optional)).map { JSONMember(name: $0.key, value: $0.value) })))
+          value: .object((required + optional).map { JSONMember(name: $0.key, value: $0.value) })))
     }
     if isClosed {
       members.append(JSONMember(name: "additionalProperties", value: .flag(false)))

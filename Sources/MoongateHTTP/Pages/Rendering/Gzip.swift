@@ -15,16 +15,12 @@ enum Gzip {
   }
 
   /// Whether the client accepts gzip (RFC 9110, section 12.5.3).
-  /// - Parameter lines: the values of `Accept-Encoding`. Only the first 20 codings are read.
+  /// - Parameter lines: the values of `Accept-Encoding`.
   static func isAccepted(_ lines: [String]) -> Bool {
     var byStar = false
-    for item in lines.flatMap({ $0.split(separator: ",").prefix(20) }).prefix(20) {
-      let parts = item.split(separator: ";", omittingEmptySubsequences: false).map {
-        $0.filter { $0 != " " && $0 != "\t" }.lowercased()
-      }
-      let weight = parts.dropFirst().compactMap { $0.hasPrefix("q=") ? Double($0.dropFirst(2)) : nil }.first ?? 1
-      if parts.first == "gzip" { return weight > 0 }
-      if parts.first == "*" { byStar = weight > 0 }
+    for (coding, weight) in WeightedList.read(lines) {
+      if coding == "gzip" { return weight > 0 }
+      if coding == "*" { byStar = weight > 0 }
     }
     return byStar
   }

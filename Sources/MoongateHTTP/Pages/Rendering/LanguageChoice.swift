@@ -14,15 +14,15 @@ enum LanguageChoice {
     if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
     let page = HTTPField.Name("Moongate-Language").flatMap { request.headers[$0] }
     if let page, let known = languages.first(where: { $0.tag == page }) { return known }
-    if let kept = languages.first(where: { isKept($0.tag, request.headers[values: .cookie]) }) { return kept }
+    // A forged cookie can only change the language.
+    let kept = request.headers.cookies(cookie)
+    if let known = languages.first(where: { kept.contains($0.tag) }) { return known }
     return choose(accepting: request.headers[values: .acceptLanguage], among: languages)
   }
 
   /// The preferred languages for messages: the one that the user selected on a page, then those of the browser.
   static func wanted(by request: Request) -> [String] {
-    let kept = request.headers[values: .cookie].flatMap { $0.split(separator: ";") }.map { $0.drop { $0 == " " } }
-      .first { $0.hasPrefix("\(cookie)=") }.map { String($0.dropFirst(cookie.count + 1)) }
-    let tags = [kept].compactMap(\.self) + wanted(request.headers[values: .acceptLanguage])
+    let tags = request.headers.cookies(cookie).prefix(1) + wanted(request.headers[values: .acceptLanguage])
     return tags.filter(PageSet.isTag)
   }
 
@@ -47,20 +47,8 @@ enum LanguageChoice {
     "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(maxAge); SameSite=Lax\(isSecure ? "; Secure" : "")"
   }
 
-  /// Whether one of the cookies (RFC 6265, section 5.4) selects the language. A forged cookie can only change the
-  /// language.
-  private static func isKept(_ tag: String, _ lines: [String]) -> Bool {
-    lines.contains { line in line.split(separator: ";").contains { $0.drop { $0 == " " } == "\(cookie)=\(tag)" } }
-  }
-
-  /// The language tags in lower case, by descending preference. Only the first 20 are read.
+  /// The language tags in lower case, by descending preference.
   private static func wanted(_ lines: [String]) -> [String] {
-    let items = lines.flatMap { $0.split(separator: ",").prefix(20) }.prefix(20)
-    let weighed = items.map { item -> (tag: String, weight: Double) in
-      let parts = item.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-      let weight = parts.dropFirst().compactMap { $0.hasPrefix("q=") ? Double($0.dropFirst(2)) : nil }.first ?? 1
-      return (parts.first ?? "", weight)
-    }
-    return weighed.filter { $0.weight > 0 }.sorted { $0.weight > $1.weight }.map(\.tag)
+    WeightedList.read(lines).filter { $0.weight > 0 }.sorted { $0.weight > $1.weight }.map(\.value)
   }
 }

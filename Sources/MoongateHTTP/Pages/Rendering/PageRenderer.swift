@@ -182,25 +182,25 @@ package final class PageRenderer: Sendable {
   /// - model: the values for the template, which escapes text.
   /// - provider: the words of the page's provider, which override those of the page.
   /// - kind: the page's kind for scripts and the stylesheet, if it is not the template's name.
+  /// - refusal: the refusal that the page shows. The page has its status and its headers.
+  /// - status: the status of a page without a refusal.
   /// - address: the address of the page in another language; nil: that of the request.
   /// - isTypedInto: whether the page has a form `typed` that its path shows again in another language
   ///   (`Exchange.isSwitch`). Input is sent in the form's body, never in a URL, which browsers and proxies store.
   func page<Model: PageModel>(
-    _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil,
-    status: HTTPResponse.Status = .ok, at address: String? = nil,
-    isTypedInto: Bool = false, _ exchange: Exchange
+    _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil, refusal: Refusal? = nil,
+    status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false, _ exchange: Exchange
   ) -> Response {
     page(
-      model, title: { _ in title }, of: provider, kind: kind, status: status, at: address, isTypedInto: isTypedInto,
-      exchange.request,
-      exchange.generation)
+      model, title: { _ in title }, of: provider, kind: kind, refusal: refusal, status: status, at: address,
+      isTypedInto: isTypedInto, exchange.request, exchange.generation)
   }
 
   /// More than five parameters: most are options with defaults.
   func page<Model: PageModel>(
     _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil,
-    status: HTTPResponse.Status = .ok,
-    at address: String? = nil, isTypedInto: Bool = false, _ request: Request, _ generation: any PolicyGeneration
+    refusal: Refusal? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false,
+    _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
     let template = Model.template.rawValue
     let set = set(of: generation)
@@ -210,12 +210,14 @@ package final class PageRenderer: Sendable {
       languages: languages(set, words, at: address ?? request.head.path ?? "/", isTypedInto),
       kind: kind ?? template)
     let text = text(template, Root(words: words, frame: frame, model: model), set)
-    var response = Response.plain(status, type: "text/html; charset=utf-8", Array(text.utf8))
+    var response = Response.plain(
+      refusal?.code.httpStatus ?? status, type: "text/html; charset=utf-8", Array(text.utf8))
     for (name, value) in Self.headers(generation, images: set.logoOrigin) { response.headers.set(name, to: value) }
     response.headers[.contentLanguage] = words.tag
     if Self.chosen(request) == words.tag {
       response.setCookies([LanguageChoice.keep(words, isSecure: generation.gateway.publicURL.isSecure)])
     }
+    if let refusal { response.addRefusalHeaders(refusal) }
     return response
   }
 
