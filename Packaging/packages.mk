@@ -15,8 +15,9 @@ export MOONGATE_VERSION := $(shell sed -nE 's/.*static let number = "(.*)"/\1/p'
 PACKAGE_DATE = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
 
 # A separate build folder: the Swift runtime is linked statically, and no local path is embedded. The program exports no
-# symbols and has packed relocations, which makes it 10 MB smaller and saves 7 MB of memory.
-PACKAGE_LINK := -Xswiftc -use-ld=lld $(foreach option,--no-export-dynamic -z pack-relative-relocs,-Xlinker $(option))
+# symbols, has packed relocations, and lacks functions that nothing calls, which makes it 12 MB smaller and saves 8 MB of
+# memory.
+PACKAGE_FLAGS := -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xswiftc -use-ld=lld $(foreach option,--no-export-dynamic -z pack-relative-relocs,-Xlinker $(option))
 package-binary: deps
 	@$(call need,$(PACKAGE_TOOLS))
 	[ -z "$(MOONGATE_BUILT)" ] || { test -x $(PACKAGE_BIN); exit 0; }
@@ -27,7 +28,7 @@ package-binary: deps
 	export MOONGATE_NIO_SSL=$$(python3 Packaging/tools/sbom.py --version-of swift-nio-ssl $(PACKAGE_DIR)/workspace-state.json)
 	swift build -c release --product moongate --scratch-path $(PACKAGE_DIR) --static-swift-stdlib --explicit-target-dependency-import-check error \
 	  -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=/usr/src/moongate -Xcc -ffile-prefix-map=$(CURDIR)=/usr/src/moongate \
-	  $(PACKAGE_LINK)
+	  $(PACKAGE_FLAGS)
 
 deb: package-binary
 	@SOURCE_DATE_EPOCH=$(PACKAGE_DATE) Packaging/debian/build.sh $(PACKAGE_BIN) $(PACKAGE_PRODUCTS)
