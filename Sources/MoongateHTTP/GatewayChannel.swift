@@ -11,7 +11,7 @@ import NIOHTTPTypes
 ///
 /// The Hummingbird part is created for the first request to the gateway itself, on a connection or on an HTTP/2 stream.
 /// Connections that only proxy requests stay small.
-package struct GatewayChannel: HTTPChannelHandler {
+package struct GatewayChannel: HTTPChannelHandler, SelfServingChannel {
   package typealias Value = GatewayConnection
 
   private let proxy: Proxy
@@ -47,13 +47,9 @@ package struct GatewayChannel: HTTPChannelHandler {
     Task { await handleHTTP(asyncChannel: inner, logger: logger) }
   }
 
+  /// Waits for the end of the connection, which its handlers serve.
   package func handle(value: GatewayConnection, logger: Logger) async {
-    await withTaskCancellationHandler {
-      try? await value.channel.closeFuture.get()
-    } onCancel: {
-      // The drain time is over, and nothing else would close this connection.
-      value.channel.close(promise: nil)
-    }
+    try? await value.channel.closeFuture.get()
   }
 }
 

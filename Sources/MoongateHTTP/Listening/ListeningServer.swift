@@ -3,7 +3,6 @@ import HummingbirdCore
 import Logging
 import MoongateCore
 import NIOCore
-import NIOExtras
 import NIOPosix
 import ServiceLifecycle
 
@@ -11,10 +10,10 @@ import ServiceLifecycle
 ///
 /// Hummingbird's own server binds an address itself. This one takes a socket, which systemd or a previous process can
 /// pass.
-struct ListeningServer<Child: ServerChildChannel>: Service {
+struct ListeningServer: Service {
   let socket: ListeningSocket
-  /// Serves a connection.
-  let child: Child
+  /// Adds the handlers that serve a connection.
+  let begin: @Sendable (any Channel) -> EventLoopFuture<Void>
   let eventLoops: any EventLoopGroup
   let logger: Logger
   /// Pauses and resumes accepting; nil if that is not needed.
@@ -25,48 +24,46 @@ struct ListeningServer<Child: ServerChildChannel>: Service {
   /// Serves until shutdown, then until the last connection has ended. Cancellation closes the remaining connections.
   /// - Throws: `IOError` or `ListeningSocket.Problem` if it cannot accept on the socket.
   func run() async throws {
-    let quiescing = ServerQuiescingHelper(group: eventLoops)
-    let channel = try await accepting(quiescing)
+    let connections = OpenConnections(on: eventLoops)
+    let listener = try await accepting(connections)
     // The library has shortened the queue of the socket that it was given.
     socket.setQueueLength()
-    gate?.attach(channel.channel) { [socket] in
+    let end: @Sendable () -> Void = { [socket] in
       socket.release()
-      quiescing.initiateShutdown(promise: nil)
+      connections.end(listener)
     }
-    await withGracefulShutdownHandler {
-      await onListening()
-      await serve(channel)
-    } onGracefulShutdown: {
-      socket.release()
-      quiescing.initiateShutdown(promise: nil)
+    gate?.attach(listener, giveUp: end)
+    await withTaskCancellationHandler {
+      await withGracefulShutdownHandler {
+        await onListening()
+        await connections.haveEnded()
+      } onGracefulShutdown: {
+        end()
+      }
+    } onCancel: {
+      // The drain time is over, and nothing else would close these connections.
+      end()
+      connections.close()
     }
   }
 
-  private func accepting(_ quiescing: ServerQuiescingHelper) async throws -> NIOAsyncChannel<Child.Value, Never> {
+  private func accepting(_ connections: OpenConnections) async throws -> any Channel {
     let descriptor = try socket.duplicate()
-    return try await ServerBootstrap(group: eventLoops)
+    let listener = try await ServerBootstrap(group: eventLoops)
       .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
       .serverChannelInitializer { [gate] channel in
         channel.eventLoop.makeCompletedFuture {
           if let gate { try channel.pipeline.syncOperations.addHandler(AcceptGateHandler(gate)) }
-          try channel.pipeline.syncOperations.addHandler(quiescing.makeServerChannelHandler(channel: channel))
         }
       }
-      .bind(descriptor) { [child, logger] channel in child.setup(channel: channel, logger: logger) }
-  }
-
-  private func serve(_ channel: NIOAsyncChannel<Child.Value, Never>) async {
-    await withDiscardingTaskGroup { [child, logger] group in
-      do {
-        try await channel.executeThenClose { connections in
-          for try await connection in connections {
-            group.addTask { await child.handle(value: connection, logger: logger) }
-          }
-        }
-      } catch {
-        logger.error("connections are no longer accepted", metadata: ["why": "\(error)"])
-      }
+      .childChannelInitializer { [begin] channel in begin(channel).map { connections.add(channel) } }
+      .withBoundSocket(descriptor).get()
+    listener.closeFuture.whenComplete { [logger] _ in
+      if connections.areEnding { return }
+      logger.error("connections are no longer accepted")
+      connections.end(listener)
     }
+    return listener
   }
 }
 
@@ -95,14 +92,23 @@ package protocol ListeningApplication: Sendable {
     async throws
 }
 
+/// A connection that the handlers of its channel serve, without a task.
+protocol SelfServingChannel: ServerChildChannel {}
+
 extension ServerChildChannel {
   /// Serves the connections of a socket with this channel.
   func serve(
     _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, gate: AcceptGate? = nil,
     onListening: @escaping @Sendable () async -> Void
   ) async throws {
+    let needsTask = !(self is any SelfServingChannel)
     try await ListeningServer(
-      socket: socket, child: self, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening
+      socket: socket,
+      begin: { channel in
+        setup(channel: channel, logger: logger).map { value in
+          if needsTask { Task { await handle(value: value, logger: logger) } }
+        }
+      }, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening
     ).run()
   }
 }

@@ -1,0 +1,82 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import MoongateHTTP
+
+/// The end of a listener, whose connections finish first.
+@Suite struct OpenConnectionsTests {
+  /// Reports when a connection should finish.
+  private final class FinishingListener: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    let hear: @Sendable () -> Void
+
+    init(_ hear: @escaping @Sendable () -> Void) { self.hear = hear }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+      if event is ChannelShouldQuiesceEvent { hear() }
+    }
+  }
+
+  private let group = MultiThreadedEventLoopGroup.singleton
+  private let connections = OpenConnections(on: MultiThreadedEventLoopGroup.singleton)
+
+  /// A listener and a client, whose connection the listener knows.
+  private func connected(_ hear: @escaping @Sendable () -> Void) async throws -> (any Channel, client: any Channel) {
+    let known = group.next().makePromise(of: Void.self)
+    let listener = try await ServerBootstrap(group: group)
+      .childChannelInitializer { [connections] channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(FinishingListener(hear))
+          connections.add(channel)
+          known.succeed()
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    let address = try #require(listener.localAddress)
+    let client = try await ClientBootstrap(group: group).connect(to: address).get()
+    try await known.futureResult.get()
+    return (listener, client)
+  }
+
+  @Test func aListenerEndsAfterItsConnections() async throws {
+    let (heard, hears) = AsyncStream.makeStream(of: Void.self)
+    let (listener, client) = try await connected { hears.yield() }
+    let isDone = Atomic(false)
+    async let end: Void = {
+      await connections.haveEnded()
+      isDone.store(true, ordering: .sequentiallyConsistent)
+    }()
+    #expect(!connections.areEnding)
+    connections.end(listener)
+    #expect(connections.areEnding)
+    for await _ in heard { break }
+    try await listener.closeFuture.get()
+    // A turn of each event loop, after which the listener would have ended.
+    for loop in group.makeIterator() { try await loop.submit {}.get() }
+    for loop in group.makeIterator() { try await loop.submit {}.get() }
+    let wasDone = isDone.load(ordering: .sequentiallyConsistent)
+    #expect(!wasDone)
+    try await client.close()
+    await end
+    // Ending twice, as an upgrade and a shutdown do, changes nothing.
+    connections.end(listener)
+  }
+
+  @Test func connectionsThatDoNotFinishAreClosed() async throws {
+    let (listener, client) = try await connected {}
+    connections.end(listener)
+    connections.close()
+    await connections.haveEnded()
+    try await client.closeFuture.get()
+  }
+
+  @Test func aListenerWithoutConnectionsEndsAtOnce() async throws {
+    let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
+    connections.end(listener)
+    await connections.haveEnded()
+    try await listener.closeFuture.get()
+  }
+}
