@@ -47,9 +47,13 @@ package struct GatewayChannel: HTTPChannelHandler, SelfServingChannel {
     Task { await handleHTTP(asyncChannel: inner, logger: logger) }
   }
 
-  /// Waits for the end of the connection, which its handlers serve.
+  /// Waits for the end of the connection, which its handlers serve. `ListeningServer` does not need it.
   package func handle(value: GatewayConnection, logger: Logger) async {
-    try? await value.channel.closeFuture.get()
+    await withTaskCancellationHandler {
+      try? await value.channel.closeFuture.get()
+    } onCancel: {
+      value.channel.close(promise: nil)
+    }
   }
 }
 

@@ -35,6 +35,22 @@ def events(house, query="", **options):
     return answer.json()
 
 
+def test_who_follows_the_events_does_not_delay_the_end(house, number):
+    with requests.get(f"{house.admin}/events?follow=1", stream=True, timeout=20) as answer:
+        lines = answer.iter_lines(chunk_size=1, decode_unicode=True)
+        assert next(lines) == ": following"
+        house.register(number)
+        assert any("account_created" in line for line in lines)
+        began = time.monotonic()
+        house.gateway.process.send_signal(signal.SIGTERM)
+        # The answer is complete: requests would report one that is cut.
+        for _ in lines:
+            pass
+    house.gateway.process.wait(20)
+    # Other connections would have ten seconds.
+    assert time.monotonic() - began < 7
+
+
 def test_a_lock_names_the_person(house, number):
     account = house.register(number)["account"]["id"]
     flow, code = lock_out(house, number)

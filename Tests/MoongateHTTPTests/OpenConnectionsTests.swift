@@ -1,3 +1,4 @@
+import Dispatch
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -78,5 +79,30 @@ import Testing
     connections.end(listener)
     await connections.haveEnded()
     try await listener.closeFuture.get()
+  }
+
+  /// Each event loop is kept busy, so that the connection is added after the listener was told to end.
+  @Test(arguments: [true, false]) func aConnectionOnItsWayIsKnown(isClosed: Bool) async throws {
+    let (heard, hears) = AsyncStream.makeStream(of: Void.self)
+    let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
+    let address = try #require(listener.localAddress)
+    let late = try await ClientBootstrap(group: group).channelInitializer { channel in
+      channel.eventLoop.makeCompletedFuture {
+        try channel.pipeline.syncOperations.addHandler(FinishingListener { hears.yield() })
+      }
+    }.connect(to: address).get()
+    let barrier = DispatchSemaphore(value: 0)
+    let loops = Array(group.makeIterator())
+    for loop in loops { loop.execute { barrier.wait() } }
+    connections.end(listener)
+    if isClosed { connections.close() }
+    connections.add(late)
+    for _ in loops { barrier.signal() }
+    if !isClosed {
+      for await _ in heard { break }
+      try await late.close()
+    }
+    await connections.haveEnded()
+    try await late.closeFuture.get()
   }
 }

@@ -51,9 +51,13 @@ struct ListeningServer: Service {
     let descriptor = try socket.duplicate()
     let listener = try await ServerBootstrap(group: eventLoops)
       .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
-      .serverChannelInitializer { [gate] channel in
+      .serverChannelInitializer { [gate, logger] channel in
         channel.eventLoop.makeCompletedFuture {
           if let gate { try channel.pipeline.syncOperations.addHandler(AcceptGateHandler(gate)) }
+          // Pauses for a second if the system has no descriptor left, for example. Otherwise, the event loop would ask
+          // again at once, without end.
+          try channel.pipeline.syncOperations.addHandlers(
+            AcceptBackoffHandler(shouldForwardIOErrorCaught: true), AcceptErrorLog(logger))
         }
       }
       .childChannelInitializer { [begin] channel in begin(channel).map { connections.add(channel) } }
@@ -64,6 +68,19 @@ struct ListeningServer: Service {
       connections.end(listener)
     }
     return listener
+  }
+}
+
+/// Logs why a connection could not be accepted.
+private final class AcceptErrorLog: ChannelInboundHandler {
+  typealias InboundIn = any Channel
+
+  private let logger: Logger
+
+  init(_ logger: Logger) { self.logger = logger }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    logger.error("a connection cannot be accepted", metadata: ["why": "\(error)"])
   }
 }
 
@@ -101,14 +118,24 @@ extension ServerChildChannel {
     _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, gate: AcceptGate? = nil,
     onListening: @escaping @Sendable () async -> Void
   ) async throws {
+    let (connections, accepted) = AsyncStream.makeStream(of: Value.self)
     let needsTask = !(self is any SelfServingChannel)
-    try await ListeningServer(
+    let server = ListeningServer(
       socket: socket,
       begin: { channel in
-        setup(channel: channel, logger: logger).map { value in
-          if needsTask { Task { await handle(value: value, logger: logger) } }
+        setup(channel: channel, logger: logger).map { if needsTask { accepted.yield($0) } }
+      }, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening)
+    try await withThrowingDiscardingTaskGroup { group in
+      // Handlers learn from their task of a shutdown and of the end of the drain time.
+      group.addTask {
+        await withDiscardingTaskGroup { handlers in
+          for await connection in connections {
+            handlers.addTask { await handle(value: connection, logger: logger) }
+          }
         }
-      }, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening
-    ).run()
+      }
+      defer { accepted.finish() }
+      try await server.run()
+    }
   }
 }

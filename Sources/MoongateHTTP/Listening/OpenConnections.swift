@@ -10,6 +10,7 @@ final class OpenConnections: Sendable {
     var isEnding = false
     /// Whether connections may still be added.
     var isAccepting = true
+    var isClosing = false
   }
 
   private let state = Mutex(State())
@@ -21,17 +22,21 @@ final class OpenConnections: Sendable {
     ended = eventLoops.any().makePromise()
   }
 
+  // For a listener that could not begin. A second completion changes nothing.
+  deinit { ended.succeed() }
+
   /// Whether the listener ends on purpose.
   var areEnding: Bool { state.withLock { $0.isEnding } }
 
   /// Adds a connection whose handlers are complete. It is removed when it closes.
   func add(_ channel: any Channel) {
     let id = ObjectIdentifier(channel)
-    let isEnding = state.withLock { state in
+    let (isEnding, isClosing) = state.withLock { state in
       state.channels[id] = channel
-      return state.isEnding
+      return (state.isEnding, state.isClosing)
     }
     if isEnding { Self.quiesce(channel) }
+    if isClosing { channel.close(promise: nil) }
     channel.closeFuture.whenComplete { _ in self.remove(id) }
   }
 
@@ -71,9 +76,12 @@ final class OpenConnections: Sendable {
     channel.eventLoop.execute { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
   }
 
-  /// Closes all connections at once.
+  /// Closes all connections at once, those that are still on their way included.
   func close() {
-    let open = state.withLock { Array($0.channels.values) }
+    let open = state.withLock { state in
+      state.isClosing = true
+      return Array(state.channels.values)
+    }
     for channel in open { channel.close(promise: nil) }
   }
 

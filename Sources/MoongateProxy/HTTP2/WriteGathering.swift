@@ -13,7 +13,11 @@ final class WriteGathering: ChannelOutboundHandler {
   /// A larger buffer is not kept for the next flush.
   private static let kept = 4 * 1024
 
+  /// The time limit for a client to take the bytes that remain at the close.
+  private static let lingerTime: TimeAmount = .seconds(5)
+
   private var gathered = ByteBuffer()
+  private var isClosing = false
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     let bytes = unwrapOutboundIn(data)
@@ -40,9 +44,21 @@ final class WriteGathering: ChannelOutboundHandler {
     gathered = bytes
   }
 
+  /// Closes when the system has taken all bytes, or at a second call: TLS drops what it still holds a second after the
+  /// close, and a slow client would lose the end of its last response.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     pass(context)
-    context.close(mode: mode, promise: promise)
+    guard case .all = mode, !isClosing else { return context.close(mode: mode, promise: promise) }
+    isClosing = true
+    let done = context.eventLoop.makePromise(of: Void.self)
+    let late = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingerTime) { done.succeed() }
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.cascade(to: done)
+    done.futureResult.assumeIsolated().whenComplete { _ in
+      late.cancel()
+      context.close(mode: .all, promise: promise)
+    }
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
   }
 
   private func pass(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>? = nil) {

@@ -47,4 +47,41 @@ import Testing
     #expect(try written() == [9, 6])
     try first.futureResult.wait()
   }
+
+  /// The system takes no bytes, as from a client that reads slowly.
+  private final class FullSystem: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    var waiting: [EventLoopPromise<Void>?] = []
+    var isClosed = false
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+      waiting.append(promise)
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+      isClosed = true
+      context.close(mode: mode, promise: promise)
+    }
+  }
+
+  /// How a close that waits for bytes ends.
+  enum End: CaseIterable { case written, late, again }
+
+  @Test(arguments: End.allCases) func aCloseWaitsForBytesThatTheSystemHasNotTaken(end: End) throws {
+    let system = FullSystem()
+    let loop = EmbeddedEventLoop()
+    let channel = EmbeddedChannel(handlers: [system, WriteGathering()], loop: loop)
+    channel.writeAndFlush(ByteBuffer(string: "the end of a response"), promise: nil)
+    channel.close(promise: nil)
+    loop.advanceTime(by: .seconds(4))
+    #expect(!system.isClosed)
+    switch end {
+    case .written: for promise in system.waiting { promise?.succeed() }
+    case .late: loop.advanceTime(by: .seconds(1))
+    case .again: channel.close(promise: nil)
+    }
+    #expect(system.isClosed)
+    for promise in system.waiting { promise?.fail(ChannelError.ioOnClosedChannel) }
+  }
 }
