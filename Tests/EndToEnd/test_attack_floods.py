@@ -65,6 +65,7 @@ def test_hundred_and_thirty_registrations_from_one_address_are_ten(quiet):
     assert register(somebody).status_code == 201
 
 
+@pytest.mark.alone
 def test_sixty_parallel_registrations_do_not_block_the_pin(quiet, number):
     attacker, owner = client(quiet, 1), client(quiet, 2)
     person = Person(quiet, phone=number).signs_in().sets_pin(PIN)
