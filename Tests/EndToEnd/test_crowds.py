@@ -1,5 +1,6 @@
 """Many clients, slow clients, and clients that stop within a request."""
 
+import os
 import pathlib
 import resource
 import socket
@@ -104,6 +105,26 @@ def test_closed_tls_connections_keep_no_memory(empty_house, tmp_path):
         most = max(most, memory(house) - before)
     # The connections of one second, of 57 KiB each. Seen: those of 0.5 s, and of 1.7 s while each was kept for five.
     assert most < count / 6 * 57 + 2048, f"{most} KiB after {count} connections"
+
+
+def test_descriptors_that_run_out_cost_no_processor(house):
+    """Attack: more connections than the process has descriptors. The gateway says why, and accepts again later."""
+
+    def processor():
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    pid = house.gateway.process.pid
+    most = len(os.listdir(f"/proc/{pid}/fd")) + 20
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+    clients = [connect(house) for _ in range(60)]
+    house.gateway.wait_line("Too many open files")
+    before = processor()
+    time.sleep(2)
+    assert processor() - before < 1
+    for client in clients:
+        client.close()
+    assert requests.get(f"{house.url}/home", timeout=10).status_code == 401
 
 
 def test_client_that_stops_midway_is_disconnected(house):

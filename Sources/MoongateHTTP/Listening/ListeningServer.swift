@@ -54,33 +54,44 @@ struct ListeningServer: Service {
       .serverChannelInitializer { [gate, logger] channel in
         channel.eventLoop.makeCompletedFuture {
           if let gate { try channel.pipeline.syncOperations.addHandler(AcceptGateHandler(gate)) }
-          // Pauses for a second if the system has no descriptor left, for example. Otherwise, the event loop would ask
-          // again at once, without end.
-          try channel.pipeline.syncOperations.addHandlers(
-            AcceptBackoffHandler(shouldForwardIOErrorCaught: true), AcceptErrorLog(logger))
+          try channel.pipeline.syncOperations.addHandler(AcceptPause(gate, logger))
         }
       }
       .childChannelInitializer { [begin] channel in begin(channel).map { connections.add(channel) } }
       .withBoundSocket(descriptor).get()
     listener.closeFuture.whenComplete { [logger] _ in
       if connections.areEnding { return }
-      logger.error("connections are no longer accepted")
+      logger.critical("connections are no longer accepted")
       connections.end(listener)
     }
     return listener
   }
 }
 
-/// Logs why a connection could not be accepted.
-private final class AcceptErrorLog: ChannelInboundHandler {
+/// Accepts nothing for a second after a connection could not be accepted, for lack of descriptors for example, and logs
+/// why. The library would try again at once, without end, on an event loop that also serves connections; its own
+/// `AcceptBackoffHandler` does not stop that.
+private final class AcceptPause: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
+  private static let length: TimeAmount = .seconds(1)
+
+  private let gate: AcceptGate?
   private let logger: Logger
 
-  init(_ logger: Logger) { self.logger = logger }
+  init(_ gate: AcceptGate?, _ logger: Logger) {
+    self.gate = gate
+    self.logger = logger
+  }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    logger.error("a connection cannot be accepted", metadata: ["why": "\(error)"])
+    logger.critical("a connection cannot be accepted", metadata: ["why": "\(error)"])
+    let channel = context.channel
+    try? channel.syncOptions?.setOption(.autoRead, value: false)
+    context.eventLoop.assumeIsolated().scheduleTask(in: Self.length) { [gate] in
+      guard !(gate?.isShut ?? false) else { return }
+      try? channel.syncOptions?.setOption(.autoRead, value: true)
+    }
   }
 }
 
