@@ -56,6 +56,7 @@ struct IssuerMetadata: Sendable, Equatable {
   }
 
   /// https, or http to this machine.
+  /// A plugin has only the public SDK, so it does not share the gateway's own check of redirects (`SiteAddress`).
   ///
   /// Attack: an address that browsers parse differently: `\` as a slash, or a name before `@`.
   private static func isSafe(_ address: String) -> Bool {

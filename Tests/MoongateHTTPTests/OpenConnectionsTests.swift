@@ -45,11 +45,8 @@ import Testing
   @Test func aListenerEndsAfterItsConnections() async throws {
     let (heard, hears) = AsyncStream.makeStream(of: Void.self)
     let (listener, client) = try await connected { hears.yield() }
-    let isDone = Atomic(false)
-    async let end: Void = {
-      await connections.haveEnded()
-      isDone.store(true, ordering: .sequentiallyConsistent)
-    }()
+    let hasEnded = Mutex(false)
+    connections.ended.whenSuccess { hasEnded.withLock { $0 = true } }
     #expect(!connections.areEnding)
     connections.end(listener)
     #expect(connections.areEnding)
@@ -58,10 +55,9 @@ import Testing
     // A turn of each event loop, after which the listener would have ended.
     for loop in group.makeIterator() { try await loop.submit {}.get() }
     for loop in group.makeIterator() { try await loop.submit {}.get() }
-    let wasDone = isDone.load(ordering: .sequentiallyConsistent)
-    #expect(!wasDone)
+    #expect(hasEnded.withLock { !$0 })
     try await client.close()
-    await end
+    try await connections.ended.get()
     // Ending twice, as an upgrade and a shutdown do, changes nothing.
     connections.end(listener)
   }
@@ -70,14 +66,14 @@ import Testing
     let (listener, client) = try await connected {}
     connections.end(listener)
     connections.close()
-    await connections.haveEnded()
+    try await connections.ended.get()
     try await client.closeFuture.get()
   }
 
   @Test func aListenerWithoutConnectionsEndsAtOnce() async throws {
     let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
     connections.end(listener)
-    await connections.haveEnded()
+    try await connections.ended.get()
     try await listener.closeFuture.get()
   }
 
@@ -102,7 +98,7 @@ import Testing
       for await _ in heard { break }
       try await late.close()
     }
-    await connections.haveEnded()
+    try await connections.ended.get()
     try await late.closeFuture.get()
   }
 }

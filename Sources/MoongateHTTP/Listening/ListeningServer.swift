@@ -36,7 +36,7 @@ struct ListeningServer: Service {
     await withTaskCancellationHandler {
       await withGracefulShutdownHandler {
         await onListening()
-        await connections.haveEnded()
+        try? await connections.ended.get()
       } onGracefulShutdown: {
         end()
       }

@@ -15,15 +15,15 @@ final class OpenConnections: Sendable {
 
   private let state = Mutex(State())
   private let eventLoops: any EventLoopGroup
-  private let ended: EventLoopPromise<Void>
+  private let end: EventLoopPromise<Void>
 
   init(on eventLoops: any EventLoopGroup) {
     self.eventLoops = eventLoops
-    ended = eventLoops.any().makePromise()
+    end = eventLoops.any().makePromise()
   }
 
   // For a listener that could not begin. A second completion changes nothing.
-  deinit { ended.succeed() }
+  deinit { end.succeed() }
 
   /// Whether the listener ends on purpose.
   var areEnding: Bool { state.withLock { $0.isEnding } }
@@ -45,7 +45,7 @@ final class OpenConnections: Sendable {
       state.channels[id] = nil
       return !state.isAccepting && state.channels.isEmpty
     }
-    if isLast { ended.succeed() }
+    if isLast { end.succeed() }
   }
 
   /// Closes the listener. Its connections close after their current request.
@@ -69,7 +69,7 @@ final class OpenConnections: Sendable {
       state.isAccepting = false
       return state.channels.isEmpty
     }
-    if isEmpty { ended.succeed() }
+    if isEmpty { end.succeed() }
   }
 
   private static func quiesce(_ channel: any Channel) {
@@ -85,6 +85,6 @@ final class OpenConnections: Sendable {
     for channel in open { channel.close(promise: nil) }
   }
 
-  /// Returns when the listener and all connections have ended.
-  func haveEnded() async { try? await ended.futureResult.get() }
+  /// Succeeds when the listener and all connections have ended.
+  var ended: EventLoopFuture<Void> { end.futureResult }
 }
