@@ -48,7 +48,7 @@ def test_names_exist(page, code):
 
 def test_phases_of_a_connection():
     """The diagrams of a connection, on the page and in its doc comment, have the phases of the code."""
-    source = code_of("MoongateProxy/Connection/ClientConnection.swift")
+    source = code_of("MoongateProxy/Connection/ConnectionState.swift")
     phases = cases_of("Phase", source)
     assert len(phases) >= 8
     diagram = state_diagram(FOLDER / "request.md")

@@ -7,8 +7,8 @@ extension ClientConnection {
   /// policy error for the log.
   func record(_ decision: AccessDecision, of request: AccessRequest) {
     if let route = decision.route {
-      exchange.metricsIndex = route.metricsIndex
-      exchange.takesTokens = route.rule.tokens != nil
+      state.exchange.metricsIndex = route.metricsIndex
+      state.exchange.takesTokens = route.rule.tokens != nil
     }
     switch decision.shadow {
     case .hidden: break
@@ -29,11 +29,10 @@ extension ClientConnection {
 
   /// Asks the store, and handles the head again with its answer.
   func look(up lookup: CredentialLookup, for head: RequestHead) {
-    phase = .looking(head)
-    lastActivity = loop.now
-    let asked = serial
+    state.beginLookup(for: head, at: loop.now)
+    let asked = state.serial
     let resume: (SessionCache.LookupResult) -> Void = { [weak self] found in
-      guard let self, self.serial == asked, case .looking(let head) = self.phase else { return }
+      guard let self, self.state.serial == asked, case .looking(let head) = self.state.phase else { return }
       self.receive(head, found: found)
       self.process()
       self.upstream?.flush()
@@ -54,7 +53,7 @@ extension ClientConnection {
     guard let shadow = loop.proxy.dependencies.shadow, shadow.isOn, shadow.hasRoom() else { return }
     // The refusal and the access log use the same ID, so that the operator can find the request of a difference.
     let decision = DecisionID(from: loop.proxy.dependencies.random)
-    exchange.decision = decision
+    state.exchange.decision = decision
     let address = request.address(loop.currentPlan().trustedProxies)
     shadow.take(
       WatchedRequest(

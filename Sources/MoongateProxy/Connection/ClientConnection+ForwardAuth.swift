@@ -35,7 +35,7 @@ extension ClientConnection {
       return refuse(original, in: head, .denied, reason: "CONNECT and TRACE are never passed on")
     }
     let request = AccessRequest(
-      original, in: head, decodedPath: path.decoded, peer: peer, isBrowser: exchange.isBrowser)
+      original, in: head, decodedPath: path.decoded, peer: peer, isBrowser: state.exchange.isBrowser)
     answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 
@@ -47,7 +47,7 @@ extension ClientConnection {
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
-    if decision.dependsOnClient { exchange.client = request.address(plan.trustedProxies) }
+    if decision.dependsOnClient { state.exchange.client = request.address(plan.trustedProxies) }
     switch decision.outcome {
     case .pass(let grant): allow(original, request, grant, dialect, (plan, time.now))
     case .redirect(let location):
@@ -73,7 +73,7 @@ extension ClientConnection {
     let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
     if !loop.proxy.redirectLoops.isEmpty {
-      if exchange.client == nil { exchange.client = request.address(plan.trustedProxies) }
+      if state.exchange.client == nil { state.exchange.client = request.address(plan.trustedProxies) }
       if session.snapshot.token == nil { recordArrival(session, request, plan, now) }
     }
     recordUse(of: grant, now)

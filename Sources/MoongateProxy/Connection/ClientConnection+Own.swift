@@ -7,49 +7,17 @@ import NIOHTTPTypes
 /// `HTTPResponsePart`s.
 extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
-    exchange.metricsIndex = EventLoopMetrics.own
+    state.exchange.metricsIndex = EventLoopMetrics.own
     if case .length(let length) = head.framing, length > Self.maxOwnBody { return refuse(.tooLarge, head: head) }
     let plan = loop.currentPlan()
-    exchange.client = clientAddress(head, plan)
+    state.exchange.client = clientAddress(head, plan)
     let path = head.text(head.path)
-    exchange.leadsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
-    phase = .collecting(OwnRequest(head: head))
-    began = loop.now
-    if exchange.expectsContinue, !exchange.requestIsDone, input.readableBytes == 0 {
-      sendContinue()
-    }
+    state.exchange.leadsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
+    perform(state.beginOwn(head, at: loop.now))
   }
 
-  /// - Returns: whether received bytes are left to handle.
-  func collectOwnBody() -> Bool {
-    guard case .collecting(var own) = phase else { return false }
-    // Release the phase's copy, so that the body grows in place.
-    phase = .own
-    do throws(MessageFault) {
-      while true {
-        switch try exchange.body.next(&input) {
-        case .incomplete:
-          phase = .collecting(own)
-          return false
-        case .data(var data):
-          guard own.body.readableBytes + data.readableBytes <= Self.maxOwnBody else {
-            refuse(.tooLarge, head: own.head, unread: true)
-            return false
-          }
-          own.body.writeBuffer(&data)
-        case .end:
-          exchange.requestIsDone = true
-          deliver(own)
-          return true
-        }
-      }
-    } catch {
-      refuse(error)
-      return false
-    }
-  }
-
-  private func deliver(_ own: OwnRequest) {
+  /// Delivers a complete request to the gateway itself.
+  func deliver(_ own: ConnectionState.OwnRequest) {
     guard let wire else { return }
     let head = own.head
     guard let request = httpRequest(head) else {
@@ -78,14 +46,14 @@ extension ClientConnection {
       default: break
       }
       // The gateway's own trace context replaces the client's.
-      if field.kind == .traceparent, exchange.trace != nil { continue }
+      if field.kind == .traceparent, state.exchange.trace != nil { continue }
       guard let name = HTTPField.Name(head.text(field.name)) else { continue }
       var value: [UInt8] = []
       value.reserveCapacity(field.value.count)
       for index in field.value { value.append(bytes[index]) }
       fields.append(HTTPField(name: name, lenientValue: value))
     }
-    if let trace = exchange.trace, let name = HTTPField.Name("traceparent") {
+    if let trace = state.exchange.trace, let name = HTTPField.Name("traceparent") {
       fields.append(HTTPField(name: name, value: trace.value))
     }
     let path = (head.path.isEmpty ? "/" : "") + head.text(head.path.lowerBound..<head.target.upperBound)
@@ -102,35 +70,35 @@ extension ClientConnection {
 
   /// Writes a part of the gateway's own response.
   func write(_ part: HTTPResponsePart, promise: EventLoopPromise<Void>?) {
-    guard case .own = phase, let wire else {
+    guard case .own = state.phase, let wire else {
       promise?.fail(ChannelError.ioOnClosedChannel)
       return
     }
     switch part {
     case .head(let response): wire.send(ownHead(response), promise: promise)
     case .body(let bytes):
-      exchange.answerBytes += exchange.isHead ? 0 : bytes.readableBytes
-      if exchange.isHead || bytes.readableBytes == 0 {
+      state.exchange.answerBytes += state.exchange.isHead ? 0 : bytes.readableBytes
+      if state.exchange.isHead || bytes.readableBytes == 0 {
         promise?.succeed()
-      } else if case .chunked = exchange.framing {
+      } else if case .chunked = state.exchange.framing {
         var chunk = wire.allocator.buffer(capacity: bytes.readableBytes + 16)
         chunk.writeString("\(String(bytes.readableBytes, radix: 16))\r\n")
         chunk.writeImmutableBuffer(bytes)
         chunk.writeStaticString("\r\n")
         wire.send(chunk, promise: promise)
-      } else if case .none = exchange.framing {
+      } else if case .none = state.exchange.framing {
         promise?.succeed()
       } else {
         wire.send(bytes, promise: promise)
       }
     case .end:
-      if case .chunked = exchange.framing, !exchange.isHead {
+      if case .chunked = state.exchange.framing, !state.exchange.isHead {
         wire.send(ByteBuffer(staticString: "0\r\n\r\n"), promise: promise)
       } else {
         promise?.succeed()
       }
-      exchange.outcome = .own
-      finish()
+      state.exchange.outcome = .own
+      perform(.finish)
     }
   }
 
@@ -138,21 +106,21 @@ extension ClientConnection {
     let code = response.status.code
     let isInterim = code < 200
     if !isInterim {
-      exchange.answerHasBegun = true
-      exchange.status = code
+      state.exchange.answerHasBegun = true
+      state.exchange.status = code
       if code == 204 || code == 304 {
-        exchange.framing = .none
+        state.exchange.framing = .none
       } else if let length = response.headerFields[.contentLength].flatMap({ Int($0) }) {
-        exchange.framing = .length(length)
+        state.exchange.framing = .length(length)
       } else {
-        exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
+        state.exchange.framing = state.exchange.minorVersion == 1 ? .chunked : .untilClose
       }
-      if exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
+      if state.exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
         recordDeparture(to: location)
       }
       let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false
-      exchange.closesAfter =
-        !exchange.keepsAlive || isQuiescing || exchange.framing == .untilClose || wantsClose
+      state.exchange.closesAfter =
+        !state.exchange.keepsAlive || state.isQuiescing || state.exchange.framing == .untilClose || wantsClose
     }
     var out = ByteBuffer()
     out.writeString("HTTP/1.1 \(code) \(response.status.reasonPhrase)\r\n")
@@ -163,8 +131,8 @@ extension ClientConnection {
     if !isInterim {
       out.writeBytes(loop.currentPlan().securityLine)
       if response.headerFields[.date] == nil { out.writeBytes(loop.dateLine()) }
-      out.writeLength(exchange.framing)
-      out.writePersistence(closes: exchange.closesAfter, minorVersion: exchange.minorVersion)
+      out.writeLength(state.exchange.framing)
+      out.writePersistence(closes: state.exchange.closesAfter, minorVersion: state.exchange.minorVersion)
     }
     out.writeStaticString("\r\n")
     return out

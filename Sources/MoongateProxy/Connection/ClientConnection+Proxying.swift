@@ -4,39 +4,40 @@ import NIOCore
 /// The upstream of an allowed request: choosing a target, sending the request, and failures.
 extension ClientConnection {
   func beginExchange() {
-    phase = .exchanging(nil)
-    lastActivity = loop.now
+    state.beginExchange(at: loop.now)
     recordDecisionTime()
-    guard let route = exchange.route else { return }
+    guard let route = state.exchange.route else { return }
     if route.targets.count > 1 {
       let first = route.next
       route.next = (first + 1) % route.targets.count
       let all = route.targets.indices.map { (first + $0) % route.targets.count }
       // Targets that failed recently come last.
-      exchange.order =
-        all.filter { !route.targets[$0].isDown(at: lastActivity) }
-        + all.filter { route.targets[$0].isDown(at: lastActivity) }
+      state.exchange.order =
+        all.filter { !route.targets[$0].isDown(at: state.lastActivity) }
+        + all.filter { route.targets[$0].isDown(at: state.lastActivity) }
     }
     attempt()
   }
 
   /// Tries the next target of the route.
   private func attempt() {
-    guard case .exchanging = phase, let route = exchange.route else { return }
-    guard exchange.tried < route.targets.count else {
-      return refuse(route, exchange.hasTimedOut ? .timeout : .unreachable)
+    guard case .exchanging = state.phase, let route = state.exchange.route else { return }
+    guard state.exchange.tried < route.targets.count else {
+      return refuse(route, state.exchange.hasTimedOut ? .timeout : .unreachable)
     }
-    let target = route.targets[exchange.order.isEmpty ? 0 : exchange.order[exchange.tried]]
+    let target = route.targets[state.exchange.order.isEmpty ? 0 : state.exchange.order[state.exchange.tried]]
     let now = loop.now
-    lastActivity = now
-    if !exchange.needsFreshConnection, let idle = target.takeIdle(canRepeat: exchange.isRepeatable, now: now) {
-      exchange.isReused = true
+    state.lastActivity = now
+    if !state.exchange.needsFreshConnection,
+      let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
+    {
+      state.exchange.isReused = true
       return send(on: idle)
     }
-    exchange.isReused = false
-    let asked = serial
+    state.exchange.isReused = false
+    let asked = state.serial
     target.connect(timeout: route.timeout) { [weak self] result in
-      guard let self, self.serial == asked, case .exchanging = self.phase else {
+      guard let self, self.state.serial == asked, case .exchanging = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
       }
@@ -48,7 +49,7 @@ extension ClientConnection {
       case .failure(let error):
         target.failed(at: self.loop.now)
         let isSlow = if case .connectTimeout? = error as? ChannelError { true } else { false }
-        if isSlow { self.exchange.hasTimedOut = true }
+        if isSlow { self.state.exchange.hasTimedOut = true }
         self.passOver(target, isSlow ? .timeout : .unreachable, route)
         self.attempt()
       }
@@ -56,61 +57,15 @@ extension ClientConnection {
   }
 
   private func send(on connection: UpstreamConnection) {
-    phase = .exchanging(connection)
-    lastActivity = loop.now
-    exchange.bodyWindow = (lastActivity, 0)
-    connection.begin(for: self, toHead: exchange.isHead, wantsUpgrade: exchange.wantsUpgrade)
-    connection.write(exchange.upstreamHead)
-    exchange.bytesWereSent = true
-    if !isProcessing || exchange.requestIsDone { connection.flush() }
+    state.connected(to: connection, at: loop.now)
+    connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
+    connection.write(state.exchange.upstreamHead)
+    if !isProcessing || state.exchange.requestIsDone { connection.flush() }
     resumeReading()
   }
 
-  // MARK: the request's body
-
-  /// - Returns: whether received bytes are left to handle.
-  func forwardBody() -> Bool {
-    guard !exchange.requestIsDone, let upstream else { return false }
-    do throws(MessageFault) {
-      while true {
-        switch try exchange.body.next(&input) {
-        case .incomplete: return false
-        case .data(let data):
-          if let left = exchange.bodyLeft {
-            guard data.readableBytes <= left else {
-              dropUpstream()
-              if exchange.answerHasBegun { abort() } else { refuse(.tooLarge, unread: true) }
-              return false
-            }
-            exchange.bodyLeft = left - data.readableBytes
-          }
-          exchange.bodyWindow.bytes += data.readableBytes
-          if exchange.isChunked { Self.writeChunk(data) { upstream.write($0) } } else { upstream.write(data) }
-        case .end:
-          exchange.requestIsDone = true
-          if exchange.isChunked { upstream.write(ByteBuffer(staticString: "0\r\n\r\n")) }
-          upstream.flush()
-          return false
-        }
-      }
-    } catch {
-      // The request to the upstream stays incomplete, so that no later bytes can be taken for a request.
-      dropUpstream()
-      if exchange.answerHasBegun { abort() } else { refuse(error) }
-      return false
-    }
-  }
-
-  /// Closes the connection to the upstream of the current exchange.
-  func dropUpstream() {
-    guard case .exchanging(let upstream?) = phase else { return }
-    phase = .exchanging(nil)
-    upstream.close()
-  }
-
   func upstreamWritabilityChanged() {
-    lastActivity = loop.now
-    exchange.bodyWindow = (lastActivity, 0)
+    state.upstreamBecameWritable(at: loop.now)
     resumeReading()
   }
 
@@ -118,26 +73,26 @@ extension ClientConnection {
 
   /// The connection to the upstream ended before the response was complete.
   func upstreamFailed(_ failure: UpstreamFailure, _ connection: UpstreamConnection) {
-    guard connection === upstream, let route = exchange.route else { return }
-    dropUpstream()
-    if exchange.answerHasBegun {
+    guard connection === upstream, let route = state.exchange.route else { return }
+    perform(state.dropUpstream())
+    if state.exchange.answerHasBegun {
       // Attack, or accident: a truncated response that looks complete. The client must see that it is not.
       let cause = UpstreamFailureLog.Cause.cut
       let decision = record(.upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": cause.words])
-      exchange.decision = decision
+      state.exchange.decision = decision
       report(cause, cause.words, route, decision)
       return abort()
     }
     // A reused connection may end because it was idle. Every other failure is one of the upstream.
-    if case .closed = failure, exchange.isReused {} else { connection.target.failed(at: loop.now) }
+    if case .closed = failure, state.exchange.isReused {} else { connection.target.failed(at: loop.now) }
     switch failure {
     case .silent: refuse(route, .timeout)
     case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
     case .closed:
-      guard exchange.isRepeatable else { return refuse(route, .closed) }
-      if exchange.isReused {
+      guard state.exchange.isRepeatable else { return refuse(route, .closed) }
+      if state.exchange.isReused {
         // The upstream may have closed the connection before the request arrived. Retry on a new connection.
-        exchange.needsFreshConnection = true
+        state.exchange.needsFreshConnection = true
       } else {
         passOver(connection.target, .closed, route)
       }
@@ -147,8 +102,8 @@ extension ClientConnection {
 
   /// Continues with the next target. This is logged, because a failing target is otherwise not noticed.
   private func passOver(_ target: UpstreamTarget, _ cause: UpstreamFailureLog.Cause, _ route: RoutePlan) {
-    exchange.tried += 1
-    guard exchange.tried < route.targets.count else { return }
+    state.exchange.tried += 1
+    guard state.exchange.tried < route.targets.count else { return }
     loop.proxy.upstreamFailures.logRetry(
       cause, upstream: target.upstream.description, route: loop.metrics.label(route.metricsIndex))
   }

@@ -8,11 +8,10 @@ extension ClientConnection {
   private static let maxLines = 256 * 1024
 
   /// Starts the record of an exchange.
-  /// - Parameter head: nil if the request could not be read. The exchange is then a new one.
+  /// - Parameter head: nil if the request could not be read.
   func beginRecord(_ head: RequestHead?) {
-    if head == nil { exchange = Exchange() }
-    exchange.isOpen = true
-    exchange.startedAt = began
+    state.exchange.isOpen = true
+    state.exchange.startedAt = state.began
     let isLogged = loop.proxy.accessLog != nil
     guard isLogged || loop.proxy.dependencies.spans.isOpen else { return }
     loggedHead.isThere = false
@@ -22,13 +21,13 @@ extension ClientConnection {
     if isLogged { loggedHead.take(head, bytes) }
     let sampling = plan.tracedShare.map { TraceContext.Sampling(share: $0, isTrusted: isTrusted(plan)) }
     let trace = TraceContext(head, bytes, ids: &loop.traceIDs, sampling: sampling)
-    exchange.trace = trace
-    if trace.isRecorded { exchange.method = String(head.text(head.methodName).prefix(32)) }
+    state.exchange.trace = trace
+    if trace.isRecorded { state.exchange.method = String(head.text(head.methodName).prefix(32)) }
   }
 
   /// Records when the access decision was made.
   func recordDecisionTime() {
-    if exchange.trace?.isRecorded ?? false { exchange.decidedAt = loop.now }
+    if state.exchange.trace?.isRecorded ?? false { state.exchange.decidedAt = loop.now }
   }
 
   /// Records the spans of a finished exchange: the request, the access decision and the upstream.
@@ -36,27 +35,27 @@ extension ClientConnection {
     let (end, now) = (DefaultTracerClock.now.nanosecondsSinceEpoch, loop.now)
     let moment = { (time: NIODeadline) in end &- UInt64(max(0, (now - time).nanoseconds)) }
     let spans = loop.proxy.dependencies.spans
-    let route = loop.metrics.routes[exchange.metricsIndex].label
+    let route = loop.metrics.routes[state.exchange.metricsIndex].label
     var attributes: [(key: String, value: SpanRecord.Value)] = [
-      ("http.request.method", .text(exchange.method)), ("http.route", .text(route)),
-      ("moongate.outcome", .text(exchange.outcome.name)),
-      ("network.protocol.version", .text(isStream ? "2" : "1.\(exchange.minorVersion)")),
+      ("http.request.method", .text(state.exchange.method)), ("http.route", .text(route)),
+      ("moongate.outcome", .text(state.exchange.outcome.name)),
+      ("network.protocol.version", .text(isStream ? "2" : "1.\(state.exchange.minorVersion)")),
     ]
-    if exchange.status > 0 { attributes.append(("http.response.status_code", .number(exchange.status))) }
-    if let decision = exchange.decision { attributes.append(("moongate.decision", .text(decision.text))) }
-    let fault = exchange.status >= 500 || exchange.outcome == .aborted ? exchange.outcome.name : nil
+    if state.exchange.status > 0 { attributes.append(("http.response.status_code", .number(state.exchange.status))) }
+    if let decision = state.exchange.decision { attributes.append(("moongate.decision", .text(decision.text))) }
+    let fault = state.exchange.status >= 500 || state.exchange.outcome == .aborted ? state.exchange.outcome.name : nil
     spans.add(
       SpanRecord(
-        "\(exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server,
-        start: moment(exchange.startedAt), end: end,
+        "\(state.exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server,
+        start: moment(state.exchange.startedAt), end: end,
         attributes: attributes, fault: fault))
-    guard let decidedAt = exchange.decidedAt else { return }
+    guard let decidedAt = state.exchange.decidedAt else { return }
     let judged = TracePlace(high: trace.high, low: trace.low, span: loop.traceIDs.next())
     spans.add(
       SpanRecord(
-        "judge", at: judged, parent: trace.request, kind: .internal, start: moment(exchange.startedAt),
+        "judge", at: judged, parent: trace.request, kind: .internal, start: moment(state.exchange.startedAt),
         end: moment(decidedAt)))
-    guard let plan = exchange.route else { return }
+    guard let plan = state.exchange.route else { return }
     let upstream = plan.rule.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
     spans.add(
       SpanRecord(
@@ -67,24 +66,25 @@ extension ClientConnection {
 
   /// Counts the exchange and writes its log line, once.
   func recordEnd() {
-    guard exchange.isOpen else { return }
-    exchange.isOpen = false
-    let took = (loop.now - exchange.startedAt).nanoseconds
-    let outcome = exchange.outcome
+    guard state.exchange.isOpen else { return }
+    state.exchange.isOpen = false
+    let took = (loop.now - state.exchange.startedAt).nanoseconds
+    let outcome = state.exchange.outcome
     if outcome == .tunnel {
       loop.metrics.tunnels -= 1
     }
-    loop.metrics.count(exchange.metricsIndex, outcome, status: exchange.status, nanoseconds: took)
-    if let trace = exchange.trace, trace.isRecorded { recordSpans(trace) }
+    loop.metrics.count(state.exchange.metricsIndex, outcome, status: state.exchange.status, nanoseconds: took)
+    if let trace = state.exchange.trace, trace.isRecorded { recordSpans(trace) }
     guard loop.proxy.accessLog != nil else { return }
     loop.lines.add(
       loggedHead,
       AccessLines.Entry(
-        at: loop.time(at: loop.now).now, client: exchange.client ?? peer, wire: isStream ? .http2 : .http1,
-        status: exchange.status, outcome: outcome,
-        answerBytes: exchange.answerBytes, nanoseconds: took, route: loop.metrics.routes[exchange.metricsIndex].label,
-        account: exchange.account,
-        decision: exchange.decision?.text, trace: exchange.trace))
+        at: loop.time(at: loop.now).now, client: state.exchange.client ?? peer, wire: isStream ? .http2 : .http1,
+        status: state.exchange.status, outcome: outcome,
+        answerBytes: state.exchange.answerBytes, nanoseconds: took,
+        route: loop.metrics.routes[state.exchange.metricsIndex].label,
+        account: state.exchange.account,
+        decision: state.exchange.decision?.text, trace: state.exchange.trace))
     if loop.lines.bytes.count >= Self.maxLines { loop.handOverLines() }
   }
 }

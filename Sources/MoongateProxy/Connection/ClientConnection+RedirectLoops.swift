@@ -26,7 +26,7 @@ extension ClientConnection {
 
   /// Records that a gateway page redirects the client to a service.
   func recordDeparture(to location: String) {
-    guard let client = exchange.client, let place = RedirectLoopDetector.place(location) else { return }
+    guard let client = state.exchange.client, let place = RedirectLoopDetector.place(location) else { return }
     loop.proxy.redirectLoops.expect(client, at: place, now: loop.time(at: loop.now).now)
   }
 }

@@ -20,8 +20,8 @@ extension ClientConnection {
   func refuse(_ refusal: RequestRefusal, unread: Bool = false) {
     let code = refusal.code
     let decision = recordAndLog(refusal)
-    exchange.decision = decision
-    exchange.outcome = code.status < 500 ? .refused : .failed
+    state.exchange.decision = decision
+    state.exchange.outcome = code.status < 500 ? .refused : .failed
     var sentence = refusal.sentence
     if case .policyReason(let reason) = code {
       sentence = sentence ?? loop.currentPlan().generation.text(ofReason: reason)
@@ -31,12 +31,13 @@ extension ClientConnection {
       flow: refusal.flow, groups: refusal.groups)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     // Routes for users send no challenge, because a browser would ask for a password.
-    if code == .unauthenticated, exchange.takesTokens {
+    if code == .unauthenticated, state.exchange.takesTokens {
       fields += [("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", loop.currentPlan().basicChallenge)]
     }
     if let seconds = problem.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
-    if let page = exchange.isBrowser ? loop.proxy.page?(problem, refusal.visitor, exchange.languages) : nil {
+    if let page = state.exchange.isBrowser ? loop.proxy.page?(problem, refusal.visitor, state.exchange.languages) : nil
+    {
       fields += Self.pageFields
       answer(code.status, fields, Array(page.utf8), unread: unread)
     } else {
@@ -75,7 +76,7 @@ extension ClientConnection {
 
   /// Redirects the client to another page.
   func redirect(to location: String, status: Int = 302) {
-    exchange.outcome = .redirected
+    state.exchange.outcome = .redirected
     answer(status, [("Location", location), ("Cache-Control", "no-store")], [], unread: false)
   }
 
@@ -84,16 +85,17 @@ extension ClientConnection {
     let dependencies = loop.proxy.dependencies
     return dependencies.audit.record(
       AuditEvent(
-        id: exchange.decision ?? DecisionID(from: dependencies.random), at: dependencies.clock.now(), kind: .refused,
+        id: state.exchange.decision ?? DecisionID(from: dependencies.random), at: dependencies.clock.now(),
+        kind: .refused,
         account: account,
-        address: (exchange.client ?? peer).description, code: code.name,
+        address: (state.exchange.client ?? peer).description, code: code.name,
         detail: detail))
   }
 
   private func answer(_ status: Int, _ fields: [(String, String)], _ body: [UInt8], unread: Bool) {
-    prepareToAnswer(unread: unread)
-    exchange.status = status
-    exchange.answerBytes = exchange.isHead ? 0 : body.count
+    state.prepareToAnswer(unread: unread)
+    state.exchange.status = status
+    state.exchange.answerBytes = state.exchange.isHead ? 0 : body.count
     var out = wire?.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
     out.writeString("HTTP/1.1 \(status) \(HTTPResponse.Status(known: status).reasonPhrase)\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
@@ -101,9 +103,9 @@ extension ClientConnection {
     out.writeBytes(loop.dateLine())
     out.writeLength(.length(body.count))
     endHead(&out)
-    if !exchange.isHead { out.writeBytes(body) }
+    if !state.exchange.isHead { out.writeBytes(body) }
     wire?.send(out)
-    answered(unread: unread)
+    perform(state.answered(unread: unread, at: loop.now))
   }
 
   /// Writes a prepared response without a body.
@@ -111,9 +113,9 @@ extension ClientConnection {
   ///   - ready: the complete head with its empty line.
   ///   - more: additional header lines.
   func answer(_ ready: ByteBuffer, and more: [UInt8] = []) {
-    prepareToAnswer(unread: false)
-    exchange.status = 200
-    exchange.outcome = .passed
+    state.prepareToAnswer(unread: false)
+    state.exchange.status = 200
+    state.exchange.outcome = .passed
     let date = loop.dateLine()
     var out =
       wire?.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
@@ -123,34 +125,11 @@ extension ClientConnection {
     out.writeBytes(date)
     endHead(&out)
     wire?.send(out)
-    answered(unread: false)
-  }
-
-  private func prepareToAnswer(unread: Bool) {
-    exchange.pending = nil
-    // A short request body is read to its end. The connection closes after a long one, and if the client waits for a
-    // 100 that will not come.
-    let isShort =
-      (exchange.bodyLength ?? .max) <= Self.maxOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
-    exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
+    perform(state.answered(unread: false, at: loop.now))
   }
 
   private func endHead(_ out: inout ByteBuffer) {
-    out.writePersistence(closes: exchange.closesAfter, minorVersion: exchange.minorVersion)
+    out.writePersistence(closes: state.exchange.closesAfter, minorVersion: state.exchange.minorVersion)
     out.writeStaticString("\r\n")
-  }
-
-  private func answered(unread: Bool) {
-    exchange.answerHasBegun = true
-    if unread || exchange.closesAfter, !exchange.requestIsDone || unread {
-      linger()
-    } else if exchange.requestIsDone {
-      finish()
-    } else {
-      phase = .refused
-      began = loop.now
-      wire?.flush()
-      process()
-    }
   }
 }

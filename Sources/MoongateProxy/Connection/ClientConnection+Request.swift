@@ -10,8 +10,8 @@ extension ClientConnection {
   /// - Parameter found: what the store answered about the session or token, on the second call for the same head.
   func receive(_ head: RequestHead, found: SessionCache.LookupResult?) {
     let bytes = head.bytes.readableBytesUInt8Span
-    exchange.isBrowser = acceptsHTML(head, bytes)
-    if exchange.isBrowser { exchange.languages = head.languages }
+    state.exchange.isBrowser = acceptsHTML(head, bytes)
+    if state.exchange.isBrowser { state.exchange.languages = head.languages }
     guard found != nil || isWithinRequestLimit(head) else {
       var refusal = RequestRefusal(.rateLimited, detail: detail(head))
       refusal.retryAfter = .seconds(1)
@@ -46,7 +46,7 @@ extension ClientConnection {
     let authorizer = loop.currentAuthorizer()
     let plan = authorizer.plan
     let request = AccessRequest(
-      head, decodedPath: decodedPath, origin: origin(of: head, host, plan), isBrowser: exchange.isBrowser)
+      head, decodedPath: decodedPath, origin: origin(of: head, host, plan), isBrowser: state.exchange.isBrowser)
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
@@ -60,12 +60,12 @@ extension ClientConnection {
       }
       if let limit = grant.route.rule.bodyLimit {
         if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }
-        exchange.bodyLeft = limit
+        state.exchange.bodyLeft = limit
       }
       if let session = grant.session {
         recordUse(of: grant, time.now)
         if session.snapshot.token == nil { recordArrival(session, request, plan, time.now) }
-        exchange.account = session.snapshot.account.id
+        state.exchange.account = session.snapshot.account.id
       }
       forward(request, grant, host: host, plan, now: time.now)
     case .redirect(let location): redirect(to: location)
@@ -83,7 +83,7 @@ extension ClientConnection {
   ) -> RequestRefusal? {
     let head = request.head
     // After a body, it would be unclear which bytes belong to the body and which to the tunnel.
-    guard !exchange.hasBody else { return RequestRefusal(.badRequest, reason: "an upgrade with a body") }
+    guard !state.exchange.hasBody else { return RequestRefusal(.badRequest, reason: "an upgrade with a body") }
     guard grant.route.rule.allowsUpgrade else {
       return RequestRefusal(.denied, reason: "this route allows no upgrade")
     }
@@ -119,13 +119,13 @@ extension ClientConnection {
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,
       identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
-      passesUpgrade: request.head.wantsUpgrade, trace: exchange.trace)
+      passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
-    exchange.upstreamHead = rewriter.write(
+    state.exchange.upstreamHead = rewriter.write(
       request.head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
-    exchange.route = grant.route
-    exchange.session = grant.session
-    exchange.entitlements = grant.entitlements
+    state.exchange.route = grant.route
+    state.exchange.session = grant.session
+    state.exchange.entitlements = grant.entitlements
     beginExchange()
   }
 
@@ -173,7 +173,7 @@ extension ClientConnection {
       peer: peer, trusted: trusted, isSecure: isSecure, host: host.host.authority,
       forwardedFor: head.texts(of: .forwardedFor), forwardedProto: head.texts(of: .forwardedProto),
       forwardedHost: head.texts(of: .forwardedHost))
-    exchange.client = client.address
+    state.exchange.client = client.address
     return RequestOrigin(address: client.address, isSecure: client.isSecure, host: client.host ?? host.host)
   }
 

@@ -9,44 +9,26 @@ extension ClientConnection {
   /// Whether the client accepts more bytes.
   var takesAnswer: Bool { wire?.isWritable ?? true }
 
-  /// An interim response. Each counts as activity of the upstream; only a requested 100 is forwarded.
   func answerInterim(_ status: Int) {
-    lastActivity = loop.now
-    guard status == 100, exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else { return }
-    exchange.expectsContinue = false
-    exchange.bodyWindow = (lastActivity, 0)
-    sendContinue()
+    perform(state.answerInterim(status, at: loop.now))
   }
 
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
-    lastActivity = loop.now
     connection.target.succeeded()
-    exchange.answerHasBegun = true
-    exchange.status = head.status
-    exchange.upstreamHead = ByteBuffer()
-    switch head.framing {
-    case .none:
-      // A response to HEAD, and a 304, state the length of the response to a GET.
-      exchange.framing = .none
-      if head.status != 204, let length = head.contentLength { exchange.framing = .length(length) }
-    case .length(let length): exchange.framing = .length(length)
-    case .chunked, .untilClose: exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
-    }
-    exchange.closesAfter =
-      !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || exchange.framing == .untilClose
-    if let session = exchange.session, isEventStream(head) { bind(session) }
+    state.answerBegan(head, at: loop.now)
+    if let session = state.exchange.session, isEventStream(head) { bind(session) }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
     let rewriter = AnswerRewriter(
-      date: loop.dateLine(), framing: exchange.framing, keepsAlive: !exchange.closesAfter,
-      minorVersion: exchange.minorVersion)
-    exchange.pending = rewriter.write(head, room: room, allocator: wire?.allocator ?? ByteBufferAllocator())
+      date: loop.dateLine(), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
+      minorVersion: state.exchange.minorVersion)
+    state.exchange.pending = rewriter.write(head, room: room, allocator: wire?.allocator ?? ByteBufferAllocator())
   }
 
   func answerData(_ data: ByteBuffer) {
-    lastActivity = loop.now
-    exchange.answerBytes += data.readableBytes
-    if case .chunked = exchange.framing {
+    state.lastActivity = loop.now
+    state.exchange.answerBytes += data.readableBytes
+    if case .chunked = state.exchange.framing {
       Self.writeChunk(data) { appendAnswer($0) }
     } else {
       appendAnswer(data)
@@ -54,8 +36,8 @@ extension ClientConnection {
   }
 
   private func appendAnswer(_ data: ByteBuffer) {
-    if data.readableBytes <= Self.maxCopied, exchange.pending != nil {
-      exchange.pending?.writeImmutableBuffer(data)
+    if data.readableBytes <= Self.maxCopied, state.exchange.pending != nil {
+      state.exchange.pending?.writeImmutableBuffer(data)
       return
     }
     writePending()
@@ -63,8 +45,8 @@ extension ClientConnection {
   }
 
   private func writePending() {
-    guard let bytes = exchange.pending else { return }
-    exchange.pending = nil
+    guard let bytes = state.exchange.pending else { return }
+    state.exchange.pending = nil
     wire?.send(bytes)
   }
 
@@ -75,13 +57,12 @@ extension ClientConnection {
   }
 
   func answerEnded(by connection: UpstreamConnection) {
-    guard connection === upstream else { return }
-    if case .chunked = exchange.framing { appendAnswer(ByteBuffer(staticString: "0\r\n\r\n")) }
+    guard connection === state.upstream else { return }
+    if case .chunked = state.exchange.framing { appendAnswer(ByteBuffer(staticString: "0\r\n\r\n")) }
     writePending()
-    phase = .exchanging(nil)
-    exchange.outcome = .passed
-    connection.end(reusable: exchange.requestIsDone)
-    finish()
+    let action = state.answerEnded()
+    connection.end(reusable: state.exchange.requestIsDone)
+    perform(action)
   }
 
   /// Writes a chunk of a chunked body (RFC 9112 section 7.1).

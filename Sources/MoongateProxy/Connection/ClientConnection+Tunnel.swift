@@ -4,39 +4,30 @@ import NIOCore
 /// Tunnels, such as WebSockets, and the sessions on which tunnels and event streams depend.
 extension ClientConnection {
   func tunnelBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
-    exchange.answerHasBegun = true
-    exchange.requestIsDone = true
-    phase = .tunnel(connection)
-    exchange.status = 101
-    exchange.outcome = .tunnel
+    let action = state.tunnelBegan(connection, at: loop.now)
     loop.metrics.tunnels += 1
-    lastActivity = loop.now
-    if let session = exchange.session { bind(session) }
+    if let session = state.exchange.session { bind(session) }
     wire?.watchPeer()
     connection.watchPeer()
     let rewriter = AnswerRewriter(
       date: loop.dateLine(), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true)
     wire?.send(rewriter.write(head, room: 0, allocator: wire?.allocator ?? ByteBufferAllocator()))
-    // Bytes that the client sent after its request belong to the tunnel.
-    if input.readableBytes > 0 {
-      connection.write(input)
-      connection.flush()
-      input = ByteBuffer()
-    }
+    perform(action)
+    connection.flush()
     resumeReading()
   }
 
   func tunnelRead(_ bytes: ByteBuffer) {
-    if inputHasEnded { lastActivity = loop.now }
-    exchange.answerBytes += bytes.readableBytes
+    if state.inputHasEnded { state.lastActivity = loop.now }
+    state.exchange.answerBytes += bytes.readableBytes
     wire?.send(bytes)
   }
 
   /// The upstream has closed its output.
   func tunnelEnded() {
-    guard case .tunnel(let upstream) = phase else { return }
+    guard case .tunnel(let upstream) = state.phase else { return }
     wire?.flush()
-    linger()
+    perform(.linger)
     upstream.close()
   }
 
@@ -63,20 +54,20 @@ extension ClientConnection {
 
   /// Whether the upstream knows the current entitlements of the session.
   private func hasToldEntitlements(of session: CachedSession) -> Bool {
-    session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(exchange.entitlements)
+    session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(state.exchange.entitlements)
   }
 
   func checkBoundSession() {
     guard let bound = boundSession, !bound.isBeingChecked else { return }
     boundSession?.isBeingChecked = true
     boundSession?.isDoubted = false
-    let asked = serial
+    let asked = state.serial
     let session = bound.session
     let token = session.snapshot.token
     let cache = token == nil ? loop.sessions : loop.tokens.cache
     cache.ask(session.key, by: token.map { loop.tokens.lookup(of: $0.id) } ?? loop.lookup(of: session.key)) {
       [weak self] answer in
-      guard let self, self.serial == asked, self.boundSession != nil else { return }
+      guard let self, self.state.serial == asked, self.boundSession != nil else { return }
       self.boundSession?.isBeingChecked = false
       switch answer {
       case .live(let renewed):

@@ -1,0 +1,61 @@
+import NIOCore
+
+/// The end of an exchange and of the connection.
+extension ConnectionState {
+  /// The response is written. Continues with the next request, or closes.
+  mutating func finish(at now: NIODeadline) -> ConnectionAction {
+    exchange.route = nil
+    exchange.session = nil
+    exchange.upstreamHead = ByteBuffer()
+    guard !isClosed else { return .wait }
+    if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
+      guard input.readableBytes == 0, exchange.requestIsDone else { return linger(at: now) }
+      phase = .lingering(Lingering(readsOn: false))
+      return .awaitWritten
+    }
+    phase = .reading
+    lastActivity = now
+    began = now
+    return .process
+  }
+
+  /// Closes so that the client can still read the response, although bytes of the client may be unread.
+  mutating func linger(at now: NIODeadline) -> ConnectionAction {
+    switch phase {
+    case .closed, .lingering: return .wait
+    case .reading, .looking, .exchanging, .collecting, .own, .refused, .tunnel: break
+    }
+    phase = .lingering(Lingering(readsOn: true))
+    lastActivity = now
+    input = ByteBuffer()
+    return .awaitWritten
+  }
+
+  /// The system has taken all bytes that were written. Closing earlier would drop bytes that still wait.
+  mutating func responseIsOut(at now: NIODeadline) -> ConnectionAction {
+    guard case .lingering(var lingering) = phase else { return .wait }
+    lingering.responseIsOut = true
+    phase = .lingering(lingering)
+    lastActivity = now
+    began = now
+    return lingering.readsOn && !inputHasEnded ? .closeOutput : .close
+  }
+
+  /// Closes at once. The client must see that an unfinished response is incomplete.
+  mutating func abort() -> ConnectionAction {
+    guard !isClosed else { return .wait }
+    exchange.pending = nil
+    let last = upstream
+    phase = .closed
+    return .closeBoth(last)
+  }
+
+  /// The connection or the stream has ended.
+  mutating func ended() -> ConnectionAction {
+    let last = upstream
+    phase = .closed
+    serial &+= 1
+    input = ByteBuffer()
+    return last.map { .closeUpstream($0) } ?? .wait
+  }
+}

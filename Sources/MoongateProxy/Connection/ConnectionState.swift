@@ -1,0 +1,195 @@
+import NIOCore
+
+/// The state of one client connection, or of one stream of HTTP/2: a value that sends nothing.
+///
+/// Its methods take an event and, where something must follow from it, return the action. `ClientConnection` passes on
+/// the events of sockets and performs the actions.
+///
+///     reading ── head ──> looking (asks the store) ──> exchanging (an upstream responds) ─────────┐
+///        │                    │                                                                    ├──> reading
+///        │                    └── refused (drops the rest of the request body) ────────────────────┤    or lingering
+///        ├── collecting (the request body) ──> own (the gateway responds) ────────────────────────┘       │
+///        └── exchanging ── 101 ──> tunnel ──> lingering (the client may still read) ──> closed <───────────┘
+struct ConnectionState {
+  /// The phase of the current request. Each case carries the values that exist only in it. Large values are indirect,
+  /// so that reading the phase copies one word.
+  enum Phase {
+    /// Waits for a head, or for the rest of one.
+    case reading
+    /// The store is asked for the session or token of the request.
+    indirect case looking(RequestHead)
+    /// An upstream responds. It is nil until a connection to it is open.
+    case exchanging(UpstreamConnection?)
+    /// Collects the body of a request for the gateway itself.
+    indirect case collecting(OwnRequest)
+    /// The gateway itself responds.
+    case own
+    /// The request is refused, and the rest of its body is read and dropped.
+    case refused
+    /// Bytes pass in both directions after a 101.
+    case tunnel(UpstreamConnection)
+    /// The last response was written. Bytes of the client are dropped until it closes.
+    indirect case lingering(Lingering)
+    case closed
+  }
+
+  /// A request for the gateway itself, until its body is complete.
+  struct OwnRequest {
+    let head: RequestHead
+    var body = ByteBuffer()
+  }
+
+  struct Lingering {
+    /// Whether to read on after the response, because bytes of the client may be unread. A plain close would then make
+    /// the system send a reset, which can overtake the response.
+    let readsOn: Bool
+    /// The number of bytes that the client sent since.
+    var dropped = 0
+    /// Whether the system has taken all bytes that were written.
+    var responseIsOut = false
+  }
+
+  var phase = Phase.reading
+  /// The current request and its response.
+  var exchange = Exchange()
+  /// Bytes that were received and not handled.
+  var input = ByteBuffer()
+  var decoder = RequestDecoder()
+  /// Increases with each request and at the end, so that callbacks of an earlier request have no effect.
+  var serial: UInt64 = 0
+  /// When the last byte that the phase waits for arrived or left.
+  var lastActivity = NIODeadline.uptimeNanoseconds(0)
+  /// When the head or the body of a request for the gateway itself began, or when the last response was out.
+  var began = NIODeadline.uptimeNanoseconds(0)
+  /// Whether the client has closed its output.
+  var inputHasEnded = false
+  /// Whether the gateway is shutting down.
+  var isQuiescing = false
+
+  var isClosed: Bool { if case .closed = phase { true } else { false } }
+
+  /// The connection to the upstream in `exchanging` and `tunnel`.
+  var upstream: UpstreamConnection? {
+    switch phase {
+    case .exchanging(let upstream): upstream
+    case .tunnel(let upstream): upstream
+    case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: nil
+    }
+  }
+
+  // MARK: the way of a request
+
+  /// The store is asked about the credential of a request.
+  mutating func beginLookup(for head: RequestHead, at now: NIODeadline) {
+    phase = .looking(head)
+    lastActivity = now
+  }
+
+  /// The request is for the gateway itself.
+  mutating func beginOwn(_ head: RequestHead, at now: NIODeadline) -> ConnectionAction {
+    phase = .collecting(OwnRequest(head: head))
+    began = now
+    return exchange.expectsContinue && !exchange.requestIsDone && input.readableBytes == 0 ? .sendContinue : .wait
+  }
+
+  /// The request is allowed, and an upstream is to be connected.
+  mutating func beginExchange(at now: NIODeadline) {
+    phase = .exchanging(nil)
+    lastActivity = now
+  }
+
+  /// The upstream is connected.
+  mutating func connected(to upstream: UpstreamConnection, at now: NIODeadline) {
+    phase = .exchanging(upstream)
+    lastActivity = now
+    exchange.bodyWindow = (now, 0)
+    exchange.bytesWereSent = true
+  }
+
+  /// The upstream is not used any more, and the exchange is not complete.
+  mutating func dropUpstream() -> ConnectionAction {
+    guard case .exchanging(let upstream?) = phase else { return .wait }
+    phase = .exchanging(nil)
+    return .closeUpstream(upstream)
+  }
+
+  /// The upstream accepts bytes again.
+  mutating func upstreamBecameWritable(at now: NIODeadline) {
+    lastActivity = now
+    exchange.bodyWindow = (now, 0)
+  }
+
+  // MARK: the response
+
+  /// The upstream sent an interim response. Each counts as activity; only a requested 100 is forwarded.
+  mutating func answerInterim(_ status: Int, at now: NIODeadline) -> ConnectionAction {
+    lastActivity = now
+    guard status == 100, exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else {
+      return .wait
+    }
+    exchange.expectsContinue = false
+    exchange.bodyWindow = (now, 0)
+    return .sendContinue
+  }
+
+  /// The upstream's response has begun.
+  mutating func answerBegan(_ head: borrowing ResponseHead, at now: NIODeadline) {
+    lastActivity = now
+    exchange.answerHasBegun = true
+    exchange.status = head.status
+    exchange.upstreamHead = ByteBuffer()
+    switch head.framing {
+    case .none:
+      // A response to HEAD, and a 304, state the length of the response to a GET.
+      exchange.framing = .none
+      if head.status != 204, let length = head.contentLength { exchange.framing = .length(length) }
+    case .length(let length): exchange.framing = .length(length)
+    case .chunked, .untilClose: exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
+    }
+    exchange.closesAfter =
+      !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || exchange.framing == .untilClose
+  }
+
+  /// The upstream's response is complete.
+  mutating func answerEnded() -> ConnectionAction {
+    phase = .exchanging(nil)
+    exchange.outcome = .passed
+    return .finish
+  }
+
+  /// The upstream has switched protocols, and bytes pass in both directions from now on.
+  mutating func tunnelBegan(_ upstream: UpstreamConnection, at now: NIODeadline) -> ConnectionAction {
+    exchange.answerHasBegun = true
+    exchange.requestIsDone = true
+    exchange.status = 101
+    exchange.outcome = .tunnel
+    phase = .tunnel(upstream)
+    lastActivity = now
+    // Bytes that the client sent after its request belong to the tunnel.
+    guard input.readableBytes > 0 else { return .wait }
+    defer { input = ByteBuffer() }
+    return .tunnel(input, to: upstream)
+  }
+
+  /// The gateway is about to write its own response to the request.
+  /// - Parameter unread: whether bytes follow whose end is unknown. The connection then closes.
+  mutating func prepareToAnswer(unread: Bool) {
+    exchange.pending = nil
+    // A short request body is read to its end. The connection closes after a long one, and if the client waits for a
+    // 100 that will not come.
+    let isShort =
+      (exchange.bodyLength ?? .max) <= ClientConnection.maxOwnBody && !exchange.expectsContinue
+      && !exchange.bytesWereSent
+    exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
+  }
+
+  /// The gateway has written its own response to the request.
+  mutating func answered(unread: Bool, at now: NIODeadline) -> ConnectionAction {
+    exchange.answerHasBegun = true
+    if unread || exchange.closesAfter && !exchange.requestIsDone { return .linger }
+    if exchange.requestIsDone { return .finish }
+    phase = .refused
+    began = now
+    return .dropBody
+  }
+}
