@@ -180,7 +180,8 @@ struct GuessBound: Sendable {
       window = length(bound.window)
       most = [[Int]](repeating: [Int](repeating: 0, count: cells + 1), count: locks.count + 1)
       for left in 1...cells {
-        for level in most.indices { most[level][left] = Swift.max(filling(level, left), waiting(left)) }
+        let waiting = waiting(left)
+        for level in 0...locks.count { most[level][left] = Swift.max(filling(level, left), waiting) }
       }
     }
 
