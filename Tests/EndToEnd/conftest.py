@@ -129,7 +129,7 @@ LONG = {
     "test_exec": 1,
     "test_pages_layout": 1,
     "test_upgrade": 1,
-    "test_cluster": 4,
+    "test_cluster": 6,
     "test_cluster_maintenance": 1,
     "test_crowds": 1,
 }

@@ -1,5 +1,6 @@
 """Changes of the configuration while users are active."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -9,6 +10,10 @@ import pytest
 import requests
 
 from processes import ROOT
+
+# A reload takes up to half a second of processor time in a debug build, so `make soak` tests more of them.
+BAD = int(os.environ.get("MOONGATE_RELOADS", "300"))
+GOOD = BAD // 10
 
 
 @pytest.fixture
@@ -29,7 +34,7 @@ def reload(house):
     return requests.post(f"{house.admin}/policy/reload", timeout=120)
 
 
-def test_a_hundred_reloads_fail_no_request(house, number):
+def test_reloads_fail_no_request(house, number):
     token = house.register(number)["session"]["token"]
     answers, ended = [], threading.Event()
 
@@ -48,7 +53,7 @@ def test_a_hundred_reloads_fail_no_request(house, number):
         visitor.start()
     try:
         seen = set()
-        for count in range(100):
+        for count in range(GOOD):
             house.edit("routes.lua", lambda text: text + f"-- change {count}\n")
             told = reload(house)
             assert told.status_code == 200, told.text
@@ -57,19 +62,20 @@ def test_a_hundred_reloads_fail_no_request(house, number):
         ended.set()
         for visitor in visitors:
             visitor.join(30)
-    assert len(seen) == 100
-    assert len(answers) > 200 and set(answers) == {200}, {status: answers.count(status) for status in set(answers)}
+    assert len(seen) == GOOD
+    assert len(answers) > 2 * GOOD and set(answers) == {200}, {status: answers.count(status) for status in set(answers)}
 
 
-def test_a_thousand_bad_reloads_leave_memory_flat(house):
+def test_bad_reloads_leave_memory_flat(house):
     before = house.policy()["active"]
     house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
     for _ in range(100):
         assert reload(house).status_code == 422
     memory = resident(house.gateway.process)
-    for _ in range(900):
+    for _ in range(BAD - 100):
         assert reload(house).status_code == 422
-    assert resident(house.gateway.process) - memory < 16 * 1024
+    # KiB; at most 18 for each reload.
+    assert resident(house.gateway.process) - memory < 18 * (BAD - 100)
     shown = house.policy()
     assert shown["active"] == before
     assert re.search(

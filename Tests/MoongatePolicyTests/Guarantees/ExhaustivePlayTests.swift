@@ -5,7 +5,7 @@ import Testing
 ///
 /// `make prove` compares ten thousand.
 @Suite struct ExhaustivePlayTests {
-  static let count = 25
+  static let count = 15
   /// Seeds that found mistakes of the prover.
   static let regressions = [488, 1080, 1587, 1683, 2705, 2830, 3040, 3440, 3612, 7058, 7797]
 
