@@ -47,15 +47,15 @@ def test_names_exist(page, code):
 
 
 def test_phases_of_a_connection():
-    """The diagrams of a connection, on the page and in its doc comment, have the phases of the code."""
+    """The diagram of a connection has the phases of the code, and each is reached and left."""
     source = code_of("MoongateProxy/Connection/ConnectionState.swift")
     phases = cases_of("Phase", source)
     assert len(phases) >= 8
     diagram = state_diagram(FOLDER / "request.md")
     drawn = {name for line in diagram.splitlines() for name in re.findall(r"\b[a-z]+\b", line.split(" : ")[0])}
     assert drawn == phases
-    comment = "\n".join(line for line in source.splitlines() if line.startswith("///     "))
-    assert [phase for phase in phases if not re.search(rf"\b{phase}\b", comment)] == []
+    arrows = [re.findall(r"\[\*\]|\b[a-z]+\b", line.split(" : ")[0]) for line in diagram.splitlines() if "-->" in line]
+    assert {start for start, _ in arrows} - {"[*]"} == {end for _, end in arrows} - {"[*]"} == phases
 
 
 def test_outcomes_of_an_access_decision():

@@ -64,6 +64,46 @@ def test_an_answer_is_not_cut_where_the_connection_closes_after_it(slow, close):
     client.close()
 
 
+@pytest.mark.parametrize("ends", ["the client's requests", "the gateway"])
+def test_an_answer_is_not_cut_by_a_late_end(empty_house, ends):
+    """The last bytes of the answer wait in the gateway, because those before them fill the system's buffers. How many
+    fit there is unknown, so the answers have many lengths."""
+    lengths = list(range(50_000, 4_000_000, 40_000))
+    upstream = Upstream(
+        lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (size := lengths.pop()) + b"x" * size
+    )
+    routed(empty_house, upstream.port)
+    house = empty_house.start()
+    clients = []
+    for _ in range(len(lengths)):
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", house.ports[0]))
+        client.settimeout(20)
+        client.sendall(b"GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        clients.append(client)
+    wait_for(lambda: not lengths, "their requests")
+    time.sleep(1)
+    if ends == "the gateway":
+        house.gateway.process.terminate()
+    else:
+        for client in clients:
+            client.shutdown(socket.SHUT_WR)
+    time.sleep(1)
+    cut = []
+    for client in clients:
+        got = b""
+        while data := client.recv(1_000_000):
+            got += data
+        client.close()
+        head, _, body = got.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+        if len(body) < length:
+            cut.append((length, len(body)))
+    assert cut == []
+    upstream.close()
+
+
 def test_curl_by_http2_at_a_limited_rate(slow):
     if not slow.certificate:
         pytest.skip("HTTP/2 is offered by TLS")

@@ -35,7 +35,6 @@ extension ClientConnection {
       guard let self, self.state.serial == asked, case .looking(let head) = self.state.phase else { return }
       self.receive(head, found: found)
       self.process()
-      self.upstream?.flush()
     }
     switch lookup {
     case .session(let key): loop.sessions.ask(key, by: loop.lookup(of: key), resume)

@@ -21,7 +21,7 @@ extension ClientConnection {
     if state.input.readableBytes == 0 { state.input = ByteBuffer() }
   }
 
-  /// Called after all bytes of one read.
+  /// Called after all bytes of one read. A tunnel's bytes are sent on together.
   func receivedAll() { upstream?.flush() }
 
   /// The client accepts bytes again.
@@ -29,7 +29,6 @@ extension ClientConnection {
     state.becameWritable(at: loop.now)
     upstream?.resumeReading()
     process()
-    upstream?.flush()
   }
 
   /// The gateway is shutting down. An idle connection is closed after a short time (`checkTime`), because its client
@@ -37,7 +36,7 @@ extension ClientConnection {
   func quiesce() { state.isQuiescing = true }
 
   /// The client has closed its output.
-  func inputEnded() { perform(state.inputEnded(at: loop.now)) }
+  func inputEnded() { perform(state.inputEnded(takesAnswer: takesAnswer, at: loop.now)) }
 
   /// Whether more bytes may be read now. If not, `resumeReading` reads later.
   func mayRead() -> Bool {
@@ -74,7 +73,7 @@ extension ClientConnection {
 
   /// Checks a bound session that has expired or may have ended.
   private func checkSession(_ now: NIODeadline) {
-    guard upstream != nil, let bound = boundSession else { return }
+    guard let bound = boundSession else { return }
     if bound.isDoubted || !bound.session.isLive(at: loop.time(at: now).now) { checkBoundSession() }
   }
 }

@@ -12,7 +12,7 @@ extension ClientConnection {
     let plan = loop.currentPlan()
     state.exchange.client = clientAddress(head, plan)
     let path = head.text(head.path)
-    state.exchange.leadsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
+    state.exchange.redirectsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
     perform(state.beginOwn(head, at: loop.now))
   }
 
@@ -23,10 +23,10 @@ extension ClientConnection {
     guard let request = httpRequest(head) else {
       return refuse(.badRequest, reason: "a method that is not a token", head: head)
     }
-    if !innerIsThere {
+    if !hasInner {
       do {
         try makeInner()
-        innerIsThere = true
+        hasInner = true
       } catch {
         return refuse(RequestRefusal(.busy, detail: ["fault": "\(error)"]).about(detail(head)))
       }
@@ -115,7 +115,7 @@ extension ClientConnection {
       } else {
         state.exchange.framing = state.exchange.minorVersion == 1 ? .chunked : .untilClose
       }
-      if state.exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
+      if state.exchange.redirectsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
         recordDeparture(to: location)
       }
       let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false

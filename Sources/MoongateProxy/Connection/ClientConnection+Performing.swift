@@ -10,6 +10,9 @@ extension ClientConnection {
       wire?.flush()
       process()
     case .serve(let head): begin(head)
+    case .serveWithoutStore(let head):
+      receive(head, found: .unavailable)
+      process()
     case .forward(let data, let upstream): forward(data, to: upstream)
     case .endBody(let upstream):
       if state.exchange.isChunked { upstream.write(ByteBuffer(staticString: "0\r\n\r\n")) }
@@ -22,8 +25,8 @@ extension ClientConnection {
     case .refuseUnreadable(let refusal):
       beginRecord(nil)
       refuse(refusal.code, reason: refusal.reason, unread: true)
-    case .refuse(let refusal, let head, let unread):
-      refuse(refusal.code, reason: refusal.reason, head: head, unread: unread)
+    case .refuse(let refusal, let head):
+      refuse(refusal.code, reason: refusal.reason, head: head, unread: true)
     case .refuseBody(let refusal, let upstream):
       upstream.close()
       if state.exchange.answerHasBegun {
@@ -35,6 +38,7 @@ extension ClientConnection {
     case .finish: finish()
     case .linger:
       recordEnd()
+      boundSession = nil
       perform(state.linger(at: loop.now))
     case .abort: abort()
     case .awaitWritten: awaitWritten()
@@ -60,7 +64,8 @@ extension ClientConnection {
       perform(action)
     }
     isProcessing = false
-    perform(state.endIfIncomplete())
+    upstream?.flush()
+    perform(state.endIfIncomplete(takesAnswer: takesAnswer))
     resumeReading()
   }
 
@@ -86,6 +91,7 @@ extension ClientConnection {
   /// Closes at once, because the response is incomplete.
   func abort() {
     recordEnd()
+    boundSession = nil
     perform(state.abort())
   }
 

@@ -23,7 +23,7 @@ extension ClientConnection {
   private func attempt() {
     guard case .exchanging = state.phase, let route = state.exchange.route else { return }
     guard state.exchange.tried < route.targets.count else {
-      return refuse(route, state.exchange.hasTimedOut ? .timeout : .unreachable)
+      return refuse(route, state.exchange.failure)
     }
     let target = route.targets[state.exchange.order.isEmpty ? 0 : state.exchange.order[state.exchange.tried]]
     let now = loop.now
@@ -45,11 +45,9 @@ extension ClientConnection {
       case .success(let connection):
         self.send(on: connection)
         self.process()
-        self.upstream?.flush()
       case .failure(let error):
         target.failed(at: self.loop.now)
         let isSlow = if case .connectTimeout? = error as? ChannelError { true } else { false }
-        if isSlow { self.state.exchange.hasTimedOut = true }
         self.passOver(target, isSlow ? .timeout : .unreachable, route)
         self.attempt()
       }
@@ -60,12 +58,14 @@ extension ClientConnection {
     state.connected(to: connection, at: loop.now)
     connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
     connection.write(state.exchange.upstreamHead)
-    if !isProcessing || state.exchange.requestIsDone { connection.flush() }
+    // `process` flushes at its end.
+    if !isProcessing { connection.flush() }
     resumeReading()
   }
 
+  /// The upstream accepts no more bytes, or accepts them again.
   func upstreamWritabilityChanged() {
-    state.upstreamBecameWritable(at: loop.now)
+    state.upstreamWritabilityChanged(at: loop.now)
     resumeReading()
   }
 
@@ -103,6 +103,7 @@ extension ClientConnection {
   /// Continues with the next target. This is logged, because a failing target is otherwise not noticed.
   private func passOver(_ target: UpstreamTarget, _ cause: UpstreamFailureLog.Cause, _ route: RoutePlan) {
     state.exchange.tried += 1
+    if state.exchange.failure != .timeout { state.exchange.failure = cause }
     guard state.exchange.tried < route.targets.count else { return }
     loop.proxy.upstreamFailures.logRetry(
       cause, upstream: target.upstream.description, route: loop.metrics.label(route.metricsIndex))

@@ -31,7 +31,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// Whether this is a stream of an HTTP/2 connection. Only the connection is counted.
   let isStream: Bool
   let makeInner: () throws -> Void
-  var innerIsThere = false
+  var hasInner = false
   /// nil before this is added to a pipeline or a stream, and after its end.
   var wire: (any ClientWire)?
   /// The index in the event loop's list; -1 if it is in none.

@@ -12,6 +12,8 @@ enum ConnectionAction {
 
   /// Authorize a request, and send it on or answer it.
   case serve(RequestHead)
+  /// Serve a request whose session or token is unknown, because the store does not answer.
+  case serveWithoutStore(RequestHead)
   /// Send a part of the request's body to the upstream.
   case forward(ByteBuffer, to: UpstreamConnection)
   /// Tell the upstream that the request's body is complete.
@@ -25,9 +27,8 @@ enum ConnectionAction {
 
   /// Refuse bytes that are no request. They get a record of their own.
   case refuseUnreadable(MessageRefusal)
-  /// Refuse a request. `head` is for the record of the operator; `unread` says whether bytes follow whose end is
-  /// unknown.
-  case refuse(MessageRefusal, head: RequestHead?, unread: Bool)
+  /// Refuse a request of which bytes follow whose end is unknown. `head` is for the record of the operator.
+  case refuse(MessageRefusal, head: RequestHead?)
   /// Close the connection to the upstream. Then refuse the request, or abort if its answer has begun.
   case refuseBody(MessageRefusal, upstream: UpstreamConnection)
   /// Treat the upstream as failed, because it is silent.
@@ -53,7 +54,7 @@ enum ConnectionAction {
   case closeBoth(UpstreamConnection?)
 }
 
-/// Why a request, or bytes that are no request, are refused.
+/// Why the bytes of a client are refused. Nothing after them is read as a request.
 struct MessageRefusal: Equatable {
   let code: RefusalCode
   /// For the operator.

@@ -9,14 +9,18 @@ extension ConnectionState {
     exchange.upstreamHead = ByteBuffer()
     guard !isClosed else { return .wait }
     if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
-      guard input.readableBytes == 0, exchange.requestIsDone else { return linger(at: now) }
-      phase = .lingering(Lingering(readsOn: false))
-      return .awaitWritten
+      return input.readableBytes == 0 && exchange.requestIsDone ? closeWhenWritten() : linger(at: now)
     }
     phase = .reading
     lastActivity = now
     began = now
     return .process
+  }
+
+  /// Closes when the client has accepted the last response.
+  mutating func closeWhenWritten() -> ConnectionAction {
+    phase = .lingering(Lingering(readsOn: false))
+    return .awaitWritten
   }
 
   /// Closes so that the client can still read the response, although bytes of the client may be unread.

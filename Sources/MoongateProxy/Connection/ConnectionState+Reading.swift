@@ -45,7 +45,8 @@ extension ConnectionState {
   }
 
   /// The client has closed its output. It may still wait for its response.
-  mutating func inputEnded(at now: NIODeadline) -> ConnectionAction {
+  /// - Parameter takesAnswer: whether the client accepts more bytes.
+  mutating func inputEnded(takesAnswer: Bool, at now: NIODeadline) -> ConnectionAction {
     inputHasEnded = true
     switch phase {
     case .tunnel(let upstream):
@@ -53,17 +54,19 @@ extension ConnectionState {
       return .closeUpstreamOutput(upstream)
     case .lingering(let lingering): return lingering.responseIsOut ? .close : .wait
     case .closed: return .close
-    case .reading, .looking, .exchanging, .collecting, .own, .refused: return endIfIncomplete()
+    case .reading, .looking, .exchanging, .collecting, .own, .refused: return endIfIncomplete(takesAnswer: takesAnswer)
     }
   }
 
   /// After the client has closed its output, drops a request that cannot become complete. A complete request is still
-  /// answered.
-  func endIfIncomplete() -> ConnectionAction {
+  /// answered, and the client still gets the responses that it has not accepted yet.
+  func endIfIncomplete(takesAnswer: Bool) -> ConnectionAction {
     guard inputHasEnded else { return .wait }
     switch phase {
-    case .reading, .refused: return .close
-    case .collecting: return exchange.requestIsDone ? .wait : .close
+    // The next request may be complete. It waits until the client has accepted the last response.
+    case .reading: return input.readableBytes > 0 && !takesAnswer ? .wait : .linger
+    case .refused: return .linger
+    case .collecting: return exchange.requestIsDone ? .wait : .linger
     // Without an upstream, the body still waits in `input`.
     case .exchanging(let upstream): return exchange.requestIsDone || upstream == nil ? .wait : .close
     case .looking, .own, .tunnel, .lingering, .closed: return .wait
@@ -158,7 +161,7 @@ extension ConnectionState {
           return .wait
         case .data(var data):
           guard own.body.readableBytes + data.readableBytes <= ClientConnection.maxOwnBody else {
-            return .refuse(.tooLarge, head: own.head, unread: true)
+            return .refuse(.tooLarge, head: own.head)
           }
           own.body.writeBuffer(&data)
         case .end:
@@ -168,7 +171,7 @@ extension ConnectionState {
       }
     } catch {
       endRequest()
-      return .refuse(MessageRefusal(error), head: nil, unread: true)
+      return .refuse(MessageRefusal(error), head: nil)
     }
   }
 

@@ -18,10 +18,10 @@ extension ConnectionState {
   ) -> ConnectionAction {
     switch phase {
     case .reading:
-      return checkHead(now, takesAnswer, isQuiescing ? min(Self.idleTime, idleWhileDraining) : Self.idleTime)
+      return checkHead(now, takesAnswer, idleWhileDraining)
     case .collecting:
       let isOver = !exchange.requestIsDone && now - began >= Self.ownBodyTime
-      return isOver ? .refuse(.timeout, head: nil, unread: true) : .wait
+      return isOver ? .refuse(.timeout, head: nil) : .wait
     case .refused: return now - began >= Self.ownBodyTime ? .linger : .wait
     case .exchanging(let upstream?): return checkExchange(now, upstream, takesAnswer)
     // Attack: a client closes its side of a tunnel, and the service ignores that.
@@ -34,15 +34,20 @@ extension ConnectionState {
         ? silence >= Self.lingerTime || now - began >= Self.maxLingering : silence >= Self.idleTime
       return isOver ? .close : .wait
     case .looking(let head):
-      guard now - lastActivity >= Self.lookingTime else { return .wait }
-      let refusal = MessageRefusal(code: .storeUnavailable, reason: "the store does not answer")
-      return .refuse(refusal, head: head, unread: false)
+      return now - lastActivity >= Self.lookingTime ? .serveWithoutStore(head) : .wait
     case .exchanging, .own, .closed: return .wait
     }
   }
 
-  private mutating func checkHead(_ now: NIODeadline, _ takesAnswer: Bool, _ idleTime: TimeAmount) -> ConnectionAction {
-    if input.readableBytes == 0 || !takesAnswer { return now - lastActivity >= idleTime ? .close : .wait }
+  private mutating func checkHead(_ now: NIODeadline, _ takesAnswer: Bool, _ idleWhileDraining: TimeAmount)
+    -> ConnectionAction
+  {
+    if input.readableBytes == 0 || !takesAnswer {
+      let silence = now - lastActivity
+      if silence >= Self.idleTime { return .close }
+      // A slow client may not have accepted all of the last response yet.
+      return isQuiescing && silence >= idleWhileDraining ? closeWhenWritten() : .wait
+    }
     return now - began >= Self.headTime ? refuseUnreadable(.timeout) : .wait
   }
 

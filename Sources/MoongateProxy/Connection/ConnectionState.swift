@@ -3,13 +3,7 @@ import NIOCore
 /// The state of one client connection, or of one stream of HTTP/2: a value that sends nothing.
 ///
 /// Its methods take an event and, where something must follow from it, return the action. `ClientConnection` passes on
-/// the events of sockets and performs the actions.
-///
-///     reading ── head ──> looking (asks the store) ──> exchanging (an upstream responds) ─────────┐
-///        │                    │                                                                    ├──> reading
-///        │                    └── refused (drops the rest of the request body) ────────────────────┤    or lingering
-///        ├── collecting (the request body) ──> own (the gateway responds) ────────────────────────┘       │
-///        └── exchanging ── 101 ──> tunnel ──> lingering (the client may still read) ──> closed <───────────┘
+/// the events of sockets and performs the actions. Documentation/architecture/request.md draws the phases.
 struct ConnectionState {
   /// The phase of the current request. Each case carries the values that exist only in it. Large values are indirect,
   /// so that reading the phase copies one word.
@@ -18,7 +12,7 @@ struct ConnectionState {
     case reading
     /// The store is asked for the session or token of the request.
     indirect case looking(RequestHead)
-    /// An upstream responds. It is nil until a connection to it is open.
+    /// An upstream responds. It is nil before a connection to it is open, and after it has ended.
     case exchanging(UpstreamConnection?)
     /// Collects the body of a request for the gateway itself.
     indirect case collecting(OwnRequest)
@@ -59,7 +53,8 @@ struct ConnectionState {
   var serial: UInt64 = 0
   /// When the last byte that the phase waits for arrived or left.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
-  /// When the head or the body of a request for the gateway itself began, or when the last response was out.
+  /// When a head, the body of a request for the gateway itself, or the rest of a refused body began, or when the last
+  /// response was out.
   var began = NIODeadline.uptimeNanoseconds(0)
   /// Whether the client has closed its output.
   var inputHasEnded = false
@@ -113,8 +108,8 @@ struct ConnectionState {
     return .closeUpstream(upstream)
   }
 
-  /// The upstream accepts bytes again.
-  mutating func upstreamBecameWritable(at now: NIODeadline) {
+  /// The upstream accepts no more bytes, or accepts them again.
+  mutating func upstreamWritabilityChanged(at now: NIODeadline) {
     lastActivity = now
     exchange.bodyWindow = (now, 0)
   }

@@ -20,7 +20,7 @@ struct Exchange {
   /// The client's address behind trusted proxies, if it was determined; nil means the peer's address.
   var client: ClientAddress?
   /// Whether the request is for a gateway page that redirects users back to a service.
-  var leadsBack = false
+  var redirectsBack = false
 
   // The request's body.
   var body = BodyDecoder(.none)
@@ -45,7 +45,8 @@ struct Exchange {
   var tried = 0
   var needsFreshConnection = false
   var isReused = false
-  var hasTimedOut = false
+  /// Why no target that was tried has answered: a timeout, or the last failure.
+  var failure = UpstreamFailureLog.Cause.unreachable
   var bytesWereSent = false
 
   // For metrics and the access log.

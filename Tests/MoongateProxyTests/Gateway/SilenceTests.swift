@@ -46,6 +46,23 @@ import Testing
     await gateway.stop()
   }
 
+  /// The client sends the body only after a 100, which the upstream sends only after the head.
+  @Test func theHeadOfAPipelinedRequestReachesTheUpstreamBeforeItsBody() async throws {
+    let gateway = try await gateway()
+    try onOneThread(gateway) { exchange in
+      try exchange.send(
+        get + "POST /y HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+      #expect(try exchange.asked().hasPrefix("GET /x "))
+      try exchange.answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      #expect(try exchange.asked().hasPrefix("POST /y "))
+      try exchange.answer("HTTP/1.1 100 Continue\r\n\r\n")
+      #expect(try exchange.got().hasSuffix("HTTP/1.1 100 Continue\r\n\r\n"))
+      try exchange.send("ab")
+      #expect(try exchange.asked() == "ab")
+    }
+    await gateway.stop()
+  }
+
   @Test func interimAnswersBreakTheSilence() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in

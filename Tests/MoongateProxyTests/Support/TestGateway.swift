@@ -125,6 +125,8 @@ final class TestGateway: Sendable {
   func talk(_ text: String, answers: Int = 1, for seconds: Double = 5) async throws -> String {
     let client = try await RawClient(port: port)
     try await client.send(text)
+    // The response to HEAD ends with its head.
+    if text.hasPrefix("HEAD ") { return try await client.read(for: seconds) { $0.contains("\r\n\r\n") }.text }
     return try await client.answers(answers, for: seconds)
   }
 

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// Decides whether a step may be begun or an attempt at it be judged: the policy's verdict, locks and limits. The
-/// attempt is charged here, before anything is compared.
+/// Decides whether a step may be begun or an attempt at it be judged: the policy's verdict, locks and limits. Its
+/// callers charge the attempt before anything is compared.
 struct StepAdmission: FlowPart {
   let services: FlowServices
   let lookup: AccountLookup
