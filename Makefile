@@ -146,12 +146,12 @@ unit-test: unit-test-beside unit-test-alone
 # These tests measure time and run alone.
 TIMED := ^CLuaTests.*KillTests
 SKIPS ?= $(TIMED)
-SHARDS := ^MoongateStoreTests ^MoongateHTTPTests
+SHARDS := ^MoongateStoreTests ^MoongateHTTPTests ^MoongatePolicyTests
 empty :=
 both = $(subst $(empty) $(empty),|,$(SHARDS))
 
-# Runs three processes in parallel: store tests, which wait for disks and databases, page tests, which read all
-# languages, and all others. Each process runs one test at a time. Failures are listed again at the end.
+# Runs four processes in parallel: store tests, which wait for disks and databases, page tests, which read all
+# languages, policy tests, which compute, and all others. Each process runs one test at a time. Failures are listed again at the end.
 unit-test-beside: $(if $(BUILT),,build-tests)
 	@tests=$(BIN)/moongatePackageTests.xctest
 	said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
@@ -163,8 +163,8 @@ unit-test-beside: $(if $(BUILT),,build-tests)
 	  "$$tests" --testing-library swift-testing --no-parallel --filter "/($$(paste -sd'|' <<<"$$names"))\(" >"$$said/$$1.again" 2>&1 && grep -qE 'Test run with [1-9]' "$$said/$$1.again" || return 1
 	  echo "$$names" >>"$$said/second"
 	}
-	run stores --filter '^MoongateStoreTests' & run pages --filter '^MoongateHTTPTests' & run others --skip '$(both)' & wait
-	cat "$$said/stores" "$$said/pages" "$$said/others"
+	run stores --filter '^MoongateStoreTests' & run pages --filter '^MoongateHTTPTests' & run policies --filter '^MoongatePolicyTests' & run others --skip '$(both)' & wait
+	cat "$$said/stores" "$$said/pages" "$$said/policies" "$$said/others"
 	if compgen -G "$$said/*.failed" >/dev/null; then { printf '\nFailures:\n'; grep -hE '✘|error:|Fatal' "$$said"/*; exit 1; } >&2; fi
 	if [ -f "$$said/second" ]; then { printf '\nPassed only at the second attempt. Fix these unreliable tests:\n'; cat "$$said/second"; } >&2; fi
 

@@ -53,7 +53,7 @@ def wait_for(condition, what, seconds=20):
             return answer
         assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
         time.sleep(pause)
-        pause = min(pause * 1.4, 0.1)
+        pause = min(pause * 1.4, 0.2)
 
 
 class Program:

@@ -229,23 +229,31 @@ class Screen:
         return self
 
     def fills(self, name, text):
-        field = self.waits(lambda: self.find(f"main input[name={name}]"), f"the field {name}")
-        field.clear()
+        field, value = self.waits(
+            lambda: self.js(
+                "const field = document.querySelector(arguments[0]); return field && [field, field.value]",
+                f"main input[name={name}]",
+            ),
+            f"the field {name}",
+        )
+        if value:
+            field.clear()
         field.send_keys(text)
         return self
 
     def presses(self, label, within=""):
         def press():
-            for element in self.js(
-                "return [...document.querySelectorAll(arguments[0])].filter(one => "
-                "[one.innerText.trim(), one.getAttribute('aria-label')].includes(arguments[1]))",
+            element = self.js(
+                "return [...document.querySelectorAll(arguments[0])].find(one => "
+                "[one.innerText.trim(), one.getAttribute('aria-label')].includes(arguments[1]) && !one.disabled && "
+                "one.checkVisibility({opacityProperty: true, visibilityProperty: true}))",
                 f"{within} button, {within} a",
                 label,
-            ):
-                if element.is_displayed() and element.is_enabled():
-                    element.click()
-                    return True
-            return False
+            )
+            if not element:
+                return False
+            element.click()
+            return True
 
         self.waits(press, f"{label!r} to press")
         return self

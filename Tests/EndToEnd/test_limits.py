@@ -59,10 +59,10 @@ def test_of_two_hundred_parallel_registrations_ten_succeed(house):
     statuses = [status for status, _ in answers]
     assert statuses.count(200) == 10 and statuses.count(429) == 190, statuses
     refused = [document for status, document in answers if status == 429]
-    # The hour began with the flood.
-    least = 3600 - (time.monotonic() - began) - 1
+    # The hour began with the flood, or with a registration that was counted while the refused one was on its way.
+    spread = time.monotonic() - began + 1
     waits = [one["retry_after"] for one in refused if one["code"] == "rate_limited"]
-    assert len(waits) == 190 and least <= min(waits) and max(waits) <= 3600, waits
+    assert len(waits) == 190 and 3600 - spread <= min(waits) and max(waits) <= 3600 + spread, waits
     # Sixty of them could begin.
     told = [
         requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"]

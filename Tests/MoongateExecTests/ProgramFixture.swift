@@ -105,7 +105,7 @@ final class ProgramFixture {
     let end = ContinuousClock.now + time
     while ContinuousClock.now < end {
       if log.lines.contains(where: { $0.contains(text) }) { return true }
-      await Task.yield()
+      try await Task.sleep(for: .milliseconds(2))
     }
     return false
   }

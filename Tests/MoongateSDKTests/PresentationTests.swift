@@ -32,6 +32,7 @@ import Testing
 
   @Test(arguments: [
     (mistakes(page: "login"), "it cannot have the page `login`: the gateway has one of this name"),
+    (mistakes(page: "handoff"), "it cannot have the page `handoff`: the gateway has one of this name"),
     (
       mistakes(page: "My Page"),
       "it cannot have the page `My Page`: lower-case letters, digits and underscores, a letter first, 48 characters at most"

@@ -350,7 +350,7 @@ extension PostgresDatabase {
     while try bench.sql(
       "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '\(bench.name)'") == "0"
     {
-      await Task.yield()
+      try await Task.sleep(for: .milliseconds(2))
     }
     #expect(try await two.count() == 1)
     mayGo.signal()

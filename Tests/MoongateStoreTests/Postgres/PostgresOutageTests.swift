@@ -17,7 +17,7 @@ import Testing
     let end = ContinuousClock.now + limit
     while try await !condition() {
       try #require(ContinuousClock.now < end, what)
-      await Task.yield()
+      try await Task.sleep(for: .milliseconds(2))
     }
   }
 
