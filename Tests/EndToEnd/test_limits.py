@@ -62,7 +62,7 @@ def test_of_two_hundred_parallel_registrations_ten_succeed(house):
     # The hour began with the flood, or with a registration that was counted while the refused one was on its way.
     spread = time.monotonic() - began + 1
     waits = [one["retry_after"] for one in refused if one["code"] == "rate_limited"]
-    assert len(waits) == 190 and 3600 - spread <= min(waits) and max(waits) <= 3600 + spread, waits
+    assert len(waits) == 190 and 3600 - spread <= min(waits) and max(waits) <= 3600 + min(spread, 5), waits
     # Sixty of them could begin.
     told = [
         requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"]

@@ -113,7 +113,7 @@ package struct FlowMachine: Sendable {
   }
 
   /// Handles a step that was judged to be proved. In the engine only `StepSettlement` calls this, after a charge; the
-  /// guarantees play the machine without sessions.
+  /// check of guarantees runs the machine without sessions.
   ///
   /// A step that proves an identifier that is new to the account is stored in `ProofBasis.introduced` and is not a
   /// factor. The same applies to steps that passed before the account was known, because they proved nothing about an

@@ -27,7 +27,7 @@ enum ConnectionAction {
 
   /// Refuse bytes that are no request. They get a record of their own.
   case refuseUnreadable(MessageRefusal)
-  /// Refuse a request of which bytes follow whose end is unknown. `head` is for the record of the operator.
+  /// Refuse a request, and close, because the end of its bytes is unknown. `head` is for the record of the operator.
   case refuse(MessageRefusal, head: RequestHead?)
   /// Close the connection to the upstream. Then refuse the request, or abort if its answer has begun.
   case refuseBody(MessageRefusal, upstream: UpstreamConnection)

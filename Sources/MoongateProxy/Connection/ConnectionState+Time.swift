@@ -45,8 +45,10 @@ extension ConnectionState {
     if input.readableBytes == 0 || !takesAnswer {
       let silence = now - lastActivity
       if silence >= Self.idleTime { return .close }
-      // A slow client may not have accepted all of the last response yet.
-      return isQuiescing && silence >= idleWhileDraining ? closeWhenWritten() : .wait
+      // A slow client may not have accepted all of the last response yet. A request that waits for that is still
+      // answered.
+      let isIdle = input.readableBytes == 0 && silence >= idleWhileDraining
+      return isQuiescing && isIdle ? closeWhenWritten() : .wait
     }
     return now - began >= Self.headTime ? refuseUnreadable(.timeout) : .wait
   }

@@ -176,6 +176,13 @@ import Testing
     #expect(name(draining.state.responseIsOut(at: draining.now)) == "close")
     #expect(name(driven.wait(.seconds(59))) == "wait")
     #expect(name(driven.wait(.seconds(1))) == "close")
+    // A request that waits behind that response is answered.
+    var behind = Driven("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    behind.takesAnswer = false
+    behind.state.isQuiescing = true
+    #expect(name(behind.wait(.seconds(30))) == "wait")
+    behind.takesAnswer = true
+    #expect(name(behind.next()) == "serve")
   }
 
   @Test func aRequestBehindAResponseThatWaitsIsAnsweredAlthoughTheClientHasClosedItsOutput() throws {
