@@ -133,7 +133,7 @@ test: test-deps
 
 # Takes less than two minutes after a build. Skips tests that kill stores and servers, run all policies, or need every
 # page.
-FAST_SKIPS := ^MoongateStoreTests.*(Survival|ConcurrentAttack|Outage)|proverAgrees|$(TIMED)
+FAST_SKIPS = ^MoongateStoreTests.*(Survival|ConcurrentAttack|Outage)|proverAgrees|$(TIMED)
 FAST_FILES := test_api test_forward test_signing_out test_limits
 test-fast: lint-changed build-tests $(VENV)/ready
 	@export MOONGATE_BIN=$(BIN)
