@@ -148,10 +148,11 @@ TIMED := ^CLuaTests.*KillTests|aHundredThousandAtOnce
 SKIPS ?= $(TIMED)
 SHARDS := ^MoongateStoreTests ^MoongateHTTPTests ^MoongatePolicyTests ^MoongateProxyTests
 empty :=
-both = $(subst $(empty) $(empty),|,$(SHARDS))
+sharded = $(subst $(empty) $(empty),|,$(SHARDS))
 
-# Runs five processes in parallel: store tests, which wait for disks and databases, page tests, which read all languages,
-# policy tests, which compute, proxy tests, which wait for sockets, and all others. Each process runs one test at a time. Failures are listed again at the end.
+# Runs a process for each shard and one for all other tests: store tests wait for disks and databases, page tests read all
+# languages, policy tests compute, and proxy tests wait for sockets. Each process runs one test at a time. Failures are
+# listed again at the end.
 unit-test-beside: $(if $(BUILT),,build-tests)
 	@tests=$(BIN)/moongatePackageTests.xctest
 	said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
@@ -163,8 +164,9 @@ unit-test-beside: $(if $(BUILT),,build-tests)
 	  "$$tests" --testing-library swift-testing --no-parallel --filter "/($$(paste -sd'|' <<<"$$names"))\(" >"$$said/$$1.again" 2>&1 && grep -qE 'Test run with [1-9]' "$$said/$$1.again" || return 1
 	  echo "$$names" >>"$$said/second"
 	}
-	run stores --filter '^MoongateStoreTests' & run pages --filter '^MoongateHTTPTests' & run policies --filter '^MoongatePolicyTests' & run proxy --filter '^MoongateProxyTests' & run others --skip '$(both)' & wait
-	cat "$$said/stores" "$$said/pages" "$$said/policies" "$$said/proxy" "$$said/others"
+	for shard in $(SHARDS:^%=%); do run "$$shard" --filter "^$$shard" & done
+	run others --skip '$(sharded)' & wait
+	for shard in $(SHARDS:^%=%) others; do cat "$$said/$$shard"; done
 	if compgen -G "$$said/*.failed" >/dev/null; then { printf '\nFailures:\n'; grep -hE '✘|error:|Fatal' "$$said"/*; exit 1; } >&2; fi
 	if [ -f "$$said/second" ]; then { printf '\nPassed only at the second attempt. Fix these unreliable tests:\n'; cat "$$said/second"; } >&2; fi
 

@@ -176,9 +176,7 @@ import Testing
     fixture.programs.keep(only: [new])
     // Calls that began with the old program are still served by it.
     let pid = try #require(Int32(try await self.pid(old)))
-    let end = ContinuousClock.now + .seconds(10)
-    while kill(pid, 0) == 0, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(2)) }
-    #expect(kill(pid, 0) != 0)
+    #expect(try await holds(within: .seconds(10)) { kill(pid, 0) != 0 })
     await #expect(throws: ProgramFault.stopped) { try await old.judge("open") }
     #expect(try await new.judge("open").isProof)
   }

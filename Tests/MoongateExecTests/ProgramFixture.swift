@@ -102,13 +102,18 @@ final class ProgramFixture {
 
   /// Waits until the log contains a line with this text.
   func heard(_ text: String, within time: Duration = .seconds(10)) async throws -> Bool {
-    let end = ContinuousClock.now + time
-    while ContinuousClock.now < end {
-      if log.lines.contains(where: { $0.contains(text) }) { return true }
-      try await Task.sleep(for: .milliseconds(2))
-    }
-    return false
+    try await holds(within: time) { log.lines.contains { $0.contains(text) } }
   }
+}
+
+/// Whether the condition holds within the time.
+func holds(within time: Duration, _ condition: () -> Bool) async throws -> Bool {
+  let end = ContinuousClock.now + time
+  while !condition() {
+    guard ContinuousClock.now < end else { return false }
+    try await Task.sleep(for: .milliseconds(2))
+  }
+  return true
 }
 
 extension ProgramSpecification {

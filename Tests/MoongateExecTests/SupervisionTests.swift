@@ -149,17 +149,11 @@ import Testing
     provider = nil
     fixture.programs.end()
     // The grandchild is reaped by another process: it is dead or already reaped.
-    let end = ContinuousClock.now + .seconds(5)
     func lives(_ pid: Int32) -> Bool {
       guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return false }
       return !status.contains(") Z ") && !status.contains(") X ")
     }
-    var isOver = false
-    while ContinuousClock.now < end, !isOver {
-      try await Task.sleep(for: .milliseconds(2))
-      isOver = !pids.contains(where: lives)
-    }
-    #expect(isOver)
+    #expect(try await holds(within: .seconds(5)) { !pids.contains(where: lives) })
   }
 
   @Test func programInheritsNothingFromTheGateway() async throws {

@@ -16,12 +16,15 @@ extension ClientConnection {
   }
 
   func received(_ bytes: ByteBuffer) {
-    perform(state.received(bytes, takesAnswer: takesAnswer, at: loop.now))
+    switch state.received(bytes, takesAnswer: takesAnswer, at: loop.now) {
+    case .process: process(flushes: false)
+    case let action: perform(action)
+    }
     // Release the buffer, so that the channel can reuse it for reading.
     if state.input.readableBytes == 0 { state.input = ByteBuffer() }
   }
 
-  /// Called after all bytes of one read. A tunnel's bytes are sent on together.
+  /// Called after all bytes of one read, which are sent on together.
   func receivedAll() { upstream?.flush() }
 
   /// The client accepts bytes again.

@@ -16,7 +16,6 @@ extension ClientConnection {
     case .forward(let data, let upstream): forward(data, to: upstream)
     case .endBody(let upstream):
       if state.exchange.isChunked { upstream.write(ByteBuffer(staticString: "0\r\n\r\n")) }
-      upstream.flush()
     case .sendContinue:
       wire?.send(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
       wire?.flush()
@@ -55,7 +54,8 @@ extension ClientConnection {
   }
 
   /// Handles the received bytes as far as possible.
-  func process() {
+  /// - Parameter flushes: whether to flush what the upstream gets; false within a read, after which `receivedAll` does.
+  func process(flushes: Bool = true) {
     guard !isProcessing else { return }
     isProcessing = true
     while true {
@@ -64,7 +64,7 @@ extension ClientConnection {
       perform(action)
     }
     isProcessing = false
-    upstream?.flush()
+    if flushes { upstream?.flush() }
     perform(state.endIfIncomplete(takesAnswer: takesAnswer))
     resumeReading()
   }

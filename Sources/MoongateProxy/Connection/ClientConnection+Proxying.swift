@@ -58,7 +58,7 @@ extension ClientConnection {
     state.connected(to: connection, at: loop.now)
     connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
     connection.write(state.exchange.upstreamHead)
-    // `process` flushes at its end.
+    // Otherwise `process` or the end of the read does.
     if !isProcessing { connection.flush() }
     resumeReading()
   }

@@ -57,7 +57,7 @@ extension ClientConnection {
   }
 
   func answerEnded(by connection: UpstreamConnection) {
-    guard connection === state.upstream else { return }
+    guard connection === upstream else { return }
     if case .chunked = state.exchange.framing { appendAnswer(ByteBuffer(staticString: "0\r\n\r\n")) }
     writePending()
     let action = state.answerEnded()

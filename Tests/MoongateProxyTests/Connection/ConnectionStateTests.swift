@@ -1,6 +1,5 @@
 import MoongateCore
 import NIOCore
-import NIOEmbedded
 import Testing
 
 @testable import MoongateProxy
@@ -260,15 +259,10 @@ import Testing
   /// Calls the closure with a connection whose channel accepts bytes.
   private func withUpstream(_ body: (UpstreamConnection) throws -> Void) async throws {
     let gateway = try await TestGateway(routes: [.test(ports: [1], open: true)])
-    // Without an `await`, which could change the thread: an embedded channel is bound to its thread.
     try {
-      let channel = EmbeddedChannel()
-      let loop = gateway.proxy.loop(for: channel.eventLoop)
-      let connection = UpstreamConnection(target: loop.currentPlan().routes[0].targets[0], loop: loop, ready: nil)
-      try channel.pipeline.syncOperations.addHandler(connection)
-      channel.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
-      try body(connection)
-      _ = try channel.finish(acceptAlreadyClosed: true)
+      let exchange = try EmbeddedExchange(gateway)
+      defer { exchange.end() }
+      try body(exchange.connection)
     }()
     await gateway.stop()
   }

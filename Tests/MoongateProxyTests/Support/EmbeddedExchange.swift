@@ -10,6 +10,8 @@ import NIOEmbedded
 struct EmbeddedExchange {
   let client = EmbeddedChannel()
   let upstream: EmbeddedChannel
+  /// The connection on `upstream`, idle at first.
+  let connection: UpstreamConnection
 
   init(_ gateway: TestGateway) throws {
     try client.pipeline.syncOperations.addHandler(HalfCloser())
@@ -17,7 +19,7 @@ struct EmbeddedExchange {
     client.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     let loop = gateway.proxy.loop(for: client.eventLoop)
     let target = loop.currentPlan().routes[0].targets[0]
-    let connection = UpstreamConnection(target: target, loop: loop, ready: nil)
+    connection = UpstreamConnection(target: target, loop: loop, ready: nil)
     upstream = EmbeddedChannel(handlers: [HalfCloser(), connection], loop: client.embeddedEventLoop)
     upstream.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
     target.putIdle(connection)
