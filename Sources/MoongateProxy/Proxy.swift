@@ -1,58 +1,7 @@
-import Crypto
-import Logging
 import MoongateCore
 import NIOCore
 import NIOSSL
 import Synchronization
-
-/// The dependencies of the data path.
-package struct ProxyDependencies: Sendable {
-  package let generation: ActiveGeneration
-  package let sessions: SessionDirectory
-  /// nil if all access tokens are invalid.
-  let tokens: AccessTokenDirectory?
-  package let watch: SessionWatch
-  /// Stores the last activity of sessions.
-  package let activity: any SessionStore
-  package let keys: KeyRing
-  package let clock: any GatewayClock
-  package let random: any RandomSource
-  package let audit: AuditTrail
-  package let logger: Logger
-  let policyFaults: PolicyFaultLog
-  /// The providers of the program, for the pages that users are redirected to.
-  let providers: ProviderRegistry
-  /// Receives the spans of requests.
-  let spans: SpanQueue
-  /// Evaluates requests in shadow mode while there is a candidate.
-  let shadow: PolicyShadow?
-
-  /// More than five parameters: one for each service.
-  /// - Parameter policyFaults: receives errors of `decide`; nil to log them individually.
-  package init(
-    generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore,
-    keys: KeyRing,
-    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger,
-    policyFaults: PolicyFaultLog? = nil,
-    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(),
-    shadow: PolicyShadow? = nil
-  ) {
-    self.spans = spans
-    self.shadow = shadow
-    self.tokens = tokens
-    self.providers = providers
-    self.generation = generation
-    self.sessions = sessions
-    self.watch = watch
-    self.activity = activity
-    self.keys = keys
-    self.clock = clock
-    self.random = random
-    self.audit = audit
-    self.logger = logger
-    self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
-  }
-}
 
 /// The data path of the public listener.
 ///
@@ -60,24 +9,7 @@ package struct ProxyDependencies: Sendable {
 /// identity headers, and upstream connections. It contains no listener and no page: requests to the gateway's own paths
 /// are passed on as `HTTPRequestPart`s.
 package final class Proxy: Sendable {
-  /// Creates the page of a refusal for browsers; nil if there is no page for it.
-  /// - Parameters:
-  ///   - visitor: the signed-in user, if the refusal depends on the user.
-  ///   - languages: the request's `Accept-Language`.
-  package typealias RefusalPage =
-    @Sendable (_ refusal: Refusal, _ visitor: RefusedVisitor?, _ languages: String?) -> String?
-
-  let dependencies: ProxyDependencies
-  let assertions: AssertionKeys
-  let addresses = AddressTable()
-  let redirectLoops = RedirectLoopDetector()
-  let page: RefusalPage?
-  let ownPrefixes: [String]
-  let accessLog: AccessLog?
-  let upstreamFailures: UpstreamFailureLog
-  let trust = CacheTrust()
-  private let connections = Atomic<Int>(0)
-  private let idleNanoseconds = Atomic<Int64>(250_000_000)
+  let shared: SharedState
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
   /// - Parameters:
@@ -87,17 +19,12 @@ package final class Proxy: Sendable {
   package init(
     _ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil
   ) {
-    self.accessLog = accessLog
-    self.dependencies = dependencies
-    upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
-    self.ownPrefixes = ownPrefixes
-    self.page = page
-    assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
+    shared = SharedState(dependencies, ownPrefixes: ownPrefixes, accessLog: accessLog, page: page)
     dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
   }
 
   /// The current public keys of `X-Moongate-Assertion` as a JWK set (RFC 7517), for `/.well-known/moongate/jwks.json`.
-  package var keySet: String { assertions.keySet(at: dependencies.clock.now()) }
+  package var keySet: String { shared.assertions.keySet(at: shared.dependencies.clock.now()) }
 
   /// Creates the handler of one client connection. Call on the channel's event loop.
   /// - Parameters:
@@ -132,7 +59,7 @@ package final class Proxy: Sendable {
       if let more = try? await bound.eventLoop.submit({ bound.value.currentMetrics() }).get() { metrics.merge(more) }
     }
     var families = metrics.families
-    if let counts = accessLog?.counts {
+    if let counts = shared.accessLog?.counts {
       families += [
         MetricFamily(.accessLogLinesTotal, counts.taken),
         MetricFamily(.accessLogDroppedTotal, counts.dropped),
@@ -142,27 +69,21 @@ package final class Proxy: Sendable {
   }
 
   /// Logs and resets the suppressed upstream failures of past minutes.
-  package func logSuppressedFailures() { upstreamFailures.logSuppressed() }
+  package func logSuppressedFailures() { shared.upstreamFailures.logSuppressed() }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.
   package func endAccessLog() async {
     for bound in loops.withLock({ Array($0.values) }) {
       try? await bound.eventLoop.submit { bound.value.handOverLines() }.get()
     }
-    accessLog?.end()
+    shared.accessLog?.end()
   }
-
-  /// Counts a new connection until `connectionClosed`, even above the limit.
-  /// - Returns: whether it is within the limit.
-  func connectionOpened(limit: Int) -> Bool { connections.add(1, ordering: .relaxed).newValue <= limit }
-
-  func connectionClosed() { connections.subtract(1, ordering: .relaxed) }
 
   /// The state of one event loop.
   func loop(for eventLoop: any EventLoop) -> ProxyLoop {
     let id = ObjectIdentifier(eventLoop)
     if let known = loops.withLock({ $0[id] }) { return known.value }
-    let made = ProxyLoop(proxy: self, eventLoop: eventLoop)
+    let made = ProxyLoop(shared, eventLoop: eventLoop)
     let bound = NIOLoopBound(made, eventLoop: eventLoop)
     loops.withLock { $0[id] = bound }
     return made
@@ -173,8 +94,8 @@ package final class Proxy: Sendable {
   ///
   /// If a connection is closed at the moment when its client sends a request, that request is lost.
   package var idleWhileDraining: Duration {
-    get { .nanoseconds(idleNanoseconds.load(ordering: .relaxed)) }
-    set { idleNanoseconds.store(newValue.wholeNanoseconds, ordering: .relaxed) }
+    get { shared.idleWhileDraining }
+    set { shared.idleWhileDraining = newValue }
   }
 
   /// Sets whether event loops may use cached sessions. Otherwise every request reads the store.
@@ -182,7 +103,7 @@ package final class Proxy: Sendable {
   package func trustCaches(_ isTrusted: Bool) async {
     // The cache may be outdated.
     if isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
-    trust.set(isTrusted)
+    shared.trust.set(isTrusted)
     // A request in progress may have already used the cache.
     if !isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
   }
@@ -205,9 +126,10 @@ package final class Proxy: Sendable {
 
   /// Stores the last use of sessions and tokens, as each event loop does every second. Must be called at shutdown.
   package func flushActivity() async {
+    let dependencies = shared.dependencies
     for bound in loops.withLock({ Array($0.values) }) {
       let uses = try? await bound.eventLoop.submit { bound.value.takeUses() }.get()
-      await uses?.store(in: dependencies, logger: nil)
+      await uses?.store(in: dependencies.activity, dependencies.tokens, logger: nil)
     }
   }
 }

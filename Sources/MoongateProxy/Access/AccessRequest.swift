@@ -36,22 +36,6 @@ struct AccessRequest {
     isForwarded = false
   }
 
-  /// The original request of a forward-auth request.
-  /// - Parameters:
-  ///   - head: the head of the proxy's request.
-  ///   - decodedPath: see `RequestPath`.
-  ///   - peer: the address of the proxy, which must be trusted.
-  init(_ original: OriginalRequest, in head: RequestHead, decodedPath: [UInt8]?, peer: ClientAddress, isBrowser: Bool) {
-    self.head = head
-    method = original.method
-    path = original.path
-    self.decodedPath = decodedPath
-    query = original.query
-    origin = RequestOrigin(address: peer, isSecure: original.isSecure, host: original.host.host)
-    mayRedirect = isBrowser
-    isForwarded = true
-  }
-
   /// The client's address. The peer of a forward-auth request is trusted, so `X-Forwarded-For` names the client. It is
   /// read only when the address is needed.
   /// - Parameter trusted: the trusted proxies, whose addresses in `X-Forwarded-For` are skipped.

@@ -96,7 +96,7 @@ final class Authorizer {
     case .session(let found):
       mayHoldSession = true
       // Attack: a token of one root domain, sent to a host of another.
-      if plan.accepts(found, at: request.origin.host) { session = found }
+      if plan.accepts(found.snapshot.session, at: request.origin.host) { session = found }
     case .token(let found, let address): (session, tokenAddress) = (found, address)
     case .refused(let refusal):
       var decision = AccessDecision(.refuse(refusal), route: route)
@@ -116,7 +116,7 @@ final class Authorizer {
     let shadow: AccessDecision.ShadowView =
       !isKnown ? .hidden : session.map { .session($0) } ?? .anonymous
     let (entitlements, ignored) = entitlements(of: &session, on: route, time)
-    let isAdmitted = route.admits(session, entitlements)
+    let isAdmitted = route.admits(isSignedIn: session != nil, entitlements)
     var refusal: AccessDecision.Outcome?
     if !isAdmitted {
       let requester = Requester(session: session, entitlements: entitlements)

@@ -22,7 +22,7 @@ struct RequestRefusal {
   /// Why the policy failed. It is logged.
   var fault: PolicyFault?
   /// Why no upstream responded. It is counted and logged.
-  var failure: (cause: UpstreamFailureLog.Cause, reason: String, route: RoutePlan)?
+  var failure: (cause: UpstreamFailureCause, reason: String, route: RoutePlan)?
 
   init(_ code: RefusalCode, detail: [String: String] = [:]) {
     self.code = code

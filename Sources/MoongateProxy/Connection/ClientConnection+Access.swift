@@ -16,7 +16,7 @@ extension ClientConnection {
     case .session(let session): copyToShadow(request, session)
     }
     if let fault = decision.ignoredFault {
-      loop.proxy.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
+      loop.shared.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
     }
   }
 
@@ -49,9 +49,9 @@ extension ClientConnection {
   /// queue's bound are dropped.
   /// - Parameter session: the live session; nil for an anonymous request.
   private func copyToShadow(_ request: AccessRequest, _ session: CachedSession?) {
-    guard let shadow = loop.proxy.dependencies.shadow, shadow.isOn, shadow.hasRoom() else { return }
+    guard let shadow = loop.shared.dependencies.shadow, shadow.isOn, shadow.hasRoom() else { return }
     // The refusal and the access log use the same ID, so that the operator can find the request of a difference.
-    let decision = DecisionID(from: loop.proxy.dependencies.random)
+    let decision = DecisionID(from: loop.shared.dependencies.random)
     state.exchange.decision = decision
     let address = request.address(loop.currentPlan().trustedProxies)
     shadow.take(

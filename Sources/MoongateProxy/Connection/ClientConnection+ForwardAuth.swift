@@ -72,14 +72,14 @@ extension ClientConnection {
     let (plan, now) = context
     let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
-    if !loop.proxy.redirectLoops.isEmpty {
+    if !loop.shared.redirectLoops.isEmpty {
       if state.exchange.client == nil { state.exchange.client = request.address(plan.trustedProxies) }
       if session.snapshot.token == nil { recordArrival(session, request, plan, now) }
     }
     recordUse(of: grant, now)
     do {
       let allowed = try session.forwardAnswer(
-        by: loop.proxy.assertions, plan, grant.entitlements,
+        by: loop.shared.assertions, plan, grant.entitlements,
         audience: grant.route.rule.host ?? original.host.host.name, now: now)
       answer(allowed, and: authorization)
     } catch {

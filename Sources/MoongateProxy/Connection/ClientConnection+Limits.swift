@@ -14,7 +14,7 @@ extension ClientConnection {
     if let addressUse { return addressUse.ask(limit: limit, at: loop.now) }
     let client = clientAddress(head, plan)
     guard client != .unspecified, !ForwardedClient.trusts(client, plan.trustedProxies) else { return true }
-    return loop.proxy.addresses.ask(client, limit: limit, at: loop.now)
+    return loop.shared.addresses.ask(client, limit: limit, at: loop.now)
   }
 
   /// Whether the peer is a trusted proxy, whose `X-Forwarded-…` headers are used.

@@ -59,7 +59,7 @@ extension ClientConnection {
     guard !isProcessing else { return }
     isProcessing = true
     while true {
-      let action = state.next(takesAnswer: takesAnswer, spare: &loop.spareFields)
+      let action = state.next(takesAnswer: takesAnswer, spare: &loop.spare.fields)
       if case .wait = action { break }
       perform(action)
     }
@@ -74,7 +74,7 @@ extension ClientConnection {
     beginRecord(head)
     receive(head, found: nil)
     // The next head reuses the array. The decoder empties it then, when this head no longer shares it.
-    loop.spareFields = head.fields
+    loop.spare.fields = head.fields
   }
 
   private func forward(_ data: ByteBuffer, to upstream: UpstreamConnection) {

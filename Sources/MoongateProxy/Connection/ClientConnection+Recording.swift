@@ -12,8 +12,8 @@ extension ClientConnection {
   func beginRecord(_ head: RequestHead?) {
     state.exchange.isOpen = true
     state.exchange.startedAt = state.began
-    let isLogged = loop.proxy.accessLog != nil
-    guard isLogged || loop.proxy.dependencies.spans.isOpen else { return }
+    let isLogged = loop.shared.accessLog != nil
+    guard isLogged || loop.shared.dependencies.spans.isOpen else { return }
     loggedHead.isThere = false
     let plan = loop.currentPlan()
     guard let head, isLogged || plan.tracedShare != nil else { return }
@@ -25,16 +25,18 @@ extension ClientConnection {
     if trace.isRecorded { state.exchange.method = String(head.text(head.methodName).prefix(32)) }
   }
 
-  /// Records when the access decision was made.
-  func recordDecisionTime() {
-    if state.exchange.trace?.isRecorded ?? false { state.exchange.decidedAt = loop.now }
+  /// Records when the access decision was made, and which service is asked.
+  func recordDecision(for route: RoutePlan) {
+    guard state.exchange.trace?.isRecorded ?? false else { return }
+    state.exchange.decidedAt = loop.now
+    state.exchange.askedService = route.rule.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
   }
 
   /// Records the spans of a finished exchange: the request, the access decision and the upstream.
   private func recordSpans(_ trace: TraceContext) {
     let (end, now) = (DefaultTracerClock.now.nanosecondsSinceEpoch, loop.now)
     let moment = { (time: NIODeadline) in end &- UInt64(max(0, (now - time).nanoseconds)) }
-    let spans = loop.proxy.dependencies.spans
+    let spans = loop.shared.dependencies.spans
     let route = loop.metrics.routes[state.exchange.metricsIndex].label
     var attributes: [(key: String, value: SpanRecord.Value)] = [
       ("http.request.method", .text(state.exchange.method)), ("http.route", .text(route)),
@@ -55,13 +57,12 @@ extension ClientConnection {
       SpanRecord(
         "judge", at: judged, parent: trace.request, kind: .internal, start: moment(state.exchange.startedAt),
         end: moment(decidedAt)))
-    guard let plan = state.exchange.route else { return }
-    let upstream = plan.rule.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
+    guard let service = state.exchange.askedService else { return }
     spans.add(
       SpanRecord(
         "upstream", at: TracePlace(high: trace.high, low: trace.low, span: trace.span), parent: trace.request,
         kind: .client,
-        start: moment(decidedAt), end: end, attributes: [("server.address", .text(upstream))], fault: fault))
+        start: moment(decidedAt), end: end, attributes: [("server.address", .text(service))], fault: fault))
   }
 
   /// Counts the exchange and writes its log line, once.
@@ -75,7 +76,7 @@ extension ClientConnection {
     }
     loop.metrics.count(state.exchange.metricsIndex, outcome, status: state.exchange.status, nanoseconds: took)
     if let trace = state.exchange.trace, trace.isRecorded { recordSpans(trace) }
-    guard loop.proxy.accessLog != nil else { return }
+    guard loop.shared.accessLog != nil else { return }
     loop.lines.add(
       loggedHead,
       AccessLines.Entry(

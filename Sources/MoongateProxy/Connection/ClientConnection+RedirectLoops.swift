@@ -19,7 +19,7 @@ extension ClientConnection {
   func recordArrival(
     _ session: CachedSession, _ request: AccessRequest, _ plan: GenerationPlan, _ now: Timestamp
   ) {
-    let redirectLoops = loop.proxy.redirectLoops
+    let redirectLoops = loop.shared.redirectLoops
     guard !redirectLoops.isEmpty, now - session.snapshot.session.authenticatedAt < .seconds(60) else { return }
     redirectLoops.landed(request.address(plan.trustedProxies), at: request.target)
   }
@@ -27,6 +27,6 @@ extension ClientConnection {
   /// Records that a gateway page redirects the client to a service.
   func recordDeparture(to location: String) {
     guard let client = state.exchange.client, let place = RedirectLoopDetector.place(location) else { return }
-    loop.proxy.redirectLoops.expect(client, at: place, now: loop.time(at: loop.now).now)
+    loop.shared.redirectLoops.expect(client, at: place, now: loop.time(at: loop.now).now)
   }
 }

@@ -36,7 +36,7 @@ extension ClientConnection {
     }
     if let seconds = problem.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
-    if let page = state.exchange.isBrowser ? loop.proxy.page?(problem, refusal.visitor, state.exchange.languages) : nil
+    if let page = state.exchange.isBrowser ? loop.shared.page?(problem, refusal.visitor, state.exchange.languages) : nil
     {
       fields += Self.pageFields
       answer(code.status, fields, Array(page.utf8), unread: unread)
@@ -61,7 +61,7 @@ extension ClientConnection {
     let decision = record(refusal.code, detail: detail, account: refusal.account ?? refusal.visitor?.account.id)
     if let failure = refusal.failure { report(failure.cause, failure.reason, failure.route, decision) }
     if let fault = refusal.fault {
-      loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision)
+      loop.shared.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision)
     }
     return decision
   }
@@ -82,7 +82,7 @@ extension ClientConnection {
 
   /// Records a refusal for the operator.
   func record(_ code: RefusalCode, detail: [String: String], account: String? = nil) -> DecisionID {
-    let dependencies = loop.proxy.dependencies
+    let dependencies = loop.shared.dependencies
     return dependencies.audit.record(
       AuditEvent(
         id: state.exchange.decision ?? DecisionID(from: dependencies.random), at: dependencies.clock.now(),

@@ -107,7 +107,7 @@ extension ClientConnection {
     if let session = grant.session {
       do {
         assertion = try session.assertionLine(
-          by: loop.proxy.assertions, plan, grant.entitlements,
+          by: loop.shared.assertions, plan, grant.entitlements,
           audience: grant.route.rule.host ?? origin.host.name, now: now)
       } catch {
         return refuse(
@@ -121,12 +121,9 @@ extension ClientConnection {
       identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
-    state.exchange.upstreamHead = rewriter.write(
+    let upstreamHead = rewriter.write(
       request.head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
-    state.exchange.route = grant.route
-    state.exchange.session = grant.session
-    state.exchange.entitlements = grant.entitlements
-    beginExchange()
+    beginExchange(ServiceExchange(grant, head: upstreamHead, at: loop.now))
   }
 
   // MARK: parts of the request
@@ -144,7 +141,7 @@ extension ClientConnection {
           own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] }
         }
     default:
-      return loop.proxy.ownPrefixes.contains { prefix in
+      return loop.shared.ownPrefixes.contains { prefix in
         let count = prefix.utf8.count
         guard path.count >= count, path.count == count || path[count] == UInt8(ascii: "/") else { return false }
         return prefix.utf8.enumerated().allSatisfy { path[$0.offset] == $0.element }

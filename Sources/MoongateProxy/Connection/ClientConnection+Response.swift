@@ -16,7 +16,7 @@ extension ClientConnection {
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
     connection.target.succeeded()
     state.answerBegan(head, at: loop.now)
-    if let session = state.exchange.session, isEventStream(head) { bind(session) }
+    if case .exchanging(let service) = state.phase, isEventStream(head) { bind(service) }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
     let rewriter = AnswerRewriter(

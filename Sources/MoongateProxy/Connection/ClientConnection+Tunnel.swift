@@ -4,9 +4,9 @@ import NIOCore
 /// Tunnels, such as WebSockets, and the sessions on which tunnels and event streams depend.
 extension ClientConnection {
   func tunnelBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
+    if case .exchanging(let service) = state.phase { bind(service) }
     let action = state.tunnelBegan(connection, at: loop.now)
     loop.metrics.tunnels += 1
-    if let session = state.exchange.session { bind(session) }
     wire?.watchPeer()
     connection.watchPeer()
     let rewriter = AnswerRewriter(
@@ -37,9 +37,11 @@ extension ClientConnection {
   ///
   /// Attack: a sign-out while the upstream prepares its response. That change is not announced again, so the store is
   /// asked about a session that is no longer cached.
-  func bind(_ session: CachedSession) {
+  func bind(_ service: ServiceExchange) {
+    guard let session = service.session else { return }
     let cache = session.snapshot.token == nil ? loop.sessions : loop.tokens.cache
-    boundSession = BoundSession(session: session, isDoubted: !cache.holds(session))
+    boundSession = BoundSession(
+      session: session, entitlements: service.entitlements, isDoubted: !cache.holds(session))
   }
 
   /// Asks the store about the session of a tunnel or an event stream that has changed.
@@ -54,7 +56,8 @@ extension ClientConnection {
 
   /// Whether the upstream knows the current entitlements of the session.
   private func hasToldEntitlements(of session: CachedSession) -> Bool {
-    session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(state.exchange.entitlements)
+    guard let bound = boundSession else { return false }
+    return session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(bound.entitlements)
   }
 
   func checkBoundSession() {

@@ -8,7 +8,7 @@ import NIOHTTPTypes
 /// complete. Requests for upstreams and for the gateway itself can therefore follow each other in any order.
 ///
 /// `ConnectionState` owns the phase and says what an event leads to; `perform` does it.
-package final class ClientConnection: ChannelDuplexHandler {
+package final class ClientConnection: ChannelDuplexHandler, LoopConnection, UpstreamClient {
   package typealias InboundIn = ByteBuffer
   package typealias InboundOut = HTTPRequestPart
   package typealias OutboundIn = HTTPResponsePart
@@ -17,6 +17,8 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// The session on which a tunnel or an event stream depends.
   struct BoundSession {
     var session: CachedSession
+    /// The entitlements that the upstream received.
+    let entitlements: Entitlements
     /// Whether the session may have ended, and the store has not been asked since.
     var isDoubted: Bool
     var isBeingChecked = false

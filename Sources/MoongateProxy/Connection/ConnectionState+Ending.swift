@@ -4,9 +4,6 @@ import NIOCore
 extension ConnectionState {
   /// The response is written. Continues with the next request, or closes.
   mutating func finish(at now: NIODeadline) -> ConnectionAction {
-    exchange.route = nil
-    exchange.session = nil
-    exchange.upstreamHead = ByteBuffer()
     guard !isClosed else { return .wait }
     if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
       return input.readableBytes == 0 && exchange.requestIsDone ? closeWhenWritten() : linger(at: now)

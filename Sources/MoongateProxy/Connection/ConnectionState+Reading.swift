@@ -68,7 +68,7 @@ extension ConnectionState {
     case .refused: return .linger
     case .collecting: return exchange.requestIsDone ? .wait : .linger
     // Without an upstream, the body still waits in `input`.
-    case .exchanging(let upstream): return exchange.requestIsDone || upstream == nil ? .wait : .close
+    case .exchanging(let service): return exchange.requestIsDone || service.upstream == nil ? .wait : .close
     case .looking, .own, .tunnel, .lingering, .closed: return .wait
     }
   }
@@ -77,9 +77,9 @@ extension ConnectionState {
   var holdsReads: Bool {
     if input.readableBytes >= Self.maxWaiting { return true }
     switch phase {
-    case .exchanging(let upstream?): return !exchange.requestIsDone && !upstream.isWritable
+    case .exchanging(let service): return !exchange.requestIsDone && !(service.upstream?.isWritable ?? true)
     case .tunnel(let upstream): return !upstream.isWritable
-    case .reading, .looking, .exchanging, .collecting, .own, .refused, .lingering, .closed: return false
+    case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: return false
     }
   }
 
@@ -92,10 +92,10 @@ extension ConnectionState {
   mutating func next(takesAnswer: Bool, spare: inout [HeadField]) -> ConnectionAction {
     switch phase {
     case .reading: readHead(takesAnswer: takesAnswer, &spare)
-    case .exchanging(let upstream?): readBody(for: upstream)
+    case .exchanging(let service): readBody(for: service)
     case .collecting: collectBody()
     case .refused: dropBody()
-    case .exchanging, .looking, .own, .tunnel, .lingering, .closed: .wait
+    case .looking, .own, .tunnel, .lingering, .closed: .wait
     }
   }
 
@@ -120,14 +120,14 @@ extension ConnectionState {
     return .refuseUnreadable(refusal)
   }
 
-  private mutating func readBody(for upstream: UpstreamConnection) -> ConnectionAction {
-    guard !exchange.requestIsDone else { return .wait }
+  private mutating func readBody(for service: ServiceExchange) -> ConnectionAction {
+    guard !exchange.requestIsDone, let upstream = service.upstream else { return .wait }
     do throws(MessageFault) {
       switch try exchange.body.next(&input) {
       case .incomplete: return .wait
       case .data(let data):
         if let left = exchange.bodyLeft {
-          guard data.readableBytes <= left else { return refuseBody(.tooLarge, upstream: upstream) }
+          guard data.readableBytes <= left else { return refuseBody(.tooLarge, of: service, upstream) }
           exchange.bodyLeft = left - data.readableBytes
         }
         exchange.bodyWindow.bytes += data.readableBytes
@@ -138,14 +138,16 @@ extension ConnectionState {
       }
     } catch {
       endRequest()
-      return refuseBody(MessageRefusal(error), upstream: upstream)
+      return refuseBody(MessageRefusal(error), of: service, upstream)
     }
   }
 
   /// Refuses the rest of a body. The request to the upstream stays incomplete, so that no later bytes can be taken for
   /// a request.
-  mutating func refuseBody(_ refusal: MessageRefusal, upstream: UpstreamConnection) -> ConnectionAction {
-    phase = .exchanging(nil)
+  func refuseBody(
+    _ refusal: MessageRefusal, of service: ServiceExchange, _ upstream: UpstreamConnection
+  ) -> ConnectionAction {
+    service.upstream = nil
     return .refuseBody(refusal, upstream: upstream)
   }
 

@@ -23,7 +23,7 @@ extension ConnectionState {
       let isOver = !exchange.requestIsDone && now - began >= Self.ownBodyTime
       return isOver ? .refuse(.timeout, head: nil) : .wait
     case .refused: return now - began >= Self.ownBodyTime ? .linger : .wait
-    case .exchanging(let upstream?): return checkExchange(now, upstream, takesAnswer)
+    case .exchanging(let service): return checkExchange(now, service, takesAnswer)
     // Attack: a client closes its side of a tunnel, and the service ignores that.
     case .tunnel: return inputHasEnded && now - lastActivity >= Self.idleTime ? .abort : .wait
     case .lingering(let lingering):
@@ -35,7 +35,7 @@ extension ConnectionState {
       return isOver ? .close : .wait
     case .looking(let head):
       return now - lastActivity >= Self.lookingTime ? .serveWithoutStore(head) : .wait
-    case .exchanging, .own, .closed: return .wait
+    case .own, .closed: return .wait
     }
   }
 
@@ -55,13 +55,14 @@ extension ConnectionState {
 
   /// Checks which side is silent: the client, which sends no body or accepts no response, or the upstream.
   private mutating func checkExchange(
-    _ now: NIODeadline, _ upstream: UpstreamConnection, _ takesAnswer: Bool
+    _ now: NIODeadline, _ service: ServiceExchange, _ takesAnswer: Bool
   ) -> ConnectionAction {
-    guard let route = exchange.route else { return .wait }
+    guard let upstream = service.upstream else { return .wait }
+    let route = service.route
     let silence = now - lastActivity
-    if isTooSlow(now, route, upstream) { return refuseBody(.timeout, upstream: upstream) }
+    if isTooSlow(now, route, upstream) { return refuseBody(.timeout, of: service, upstream) }
     let waitsForClient = !exchange.requestIsDone && upstream.isWritable && !exchange.answerHasBegun || !takesAnswer
-    if waitsForClient { return silence >= Self.idleTime ? refuseBody(.timeout, upstream: upstream) : .wait }
+    if waitsForClient { return silence >= Self.idleTime ? refuseBody(.timeout, of: service, upstream) : .wait }
     guard silence >= route.timeout else { return .wait }
     // Megabytes of a long body may wait in the system's buffers after the last byte was written. The upstream is silent
     // only since they have left.

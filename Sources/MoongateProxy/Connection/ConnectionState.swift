@@ -12,8 +12,8 @@ struct ConnectionState {
     case reading
     /// The store is asked for the session or token of the request.
     indirect case looking(RequestHead)
-    /// An upstream responds. It is nil before a connection to it is open, and after it has ended.
-    case exchanging(UpstreamConnection?)
+    /// A service is asked.
+    case exchanging(ServiceExchange)
     /// Collects the body of a request for the gateway itself.
     indirect case collecting(OwnRequest)
     /// The gateway itself responds.
@@ -66,7 +66,7 @@ struct ConnectionState {
   /// The connection to the upstream in `exchanging` and `tunnel`.
   var upstream: UpstreamConnection? {
     switch phase {
-    case .exchanging(let upstream): upstream
+    case .exchanging(let service): service.upstream
     case .tunnel(let upstream): upstream
     case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: nil
     }
@@ -88,23 +88,23 @@ struct ConnectionState {
   }
 
   /// The request is allowed, and an upstream is to be connected.
-  mutating func beginExchange(at now: NIODeadline) {
-    phase = .exchanging(nil)
+  mutating func beginExchange(_ service: ServiceExchange, at now: NIODeadline) {
+    phase = .exchanging(service)
     lastActivity = now
   }
 
   /// The upstream is connected.
-  mutating func connected(to upstream: UpstreamConnection, at now: NIODeadline) {
-    phase = .exchanging(upstream)
+  mutating func connected(_ service: ServiceExchange, to upstream: UpstreamConnection, at now: NIODeadline) {
+    service.upstream = upstream
     lastActivity = now
     exchange.bodyWindow = (now, 0)
     exchange.bytesWereSent = true
   }
 
   /// The upstream is not used any more, and the exchange is not complete.
-  mutating func dropUpstream() -> ConnectionAction {
-    guard case .exchanging(let upstream?) = phase else { return .wait }
-    phase = .exchanging(nil)
+  func dropUpstream() -> ConnectionAction {
+    guard case .exchanging(let service) = phase, let upstream = service.upstream else { return .wait }
+    service.upstream = nil
     return .closeUpstream(upstream)
   }
 
@@ -132,7 +132,7 @@ struct ConnectionState {
     lastActivity = now
     exchange.answerHasBegun = true
     exchange.status = head.status
-    exchange.upstreamHead = ByteBuffer()
+    if case .exchanging(let service) = phase { service.dropHead() }
     switch head.framing {
     case .none:
       // A response to HEAD, and a 304, state the length of the response to a GET.
@@ -147,7 +147,7 @@ struct ConnectionState {
 
   /// The upstream's response is complete.
   mutating func answerEnded() -> ConnectionAction {
-    phase = .exchanging(nil)
+    if case .exchanging(let service) = phase { service.upstream = nil }
     exchange.outcome = .passed
     return .finish
   }

@@ -33,20 +33,7 @@ struct Exchange {
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
 
-  // Proxying.
-  var route: RoutePlan?
-  var session: CachedSession?
-  /// The entitlements that the upstream received with the request.
-  var entitlements = Entitlements.none
-  /// The head for the upstream, kept while it might have to be sent again.
-  var upstreamHead = ByteBuffer()
-  /// The order in which the route's targets are tried; empty if there is only one.
-  var order: [Int] = []
-  var tried = 0
-  var needsFreshConnection = false
-  var isReused = false
-  /// Why no target that was tried has answered: a timeout, or the last failure.
-  var failure = UpstreamFailureLog.Cause.unreachable
+  /// Whether bytes of the request were sent to an upstream.
   var bytesWereSent = false
 
   // For metrics and the access log.
@@ -66,6 +53,8 @@ struct Exchange {
   var decidedAt: NIODeadline?
   /// The name of the method, if spans are recorded.
   var method = ""
+  /// The addresses of the service that was asked, if spans are recorded.
+  var askedService: String?
 
   // The response.
   var answerHasBegun = false

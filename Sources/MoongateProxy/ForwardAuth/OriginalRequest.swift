@@ -120,3 +120,21 @@ struct OriginalRequest {
     return (target.lowerBound..<end, end + 1..<target.upperBound)
   }
 }
+
+extension AccessRequest {
+  /// The original request of a forward-auth request.
+  /// - Parameters:
+  ///   - head: the head of the proxy's request.
+  ///   - decodedPath: see `RequestPath`.
+  ///   - peer: the address of the proxy, which must be trusted.
+  init(_ original: OriginalRequest, in head: RequestHead, decodedPath: [UInt8]?, peer: ClientAddress, isBrowser: Bool) {
+    self.head = head
+    method = original.method
+    path = original.path
+    self.decodedPath = decodedPath
+    query = original.query
+    origin = RequestOrigin(address: peer, isSecure: original.isSecure, host: original.host.host)
+    mayRedirect = isBrowser
+    isForwarded = true
+  }
+}

@@ -3,26 +3,9 @@ import MoongateCore
 
 /// Logs failing upstreams, each at most once a minute with the number of suppressed messages.
 final class UpstreamFailureLog: Sendable {
-  /// Why a request got no response. A closed set, because it labels a metric.
-  enum Cause: String, CaseIterable, Sendable {
-    case unreachable, timeout, closed, unreadable
-    /// The response ended before it was complete.
-    case cut
-
-    var words: String {
-      switch self {
-      case .unreachable: "it cannot be reached"
-      case .timeout: "it does not respond in time"
-      case .closed: "it closed the connection"
-      case .unreadable: "its response is malformed"
-      case .cut: "it closed the connection within the response"
-      }
-    }
-  }
-
   private struct Key: Hashable {
     let upstream: String
-    let cause: Cause
+    let cause: UpstreamFailureCause
     /// Whether the request was retried with another upstream of the route.
     var isPassedOver = false
   }
@@ -39,14 +22,14 @@ final class UpstreamFailureLog: Sendable {
   /// - Parameters:
   ///   - upstream: the address, or several addresses if no upstream of the route answered.
   ///   - decision: the id of the refused request.
-  func report(_ cause: Cause, upstream: String, route: String, reason: String, decision: DecisionID) {
+  func report(_ cause: UpstreamFailureCause, upstream: String, route: String, reason: String, decision: DecisionID) {
     log(
       Key(upstream: upstream, cause: cause), .error, "an upstream failed",
       ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
   }
 
   /// Logs that a request was retried with another upstream of the route.
-  func logRetry(_ cause: Cause, upstream: String, route: String) {
+  func logRetry(_ cause: UpstreamFailureCause, upstream: String, route: String) {
     log(
       Key(upstream: upstream, cause: cause, isPassedOver: true), .warning,
       "an upstream failed, and the request was retried with another one",

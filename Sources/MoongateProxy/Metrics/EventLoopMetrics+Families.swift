@@ -16,7 +16,7 @@ extension EventLoopMetrics {
       MetricFamily(
         .upstreamErrorsTotal,
         routes.flatMap { route in
-          zip(UpstreamFailureLog.Cause.allCases, route.upstreamErrors).filter { $0.1 > 0 }.map { cause, count in
+          zip(UpstreamFailureCause.allCases, route.upstreamErrors).filter { $0.1 > 0 }.map { cause, count in
             Sample([("route", route.label), ("cause", cause.rawValue)], Double(count))
           }
         }),

@@ -79,7 +79,7 @@ struct EventLoopMetrics: Sendable {
     init(_ label: String) {
       self.label = label
       counts = Array(repeating: 0, count: Outcome.allCases.count * 5)
-      upstreamErrors = Array(repeating: 0, count: UpstreamFailureLog.Cause.allCases.count)
+      upstreamErrors = Array(repeating: 0, count: UpstreamFailureCause.allCases.count)
     }
 
     mutating func merge(_ other: Self) {
@@ -151,8 +151,8 @@ struct EventLoopMetrics: Sendable {
     routes[route].duration.record(nanoseconds: nanoseconds)
   }
 
-  mutating func count(_ route: Int, _ cause: UpstreamFailureLog.Cause) {
-    guard let index = UpstreamFailureLog.Cause.allCases.firstIndex(of: cause) else { return }
+  mutating func count(_ route: Int, _ cause: UpstreamFailureCause) {
+    guard let index = UpstreamFailureCause.allCases.firstIndex(of: cause) else { return }
     routes[route].upstreamErrors[index] += 1
   }
 

@@ -77,21 +77,9 @@ final class CachedSession {
     let place = try signed(by: keys, plan, entitlements, audience: audience, now: now)
     if let known = assertions[place].answer { return known }
     let headers = IdentityHeaders(snapshot.account, groups: entitlements.groups)
-    let made = Self.forwardAnswer(headers, assertion: assertions[place].line, plan.securityLine)
+    let made = headers.forwardAnswer(assertion: assertions[place].line, plan.securityLine)
     assertions[place].answer = made
     return made
-  }
-
-  /// - Parameter more: header lines of every response.
-  static func forwardAnswer(_ headers: IdentityHeaders, assertion: [UInt8], _ more: [UInt8]) -> ByteBuffer {
-    var out = ByteBuffer()
-    out.writeStaticString("HTTP/1.1 200 OK\r\n")
-    for (name, value) in headers.values { out.writeString("\(name): \(value)\r\n") }
-    out.writeBytes(assertion)
-    out.writeBytes(more)
-    // Without a length, the response would be chunked, and the proxies would not reuse the connection.
-    out.writeStaticString("Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n")
-    return out
   }
 
   private func signed(

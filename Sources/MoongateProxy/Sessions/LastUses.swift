@@ -9,18 +9,20 @@ struct LastUses: Sendable {
   var isEmpty: Bool { sessions.isEmpty && tokens.isEmpty }
 
   /// Stores them. If one part fails, the other is still stored.
-  /// - Parameter logger: where failures are logged; nil: nowhere.
-  func store(in dependencies: ProxyDependencies, logger: Logger?) async {
+  /// - Parameters:
+  ///   - directory: stores the uses of tokens; nil if all access tokens are invalid.
+  ///   - logger: where failures are logged; nil: nowhere.
+  func store(in store: any SessionStore, _ directory: AccessTokenDirectory?, logger: Logger?) async {
     if !sessions.isEmpty {
       do throws(StoreFault) {
-        try await dependencies.activity.touch(sessions)
+        try await store.touch(sessions)
       } catch {
         logger?.warning("the last activity of sessions cannot be written", metadata: ["fault": "\(error)"])
       }
     }
     if !tokens.isEmpty {
       do {
-        try await dependencies.tokens?.record(tokens)
+        try await directory?.record(tokens)
       } catch {
         logger?.warning("the last use of tokens cannot be written", metadata: ["fault": "\(error)"])
       }

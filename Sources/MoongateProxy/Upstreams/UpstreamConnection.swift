@@ -23,10 +23,10 @@ final class UpstreamConnection: ChannelInboundHandler {
   private static let maxInterim = 16
 
   let target: UpstreamTarget
-  private let loop: ProxyLoop
+  private let spare: SpareFields
   private var ready: EventLoopPromise<Void>?
   private var context: ChannelHandlerContext?
-  private var owner: ClientConnection?
+  private var owner: (any UpstreamClient)?
   private var input = ByteBuffer()
   private var decoder = ResponseDecoder()
   private var body: BodyDecoder?
@@ -38,9 +38,9 @@ final class UpstreamConnection: ChannelInboundHandler {
   private var readIsHeld = false
   var idleSince = NIODeadline.uptimeNanoseconds(0)
 
-  init(target: UpstreamTarget, loop: ProxyLoop, ready: EventLoopPromise<Void>?) {
+  init(target: UpstreamTarget, spare: SpareFields, ready: EventLoopPromise<Void>?) {
     self.target = target
-    self.loop = loop
+    self.spare = spare
     self.ready = ready
   }
 
@@ -50,7 +50,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   // MARK: for the client's connection
 
   /// Starts an exchange.
-  func begin(for owner: ClientConnection, toHead: Bool, wantsUpgrade: Bool) {
+  func begin(for owner: any UpstreamClient, toHead: Bool, wantsUpgrade: Bool) {
     self.owner = owner
     self.toHead = toHead
     self.wantsUpgrade = wantsUpgrade
@@ -150,11 +150,11 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   // MARK: reading responses
 
-  private func read(for owner: ClientConnection) {
+  private func read(for owner: any UpstreamClient) {
     do throws(MessageFault) {
       while self.owner === owner {
         if body == nil {
-          guard input.readableBytes > 0, let head = try decoder.next(&input, spare: &loop.spareFields, toHead: toHead)
+          guard input.readableBytes > 0, let head = try decoder.next(&input, spare: &spare.fields, toHead: toHead)
           else { return }
           if head.isInterim {
             guard try interim(head, owner) else { return }
@@ -163,7 +163,7 @@ final class UpstreamConnection: ChannelInboundHandler {
           keepsAlive = head.keepsAlive && head.framing != .untilClose
           body = BodyDecoder(head.framing)
           owner.answerBegan(head, by: self)
-          loop.spareFields = head.fields
+          spare.fields = head.fields
           continue
         }
         switch try body?.next(&input) {
@@ -186,7 +186,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   }
 
   /// - Returns: whether to continue reading responses.
-  private func interim(_ head: ResponseHead, _ owner: ClientConnection) throws(MessageFault) -> Bool {
+  private func interim(_ head: ResponseHead, _ owner: any UpstreamClient) throws(MessageFault) -> Bool {
     interims += 1
     guard interims <= Self.maxInterim else { throw .malformed("too many interim responses") }
     guard head.status == 101 else {

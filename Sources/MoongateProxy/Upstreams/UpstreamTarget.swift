@@ -13,15 +13,19 @@ final class UpstreamTarget {
   private static let freshness: TimeAmount = .seconds(2)
 
   let upstream: Upstream
-  private unowned let loop: ProxyLoop
+  private let eventLoop: any EventLoop
+  private let tls: UpstreamTLS
+  private let spare: SpareFields
   private var idle: [UpstreamConnection] = []
   private var counted = EventLoopMetrics.Upstream()
   private var downUntil = NIODeadline.uptimeNanoseconds(0)
   private var isRetired = false
 
-  init(_ upstream: Upstream, loop: ProxyLoop) {
+  init(_ upstream: Upstream, eventLoop: any EventLoop, tls: UpstreamTLS, spare: SpareFields) {
     self.upstream = upstream
-    self.loop = loop
+    self.eventLoop = eventLoop
+    self.tls = tls
+    self.spare = spare
   }
 
   /// The current metrics.
@@ -54,7 +58,7 @@ final class UpstreamTarget {
 
   func putIdle(_ connection: UpstreamConnection) {
     guard idle.count < Self.maxIdle, !isRetired else { return connection.close() }
-    connection.idleSince = loop.now
+    connection.idleSince = eventLoop.now
     idle.append(connection)
   }
 
@@ -80,15 +84,15 @@ final class UpstreamTarget {
   func connect(timeout: TimeAmount, _ callback: @escaping (Result<UpstreamConnection, any Error>) -> Void) {
     let tls: NIOSSLContext?
     do {
-      tls = upstream.isSecure ? try loop.clientTLSContext() : nil
+      tls = upstream.isSecure ? try self.tls.context() : nil
     } catch {
       return callback(.failure(error))
     }
     let upstream = upstream
     let bare = upstream.host.hasPrefix("[") ? String(upstream.host.dropFirst().dropLast()) : upstream.host
-    let bound = NIOLoopBound((target: self, loop: loop), eventLoop: loop.eventLoop)
-    let ready = loop.eventLoop.makePromise(of: Void.self)
-    let opening = ClientBootstrap(group: loop.eventLoop)
+    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    let ready = eventLoop.makePromise(of: Void.self)
+    let opening = ClientBootstrap(group: eventLoop)
       .connectTimeout(timeout)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -101,11 +105,11 @@ final class UpstreamTarget {
               NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : bare))
           }
           let handler = UpstreamConnection(
-            target: bound.value.target, loop: bound.value.loop, ready: tls == nil ? nil : ready)
+            target: bound.value, spare: bound.value.spare, ready: tls == nil ? nil : ready)
           try channel.pipeline.syncOperations.addHandler(handler)
         }
       }
-    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { [loop] result in
+    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { [eventLoop] result in
       switch result {
       case .failure(let error):
         self.counted.failed += 1
@@ -123,7 +127,7 @@ final class UpstreamTarget {
           return callback(found)
         }
         // An upstream that accepts a connection but does not complete the handshake counts as not responding.
-        let late = loop.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
+        let late = eventLoop.assumeIsolated().scheduleTask(in: timeout) {
           ready.fail(ChannelError.connectTimeout(timeout))
           channel.close(promise: nil)
         }

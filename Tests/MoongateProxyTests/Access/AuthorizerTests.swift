@@ -223,7 +223,7 @@ import Testing
     let access = try AccessFixture([.test(ports: [])])
     let request = try access.proxied("/home?a=1", host: "localhost")
     for round in 1...3 {
-      access.proxy.redirectLoops.expect(AccessFixture.peer, at: "/home?a=1", now: access.clock.now())
+      access.proxy.shared.redirectLoops.expect(AccessFixture.peer, at: "/home?a=1", now: access.clock.now())
       let decision = access.decide(request)
       if round < 3 {
         #expect(decision.location != nil)

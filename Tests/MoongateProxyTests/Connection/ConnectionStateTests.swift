@@ -271,10 +271,19 @@ import Testing
   private func exchanging(_ request: String, with upstream: UpstreamConnection) throws -> Driven {
     var driven = Driven(request)
     _ = try ConnectionStateTests.head(of: driven.next())
-    driven.state.beginExchange(at: driven.now)
+    let service = service(of: upstream, at: driven.now)
+    driven.state.beginExchange(service, at: driven.now)
     #expect(name(driven.next()) == "wait")
-    driven.state.connected(to: upstream, at: driven.now)
+    driven.state.connected(service, to: upstream, at: driven.now)
     return driven
+  }
+
+  private func service(of upstream: UpstreamConnection, at now: NIODeadline) -> ServiceExchange {
+    let route = RoutePlan(.test(ports: [1], open: true), metricsIndex: 0, targets: [upstream.target])
+    let grant = AccessGrant(
+      route: route, session: nil, entitlements: .none, isCookie: false, isBasic: false, hasOurCookies: false,
+      dropsAuthorization: false, tokenAddress: nil)
+    return ServiceExchange(grant, head: ByteBuffer(string: "GET /x HTTP/1.1\r\n\r\n"), at: now)
   }
 
   private let post = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n"
@@ -318,7 +327,7 @@ import Testing
     try await withUpstream { upstream in
       var unconnected = Driven(post + "abc")
       _ = try ConnectionStateTests.head(of: unconnected.next())
-      unconnected.state.beginExchange(at: unconnected.now)
+      unconnected.state.beginExchange(service(of: upstream, at: unconnected.now), at: unconnected.now)
       #expect(name(unconnected.state.inputEnded(takesAnswer: true, at: unconnected.now)) == "wait")
       var cut = try exchanging(post + "abc", with: upstream)
       #expect(name(cut.state.inputEnded(takesAnswer: true, at: cut.now)) == "close")

@@ -119,7 +119,9 @@ import Testing
     let answer = try await gateway.talk(request("/", forged + "\r\n"))
     if answer.hasPrefix("HTTP/1.1 200") {
       #expect(upstream.all.contains("Remote-Groups: staff\r\n"))
-      #expect(!upstream.all.lowercased().contains("ops"), "\(upstream.all)")
+      // The base64 of the signed assertion may hold any three letters.
+      let lines = upstream.all.lowercased().split(separator: "\r\n").filter { !$0.hasPrefix("x-moongate-assertion:") }
+      #expect(!lines.contains { $0.contains("ops") }, "\(upstream.all)")
     } else {
       #expect(answer.hasPrefix("HTTP/1.1 400") || answer.hasPrefix("HTTP/1.1 431"))
       #expect(upstream.all.isEmpty)

@@ -11,7 +11,7 @@ import Testing
   private let captured = CapturedLog()
 
   private func report(
-    _ log: UpstreamFailureLog, _ cause: UpstreamFailureLog.Cause = .timeout, upstream: String = "http://one:1"
+    _ log: UpstreamFailureLog, _ cause: UpstreamFailureCause = .timeout, upstream: String = "http://one:1"
   ) {
     log.report(cause, upstream: upstream, route: "/", reason: cause.words, decision: DecisionID(text: "dc_1"))
   }

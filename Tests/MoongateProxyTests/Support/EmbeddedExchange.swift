@@ -19,7 +19,7 @@ struct EmbeddedExchange {
     client.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     let loop = gateway.proxy.loop(for: client.eventLoop)
     let target = loop.currentPlan().routes[0].targets[0]
-    connection = UpstreamConnection(target: target, loop: loop, ready: nil)
+    connection = UpstreamConnection(target: target, spare: loop.spare, ready: nil)
     upstream = EmbeddedChannel(handlers: [HalfCloser(), connection], loop: client.embeddedEventLoop)
     upstream.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
     target.putIdle(connection)

@@ -29,7 +29,7 @@ final class TestGateway: Sendable {
 
   init(
     routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
-    page: Proxy.RefusalPage? = nil, ownPrefixes: [String] = [], change: (inout TestGeneration) throws -> Void = { _ in }
+    page: RefusalPage? = nil, ownPrefixes: [String] = [], change: (inout TestGeneration) throws -> Void = { _ in }
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts

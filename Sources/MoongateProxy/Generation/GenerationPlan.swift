@@ -18,8 +18,8 @@ final class GenerationPlan {
   /// The HSTS header line of the gateway's own responses (RFC 6797 section 6.1); empty if it is disabled.
   let securityLine: [UInt8]
   /// The forward-auth "allow" response for an anonymous request.
-  private(set) lazy var anonymousForwardAnswer = CachedSession.forwardAnswer(
-    IdentityHeaders(), assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
+  private(set) lazy var anonymousForwardAnswer = IdentityHeaders().forwardAnswer(
+    assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
   /// The share of requests whose spans are recorded, out of `UInt64.max`; nil if `tracing` is off.
   let tracedShare: UInt64?
   /// The limit of `limits.per_ip`; nil for no limit.
@@ -68,9 +68,8 @@ final class GenerationPlan {
   var settings: GatewaySettings { generation.gateway }
 
   /// Whether the session token is valid for requests to the host.
-  func accepts(_ session: CachedSession, at host: HostName) -> Bool {
-    let session = session.snapshot.session
-    return hasFurtherDomains ? settings.accepts(session, at: host.name) : session.domain == nil
+  func accepts(_ session: Session, at host: HostName) -> Bool {
+    hasFurtherDomains ? settings.accepts(session, at: host.name) : session.domain == nil
   }
 
   /// The evaluator of this event loop, created on first use.

@@ -1,5 +1,6 @@
 import MoongateCore
 import MoongateSDK
+import NIOCore
 
 /// The identity headers for upstreams.
 struct IdentityHeaders {
@@ -28,6 +29,21 @@ struct IdentityHeaders {
         )
       )
     }
+  }
+
+  /// The forward-auth "allow" response: a complete head with its empty line.
+  /// - Parameters:
+  ///   - assertion: the header line of the signed assertion.
+  ///   - more: header lines of every response.
+  func forwardAnswer(assertion: [UInt8], _ more: [UInt8]) -> ByteBuffer {
+    var out = ByteBuffer()
+    out.writeStaticString("HTTP/1.1 200 OK\r\n")
+    for (name, value) in values { out.writeString("\(name): \(value)\r\n") }
+    out.writeBytes(assertion)
+    out.writeBytes(more)
+    // Without a length, the response would be chunked, and the proxies would not reuse the connection.
+    out.writeStaticString("Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n")
+    return out
   }
 
   /// The headers with a value, as header lines.

@@ -1,7 +1,6 @@
 import Logging
 import MoongateCore
 import NIOCore
-import NIOSSL
 
 /// The state of one event loop, which its connections share without locks and thread hops.
 final class ProxyLoop {
@@ -10,12 +9,11 @@ final class ProxyLoop {
   private static let clockLife: TimeAmount = .milliseconds(5)
   private static let maxHosts = 1024
 
-  let proxy: Proxy
+  let shared: SharedState
   let eventLoop: any EventLoop
   let sessions: SessionCache
   let tokens: TokenCache
-  /// An array for header fields that decoders reuse.
-  var spareFields: [HeadField] = []
+  let spare = SpareFields()
   var metrics = EventLoopMetrics()
   var traceIDs: TraceIDs
   /// Lines waiting for the access log.
@@ -25,21 +23,21 @@ final class ProxyLoop {
   private var authorizer: Authorizer?
   private var targets: [Upstream: UpstreamTarget] = [:]
   private var hosts: [[UInt8]: RequestHost] = [:]
-  private var connections: [ClientConnection] = []
+  private var connections: [any LoopConnection] = []
   private var clockReadAt = NIODeadline.uptimeNanoseconds(0)
   private var clockTime = Timestamp(milliseconds: 0)
   private var storeIsFresh = false
   private var dateField = DateField()
   private var ticks: UInt64 = 0
   private var ticker: RepeatedTask?
-  private var clientTLS: NIOSSLContext?
+  private let upstreamTLS = UpstreamTLS()
 
-  init(proxy: Proxy, eventLoop: any EventLoop) {
-    self.proxy = proxy
+  init(_ shared: SharedState, eventLoop: any EventLoop) {
+    self.shared = shared
     self.eventLoop = eventLoop
-    traceIDs = TraceIDs(from: proxy.dependencies.random)
-    sessions = SessionCache(eventLoop: eventLoop, remembersDead: true, trust: proxy.trust)
-    tokens = TokenCache(proxy.dependencies.tokens, eventLoop: eventLoop, trust: proxy.trust)
+    traceIDs = TraceIDs(from: shared.dependencies.random)
+    sessions = SessionCache(eventLoop: eventLoop, remembersDead: true, trust: shared.trust)
+    tokens = TokenCache(shared.dependencies.tokens, eventLoop: eventLoop, trust: shared.trust)
     let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
     ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
       guard let loop = bound.value.loop else { return task.cancel() }
@@ -52,12 +50,12 @@ final class ProxyLoop {
 
   /// The active generation, prepared for this loop.
   func currentPlan() -> GenerationPlan {
-    let active = proxy.dependencies.generation
+    let active = shared.dependencies.generation
     let version = active.version
     if let plan, plan.version == version { return plan }
     authorizer = nil
     let made = GenerationPlan(
-      version: version, generation: active.current, providers: proxy.dependencies.providers,
+      version: version, generation: active.current, providers: shared.dependencies.providers,
       metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
@@ -73,15 +71,15 @@ final class ProxyLoop {
     let plan = currentPlan()
     if let authorizer { return authorizer }
     let made = Authorizer(
-      plan, sessions: sessions, tokens: tokens, redirectLoops: proxy.redirectLoops,
-      dependencies: (proxy.dependencies.clock, proxy.dependencies.keys))
+      plan, sessions: sessions, tokens: tokens, redirectLoops: shared.redirectLoops,
+      dependencies: (shared.dependencies.clock, shared.dependencies.keys))
     authorizer = made
     return made
   }
 
   private func target(_ upstream: Upstream) -> UpstreamTarget {
     if let known = targets[upstream] { return known }
-    let made = UpstreamTarget(upstream, loop: self)
+    let made = UpstreamTarget(upstream, eventLoop: eventLoop, tls: upstreamTLS, spare: spare)
     targets[upstream] = made
     return made
   }
@@ -90,8 +88,8 @@ final class ProxyLoop {
   func time(at monotonic: NIODeadline) -> (now: Timestamp, storeIsFresh: Bool) {
     if monotonic - clockReadAt >= Self.clockLife || clockTime.milliseconds == 0 {
       clockReadAt = monotonic
-      clockTime = proxy.dependencies.clock.now()
-      storeIsFresh = proxy.dependencies.watch.isFresh
+      clockTime = shared.dependencies.clock.now()
+      storeIsFresh = shared.dependencies.watch.isFresh
     }
     return (clockTime, storeIsFresh)
   }
@@ -118,22 +116,32 @@ final class ProxyLoop {
     return made
   }
 
-  /// The TLS context for upstreams, which verifies against the system's root certificates.
-  func clientTLSContext() throws -> NIOSSLContext {
-    if let clientTLS { return clientTLS }
-    let made = try NIOSSLContext(configuration: .makeClientConfiguration())
-    clientTLS = made
-    return made
-  }
-
   // MARK: connections
 
-  func add(_ connection: ClientConnection) {
+  /// Acquires a permit for a connection.
+  /// - Returns: nil if a limit is reached; the connection must then be closed.
+  func admit(_ peer: ClientAddress) -> ConnectionPermit? {
+    let plan = currentPlan()
+    let limits = plan.settings.connectionLimits
+    let isWithin = shared.connections.opened(limit: limits.connections)
+    var use: AddressUse?
+    var isWithinAddress = true
+    if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {
+      (use, isWithinAddress) = shared.addresses.connect(peer, limit: limits.connectionsPerAddress, at: now)
+    }
+    let permit = ConnectionPermit(shared.connections, addressUse: use)
+    if isWithin, isWithinAddress { return permit }
+    permit.end()
+    metrics.refusedConnections += 1
+    return nil
+  }
+
+  func add(_ connection: any LoopConnection) {
     connection.placeInLoop = connections.count
     connections.append(connection)
   }
 
-  func remove(_ connection: ClientConnection) {
+  func remove(_ connection: any LoopConnection) {
     let place = connection.placeInLoop
     guard place >= 0, place < connections.count, connections[place] === connection, let last = connections.popLast()
     else { return }
@@ -148,7 +156,7 @@ final class ProxyLoop {
     let now = now
     ticks &+= 1
     // A loop without requests must not keep an old generation in memory.
-    if let plan, plan.version != proxy.dependencies.generation.version { (self.plan, authorizer) = (nil, nil) }
+    if let plan, plan.version != shared.dependencies.generation.version { (self.plan, authorizer) = (nil, nil) }
     handOverLines()
     // Iterate from the end: a closing connection is replaced by the last one.
     var index = connections.count - 1
@@ -166,7 +174,7 @@ final class ProxyLoop {
   func handOverLines() {
     guard lines.count > 0 else { return }
     let (bytes, count) = lines.take()
-    proxy.accessLog?.take(bytes, lines: count)
+    shared.accessLog?.take(bytes, lines: count)
   }
 
   /// The counters of this loop.
@@ -182,7 +190,7 @@ final class ProxyLoop {
 
   /// The store lookup for a session.
   func lookup(of key: SessionKey) -> SessionCache.Lookup {
-    let directory = proxy.dependencies.sessions
+    let directory = shared.dependencies.sessions
     let hash = key.tokenHash
     return {
       guard let snapshot = try await directory.find(hash) else { return .absent }
@@ -193,8 +201,8 @@ final class ProxyLoop {
   private func writeActivity() {
     let uses = takeUses()
     guard !uses.isEmpty else { return }
-    let dependencies = proxy.dependencies
-    Task { await uses.store(in: dependencies, logger: dependencies.logger) }
+    let dependencies = shared.dependencies
+    Task { await uses.store(in: dependencies.activity, dependencies.tokens, logger: dependencies.logger) }
   }
 
   /// The uses since the last call.

@@ -18,7 +18,7 @@ final class RoutePlan {
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
   /// The index of the target that the next request tries first.
-  var next = 0
+  private var next = 0
   /// How many times in a row `decide` exceeded its budget, and until when it is paused.
   var kills = 0
   var pausedUntil = NIODeadline.uptimeNanoseconds(0)
@@ -34,10 +34,20 @@ final class RoutePlan {
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
+  /// The order in which the next request tries the targets: each in turn is first, and those that failed recently come
+  /// last.
+  func takeOrder(at now: NIODeadline) -> [Int] {
+    let first = next
+    next = (first + 1) % targets.count
+    let all = targets.indices.map { (first + $0) % targets.count }
+    return all.filter { !targets[$0].isDown(at: now) } + all.filter { targets[$0].isDown(at: now) }
+  }
+
   /// Whether the request is allowed without any further check. This is the common case and creates no facts.
-  func admits(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
+  /// - Parameter isSignedIn: whether the request has a session or an access token.
+  func admits(isSignedIn: Bool, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
     if rule.isOpen { return true }
-    guard session != nil, rule.decide == nil, rule.requirement == nil, case .success(let known) = entitlements else {
+    guard isSignedIn, rule.decide == nil, rule.requirement == nil, case .success(let known) = entitlements else {
       return false
     }
     return rule.groups?.isMet(by: known) ?? true

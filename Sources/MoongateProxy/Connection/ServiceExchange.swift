@@ -1,0 +1,50 @@
+import MoongateCore
+import NIOCore
+
+/// The part of an exchange that exists only while a service is asked: the targets of the route, and what the request
+/// tells them.
+final class ServiceExchange {
+  let route: RoutePlan
+  let session: CachedSession?
+  /// The entitlements that the service receives with the request.
+  let entitlements: Entitlements
+  /// The head for the upstream, kept while it might have to be sent again.
+  private(set) var head: ByteBuffer
+  /// The connection that is used; nil before one is open, and after it has ended.
+  var upstream: UpstreamConnection?
+  /// The order in which the route's targets are tried; empty if there is only one.
+  private let order: [Int]
+  private var tried = 0
+  /// Why no target that was tried has answered: a timeout, or the last failure.
+  private(set) var failure = UpstreamFailureCause.unreachable
+  /// Whether the connection that is used, or was used last, had been used before.
+  var isReused = false
+  /// Whether the next attempt must not use an idle connection.
+  var needsFreshConnection = false
+
+  /// - Parameters:
+  ///   - grant: the permission to ask the service.
+  ///   - head: the head for the upstream.
+  init(_ grant: AccessGrant, head: ByteBuffer, at now: NIODeadline) {
+    route = grant.route
+    session = grant.session
+    entitlements = grant.entitlements
+    self.head = head
+    order = route.targets.count > 1 ? route.takeOrder(at: now) : []
+  }
+
+  /// The target to try now; nil if all have been tried.
+  var target: UpstreamTarget? {
+    guard tried < route.targets.count else { return nil }
+    return route.targets[order.isEmpty ? 0 : order[tried]]
+  }
+
+  /// The target did not answer.
+  func passOver(_ cause: UpstreamFailureCause) {
+    tried += 1
+    if failure != .timeout { failure = cause }
+  }
+
+  /// The response has begun, so the head is not sent again.
+  func dropHead() { head = ByteBuffer() }
+}

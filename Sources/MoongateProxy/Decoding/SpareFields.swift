@@ -1,0 +1,4 @@
+/// An array for header fields that all decoders of one event loop reuse, instead of one for each head.
+final class SpareFields {
+  var fields: [HeadField] = []
+}

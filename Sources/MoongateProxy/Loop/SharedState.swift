@@ -1,0 +1,40 @@
+import MoongateCore
+import Synchronization
+
+/// Creates the page of a refusal for browsers; nil if there is no page for it.
+/// - Parameters:
+///   - visitor: the signed-in user, if the refusal depends on the user.
+///   - languages: the request's `Accept-Language`.
+package typealias RefusalPage =
+  @Sendable (_ refusal: Refusal, _ visitor: RefusedVisitor?, _ languages: String?) -> String?
+
+/// What all event loops of the data path share. Everything in it can be used from any thread.
+final class SharedState: Sendable {
+  let dependencies: ProxyDependencies
+  let assertions: AssertionKeys
+  let connections = ConnectionCount()
+  let addresses = AddressTable()
+  let redirectLoops = RedirectLoopDetector()
+  let page: RefusalPage?
+  /// Additional path prefixes that the gateway itself serves, for example `/mock-google`.
+  let ownPrefixes: [String]
+  let accessLog: AccessLog?
+  let upstreamFailures: UpstreamFailureLog
+  let trust = CacheTrust()
+  private let idleNanoseconds = Atomic<Int64>(250_000_000)
+
+  init(_ dependencies: ProxyDependencies, ownPrefixes: [String], accessLog: AccessLog?, page: RefusalPage?) {
+    self.dependencies = dependencies
+    self.ownPrefixes = ownPrefixes
+    self.accessLog = accessLog
+    self.page = page
+    upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
+    assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
+  }
+
+  /// How long an idle HTTP/1.1 connection stays open after the listener has shut down.
+  var idleWhileDraining: Duration {
+    get { .nanoseconds(idleNanoseconds.load(ordering: .relaxed)) }
+    set { idleNanoseconds.store(newValue.wholeNanoseconds, ordering: .relaxed) }
+  }
+}

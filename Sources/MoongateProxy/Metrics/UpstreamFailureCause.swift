@@ -1,0 +1,17 @@
+/// Why a request got no response from its upstream. A closed set, because it labels a metric.
+enum UpstreamFailureCause: String, CaseIterable, Sendable {
+  case unreachable, timeout, closed, unreadable
+  /// The response ended before it was complete.
+  case cut
+
+  /// The cause in a log line.
+  var words: String {
+    switch self {
+    case .unreachable: "it cannot be reached"
+    case .timeout: "it does not respond in time"
+    case .closed: "it closed the connection"
+    case .unreadable: "its response is malformed"
+    case .cut: "it closed the connection within the response"
+    }
+  }
+}
