@@ -210,7 +210,8 @@ let package = Package(
     .testTarget(
       name: "MoongateConformanceTests", dependencies: ["MoongateSDK", "MoongateConformance"], packageAccess: false,
       swiftSettings: strict),
-    .testTarget(name: "ArchitectureTests", path: "Tests/Architecture", swiftSettings: strict),
+    .testTarget(
+      name: "ArchitectureTests", path: "Tests/Architecture", exclude: ["folders.txt"], swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
     .testTarget(
       name: "MoongateCoreTests",

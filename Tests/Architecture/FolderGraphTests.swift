@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+/// The folders of a target form a graph without cycles. `folders.txt` lists it: a file uses types of its own folder and
+/// of the folders that the list allows.
+@Suite struct FolderGraphTests {
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+  private static let sources = root.appendingPathComponent("Sources")
+
+  /// Folders that are no part of their target's graph.
+  private static let others: Set<String> = [
+    // Targets of their own.
+    "EmbedFiles/Plugin", "EmbedFiles/Tool", "moongate/Main",
+    // Files that `moongate provider new` writes.
+    "moongate/Templates",
+  ]
+
+  @Test func everyFolderIsListed() throws {
+    let maps = try Self.maps()
+    for target in try FileManager.default.contentsOfDirectory(atPath: Self.sources.path).sorted() {
+      let outside = try Self.files(of: target).filter { maps[target]?.folder(of: $0.path) == nil }
+      let folders = Set(outside.filter { $0.path.contains("/") }.map { $0.path.split(separator: "/").dropLast() })
+      #expect(folders.isEmpty, "add the folders of Sources/\(target) to Tests/Architecture/folders.txt")
+    }
+    #expect(maps.count > 5)
+  }
+
+  @Test func foldersUseWhatTheListAllows() throws {
+    for (target, map) in try Self.maps() {
+      #expect(map.upwardUses == [], "\(target) in Tests/Architecture/folders.txt")
+      #expect(map.violations(of: try Self.files(of: target)) == [], "\(target) in Tests/Architecture/folders.txt")
+    }
+  }
+
+  /// The table of a README explains the folders of the list, in its order.
+  @Test func readmesHaveTheFoldersOfTheList() throws {
+    for (target, map) in try Self.maps() {
+      let readme = Self.sources.appendingPathComponent("\(target)/README.md")
+      let folders = Self.folders(inTableOf: try String(contentsOf: readme, encoding: .utf8))
+      #expect(folders == map.folders.map(\.name), "Sources/\(target)/README.md")
+    }
+  }
+
+  @Test func aUseThatIsNotAllowedIsSeen() {
+    let low = SourceFile(
+      path: "Values/Host.swift",
+      source: "/// A Session is no host.\nstruct Host { let text = \"Session\"\n  func of(_ one: Session) {} }")
+    let high = SourceFile(
+      path: "Sessions/Session.swift", source: "package struct Session { let host: Host }")
+    let sentence = "Values/Host.swift uses `Session` of Sessions/Session.swift, and Values may not use Sessions"
+    #expect(Self.map("Values", "Sessions: Values").violations(of: [low, high]) == [sentence])
+    let cyclic = Self.map("Values: Sessions", "Sessions: Values")
+    #expect(cyclic.violations(of: [low, high]) == [])
+    #expect(cyclic.upwardUses == ["Values uses Sessions, which is no folder above it in the list"])
+  }
+
+  @Test func anAllowedUseThatIsNotMadeIsSeen() {
+    let low = SourceFile(path: "Values/Host.swift", source: "struct Host {}")
+    let high = SourceFile(path: "Sessions/Session.swift", source: "struct Session {}")
+    #expect(
+      Self.map("Values", "Sessions: Values").violations(of: [low, high])
+        == ["Sessions does not use Values: delete it from the line"])
+  }
+
+  /// A name in a comment or in a string literal is not a use, and a private type that two files declare belongs to
+  /// neither folder.
+  @Test func commentsAndLiteralsAreNotUses() {
+    let low = SourceFile(
+      path: "Values/Host.swift", source: "// Session\nlet text = \"Session\"\nprivate struct Part {}")
+    let high = SourceFile(
+      path: "Sessions/Session.swift", source: "struct Session {}\nprivate struct Part {}")
+    #expect(Self.map("Values", "Sessions").violations(of: [low, high]) == [])
+  }
+
+  /// A folder that is listed is not a part of the folder that contains it, and files in no folder are above all.
+  @Test func aFileBelongsToTheLongestListedFolder() {
+    let map = Self.map("Pages/Rendering", "Pages: Pages/Rendering")
+    #expect(map.folder(of: "Pages/Rendering/Words.swift") == "Pages/Rendering")
+    #expect(map.folder(of: "Pages/Account/Rows.swift") == "Pages")
+    #expect(map.folder(of: "Application.swift") == nil)
+    let words = SourceFile(path: "Pages/Rendering/Words.swift", source: "struct Words { let a: Application }")
+    let page = SourceFile(path: "Pages/Page.swift", source: "struct Page { let words: Words }")
+    let top = SourceFile(path: "Application.swift", source: "struct Application { let page: Page }")
+    #expect(
+      map.violations(of: [words, page, top]) == [
+        "Pages/Rendering/Words.swift uses `Application` of Application.swift, and Pages/Rendering may not use files in no folder"
+      ])
+  }
+
+  // MARK: reading
+
+  private static func map(_ lines: String...) -> FolderMap {
+    FolderMap.all(in: "Target\n" + lines.map { "  \($0)\n" }.joined())["Target"] ?? FolderMap(folders: [])
+  }
+
+  private static func maps() throws -> [String: FolderMap] {
+    let list = root.appendingPathComponent("Tests/Architecture/folders.txt")
+    return FolderMap.all(in: try String(contentsOf: list, encoding: .utf8))
+  }
+
+  private static func files(of target: String) throws -> [SourceFile] {
+    try SourceFile.all(in: sources.appendingPathComponent(target)).filter { file in
+      !others.contains { "\(target)/\(file.path)".hasPrefix("\($0)/") }
+    }
+  }
+
+  /// The first column of the table of folders.
+  private static func folders(inTableOf readme: String) -> [String] {
+    readme.split(separator: "\n", omittingEmptySubsequences: false).drop { !$0.hasPrefix("| folder |") }.dropFirst(2)
+      .prefix { $0.hasPrefix("| `") }.map { String($0.dropFirst(3).prefix { $0 != "`" }) }
+  }
+}
