@@ -158,15 +158,20 @@ final class ProxyLoop {
     // A loop without requests must not keep an old generation in memory.
     if let plan, plan.version != shared.dependencies.generation.version { (self.plan, authorizer) = (nil, nil) }
     handOverLines()
+    checkTimes(at: now)
+    if ticks % 10 == 0 {
+      for target in targets.values { target.closeIdle(before: now - .seconds(30)) }
+      writeActivity()
+    }
+  }
+
+  /// Checks the timeouts of all connections.
+  func checkTimes(at now: NIODeadline) {
     // Iterate from the end: a closing connection is replaced by the last one.
     var index = connections.count - 1
     while index >= 0 {
       if index < connections.count { connections[index].checkTime(now) }
       index -= 1
-    }
-    if ticks % 10 == 0 {
-      for target in targets.values { target.closeIdle(before: now - .seconds(30)) }
-      writeActivity()
     }
   }
 

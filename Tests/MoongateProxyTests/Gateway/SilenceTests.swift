@@ -46,6 +46,28 @@ import Testing
     await gateway.stop()
   }
 
+  /// A store that does not answer: an open route is served without the session, and others are refused.
+  @Test(arguments: [true, false]) func aSilentStoreIsWaitedForFiveSeconds(_ isOpen: Bool) async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: isOpen)])
+    gateway.sessions.holdAnswers()
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("GET /x HTTP/1.1\r\nHost: h\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n")
+    while gateway.sessions.reads == 0 { try await Task.sleep(for: .milliseconds(2)) }
+    try await gateway.checkTimes(after: .milliseconds(4500))
+    #expect(upstream.all.isEmpty)
+    try await gateway.checkTimes(after: .seconds(5))
+    let answer = try await client.answers(1)
+    if isOpen {
+      #expect(answer.hasPrefix("HTTP/1.1 200 ") && upstream.all.hasPrefix("GET /x "))
+      #expect(!upstream.all.lowercased().contains("remote-user"))
+    } else {
+      #expect(answer.hasPrefix("HTTP/1.1 503 ") && upstream.all.isEmpty)
+    }
+    gateway.sessions.releaseAnswers()
+    await gateway.stop()
+  }
+
   /// The client sends the body only after a 100, which the upstream sends only after the head.
   @Test func theHeadOfAPipelinedRequestReachesTheUpstreamBeforeItsBody() async throws {
     let gateway = try await gateway()

@@ -2,12 +2,13 @@ import Foundation
 import HTTPTypes
 import Logging
 import MoongateCore
-import MoongateProxy
 import MoongateSDK
 import MoongateTesting
 import NIOCore
 import NIOHTTPTypes
 import NIOPosix
+
+@testable import MoongateProxy
 
 /// A complete data path on a loopback port, with a controllable store and a small inner handler.
 final class TestGateway: Sendable {
@@ -92,6 +93,17 @@ final class TestGateway: Sendable {
   func announce(_ id: String) async {
     await proxy.forget(
       SessionChanges(latest: 0, tokens: [AccessToken.announcement(of: id)], accounts: [], isIncomplete: false))
+  }
+
+  /// Checks the timeouts of all connections as they are after the time.
+  func checkTimes(after time: TimeAmount) async throws {
+    let proxy = proxy
+    for eventLoop in MultiThreadedEventLoopGroup.singleton.makeIterator() {
+      try await eventLoop.submit {
+        let loop = proxy.loop(for: eventLoop)
+        loop.checkTimes(at: loop.now + time)
+      }.get()
+    }
   }
 
   func stop() async {
