@@ -21,7 +21,7 @@ struct CaseSelection {
     reachable = Set(
       configured.filter { policies[$0.name].map { $0.code != .none } ?? false }.flatMap(\.identifierKinds))
     let known =
-      files.files(in: "flows").map { FolderReader.title(of: $0.name) }
+      files.files(in: "flows").map(\.title)
       + catalog.descriptors.flatMap(\.flows).map(\.name)
     absentFlows = Set(known).subtracting(flows.keys)
   }

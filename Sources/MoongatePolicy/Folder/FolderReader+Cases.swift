@@ -22,7 +22,7 @@ extension FolderReader {
   /// The cases that configured providers ship, except for providers that have a file of cases in the folder.
   private mutating func readProviderCases(_ selection: CaseSelection) -> [PolicyCase] {
     let host = gateway?.publicURL.host
-    let own = Set(files.files(in: "tests").map { Self.title(of: $0.name) })
+    let own = Set(files.files(in: "tests").map(\.title))
     var cases: [PolicyCase] = []
     for descriptor in catalog.descriptors
     where catalog.isConfigured(descriptor.name) && !own.contains(descriptor.name.rawValue) {

@@ -5,7 +5,7 @@ extension FolderReader {
   /// Reads the flows in `flows/`, and those that providers ship.
   mutating func readFlows() {
     for file in files.files(in: "flows") {
-      let title = Self.title(of: file.name)
+      let title = file.title
       guard title.wholeMatch(of: /[a-z][a-z0-9_]{0,47}/) != nil else {
         problems.add(
           SourceLocation(file: file.name, line: 0), "", "a flow's name consists of lower-case letters, digits and _")
@@ -17,13 +17,13 @@ extension FolderReader {
     addFlowsOfProviders()
     // Include flows that could not be read, so that one mistake is not reported twice.
     let broken = Set(problems.all.map(\.location.file))
-    let unread = files.files(in: "flows").filter { broken.contains($0.name) }.map { Self.title(of: $0.name) }
+    let unread = files.files(in: "flows").filter { broken.contains($0.name) }.map(\.title)
     flowNames = Set(unread).union(flows.keys).sorted()
   }
 
   /// Adds the flows that configured providers ship, unless the folder has a file of the same name.
   private mutating func addFlowsOfProviders() {
-    let own = Set(files.files(in: "flows").map { Self.title(of: $0.name) })
+    let own = Set(files.files(in: "flows").map(\.title))
     // Attack: an operator has deleted flows/change_email.lua to prevent changes of email addresses, and an update of
     // the gateway brings the flow back. A folder with flows whose purpose is derived from their names was written
     // before providers shipped flows, so it gets none of them.

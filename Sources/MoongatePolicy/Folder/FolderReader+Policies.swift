@@ -7,7 +7,7 @@ extension FolderReader {
     var bodies: [String: LuaNode] = [:]
     var broken: Set<String> = []
     for file in files.files(in: "policies") {
-      let title = Self.title(of: file.name)
+      let title = file.title
       if catalog.broken.contains(title) || title == ProviderName.token.rawValue { continue }
       guard catalog.descriptor(title) != nil else {
         problems.add(
@@ -47,7 +47,7 @@ extension FolderReader {
   /// Reads the policy of access tokens.
   mutating func readTokenPolicy() {
     let title = ProviderName.token.rawValue
-    let own = files.files(in: "policies").first { Self.title(of: $0.name) == title }
+    let own = files.files(in: "policies").first { $0.title == title }
     let node = own.flatMap { body($0, "policy", title: title) }
     if own != nil, node == nil { return }
     let file = ConfigurationFiles.File(TokenPolicyReader.defaults)

@@ -192,11 +192,6 @@ struct FolderReader {
     }
   }
 
-  /// The title of a file, such as `phone_otp` for `policies/phone_otp.lua`.
-  static func title(of file: String) -> String {
-    String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "")
-  }
-
   /// The table of a file made by `policy "name" { … }` or `flow "name" { … }`. The name must match the file.
   mutating func body(_ file: ConfigurationFiles.File, _ constructor: String, title: String) -> LuaNode? {
     guard

@@ -17,6 +17,9 @@ struct ConfigurationFiles: Sendable {
     let name: String
     let bytes: [UInt8]
 
+    /// The name without folder and ending, such as `phone_otp` for `policies/phone_otp.lua`.
+    var title: String { String(name.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "") }
+
     init(name: String, bytes: [UInt8]) {
       self.name = name
       self.bytes = bytes
