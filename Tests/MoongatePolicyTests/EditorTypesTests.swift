@@ -22,8 +22,8 @@ import Testing
       return
     }
     let found = table.items.compactMap { if case .text(let name) = $0.value { name } else { nil } }
-    #expect(Set(found).subtracting(EditorGlobals.names).sorted() == [])
-    #expect(Set(EditorGlobals.names).subtracting(found).sorted() == [])
+    #expect(Set(found).subtracting(LuaGlobals.names).sorted() == [])
+    #expect(Set(LuaGlobals.names).subtracting(found).sorted() == [])
   }
 
   /// Every type that is used is declared.

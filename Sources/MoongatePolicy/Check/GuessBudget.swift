@@ -221,19 +221,3 @@ struct GuessBound: Sendable {
     right == 0 ? left : greatestCommonDivisor(right, left % right)
   }
 }
-
-extension Varying {
-  var lowest: Value {
-    switch self {
-    case .fixed(let value): value
-    case .varying(let lowest, _, _): lowest
-    }
-  }
-
-  var highest: Value {
-    switch self {
-    case .fixed(let value): value
-    case .varying(_, let highest, _): highest
-    }
-  }
-}

@@ -16,7 +16,7 @@ struct ReasonWords {
     for file in files.sorted() {
       for call in names[file]?.calls ?? [] where call.function == "deny" {
         guard let reason = call.texts.first.flatMap(\.self).flatMap(UnknownFacts.plain),
-          LuaEvaluator.problem(ofReason: reason) == nil,
+          DenyReason.problem(of: reason) == nil,
           !known.contains(reason), told.insert(reason).inserted
         else { continue }
         let policy = file.hasPrefix("policies/") ? file : "a file of policies/"

@@ -56,7 +56,7 @@ struct UnknownFacts {
       let location = SourceLocation(file: file, line: call.line)
       switch call.function {
       case "deny":
-        if let wrong = LuaEvaluator.problem(ofReason: text) {
+        if let wrong = DenyReason.problem(of: text) {
           problems.add(location, "", wrong + Self.spelling(ofReason: text))
         }
       case "require_also":
@@ -72,7 +72,7 @@ struct UnknownFacts {
   /// Advice for the spelling of a reason; empty if none exists.
   private static func spelling(ofReason text: String) -> String {
     let name = text.lowercased().split { !$0.isASCII || !($0.isLetter || $0.isNumber) }.joined(separator: "_")
-    return name != text && LuaEvaluator.problem(ofReason: name) == nil ? "; write `\(name)`" : ""
+    return name != text && DenyReason.problem(of: name) == nil ? "; write `\(name)`" : ""
   }
 
   /// A text without its quotes; nil if it has escapes.

@@ -17,7 +17,7 @@ package struct EditorTypes: Sendable {
     parts += types.map { Self.declared(TableShape.settings(of: $0)) }
     parts.append(providersClass)
     parts += facts
-    parts += EditorGlobals.declarations
+    parts += LuaGlobals.declarations
     parts += types.map(Self.constructor)
     return parts.joined(separator: "\n\n") + "\n"
   }
@@ -156,5 +156,23 @@ package struct EditorTypes: Sendable {
       classes.append(lines.joined(separator: "\n"))
     }
     return classes
+  }
+}
+
+extension LuaGlobals {
+  /// The declarations of all functions, and of `allow`.
+  fileprivate static let declarations: [String] =
+    ["---Allows the action or request.\n---@type moongate.Decision\nallow = nil"] + functions.map(\.declaration)
+}
+
+extension LuaGlobals.Function {
+  /// The function as lua-language-server reads it.
+  fileprivate var declaration: String {
+    var lines = ["---\(help)"]
+    lines += parameters.map { "---@param \($0.name) \($0.type)" }
+    if let result { lines.append("---@return \(result)") }
+    let names = parameters.map { $0.name.replacing("?", with: "") }.joined(separator: ", ")
+    lines.append("function \(name)(\(names)) end")
+    return lines.joined(separator: "\n")
   }
 }

@@ -122,7 +122,7 @@ struct PolicyReader {
     var reasons: [String: String] = [:]
     for reason in table.names {
       guard let node = table.take(reason), let text = Field.text(node, table.path(reason), problems) else { continue }
-      if let wrong = LuaEvaluator.problem(ofReason: reason) { problems.add(node.location, table.path(reason), wrong) }
+      if let wrong = DenyReason.problem(of: reason) { problems.add(node.location, table.path(reason), wrong) }
       let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) }
       if !isPlain || text.allSatisfy(\.isWhitespace) || text.utf8.count > 300 {
         problems.add(node.location, table.path(reason), "must be a sentence of at most 300 bytes, without line breaks")

@@ -88,7 +88,7 @@ package struct SchemaReference: Sendable {
   /// All constructors, decisions, helpers and base library functions.
   package var functions: [Global] {
     [Global(name: "allow", signature: "allow", help: "Allows the action or request.", audience: [])]
-      + EditorGlobals.functions.map { Global(name: $0.name, signature: $0.signature, help: $0.help, audience: []) }
+      + LuaGlobals.functions.map { Global(name: $0.name, signature: $0.signature, help: $0.help, audience: []) }
   }
 }
 

@@ -20,7 +20,7 @@ final class LuaEvaluator: PolicyEvaluator {
   static let entitlement = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 10_000_000)
 
   private let state: LuaState
-  private let answers: Answers
+  private let answers: LuaCallbacks
   private let providers: Set<ProviderName>
   private var functions: [FunctionName: Loaded] = [:]
 
@@ -47,7 +47,7 @@ final class LuaEvaluator: PolicyEvaluator {
   /// - Parameter branches: the branches to record. Recording multiplies budgets by ten, because the added calls cost
   ///   steps.
   init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
-    answers = Answers(declared: generation.declaredFacts)
+    answers = LuaCallbacks(declared: generation.declaredFacts)
     providers = generation.providers
     do { state = try LuaState(answers.callbacks) } catch {
       throw PolicyFault(kind: error.kind, location: nil, message: error.message)
@@ -165,7 +165,7 @@ final class LuaEvaluator: PolicyEvaluator {
         case CLUA_ALLOW: return .allow
         case CLUA_DENY:
           let reason = Self.text(value)
-          if let wrong = Self.problem(ofReason: reason) {
+          if let wrong = DenyReason.problem(of: reason) {
             throw PolicyFault(kind: .result, location: location, message: wrong)
           }
           return .deny(reason)
@@ -319,60 +319,8 @@ final class LuaEvaluator: PolicyEvaluator {
     return String(decoding: UnsafeRawBufferPointer(start: bytes, count: value.length), as: UTF8.self)
   }
 
-  /// Checks a reason against `^[a-z][a-z0-9_]{0,47}$` and the reserved error codes. A policy must not imitate errors of
-  /// the gateway.
-  /// - Returns: nil if the reason is valid.
-  static func problem(ofReason reason: String) -> String? {
-    if let first = reason.utf8.first, (97...122).contains(first), reason.utf8.count <= 48,
-      reason.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 95 }),
-      !RefusalCode.reserved.contains(reason)
-    {
-      return nil
-    }
-    return
-      "`\(reason)` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
-  }
-
   /// The problem with a `require_also` that names an unconfigured provider.
   static func unconfigured(_ name: String, among providers: Set<ProviderName>) -> String {
     "require_also names `\(name)`, which gateway.lua does not configure\(Suggestion.phrase(for: name, among: providers.map(\.rawValue)))"
-  }
-}
-
-/// The callbacks of CLua for a running function. Must live as long as the evaluator, whose state holds a pointer to it.
-final class Answers {
-  let box: FactReader
-  private let zones = TimeZoneHours()
-
-  init(declared: [DeclaredFact]) { box = FactReader(declared: declared) }
-
-  /// The callbacks never throw or raise. They return a status, and C raises the error after they have returned.
-  var callbacks: clua_callbacks {
-    var callbacks = clua_callbacks()
-    callbacks.context = Unmanaged.passUnretained(self).toOpaque()
-    callbacks.fact = { context, slot, key, length, index, value in
-      guard let context, let value else { return 1 }
-      // Avoids reference counting, which would cost as much as reading the fact. The evaluator keeps the object alive.
-      Unmanaged<Answers>.fromOpaque(context)._withUnsafeGuaranteedRef { answers in
-        let name = key.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: length), as: UTF8.self) }
-        answers.box.answer(slot, key: name, index: index, into: &value.pointee)
-      }
-      return 0
-    }
-    callbacks.hour = { context, seconds, zone, length, value in
-      guard let context, let zone, let value else { return 1 }
-      let answers = Unmanaged<Answers>.fromOpaque(context).takeUnretainedValue()
-      let name = String(decoding: UnsafeRawBufferPointer(start: zone, count: length), as: UTF8.self)
-      switch answers.zones.hour(of: seconds, in: name) {
-      case .success(let hour):
-        value.pointee.kind = CLUA_INTEGER
-        value.pointee.integer = Int64(hour)
-        return 0
-      case .failure(let unknown):
-        answers.box.put(unknown.sentence, into: &value.pointee)
-        return 1
-      }
-    }
-    return callbacks
   }
 }

@@ -1,5 +1,6 @@
-/// The global names of configuration files, for editors. CLua defines the globals; a test compares this list with them.
-enum EditorGlobals {
+/// The global names that configuration files may use, with their help. CLua defines the globals; a test compares this
+/// list with them.
+enum LuaGlobals {
   /// A function with its parameters, result and help text.
   struct Function {
     let name: String
@@ -18,15 +19,6 @@ enum EditorGlobals {
     var signature: String {
       let call = "\(name)(\(parameters.map(\.name).joined(separator: ", ")))"
       return result.map { "\(call): \($0.replacing("moongate.", with: ""))" } ?? call
-    }
-
-    var text: String {
-      var lines = ["---\(help)"]
-      lines += parameters.map { "---@param \($0.name) \($0.type)" }
-      if let result { lines.append("---@return \(result)") }
-      let names = parameters.map { $0.name.replacing("?", with: "") }.joined(separator: ", ")
-      lines.append("function \(name)(\(names)) end")
-      return lines.joined(separator: "\n")
     }
   }
 
@@ -92,7 +84,4 @@ enum EditorGlobals {
 
   /// The names of all globals, including those of libraries.
   static let names: [String] = ["allow", "math", "string", "table"] + functions.map(\.name)
-
-  static let declarations: [String] =
-    ["---Allows the action or request.\n---@type moongate.Decision\nallow = nil"] + functions.map(\.text)
 }

@@ -6,7 +6,7 @@ import MoongateCore
 struct UnknownNames {
   private static let libraries: Set<String> = ["string", "table", "math"]
 
-  private static let usual = Set(EditorGlobals.names)
+  private static let usual = Set(LuaGlobals.names)
 
   /// In the order of the text.
   private(set) var problems: [ConfigurationProblem] = []
@@ -24,7 +24,7 @@ struct UnknownNames {
       problems.append(
         ConfigurationProblem(location: SourceLocation(file: file, line: global.line), path: "", message: message))
       if !known.contains(first), !global.isAssigned,
-        let nearest = Suggestion.nearest(to: first, among: EditorGlobals.names + types)
+        let nearest = Suggestion.nearest(to: first, among: LuaGlobals.names + types)
       {
         meant.append((global.range, nearest))
       }
@@ -67,7 +67,7 @@ struct UnknownNames {
 
 /// Evaluates single expressions in Lua.
 private final class NameProbes {
-  private let answers = Answers(declared: [])
+  private let answers = LuaCallbacks(declared: [])
   private let types: [String]
   private lazy var state = try? LuaState(answers.callbacks, constructors: types)
   private var told: [String: String?] = [:]
