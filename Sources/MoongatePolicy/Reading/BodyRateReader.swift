@@ -2,8 +2,6 @@ import MoongateCore
 
 /// Reads `body_rate` of a route, or of `limits` in gateway.lua: `"1KiB/10s"`, or `false`.
 struct BodyRateReader {
-  static let kind = "the minimum size of a request body in each window, such as \"1KiB/10s\", or false"
-
   /// With longer windows, the idle timeout of a minute takes effect first.
   private static let windows: ClosedRange<Duration> = .seconds(1)...(.seconds(60))
 

@@ -18,10 +18,7 @@ extension FlowPurposeKind {
   }
 }
 
-/// The kinds of identifier that a flow can manage.
-enum GivenIdentifierKind: String, CaseIterable {
-  case phone, email, federated
-
+extension GivenIdentifierKind {
   fileprivate var kind: IdentifierKind {
     switch self {
     case .phone: .phone

@@ -113,8 +113,6 @@ final class TableReader {
 
 /// Reads one value. An invalid value is reported and read as nil.
 enum Field {
-  static let durationKind = "a duration, such as \"15m\""
-
   static func text(_ node: LuaNode, _ path: String, _ problems: Problems) -> String? {
     guard case .text(let text) = node.value else {
       problems.add(node.location, path, "must be a text in quotes, not \(node.value.described)")

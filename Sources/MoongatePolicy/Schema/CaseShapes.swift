@@ -6,8 +6,8 @@ extension TableShape {
     name: "CaseAccount", summary: "The account that has the identifiers given so far.",
     entries: [
       .optional("exists", "boolean", "whether the account exists", .flag(true)),
-      .optional("age", "moongate.Duration", Field.durationKind),
-      .optional("idle", "moongate.Duration", Field.durationKind),
+      .optional("age", "moongate.Duration", Entry.durationKind),
+      .optional("idle", "moongate.Duration", Entry.durationKind),
       .optional("phone", "string", "an additional phone number of the account"),
       .optional("email", "string", "an additional email address of the account"),
       .optional("phone_verified", "boolean", "true or false", .flag(true)),
@@ -66,7 +66,7 @@ extension TableShape {
         "status", "integer|\"pending\"|\"complete\"|\"failed\"|\"refused\"", "the HTTP status, or the state of the flow"
       ),
       .optional("code", "string", "the error code, such as \"too_many_attempts\""),
-      .optional("retry_after", "moongate.Duration", Field.durationKind),
+      .optional("retry_after", "moongate.Duration", Entry.durationKind),
       .optional("attempts_left", "integer", "attempts remaining before a lock"),
       .optional("resends_left", "integer", "resends remaining"),
       .optional("field", "string", "the invalid field, such as \"phone\""),

@@ -124,7 +124,7 @@ extension TableShape {
       .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connections))),
       .optional("per_ip", "moongate.AddressLimits", "limits per client address"),
       .optional("flows", "moongate.FlowLimits", "limits on flows in which no step has been passed yet"),
-      .optional("body_rate", "string|false", BodyRateReader.kind, .text("1KiB/10s")),
+      .optional("body_rate", "string|false", Entry.bodyRateKind, .text("1KiB/10s")),
     ])
 
   static let addressLimits = TableShape(

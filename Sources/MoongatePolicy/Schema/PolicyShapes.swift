@@ -25,7 +25,7 @@ extension TableShape {
     entries: [
       .optional("length", "integer", "4 to 10 characters", .integer(6)),
       .choice("alphabet", CodeAlphabet.self, nil, .digits),
-      .optional("ttl", "moongate.Duration", Field.durationKind, .text("10m")),
+      .optional("ttl", "moongate.Duration", Entry.durationKind, .text("10m")),
     ])
 
   static let timers = TableShape(
@@ -41,7 +41,7 @@ extension TableShape {
       .choice("on", LimitAction.self, "`send`, `verify`, `begin` or `register`", isRequired: true),
       .choice("per", LimitKey.self, "the key of the counter", isRequired: true),
       .required("max", "integer|moongate.Vary", "a whole number, from 1"),
-      .optional("window", "moongate.Duration|moongate.Vary", Field.durationKind),
+      .optional("window", "moongate.Duration|moongate.Vary", Entry.durationKind),
       .choice("counts", LimitCounts.self),
       .optional("lock", "moongate.Durations", "a duration, or a list that grows, such as { \"15m\", \"1h\" }"),
       .optional("disable", "boolean", "true or false", .flag(false)),
@@ -60,7 +60,7 @@ extension TableShape {
         "account", AccountRule.self, "which accounts the flow accepts: \"existing\", \"new\" or \"any\"",
         isRequired: true),
       .required("steps", "(string|moongate.AnyOf|moongate.Fallback|moongate.Step)[]", "a list of steps"),
-      .optional("lifetime", "moongate.Duration", Field.durationKind, .text("15m")),
+      .optional("lifetime", "moongate.Duration", Entry.durationKind, .text("15m")),
       .optional("session", "moongate.Session", "the lifetime of sessions"),
       .optional("next", "moongate.Next", "the path to open when the flow is complete"),
     ])
@@ -75,8 +75,8 @@ extension TableShape {
   static let session = TableShape(
     name: "Session", summary: "The lifetime of sessions.",
     entries: [
-      .optional("lifetime", "moongate.Duration", Field.durationKind, .text("12h")),
-      .optional("idle", "moongate.Duration", Field.durationKind, .text("1h")),
+      .optional("lifetime", "moongate.Duration", Entry.durationKind, .text("12h")),
+      .optional("idle", "moongate.Duration", Entry.durationKind, .text("1h")),
     ])
 
   static let next = TableShape(
@@ -102,13 +102,13 @@ extension TableShape {
         "tokens", "boolean|moongate.RouteTokens",
         "the service and personal tokens that the route accepts: true, { \"ci\" } or { personal = true }"),
       .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
-      .optional("timeout", "moongate.Duration", Field.durationKind, .text("30s")),
+      .optional("timeout", "moongate.Duration", Entry.durationKind, .text("30s")),
       .optional("websocket", "boolean", "true or false", .flag(false)),
       .optional(
         "headers", "table<string, string>",
         "request headers to set for the upstream, as in { [\"X-Tenant\"] = \"demo\" }"),
       .optional("body", "string", "a size, such as \"64MiB\""),
-      .optional("body_rate", "string|false", BodyRateReader.kind),
+      .optional("body_rate", "string|false", Entry.bodyRateKind),
     ])
 
   static let requirement = TableShape(
@@ -118,7 +118,7 @@ extension TableShape {
     entries: [
       .optional("group", "string|moongate.AnyOf", "the name of a group, or any_of { … } of several"),
       .optional("passed", "string", "the name of a provider"),
-      .optional("within", "moongate.Duration", Field.durationKind),
+      .optional("within", "moongate.Duration", Entry.durationKind),
       .optional("email_verified", "boolean", "true or false"),
     ])
 

@@ -25,6 +25,11 @@ struct TableShape: Sendable {
 }
 
 extension TableShape.Entry {
+  /// The `help` of a duration that needs no other words.
+  static let durationKind = "a duration, such as \"15m\""
+  /// The `help` of `body_rate`.
+  static let bodyRateKind = "the minimum size of a request body in each window, such as \"1KiB/10s\", or false"
+
   static func required(_ name: String, _ type: String, _ help: String) -> Self {
     Self(name: name, type: type, help: help, isRequired: true, standard: nil)
   }
