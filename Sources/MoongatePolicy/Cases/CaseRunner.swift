@@ -26,7 +26,7 @@ package struct CaseRunner: Sendable {
   {
     let end = timeLimit.map { ContinuousClock.now + $0 }
     let record = CoverageRecord(branches: watchesBranches ? (generation as? Generation).map(BranchIndex.init) : nil)
-    let observed = RecordingGeneration(observed: generation, record: record)
+    let observed = RecordingGeneration(base: generation, record: record)
     var outcomes: [CaseOutcome] = []
     for one in cases {
       let gateway = try VirtualGateway(

@@ -2,28 +2,28 @@ import MoongateCore
 import MoongateSDK
 
 /// A generation that records the calls of its functions. Their results are unchanged.
-struct RecordingGeneration: PolicyGeneration {
-  let observed: any PolicyGeneration
+struct RecordingGeneration: WrappingGeneration {
+  let base: any PolicyGeneration
   let record: CoverageRecord
 
-  var id: String { observed.id }
-  var gateway: GatewaySettings { observed.gateway }
-  var routes: RouteTable { observed.routes }
-  var flows: [String: FlowDefinition] { observed.flows }
-  var policies: [ProviderName: ProviderPolicy] { observed.policies }
-  var tokenPolicy: ProviderPolicy { observed.tokenPolicy }
-  var accounts: AccountRules { observed.accounts }
-  var pages: [PageFile] { observed.pages }
-  var pads: Set<ProviderName> { observed.pads }
-  var registry: ProviderRegistry? { observed.registry }
-  var warnings: [ConfigurationProblem] { observed.warnings }
-  var lease: GenerationLease { observed.lease }
+  var id: String { base.id }
+  var gateway: GatewaySettings { base.gateway }
+  var routes: RouteTable { base.routes }
+  var flows: [String: FlowDefinition] { base.flows }
+  var policies: [ProviderName: ProviderPolicy] { base.policies }
+  var tokenPolicy: ProviderPolicy { base.tokenPolicy }
+  var accounts: AccountRules { base.accounts }
+  var pages: [PageFile] { base.pages }
+  var pads: Set<ProviderName> { base.pads }
+  var registry: ProviderRegistry? { base.registry }
+  var warnings: [ConfigurationProblem] { base.warnings }
+  var lease: GenerationLease { base.lease }
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator {
-    let generation = observed as? Generation
+    let generation = base as? Generation
     var probe: BranchProbe?
     if let generation, let index = record.branches { probe = try BranchProbe(generation, index) }
-    return RecordingEvaluator(observed: try observed.makeEvaluator(), record: record, probe: probe)
+    return RecordingEvaluator(observed: try base.makeEvaluator(), record: record, probe: probe)
   }
 }
 

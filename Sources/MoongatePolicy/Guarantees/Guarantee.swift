@@ -44,15 +44,3 @@ package struct SessionDemand: Sendable, Equatable {
     self.within = within
   }
 }
-
-extension PolicyGeneration {
-  /// The statements of guarantees.lua, in the order of the file.
-  package var guarantees: [Guarantee] {
-    switch self {
-    case let generation as Generation: generation.guarantees
-    case let observed as RecordingGeneration: observed.observed.guarantees
-    case let played as DryRunGeneration: played.base.guarantees
-    default: []
-    }
-  }
-}

@@ -31,6 +31,15 @@ struct Generation: PolicyGeneration {
 }
 
 extension PolicyGeneration {
+  /// The statements of guarantees.lua, in the order of the file.
+  package var guarantees: [Guarantee] {
+    switch self {
+    case let generation as Generation: generation.guarantees
+    case let wrapper as any WrappingGeneration: wrapper.base.guarantees
+    default: []
+    }
+  }
+
   /// The same generation with additional warnings.
   package func adding(warnings: [ConfigurationProblem]) -> any PolicyGeneration {
     guard !warnings.isEmpty, var generation = self as? Generation else { return self }

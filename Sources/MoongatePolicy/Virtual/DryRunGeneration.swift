@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 /// A generation whose providers send nothing to the outside.
-struct DryRunGeneration: PolicyGeneration {
+struct DryRunGeneration: WrappingGeneration {
   let base: any PolicyGeneration
   let registry: ProviderRegistry?
 
