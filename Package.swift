@@ -151,7 +151,7 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(
       name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", crypto, logging],
-      swiftSettings: strict),
+      exclude: ["README.md"], swiftSettings: strict),
     .target(
       name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     .target(
