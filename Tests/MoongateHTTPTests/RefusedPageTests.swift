@@ -19,8 +19,8 @@ import Testing
     let request = Request(
       head: HTTPRequest(method: .post, scheme: "http", authority: "localhost:8080", path: TokenPage.path),
       body: RequestBody(buffer: ByteBuffer()))
-    let form = TokenPage.Form(name: "laptop", options: [], problem: "Not now.", nameIsInvalid: false)
-    let model = TokenPage.Model(form: form, secret: nil, routes: [])
+    let form = TokenModel.Form(name: "laptop", options: [], problem: "Not now.", nameIsInvalid: false)
+    let model = TokenModel(form: form, secret: nil, routes: [])
     let refusal = Refusal(.rateLimited, decision: DecisionID(text: "dc_test"), retryAfter: .milliseconds(6500))
     let refused = pages.page(model, title: { _ in "Token" }, refusal: refusal, request, generation)
     #expect(refused.status == .tooManyRequests && refused.headers[.retryAfter] == "7")

@@ -31,21 +31,6 @@ struct OutboxCalls: Sendable {
   let entries: @Sendable () -> [OutboxEntry]
   let pages: PageRenderer
 
-  struct Row: Decodable {
-    let at: String
-    let line: String
-    let subject: String?
-    let text: String
-    let code: String?
-  }
-
-  struct Model: PageModel {
-    static let template = PageTemplate.outbox
-    let rows: [Row]
-    let isEmpty: Bool
-    var stressesSupport = false
-  }
-
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .outbox) { exchange throws(Refusal) in
@@ -56,11 +41,11 @@ struct OutboxCalls: Sendable {
         guard exchange.request.wantsHTML else { return .json(.list(entries.map(document))) }
         let words = pages.words(exchange)
         let rows = entries.prefix(100).map { entry in
-          Row(
+          OutboxModel.Row(
             at: entry.at.text, line: words.text("outbox_to", ["to": entry.to]), subject: entry.subject,
             text: entry.text, code: entry.code)
         }
-        return pages.page(Model(rows: rows, isEmpty: rows.isEmpty), title: words["outbox"], exchange)
+        return pages.page(OutboxModel(rows: rows, isEmpty: rows.isEmpty), title: words["outbox"], exchange)
       }
     ]
   }

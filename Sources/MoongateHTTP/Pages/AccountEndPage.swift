@@ -12,17 +12,6 @@ struct AccountEndPage: Sendable {
   private static let deletePath = "/auth/account/delete"
   private static let signOutPath = "/auth/account/sign-out"
 
-  struct Model: PageModel {
-    static let template = PageTemplate.delete
-    let heading: String
-    let subtitle: String
-    let confirm: String
-    let action: String
-    /// The text of the form's button, if it is not the default.
-    var wanted: String?
-    var stressesSupport = false
-  }
-
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, Self.exportPath) { exchange throws(Refusal) in
@@ -40,7 +29,7 @@ struct AccountEndPage: Sendable {
       Endpoint(.page, .get, Self.signOutPath) { exchange throws(Refusal) in
         guard try await driver.session(exchange) != nil else { return signIn(exchange) }
         let words = pages.words(exchange)
-        let model = Model(
+        let model = DeleteModel(
           heading: words["sign_out_everywhere_title"], subtitle: words["sign_out_everywhere_subtitle"],
           confirm: words["sign_out_everywhere"],
           action: "/auth/account", wanted: "everywhere")
@@ -71,7 +60,7 @@ struct AccountEndPage: Sendable {
 
   private func page(_ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
-    let model = Model(
+    let model = DeleteModel(
       heading: words["delete_account_title"], subtitle: words["delete_account_subtitle"],
       confirm: words["delete_account_confirm"],
       action: Self.deletePath)

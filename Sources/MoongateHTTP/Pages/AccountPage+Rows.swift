@@ -13,16 +13,16 @@ extension AccountPage {
   }
 
   /// The user's sign-in methods: phone number, email address, password and other sites.
-  func signInRows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
-    let link = { (label: String, purpose: FlowPurpose, about: String) -> Link? in
+  func signInRows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [AccountModel.Row] {
+    let link = { (label: String, purpose: FlowPurpose, about: String) -> AccountModel.Link? in
       guard let flow = exchange.generation.flow(for: purpose)?.name, offers(flow, exchange) else { return nil }
       // The first address does not replace another one.
       let done = label == "add" && purpose == .change(.email) ? "add_email" : nil
-      return Link(
+      return AccountModel.Link(
         label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done),
         name: "\(words[label]): \(words[about])")
     }
-    var rows: [Row] = []
+    var rows: [AccountModel.Row] = []
     let phone = account.identifier(.phone)
     let phoneLink = phone == nil ? link("add", .join(.phone), "phone") : link("change", .change(.phone), "phone")
     if phone != nil || phoneLink != nil {
@@ -47,7 +47,9 @@ extension AccountPage {
   }
 
   /// The row of a password. It is changed in the same way as a forgotten one: with a code to the email address.
-  private func passwordRow(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row? {
+  private func passwordRow(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange)
+    -> AccountModel.Row?
+  {
     let isSet = account.credentials.contains(page.name)
     guard let email = account.identifier(.email), isSet || email.verifiedAt != nil else { return nil }
     let title = page.shortName(words)
@@ -55,36 +57,38 @@ extension AccountPage {
     let label = words[isSet ? "change" : "set_up"]
     let link = flow.flatMap { flow in
       offers(flow, exchange)
-        ? Link(
+        ? AccountModel.Link(
           label: label,
           address: FormFields.address("/auth/login", ["with": "reset", "return_to": "/auth/account?done=\(flow)"]),
           name: "\(label): \(title)") : nil
     }
-    return Row(
+    return AccountModel.Row(
       name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet,
       links: [link].compactMap(\.self))
   }
 
   /// The row of an identity at another site. It can be added if there is a flow for it, and removed if the account has
   /// another sign-in method.
-  private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
+  private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange)
+    -> AccountModel.Row
+  {
     let title = site.shortName(words)
     let held = account.identifiers.first { site.proves($0.identifier, among: exchange.providers) }
     let canLeave = held != nil && driver.engine.canDisconnect(site.name, from: account, exchange.generation)
     let canJoin = held == nil && exchange.generation.flow(connecting: site.name) != nil
     let action = canLeave ? "disconnect" : canJoin ? "connect" : nil
-    return Row(
+    return AccountModel.Row(
       name: title, value: held?.identifier.shown, badge: words[held != nil ? "joined" : "not_joined"],
       isGood: held != nil, links: [],
       button: action.map {
-        Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)")
+        AccountModel.Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)")
       })
   }
 
   /// The rows of the factors that protect the account.
   func factorRows(
     _ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange
-  ) -> [Row] {
+  ) -> [AccountModel.Row] {
     exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
       let items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
       // If each item has links to change and remove it, the row does not repeat them. "I no longer have it" on their
@@ -97,10 +101,10 @@ extension AccountPage {
     }
   }
 
-  private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words, _ exchange: Exchange) -> Item {
+  private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words, _ exchange: Exchange) -> AccountModel.Item {
     let own = words.speaking(page.descriptor.words)
     let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap {
-      operation, label -> Link? in
+      operation, label -> AccountModel.Link? in
       // The item is passed to the beginning of the provider's step, which must therefore be the beginning of the flow.
       guard page.descriptor.beginFields.contains(HeldItem.field),
         let flow = exchange.generation.flow(for: .factor(page.name, operation)),
@@ -108,9 +112,9 @@ extension AccountPage {
       else { return nil }
       let address = ProviderPage.stepAddress(
         flow.name, with: nil, returnTo: "/auth/account?done=\(flow.name)", about: held.id)
-      return Link(label: own[label], address: address, name: "\(own[label]): \(held.name)")
+      return AccountModel.Link(label: own[label], address: address, name: "\(own[label]): \(held.name)")
     }
-    return Item(
+    return AccountModel.Item(
       name: held.name, details: held.details.map(own.translated),
       added: held.addedAt.map { Timestamp(milliseconds: $0).text },
       used: held.usedAt.map { Timestamp(milliseconds: $0).text }, links: links)
@@ -124,35 +128,38 @@ extension AccountPage {
   /// The row of a provider's factor, with links to its flows.
   /// - Parameter areLinked: whether each item of the provider has its own links.
   private func row(_ page: ProviderPage, _ account: Account, areLinked: Bool, _ words: Words, _ exchange: Exchange)
-    -> Row
+    -> AccountModel.Row
   {
     let isSet = account.credentials.contains(page.name)
     let title = page.shortName(words)
     let changes: [FlowPurpose.FactorOperation] = areLinked ? [] : [.change, .reset, .disable]
     let operations = isSet ? (page.keepsSeveral ? [.set] : []) + changes : [.set]
-    let links = operations.compactMap { operation -> Link? in
+    let links = operations.compactMap { operation -> AccountModel.Link? in
       guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else {
         return nil
       }
       let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)
       let said = operation == .reset ? words["reset"] : page.link(to: purpose, words) ?? words[purpose.label]
-      return Link(
+      return AccountModel.Link(
         label: said, address: Self.way(page.ownPath ?? ProviderPage.stepPath, flow), name: "\(said): \(title)")
     }
-    return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)
+    return AccountModel.Row(
+      name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)
   }
 
-  private func row(_ name: String, _ held: HeldIdentifier?, _ links: [Link?], _ words: Words) -> Row {
-    Row(
+  private func row(_ name: String, _ held: HeldIdentifier?, _ links: [AccountModel.Link?], _ words: Words)
+    -> AccountModel.Row
+  {
+    AccountModel.Row(
       name: words[name], value: held?.identifier.display,
       badge: held.map { words[$0.verifiedAt == nil ? "not_verified" : "verified"] },
       isGood: held?.verifiedAt != nil, links: links.compactMap(\.self))
   }
 
-  func place(_ session: Session, isCurrent: Bool, _ words: Words) -> Place {
+  func place(_ session: Session, isCurrent: Bool, _ words: Words) -> AccountModel.Place {
     let name = DeviceName(userAgent: session.userAgent)
     let device = name.text(words)
-    return Place(
+    return AccountModel.Place(
       id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text,
       isCurrent: isCurrent, isPhone: name.isPhone,
       label: words.text("sign_out_there", ["device": device]))

@@ -8,98 +8,6 @@ struct AccountPage: Sendable {
   let ending: SessionEnding
   let pages: PageRenderer
 
-  struct Link: Decodable {
-    let label: String
-    let address: String
-    /// For screen readers: the label together with the row's name.
-    let name: String
-  }
-
-  struct Row: Decodable {
-    let name: String
-    let value: String?
-    let badge: String?
-    let isGood: Bool
-    let links: [Link]
-    /// The row's button, such as the one that disconnects a provider.
-    var button: Button?
-    /// The items that the provider stores.
-    var items: [Item] = []
-    var hasItems: Bool = false
-  }
-
-  /// One of several items that a provider stores for the account, such as a passkey.
-  struct Item: Decodable {
-    let name: String
-    let details: [String]
-    /// When it was added, and when it was last used.
-    let added: String?
-    let used: String?
-    /// Links to the flows that change or remove this item.
-    let links: [Link]
-  }
-
-  struct Button: Decodable {
-    /// The action: `connect` or `disconnect`.
-    let action: String
-    let label: String
-    let value: String
-    /// For screen readers: the label together with the row's name.
-    let name: String
-  }
-
-  /// The form for the user's names.
-  struct NameForm: Decodable {
-    let first: String?
-    let last: String?
-    /// The full name, as it is shown.
-    let shown: String?
-    let label: String
-    let isOpen: Bool
-    let problem: String?
-    let firstIsInvalid: Bool
-    let lastIsInvalid: Bool
-  }
-
-  struct Place: Decodable {
-    let id: String
-    let device: String
-    let since: String
-    let seen: String
-    let isCurrent: Bool
-    let isPhone: Bool
-    let label: String
-  }
-
-  struct Model: PageModel {
-    static let template = PageTemplate.account
-    let notice: String?
-    /// Why the requested change was not made.
-    let refusal: String?
-    /// The service that the user came from.
-    let back: String
-    let backLabel: String
-    /// The first letter of the user's name; nil if only a number is known.
-    let initial: String?
-    /// The user's display name.
-    let called: String
-    let isUnverified: Bool
-    let verify: String
-    let name: NameForm
-    /// The user's sign-in methods.
-    let rows: [Row]
-    /// The factors that protect the account.
-    let factors: [Row]
-    let hasFactors: Bool
-    let language: String
-    let places: [Place]
-    /// Whether the account has other sessions.
-    let hasOthers: Bool
-    /// The user's personal tokens; nil if no route accepts personal tokens.
-    let tokens: Tokens?
-    var stressesSupport = false
-  }
-
   /// The values of `done=`, with which other pages return here.
   private static let done: Set<String> = [
     "add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked",
@@ -246,7 +154,7 @@ struct AccountPage: Sendable {
     // The page works without them.
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let factors = factorRows(account, holdings, words, exchange)
-    let model = Model(
+    let model = AccountModel(
       notice: misnamed == nil && refused == nil ? done : nil,
       refusal: refused?.sentence ?? self.refused(query, words, exchange),
       back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next
@@ -265,8 +173,10 @@ struct AccountPage: Sendable {
       at: misnamed == nil && refused == nil ? nil : "/auth/account", exchange)
   }
 
-  private func nameForm(_ account: Account, shown: String, _ misnamed: Misnamed?, _ words: Words) -> NameForm {
-    NameForm(
+  private func nameForm(_ account: Account, shown: String, _ misnamed: Misnamed?, _ words: Words)
+    -> AccountModel.NameForm
+  {
+    AccountModel.NameForm(
       first: misnamed?.first ?? account.firstName, last: misnamed.map { $0.last ?? "" } ?? account.lastName,
       shown: shown.isEmpty ? nil : shown,
       label: words[shown.isEmpty ? "add" : "change"], isOpen: misnamed != nil,

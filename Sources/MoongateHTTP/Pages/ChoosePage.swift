@@ -9,22 +9,6 @@ struct ChoosePage: Sendable {
 
   private static let path = "/auth/choose"
 
-  struct Option: Decodable {
-    let value: String
-    let created: String
-    let used: String
-    /// For screen readers.
-    let label: String
-  }
-
-  struct Model: PageModel {
-    static let template = PageTemplate.choose
-    let action: String
-    let options: [Option]
-    let problem: String?
-    var stressesSupport = false
-  }
-
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, Self.path) { exchange throws(Refusal) in
@@ -64,12 +48,12 @@ struct ChoosePage: Sendable {
     }
     let words = pages.words(exchange)
     let options = (view.step?.accounts ?? []).map { option in
-      Option(
+      ChooseModel.Option(
         value: option.value, created: option.createdAt.text, used: option.lastUsedAt.text,
         label: words.text("choose_account", ["number": option.value]))
     }
     let address = Self.address(of: view)
-    let model = Model(action: address, options: options, problem: refusal.map { words.sentence(of: $0) })
+    let model = ChooseModel(action: address, options: options, problem: refusal.map { words.sentence(of: $0) })
     if let refusal { exchange.log(refusal) }
     return pages.page(model, title: words["choose_title"], refusal: refusal, at: address, exchange)
   }

@@ -10,30 +10,6 @@ struct ContactPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
 
-  struct Model: PageModel {
-    static let template = PageTemplate.contact
-    let heading: String
-    let subtitle: String
-    /// The account's own identifier; nil if a new one is requested.
-    let sentTo: String?
-    let asksPhone: Bool
-    let asksEmail: Bool
-    let action: String
-    let id: String?
-    let flow: String
-    let returnTo: String?
-    let typed: String?
-    let region: String
-    let callingCode: String
-    let problem: String?
-    let isInvalid: Bool
-    let back: String
-    let wait: Countdown?
-    let waitLabel: String
-    let confirms: String?
-    let stressesSupport: Bool
-  }
-
   private var path: String { provider.ownPath ?? ProviderPage.stepPath }
   private var isEmail: Bool { provider.isEmail }
   private var kind: IdentifierKind { isEmail ? .email : .phone }
@@ -149,7 +125,7 @@ struct ContactPage: Sendable {
       isAsked && purpose == .verify(.email) && sentTo != nil
       ? words.text("needs_email", ["service": exchange.gateway.brand.name ?? exchange.gateway.service])
       : [reason, words[names.1]].compactMap(\.self).joined(separator: " ")
-    let model = Model(
+    let model = ContactModel(
       heading: words[names.0], subtitle: subtitle, sentTo: sentTo, asksPhone: asks && !isEmail,
       asksEmail: asks && isEmail, action: path,
       id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region,

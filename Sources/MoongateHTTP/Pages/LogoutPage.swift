@@ -7,18 +7,11 @@ struct LogoutPage: Sendable {
   let ending: SessionEnding
   let pages: PageRenderer
 
-  struct Model: PageModel {
-    static let template = PageTemplate.logout
-    let isSignedIn: Bool
-    let returnTo: String?
-    let back: String
-  }
-
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/logout", servesAllDomains: true) { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try exchange.query()["return_to"])
-        let model = Model(
+        let model = LogoutModel(
           isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo, back: NextPage.back(returnTo))
         return pages.page(model, title: pages.words(exchange)["sign_out"], exchange)
       },

@@ -109,7 +109,7 @@ struct PINPage: Sendable {
 
   /// A ceremony that the flow accepts instead of the digits, if the account has one.
   private func instead(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange) async throws(Refusal)
-    -> Instead?
+    -> PINModel.Instead?
   {
     guard let account = try await driver.session(exchange)?.account else { return nil }
     let found = exchange.offered(first: flow).first {
@@ -117,7 +117,7 @@ struct PINPage: Sendable {
     }
     guard let found, let button = found.ceremonyButton else { return nil }
     let isByHand = try exchange.query()["by"] != nil
-    return Instead(
+    return PINModel.Instead(
       provider: found.name.rawValue, label: words.speaking(found.descriptor.words).translated(button),
       isAutomatic: isAutomatic && !isByHand)
   }
@@ -241,73 +241,9 @@ struct PINPage: Sendable {
 
   // MARK: the page
 
-  struct Field: Decodable {
-    let name: String
-    let label: String
-    let autocomplete: String
-    /// The digits of a code may be visible; those of a passcode must not.
-    let isSecret: Bool
-    let length: Int
-  }
-
-  /// A ceremony that passes the same step.
-  struct Instead: Decodable {
-    let provider: String
-    let label: String
-    /// Whether the page starts it on arrival.
-    let isAutomatic: Bool
-  }
-
-  struct Model: PageModel {
-    static let template = PageTemplate.pin
-    let heading: String
-    /// Why the passcode is required; nil if no service requires it.
-    let reason: String?
-    /// The masked identifier of the account, for users who share the device.
-    let whose: String?
-    let isLock: Bool
-    let isForgotten: Bool
-    let forgotMessage: String
-    let forgotButton: String
-    let canForget: Bool
-    let fields: [Field]
-    let button: String
-    let action: String
-    let id: String?
-    let flow: String
-    let returnTo: String?
-    let back: String
-    let forgot: String
-    /// The address of this page.
-    let here: String
-    let sentTo: String?
-    let state: String
-    let notice: String?
-    let problem: String?
-    let code: String?
-    let wait: Countdown?
-    let waitLabel: String
-    /// The time until another code can be sent; nil if one can be sent now.
-    let resend: Countdown?
-    /// The action on completion, for scripts.
-    let then: String
-    let confirms: String?
-    let checks: Bool
-    /// The field names of the current and the new secret, for scripts.
-    let current: String
-    let new: String
-    let resetFlow: String?
-    /// An alternative to the digits.
-    let instead: Instead?
-    /// The target of "Skip for now", if the page is an offer.
-    let skip: String?
-    let isOff: Bool
-    let stressesSupport: Bool
-  }
-
-  private func fields(of task: Task, byEmail: Bool, codeLength: Int, _ words: Words) -> [Field] {
+  private func fields(of task: Task, byEmail: Bool, codeLength: Int, _ words: Words) -> [PINModel.Field] {
     let field = { (name: String, label: String, autocomplete: String) in
-      Field(
+      PINModel.Field(
         name: name, label: words[label], autocomplete: autocomplete, isSecret: name != "code",
         length: name == "code" ? codeLength : page.pad?.count ?? 6)
     }
@@ -352,7 +288,7 @@ struct PINPage: Sendable {
     let skip =
       task == .create && view == nil
       ? exchange.skipping(exchange.generation.purpose(of: flow), flow, to: returnTo) : nil
-    let model = Model(
+    let model = PINModel(
       heading: page.descriptor.title.map(words.translated) ?? words[task.texts.heading],
       reason: exchange.reason(for: exchange.generation.purpose(of: flow), returnTo: returnTo, words),
       // Attack: a user signs in at a browser in which another user's session is active. The passcode must not be shown

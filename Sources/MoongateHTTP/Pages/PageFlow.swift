@@ -213,6 +213,19 @@ enum NextPage {
   }
 }
 
+extension ProviderPage {
+  /// The message for a refusal from its site: a known one, or one that it has declared. Text from a link is never
+  /// shown.
+  func sentence(ofRefused name: String, _ words: Words) -> String? {
+    guard let code = RefusalCode(reserved: name) else {
+      let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
+      return outcome.map { words.speaking(descriptor.words).translated($0.sentence) }
+    }
+    if code == .oauthFailed { return siteFailed(words) }
+    return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
+  }
+}
+
 extension Exchange {
   /// The page of the flow's next step.
   func address(of view: FlowView) -> String {

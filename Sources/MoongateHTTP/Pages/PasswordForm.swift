@@ -8,30 +8,6 @@ struct PasswordForm: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
 
-  struct Model: PageModel {
-    static let template = PageTemplate.password
-    let heading: String
-    let subtitle: String
-    let label: String
-    let button: String
-    let autocomplete: String
-    let asksPassword: Bool
-    /// The provider that asks for the password.
-    let provider: String?
-    let sites: [SiteButton]
-    let hasSites: Bool
-    let isNew: Bool
-    let id: String?
-    let flow: String?
-    let returnTo: String?
-    /// The target for users who cancel; nil if the flow has already begun.
-    let back: String?
-    let problem: String?
-    /// The time until the next attempt.
-    let wait: Countdown?
-    let stressesSupport: Bool
-  }
-
   /// Whether a flow of a known user waits for a password.
   func isDue(in view: FlowView, _ exchange: Exchange) -> Bool {
     guard let due = due(in: view, exchange) else { return false }
@@ -142,7 +118,7 @@ struct PasswordForm: Sendable {
   ) -> Response {
     let words = pages.words(exchange)
     let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil
-    let model = Model(
+    let model = PasswordModel(
       heading: words[isNew ? "new_password_title" : "confirm_title"],
       subtitle: words[
         isNew ? "new_password_subtitle" : !ways.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],

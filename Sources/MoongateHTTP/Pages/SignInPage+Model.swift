@@ -132,13 +132,7 @@ extension SignInPage {
   }
 }
 
-/// A button that leads to another site.
-struct SiteButton: Decodable {
-  let provider: String
-  let label: String
-  /// SVG, only for built-in providers.
-  let icon: String?
-
+extension SiteButton {
   init(_ page: ProviderPage, _ words: Words) {
     provider = page.name.rawValue
     label = words.speaking(page.descriptor.words).translated(page.siteButton ?? page.title(words))

@@ -12,30 +12,6 @@ struct TokenPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
 
-  struct Option: Decodable {
-    let value: String
-    let label: String
-    let isChosen: Bool
-  }
-
-  /// The form for a new token.
-  struct Form: Decodable {
-    let name: String?
-    let options: [Option]
-    let problem: String?
-    let nameIsInvalid: Bool
-  }
-
-  struct Model: PageModel {
-    static let template = PageTemplate.token
-    let form: Form?
-    /// The token itself, which is shown only here.
-    let secret: String?
-    /// The routes that accept the token.
-    let routes: [String]
-    var stressesSupport = false
-  }
-
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, Self.path) { exchange throws(Refusal) in
@@ -53,7 +29,7 @@ struct TokenPage: Sendable {
         let client = try await driver.caller(exchange)
         switch await driver.engine.makeToken(named: name ?? "", for: .seconds(Int64(days) * 86_400), client: client) {
         case .success(let made):
-          return page(Model(form: nil, secret: made.secret.reveal(), routes: Self.routes(exchange)), exchange)
+          return page(TokenModel(form: nil, secret: made.secret.reveal(), routes: Self.routes(exchange)), exchange)
         case .failure(let refusal):
           guard [.invalidInput, .denied].contains(refusal.code) else { return try redirect(after: refusal, exchange) }
           exchange.log(refusal)
@@ -75,17 +51,17 @@ struct TokenPage: Sendable {
   private func form(_ exchange: Exchange, name: String?, days: Int?, refusal: Refusal?) -> Response {
     let words = pages.words(exchange)
     let options = Self.days.map { count in
-      Option(
+      TokenModel.Option(
         value: String(count), label: words.count(count, "days"), isChosen: count == (days ?? Self.usual))
     }
     let problem = refusal.map {
       $0.field == "name" ? words[name == nil ? "token_name_missing" : "token_name_refused"] : words.sentence(of: $0)
     }
-    let form = Form(name: name, options: options, problem: problem, nameIsInvalid: refusal?.field == "name")
-    return page(Model(form: form, secret: nil, routes: Self.routes(exchange)), refusal: refusal, exchange)
+    let form = TokenModel.Form(name: name, options: options, problem: problem, nameIsInvalid: refusal?.field == "name")
+    return page(TokenModel(form: form, secret: nil, routes: Self.routes(exchange)), refusal: refusal, exchange)
   }
 
-  private func page(_ model: Model, refusal: Refusal? = nil, _ exchange: Exchange) -> Response {
+  private func page(_ model: TokenModel, refusal: Refusal? = nil, _ exchange: Exchange) -> Response {
     pages.page(
       model, title: pages.words(exchange)["token_new"], refusal: refusal, at: Self.path, isTypedInto: model.form != nil,
       exchange)
@@ -101,28 +77,9 @@ struct TokenPage: Sendable {
 }
 
 extension AccountPage {
-  /// A personal token of the user.
-  struct Token: Decodable {
-    let id: String
-    let name: String
-    let expires: String?
-    let isOver: Bool
-    let used: String?
-    let from: String?
-    /// For screen readers: the label of the row's button.
-    let label: String
-  }
-
-  struct Tokens: Decodable {
-    let items: [Token]
-    let hasItems: Bool
-    /// The routes that accept them.
-    let routes: [String]
-    let hasRoutes: Bool
-  }
 
   /// The tokens of the account; nil if no route accepts tokens and the account has none.
-  func tokens(_ words: Words, _ exchange: Exchange) async -> Tokens? {
+  func tokens(_ words: Words, _ exchange: Exchange) async -> AccountModel.Tokens? {
     let routes = TokenPage.routes(exchange)
     // The page works without them.
     guard let caller = try? await driver.caller(exchange) else { return nil }
@@ -130,12 +87,12 @@ extension AccountPage {
     guard !routes.isEmpty || !all.isEmpty else { return nil }
     let now = driver.engine.now
     let items = all.map { token in
-      Token(
+      AccountModel.Token(
         id: token.id, name: token.name, expires: token.expiresAt?.text, isOver: token.isExpired(at: now),
         used: token.lastUsedAt?.text,
         from: token.lastUsedFrom, label: "\(words["remove_item"]): \(token.name)")
     }
-    return Tokens(items: items, hasItems: !items.isEmpty, routes: routes, hasRoutes: !routes.isEmpty)
+    return AccountModel.Tokens(items: items, hasItems: !items.isEmpty, routes: routes, hasRoutes: !routes.isEmpty)
   }
 
   /// Revokes a token of the user.

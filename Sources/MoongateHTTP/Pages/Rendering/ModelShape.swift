@@ -22,6 +22,17 @@ struct ModelShape: Equatable {
   }
 }
 
+extension PageTemplate {
+  /// The names that a built-in template can use besides the words: for a page, its model and the layout; for an
+  /// included template, those of all pages.
+  static func names(in template: String) -> ModelShape {
+    let own = Self(rawValue: template).map { [$0] } ?? allCases
+    return own.map { ModelShape(of: $0.model) }.reduce(
+      ModelShape(members: ["frame": ModelShape(of: PageFrame.self)])
+    ) { $0.merging($1) }
+  }
+}
+
 /// A decoder that provides a placeholder for everything and records what was requested.
 private struct Recorder: Decoder {
   let node: ModelShape.Node

@@ -9,52 +9,13 @@ import Synchronization
 /// Renders pages from templates, a layout, a stylesheet and small scripts, which are part of the program, with the
 /// overrides of the operator's `pages/`. Every page works without scripts.
 package final class PageRenderer: Sendable {
-  /// The layout around a page's content.
-  struct Frame: Decodable {
-    struct Language: Decodable {
-      let tag: String
-      let name: String
-      let address: String
-      let isCurrent: Bool
-      /// Whether the page's form is sent there, with its input.
-      let takesForm: Bool
-    }
-
-    let title: String
-    /// The name of the service.
-    let service: String
-    let language: String
-    let direction: String
-    /// The base path of stylesheets and scripts.
-    let base: String
-    let hasBrandStyle: Bool
-    let logo: String?
-    /// The target of "Contact us"; nil if none is configured.
-    let support: String?
-    /// The operator's terms of service.
-    let terms: String?
-    /// The operator's privacy policy.
-    let privacy: String?
-    let hasLegal: Bool
-    let languages: [Language]
-    /// The language's own name for itself.
-    let languageName: String
-    /// Whether there is more than one language to choose from.
-    let hasChoice: Bool
-    /// Whether the languages are shown as a menu instead of a row.
-    let hasMenu: Bool
-    let hasScript: Bool
-    /// The page's kind for scripts and the stylesheet.
-    let kind: String
-  }
-
   /// The names that templates can use: words as `w`, the layout as `frame`, and the page's own model.
   private struct Root: MustacheParent {
     let words: Words
     private let frame: [String: Any]
     private let fields: [String: Any]
 
-    init(words: Words, frame: Frame, model: Any) {
+    init(words: Words, frame: PageFrame, model: Any) {
       self.words = words
       self.frame = Self.fields(of: frame)
       fields = Self.fields(of: model)
@@ -246,10 +207,10 @@ package final class PageRenderer: Sendable {
 
   /// More than five parameters: the members of the frame that differ between pages.
   private func frame(
-    _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [Frame.Language],
+    _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [PageFrame.Language],
     hasScript: Bool = true, kind: String
-  ) -> Frame {
-    Frame(
+  ) -> PageFrame {
+    PageFrame(
       title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction,
       base: set.base,
       hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, terms: gateway.brand.terms,
@@ -269,7 +230,8 @@ package final class PageRenderer: Sendable {
 
   /// The same page in each language. Only the error page keeps `code`: elsewhere, `code` comes from another site, and
   /// links must not repeat it.
-  private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [Frame.Language]
+  private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [PageFrame
+    .Language]
   {
     let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
@@ -279,7 +241,7 @@ package final class PageRenderer: Sendable {
       return (Self.carried + (isError ? ["decision"] : [])).contains { field.hasPrefix($0 + "=") }
     }
     return set.languages.map { words in
-      Frame.Language(
+      PageFrame.Language(
         tag: words.tag, name: words.language,
         address: "\(target[0])?" + (kept + ["language=\(words.tag)"]).joined(separator: "&"),
         isCurrent: words.tag == current.tag, takesForm: isTypedInto)

@@ -1,16 +1,6 @@
 import Hummingbird
 import MoongateCore
 
-/// The page between the gateway and another site. Redirects of a form are subject to the Content-Security-Policy, which
-/// does not list the other site and its own redirects. A page that redirects by itself is not restricted, and works
-/// without scripts.
-struct LeavePage: PageModel {
-  static let template = PageTemplate.leave
-  let heading: String
-  let subtitle: String
-  let address: String
-}
-
 extension PageRenderer {
   /// Continues on the page of the flow's next step, or on the other site that verifies it.
   func lead(on view: FlowView, _ cookies: [String], _ exchange: Exchange) -> Response {
@@ -28,7 +18,7 @@ extension PageRenderer {
   private func leave(to address: String, site: String, _ exchange: Exchange) -> Response {
     let words = words(exchange)
     return page(
-      LeavePage(
+      LeaveModel(
         heading: words.text("leave_title", ["site": site]), subtitle: words.text("leave_subtitle", ["site": site]),
         address: address),
       title: words.text("leave_title", ["site": site]), exchange)

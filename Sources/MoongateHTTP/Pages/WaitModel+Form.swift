@@ -1,25 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The model of `wait.mustache`: a step that waits for an approval on another device. A script polls; without scripts,
-/// the page reloads by itself.
-struct WaitModel: PageModel {
-  static let template = PageTemplate.wait
-
-  let heading: String
-  let instruction: String?
-  let parts: [StepModel.Part]
-  let id: String
-  /// The address of this page.
-  let here: String
-  let back: String
-  /// The time until the next poll.
-  let milliseconds: Int64
-  let seconds: Int
-  /// Other providers that pass the step.
-  let others: [StepModel.Choice]
-  let canSkip: Bool
-
+extension WaitModel {
   /// More than five parameters: the values of the page that differ between requests.
   /// - Parameters:
   /// - wait: the time until the next poll.

@@ -2,26 +2,6 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// A page with one message and links.
-struct MessagePage: PageModel {
-  static let template = PageTemplate.message
-  struct Link: Decodable {
-    let address: String
-    let label: String
-    /// The CSS class: `button` or `link`.
-    var style = "button"
-  }
-
-  let heading: String
-  let sentence: String
-  /// The signed-in account, masked.
-  var signedInAs: String?
-  let links: [Link]
-  /// The line with the decision id, for support.
-  var reference: String?
-  var stressesSupport = false
-}
-
 extension PageRenderer {
   /// A refusal as a page.
   func page(for refusal: Refusal, to request: Request, _ generation: any PolicyGeneration) -> Response {
@@ -53,33 +33,33 @@ extension PageRenderer {
   }
 
   /// Shows which account is signed in, and offers to use another one.
-  private func message(for refusal: Refusal, to visitor: RefusedVisitor, _ words: Words, base: String) -> MessagePage {
-    MessagePage(
+  private func message(for refusal: Refusal, to visitor: RefusedVisitor, _ words: Words, base: String) -> MessageModel {
+    MessageModel(
       heading: words.translated(refusal.code.title), sentence: words.sentence(of: refusal),
       signedInAs: visitor.account.hint.map { words.text("signed_in_as", ["who": $0]) },
       links: [
-        MessagePage.Link(
+        MessageModel.Link(
           address: base + FormFields.address("/auth/logout", ["return_to": visitor.address]),
           label: words["sign_in_as_other"]),
-        MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link"),
+        MessageModel.Link(address: base + "/auth/account", label: words["account_page"], style: "link"),
       ], reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true)
   }
 
   /// - Parameter isHere: whether the page has the address where the refusal happened.
-  private func message(for refusal: Refusal, _ words: Words, base: String = "", isHere: Bool = true) -> MessagePage {
-    let links: [MessagePage.Link] =
+  private func message(for refusal: Refusal, _ words: Words, base: String = "", isHere: Bool = true) -> MessageModel {
+    let links: [MessageModel.Link] =
       switch refusal.code {
-      case .unauthenticated: [MessagePage.Link(address: base + "/auth/login", label: words["sign_in"])]
+      case .unauthenticated: [MessageModel.Link(address: base + "/auth/login", label: words["sign_in"])]
       case .flowNotFound, .flowExpired, .originRefused:
-        [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
-      case .handoffFailed: [MessagePage.Link(address: "/", label: words["start_again"])]
+        [MessageModel.Link(address: base + "/auth/login", label: words["start_again"])]
+      case .handoffFailed: [MessageModel.Link(address: "/", label: words["start_again"])]
       case .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout, .rateLimited:
-        isHere ? [MessagePage.Link(address: "", label: words["try_again"])] : []
+        isHere ? [MessageModel.Link(address: "", label: words["try_again"])] : []
       case .denied, .notFound:
-        [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
+        [MessageModel.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
       default: []
       }
-    return MessagePage(
+    return MessageModel(
       heading: words.translated(refusal.code.title), sentence: words.sentence(of: refusal), links: links,
       reference: words.text("reference", ["id": refusal.decision.text]))
   }

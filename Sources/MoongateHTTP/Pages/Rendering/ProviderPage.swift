@@ -130,17 +130,6 @@ struct ProviderPage {
     descriptor.words?.links[purpose].map(words.speaking(descriptor.words).translated)
   }
 
-  /// The message for a refusal from its site: a known one, or one that it has declared. Text from a link is never
-  /// shown.
-  func sentence(ofRefused name: String, _ words: Words) -> String? {
-    guard let code = RefusalCode(reserved: name) else {
-      let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
-      return outcome.map { words.speaking(descriptor.words).translated($0.sentence) }
-    }
-    if code == .oauthFailed { return siteFailed(words) }
-    return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
-  }
-
   /// The message if its site could not sign the user in. The provider's own message may name its usual site, which
   /// differs for an instance or an entry with a title.
   func siteFailed(_ words: Words) -> String {

@@ -1,0 +1,31 @@
+/// The templates of pages.
+enum PageTemplate: String, CaseIterable {
+  case account, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, token, wait
+
+  /// The type of the template's model.
+  var model: any PageModel.Type {
+    switch self {
+    case .account: AccountModel.self
+    case .choose: ChooseModel.self
+    case .code: CodeModel.self
+    case .contact: ContactModel.self
+    case .delete: DeleteModel.self
+    case .leave: LeaveModel.self
+    case .login: SignInModel.self
+    case .logout: LogoutModel.self
+    case .message: MessageModel.self
+    case .outbox: OutboxModel.self
+    case .password: PasswordModel.self
+    case .pin: PINModel.self
+    case .step: StepModel.self
+    case .token: TokenModel.self
+    case .wait: WaitModel.self
+    }
+  }
+}
+
+/// The model of a template. It is never decoded from data: its compiler-generated `Decodable` conformance provides its
+/// member names (`ModelShape`), with which operators' templates are checked.
+protocol PageModel: Decodable {
+  static var template: PageTemplate { get }
+}
