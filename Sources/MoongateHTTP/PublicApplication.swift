@@ -59,9 +59,10 @@ package struct PublicApplication: ListeningApplication {
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
-      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies,
       providers: providers,
       mounts: mounts,
+      refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.server = server
     self.clock = clock

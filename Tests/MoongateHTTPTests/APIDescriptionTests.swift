@@ -67,7 +67,7 @@ import Testing
   /// An endpoint added to the API must be described.
   @Test func everyEndpointUnderTheAPIIsDescribed() throws {
     let endpoints = try HTTPGateway().responder.undescribed
-    #expect(endpoints == [], "describe their requests and answers in API/Description")
+    #expect(endpoints == [], "describe their requests and answers in Description")
   }
 
   @Test func checkerFindsInvalidResponses() throws {

@@ -3,9 +3,6 @@ import MoongateCore
 
 /// `POST /api/auth/client-events`: events that only the browser knows, for the audit trail.
 struct ClientEventCall: Sendable {
-  /// The maximum number of events in one request.
-  static let most = 50
-
   let driver: FlowDriver
   let clock: any GatewayClock
   let audit: AuditTrail
@@ -27,8 +24,9 @@ struct ClientEventCall: Sendable {
 
   private func take(_ exchange: Exchange) async throws(Refusal) -> Response {
     let body = try await exchange.object()
-    guard case .list(let items)? = body["events"], items.count <= Self.most else {
-      throw exchange.refusal(.invalidInput, detail: "events must be a list of at most \(Self.most).", field: "events")
+    guard case .list(let items)? = body["events"], items.count <= Operation.mostEvents else {
+      throw exchange.refusal(
+        .invalidInput, detail: "events must be a list of at most \(Operation.mostEvents).", field: "events")
     }
     let sites = ClientEvent.sites(of: exchange.providers)
     var events: [ClientEvent] = []

@@ -79,7 +79,8 @@ package struct AdminApplication: ListeningApplication {
     let endpoints = calls + [AdminDescription(describing: calls.flatMap { $0 }).endpoints, pages.endpoints]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
-      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(),
+      refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, _ throws(Refusal) in try adminGuard.check(exchange) })
     self.eventLoops = eventLoops
     self.logger = logger.ofLibrary

@@ -12,9 +12,10 @@ package struct GatewayResponder: HTTPResponder {
   let random: any RandomSource
   let recorder: RefusalRecorder
   let reader: BodyReader
-  let pages: PageRenderer
   var providers = ProviderRegistry.none
   var mounts: [Mount] = []
+  /// Shows a refusal as a page, to a browser.
+  let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration) -> Response
   /// Checks a request before it reaches its endpoint.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 
@@ -102,7 +103,7 @@ package struct GatewayResponder: HTTPResponder {
     -> Response
   {
     recorder.log(refusal, method: request.method.rawValue)
-    return kind != .call && request.wantsHTML ? pages.page(for: refusal, to: request, generation) : .problem(refusal)
+    return kind != .call && request.wantsHTML ? refusalPage(refusal, request, generation) : .problem(refusal)
   }
 }
 
