@@ -162,6 +162,7 @@ let package = Package(
     .target(
       name: "MoongateDelivery",
       dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, nioPosix, logging],
+      exclude: ["README.md"],
       swiftSettings: strict),
     .target(
       name: "MoongateProxy",
