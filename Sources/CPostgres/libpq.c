@@ -6,7 +6,7 @@
 // libpq frees the TLS connection before it reports a failure, so the result is stored here for the same thread.
 static _Thread_local long found;
 
-// Called by OpenSSL when a TLS connection is freed.
+// More than five parameters: OpenSSL's type CRYPTO_EX_free. Called when a TLS connection is freed.
 static void note(void *tls, void *value, CRYPTO_EX_DATA *data, int index, long number, void *pointer) {
   (void)value, (void)data, (void)index, (void)number, (void)pointer;
   found = SSL_get_verify_result(tls);

@@ -53,7 +53,7 @@ static void reset_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-// Forks with all signals blocked, so that the gateway's handlers do not run in the child.
+// Forks with all signals blocked, so that this process's handlers do not run in the child.
 static pid_t fork_without_handlers(void) {
   sigset_t all, before;
   sigfillset(&all);
@@ -75,32 +75,37 @@ static int await_start(int report, pid_t pid, int *step) {
   return failure.code ? failure.code : EINVAL;
 }
 
-static void become(
-  const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output,
-    int errors, int report,
-  pid_t parent) {
+// The child's ends of the pipes: standard input, output and error, and the pipe on which it reports a failed step.
+struct child_pipes {
+  int input, output, errors, report;
+};
+
+// More than five parameters: those of execve, and what the child needs before it.
+// Turns the child into the program. Does not return.
+static void become(const char *path, char *const arguments[], char *const environment[], const char *folder,
+  struct child_pipes pipes, pid_t parent) {
   reset_signals();
   setpgid(0, 0);
-  // Attack: after the gateway is killed, its programs still hold secrets and send codes.
+  // Attack: after the parent is killed, the program still holds secrets and acts on them.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
   // Attack: a compromised program gains privileges by a setuid file.
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  // Attack: a crash writes codes and secrets to a core file.
+  // Attack: a crash writes secrets to a core file.
   struct rlimit limit = {0, 0};
   setrlimit(RLIMIT_CORE, &limit);
-  // The gateway raises its limit for connections. A program that closes all possible descriptors one by one would take
+  // The parent may have raised its limit for connections. A program that closes all possible descriptors one by one would take
   // minutes.
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1024) {
     limit.rlim_cur = 1024;
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   umask(077);
-  // Move these descriptors out of the way: they may be 0, 1 or 2 if the gateway was started with those closed.
-  report = fcntl(report, F_DUPFD_CLOEXEC, 10);
-  input = fcntl(input, F_DUPFD_CLOEXEC, 10);
-  output = fcntl(output, F_DUPFD_CLOEXEC, 10);
-  errors = fcntl(errors, F_DUPFD_CLOEXEC, 10);
+  // Move these descriptors out of the way: they may be 0, 1 or 2 if the parent was started with those closed.
+  int report = fcntl(pipes.report, F_DUPFD_CLOEXEC, 10);
+  int input = fcntl(pipes.input, F_DUPFD_CLOEXEC, 10);
+  int output = fcntl(pipes.output, F_DUPFD_CLOEXEC, 10);
+  int errors = fcntl(pipes.errors, F_DUPFD_CLOEXEC, 10);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0 || dup3(report, 3, O_CLOEXEC) < 0) fail(report,
     STEP_DESCRIPTORS);
   close_from(4);
@@ -114,9 +119,9 @@ static void close_both(int pair[2]) {
   if (pair[1] >= 0) close(pair[1]);
 }
 
-int cspawn_start(
-  const char *path, char *const arguments[], char *const environment[], const char *folder, cspawn_child *child,
-    const char **step) {
+// More than five parameters: see CSpawn.h.
+int cspawn_start(const char *path, char *const arguments[], char *const environment[], const char *folder,
+  cspawn_child *child, const char **step) {
   int input[2] = {-1, -1}, output[2] = {-1, -1}, errors[2] = {-1, -1}, report[2] = {-1, -1};
   *step = step_names[STEP_DESCRIPTORS];
   int code = 0;
@@ -125,7 +130,8 @@ int cspawn_start(
   pid_t parent = getpid(), pid = -1;
   if (code == 0) {
     pid = fork_without_handlers();
-    if (pid == 0) become(path, arguments, environment, folder, input[0], output[1], errors[1], report[1], parent);
+    struct child_pipes pipes = {input[0], output[1], errors[1], report[1]};
+    if (pid == 0) become(path, arguments, environment, folder, pipes, parent);
     if (pid < 0) code = errno;
   }
   if (code == 0) {
@@ -154,9 +160,10 @@ int cspawn_start(
   return 0;
 }
 
-static void become_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
-    int report) {
+// More than five parameters: those of execve, and the descriptors that the program inherits.
+// Turns the child into the program that replaces this process. Does not return.
+static void become_successor(const char *path, char *const arguments[], char *const environment[], const int *handed,
+  int count, int errors, int report) {
   reset_signals();
   int moved[MOST_HANDED];
   // Move these descriptors out of the way: each may have the number that another one gets.
@@ -171,9 +178,9 @@ static void become_successor(
   fail(3 + count, STEP_PROGRAM);
 }
 
-int cspawn_start_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
-    pid_t *pid) {
+// More than five parameters: see CSpawn.h.
+int cspawn_start_successor(const char *path, char *const arguments[], char *const environment[], const int *handed,
+  int count, int errors, pid_t *pid) {
   int report[2], step;
   if (count > MOST_HANDED) return EINVAL;
   if (pipe2(report, O_CLOEXEC) != 0) return errno;

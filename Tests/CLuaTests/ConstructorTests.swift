@@ -67,13 +67,17 @@ extension OpaquePointer {
     (CLUA_TAKES_TABLE_OR_NOTHING, "{}", "(1)", "word takes a table, as in word { … }"),
     (CLUA_TAKES_NAME, "'x'", "{}", "word takes a name first, as in word \"…\" { … }"),
     (CLUA_TAKES_NAME, "'x' {}", "'x' 'y'", "word takes a table after its name, as in word \"…\" { … }"),
+    (
+      CLUA_TAKES_BOUNDS_AND_FUNCTION, "(1, 2, function() end)", "(1, 2)",
+      "word takes the lowest value, the highest, and a function"
+    ),
   ]) func acceptsOnlyItsForm(_ form: clua_form, _ right: String, _ wrong: String, _ refusal: String) throws {
     #expect(try Self.value(of: "return word \(right)", constructors: ["word": form]) == "word")
     #expect(try Self.value(of: "return word \(wrong)", constructors: ["word": form]) == refusal)
   }
 
   /// Attack: a provider with the name `env` or `file` receives the operator's secrets as its settings.
-  @Test(arguments: ["vary", "allow", "string", "pairs"]) func aGlobalKeepsItsMeaning(_ name: String) throws {
+  @Test(arguments: ["deny", "allow", "string", "pairs"]) func aGlobalKeepsItsMeaning(_ name: String) throws {
     let before = try Self.value(of: "return \(name) { x = 1 }", constructors: [:])
     #expect(try Self.value(of: "return \(name) { x = 1 }", constructors: [name: CLUA_TAKES_TABLE]) == before)
   }

@@ -123,6 +123,7 @@ static clua_state *new_state(int32_t *facts) {
     {"policy", CLUA_TAKES_NAME}, {"routes", CLUA_TAKES_TABLE}, {"any_of", CLUA_TAKES_TABLE}, {"env", CLUA_TAKES_TEXT},
       {"members", CLUA_TAKES_NOTHING},
     {"send", CLUA_TAKES_TABLE_OR_NOTHING}, {"wait", CLUA_TAKES_TEXT_OR_TABLE},
+      {"vary", CLUA_TAKES_BOUNDS_AND_FUNCTION},
   };
   if (state != NULL && clua_constructors_add(state, words, sizeof words / sizeof *words) != CLUA_OK) abort();
   if (state == NULL) return NULL;

@@ -1,11 +1,12 @@
 // CLua: runs untrusted Lua text behind an interface of flat values.
 //
-// This target owns every Lua API call of Moongate. With a memory limit, almost every call can raise, and raising is a
+// This target owns every call of the Lua API. With a memory limit, almost every call can raise, and raising is a
 // longjmp. Therefore, all calls run in C under one protected call, and no Swift frame is ever between an error and its
 // handler. Swift passes and receives flat values. Callbacks into Swift return a status and a flat value; C raises after
 // the Swift frame has returned.
 //
-// CLua does not know the meaning of policies. MoongatePolicy defines fields, durations, limits and flows.
+// CLua does not know what scripts are for. Swift registers the functions that scripts may call, and gives the values
+// that they make their meaning.
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +41,7 @@ typedef struct {
   /// collection.
   uint64_t bytes;
   /// A backstop behind the other two; 0: none. Wall-clock time, confirmed by the thread's processor time, so that a
-  /// loaded machine does not refuse users.
+  /// loaded machine does not stop short runs.
   uint64_t nanoseconds;
 } clua_budget;
 
@@ -53,12 +54,12 @@ typedef enum {
   CLUA_STRING,
   CLUA_TABLE,
   CLUA_FUNCTION,
-  /// Made by a constructor or `vary`; `bytes` is its name.
+  /// Made by a constructor; `bytes` is its name.
   CLUA_TAGGED,
   CLUA_ALLOW,
   /// `bytes` is the reason.
   CLUA_DENY,
-  /// `bytes` is the provider.
+  /// `bytes` is the argument.
   CLUA_REQUIRE_ALSO,
   /// Any other value; `bytes` is its Lua type.
   CLUA_OTHER,
@@ -127,6 +128,8 @@ typedef enum {
   CLUA_TAKES_TABLE_OR_NOTHING,
   /// A name, optionally followed by a table: `name "title" { … }`.
   CLUA_TAKES_NAME,
+  /// The lowest value, the highest, and a function that chooses between them.
+  CLUA_TAKES_BOUNDS_AND_FUNCTION,
 } clua_form;
 
 /// A global function that makes a tagged value. The name is copied.
@@ -143,6 +146,7 @@ clua_status clua_constructors_add(clua_state *state, const clua_constructor *lis
 /// Frees the state. NULL is allowed.
 void clua_free(clua_state *state);
 
+/// More than five parameters: a C text is a pointer and a length.
 /// Runs a chunk of Lua text and keeps the functions of the value that it returns.
 ///
 /// Tables in upvalues of those functions are frozen, and their other upvalues are restored before each call, so that no

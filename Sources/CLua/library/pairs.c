@@ -3,7 +3,7 @@
 //
 // What is left of the seed: `#t` is Lua's own and may be any border of a list with holes. Which one follows from the
 // sizes of the table's two parts, and so from its keys alone, as long as nothing was removed from a table that also has
-// text keys. A list without holes has one border. Documentation/guides/limits-and-locks.md tells operators so.
+// text keys. A list without holes has one border.
 #include "../internal.h"
 
 typedef struct {

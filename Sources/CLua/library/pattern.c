@@ -169,6 +169,31 @@ static const char *match_back_reference(matcher *m, const char *s, int digit) {
   return s + length;
 }
 
+// Matches `%b`, `%f` or a back reference at *p, and moves *p past it and *s to the end of the match, or to NULL.
+// Returns false if *p is another escape.
+static bool match_escape(matcher *m, const char **s, const char **p) {
+  char kind = (*p)[1];
+  if (kind == 'b') {
+    *s = match_balance(m, *s, *p + 2);
+    *p += 4;
+    return true;
+  }
+  if (kind == 'f') {
+    *p += 2;
+    if (*p >= m->pattern_end || **p != '[') raise(m->L, "missing [ after %%f in pattern");
+    const char *end = item_end(m, *p);
+    int before = *s == m->source ? 0 : (unsigned char)(*s)[-1];
+    int here = *s < m->source_end ? (unsigned char)**s : 0;
+    if (is_in_set(m, before, *p, end - 1) || !is_in_set(m, here, *p, end - 1)) *s = NULL;
+    *p = end;
+    return true;
+  }
+  if (!in_range(kind, '0', '9')) return false;
+  *s = match_back_reference(m, *s, kind);
+  *p += 2;
+  return true;
+}
+
 // Returns the end of the match of p at s, or NULL.
 static const char *match(matcher *m, const char *s, const char *p) {
   if (m->depth-- == 0) raise(m->L, "pattern too complex");
@@ -192,30 +217,9 @@ static const char *match(matcher *m, const char *s, const char *p) {
       result = s == m->source_end ? s : NULL;
       break;
     }
-    if (*p == '%' && p + 1 < m->pattern_end) {
-      char next = p[1];
-      if (next == 'b') {
-        s = match_balance(m, s, p + 2);
-        if (s == NULL) break;
-        p += 4;
-        continue;
-      }
-      if (next == 'f') {
-        p += 2;
-        if (p >= m->pattern_end || *p != '[') raise(m->L, "missing [ after %%f in pattern");
-        const char *end = item_end(m, p);
-        int before = s == m->source ? 0 : (unsigned char)s[-1];
-        int here = s < m->source_end ? (unsigned char)*s : 0;
-        if (is_in_set(m, before, p, end - 1) || !is_in_set(m, here, p, end - 1)) break;
-        p = end;
-        continue;
-      }
-      if (in_range(next, '0', '9')) {
-        s = match_back_reference(m, s, next);
-        if (s == NULL) break;
-        p += 2;
-        continue;
-      }
+    if (*p == '%' && p + 1 < m->pattern_end && match_escape(m, &s, &p)) {
+      if (s == NULL) break;
+      continue;
     }
     const char *end = item_end(m, p);
     char repeat = end < m->pattern_end ? *end : 0;
@@ -280,6 +284,7 @@ static int push_captures(matcher *m, const char *s, const char *end) {
   return count;
 }
 
+// More than five parameters: the source and the pattern, each with its length.
 static void prepare(matcher *m, lua_State *L, const char *source, size_t source_length, const char *pattern,
   size_t pattern_length) {
   memset(m, 0, sizeof *m);

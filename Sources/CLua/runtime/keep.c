@@ -185,6 +185,51 @@ static void add_child(lua_State *L, clua_state *S, int key, lua_Integer place, i
   }
 }
 
+// Adds the entries of the table at `index` as children of the node `at`, in the order of the sorted keys.
+static void add_table(lua_State *L, clua_state *S, int index, size_t at, int depth) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mark_key);
+  lua_pushvalue(L, index);
+  if (lua_rawget(L, -2) == LUA_TNUMBER) S->nodes[at].mark = (int32_t)lua_tointeger(L, -1);
+  lua_pop(L, 2);
+  push_sorted_keys(L, index);
+  int keys = lua_gettop(L);
+  lua_Integer count = (lua_Integer)lua_rawlen(L, keys);
+  for (lua_Integer i = 1; i <= count; i++) {
+    lua_rawgeti(L, keys, i);
+    int key = lua_gettop(L);
+    lua_pushvalue(L, index);
+    look_through(L, -1); // each time: a function among the values may hold this table, which is then frozen
+    lua_pushvalue(L, key);
+    lua_rawget(L, -2);
+    add_child(L, S, key, 0, depth + 1);
+    lua_settop(L, keys);
+  }
+  lua_settop(L, keys - 1);
+  S->nodes[at].children = (int32_t)count;
+}
+
+// Adds the arguments of the constructor that made the value at `index` as children of the node `at`.
+static void add_tagged(lua_State *L, clua_state *S, int index, size_t at, int depth) {
+  const tagged *value = to_tagged(L, index);
+  S->nodes[at].line = value->line;
+  for (int i = 1; i <= value->values; i++) {
+    lua_getiuservalue(L, index, i);
+    add_child(L, S, 0, i, depth + 1);
+  }
+  S->nodes[at].children = value->values;
+}
+
+// Keeps the function at `index` for the node `at`.
+static void add_function(lua_State *L, clua_state *S, int index, size_t at) {
+  lua_Debug about;
+  lua_pushvalue(L, index);
+  lua_getinfo(L, ">S", &about);
+  S->nodes[at].line = about.linedefined;
+  int32_t function = keep_function(L, S, index);
+  S->nodes[at].function = function;
+}
+
+// Adds the value at `index` and all values in it to the tree. Returns the number of its node.
 static size_t add_value(lua_State *L, clua_state *S, int index, int depth) {
   index = lua_absindex(L, index);
   luaL_checkstack(L, 12, NULL);
@@ -209,41 +254,17 @@ static size_t add_value(lua_State *L, clua_state *S, int index, int depth) {
       kind = CLUA_STRING;
       text = lua_tolstring(L, index, &length);
       break;
-    case LUA_TTABLE: {
+    case LUA_TTABLE:
       kind = CLUA_TABLE;
-      lua_rawgetp(L, LUA_REGISTRYINDEX, &mark_key);
-      lua_pushvalue(L, index);
-      if (lua_rawget(L, -2) == LUA_TNUMBER) S->nodes[at].mark = (int32_t)lua_tointeger(L, -1);
-      lua_pop(L, 2);
-      push_sorted_keys(L, index);
-      int keys = lua_gettop(L);
-      lua_Integer count = (lua_Integer)lua_rawlen(L, keys);
-      for (lua_Integer i = 1; i <= count; i++) {
-        lua_rawgeti(L, keys, i);
-        int key = lua_gettop(L);
-        lua_pushvalue(L, index);
-        look_through(L, -1); // each time: a function among the values may hold this table, which is then frozen
-        lua_pushvalue(L, key);
-        lua_rawget(L, -2);
-        add_child(L, S, key, 0, depth + 1);
-        lua_settop(L, keys);
-      }
-      lua_settop(L, keys - 1);
-      S->nodes[at].children = (int32_t)count;
+      add_table(L, S, index, at, depth);
       break;
-    }
     case LUA_TFUNCTION:
       if (lua_iscfunction(L, index)) {
-        text = "function of the gateway";
+        text = "built-in function";
         length = strlen(text);
       } else {
         kind = CLUA_FUNCTION;
-        lua_Debug about;
-        lua_pushvalue(L, index);
-        lua_getinfo(L, ">S", &about);
-        S->nodes[at].line = about.linedefined;
-        int32_t function = keep_function(L, S, index);
-        S->nodes[at].function = function;
+        add_function(L, S, index, at);
       }
       break;
     case LUA_TUSERDATA: {
@@ -253,12 +274,7 @@ static size_t add_value(lua_State *L, clua_state *S, int index, int depth) {
       } else {
         kind = value->kind;
         text = value->name;
-        S->nodes[at].line = value->line;
-        for (int i = 1; i <= value->values; i++) {
-          lua_getiuservalue(L, index, i);
-          add_child(L, S, 0, i, depth + 1);
-        }
-        S->nodes[at].children = value->values;
+        add_tagged(L, S, index, at, depth);
       }
       length = strlen(text);
       break;
@@ -268,10 +284,8 @@ static size_t add_value(lua_State *L, clua_state *S, int index, int depth) {
       length = strlen(text);
       break;
   }
-  size_t offset = 0;
   if (text != NULL) {
-    add_text(L, S, text, length, &offset);
-    S->nodes[at].text_offset = offset;
+    add_text(L, S, text, length, &S->nodes[at].text_offset);
     S->nodes[at].text_length = length;
   }
   S->nodes[at].kind = kind;

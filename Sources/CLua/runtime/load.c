@@ -46,6 +46,7 @@ static clua_status load(clua_state *S, const char *name, load_request *request, 
   return status;
 }
 
+// More than five parameters: see CLua.h.
 clua_status clua_load(clua_state *S, const char *name, const char *source, size_t length, const clua_budget *budget,
   bool marks) {
   load_request request = {source, length, marks, true};

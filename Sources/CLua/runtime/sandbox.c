@@ -69,7 +69,7 @@ static const struct {
   const char *name, *instead;
 } left_out[] = {
   {"os", "a policy has no clock; use f.now"},
-  {"io", "a policy cannot read files; use env and file in gateway.lua for secrets"},
+  {"io", "a policy cannot read files; use env and file for secrets"},
   {"print", "a policy has no output; the reason of deny is logged"},
   {"next", "use pairs, which iterates in sorted order"},
   {"require", "a file cannot load other files"},
@@ -86,9 +86,9 @@ static const struct {
   {"rawset", "tables have no metatables"},
   {"rawequal", "tables have no metatables"},
   {"xpcall", "use pcall"},
-  {"debug", "a policy cannot inspect the gateway"},
+  {"debug", "a policy cannot inspect the program that runs it"},
   {"package", "a file cannot load other files"},
-  {"collectgarbage", "the gateway manages memory"},
+  {"collectgarbage", "memory is managed automatically"},
   {"dump", "a policy cannot dump code"},
   {NULL, NULL},
 };

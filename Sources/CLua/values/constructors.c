@@ -1,4 +1,4 @@
-// The constructors that Swift registers, `vary`, and decisions. Each makes an opaque value that scripts can neither
+// The constructors that Swift registers, and decisions. Each makes an opaque value that scripts can neither
 // change nor forge. Swift interprets it when it reads the tree.
 #include "../internal.h"
 
@@ -88,7 +88,7 @@ static int take_text_or_table(lua_State *L) {
   return construct(L, name, 1);
 }
 
-// A name may stand alone (`flow "login"` in a case) or be followed by a table; see take_body.
+// A name may stand alone (`name "title"`) or be followed by a table; see take_body.
 static int take_title(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "%s takes a name first, as in %s \"…\" { … }", name, name);
@@ -98,7 +98,7 @@ static int take_title(lua_State *L) {
   return 1;
 }
 
-// `policy "name"` is called with its table. This makes a new value: values that a script holds never change.
+// `name "title"` is called with its table. This makes a new value: values that a script holds never change.
 static int take_body(lua_State *L) {
   tagged *title = to_tagged(L, 1);
   if (title == NULL || !title->has_title) return raise(L, "this value cannot be called");
@@ -111,10 +111,11 @@ static int take_body(lua_State *L) {
   return construct(L, name, 2);
 }
 
-static int vary(lua_State *L) {
+static int take_bounds_and_function(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_gettop(L) != 3 || lua_type(L, 3) != LUA_TFUNCTION) return raise(L,
-    "vary takes the lowest value, the highest, and a function");
-  return construct(L, "vary", 3);
+    "%s takes the lowest value, the highest, and a function", name);
+  return construct(L, name, 3);
 }
 
 static const lua_CFunction forms[] = {
@@ -124,6 +125,7 @@ static const lua_CFunction forms[] = {
   [CLUA_TAKES_NOTHING] = take_nothing,
   [CLUA_TAKES_TABLE_OR_NOTHING] = take_table_or_nothing,
   [CLUA_TAKES_NAME] = take_title,
+  [CLUA_TAKES_BOUNDS_AND_FUNCTION] = take_bounds_and_function,
 };
 
 void constructors_add(lua_State *L) {
@@ -134,8 +136,6 @@ void constructors_add(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &tagged_key);
   }
   lua_pop(L, 1);
-  lua_pushcfunction(L, vary);
-  lua_setfield(L, -2, "vary");
   make(L, CLUA_ALLOW, "allow", 0);
   lua_setfield(L, -2, "allow");
   lua_pushcfunction(L, decide_deny);

@@ -1,9 +1,9 @@
-// Starts a program that inherits only three pipes from the gateway and does not outlive it. Swift cannot fork, and
+// Starts a program that inherits only three pipes from this process and does not outlive it. Swift cannot fork, and
 // posix_spawn cannot set a parent-death signal.
 #pragma once
 #include <sys/types.h>
 
-// A running program. The descriptors are the gateway's ends, close-on-exec and non-blocking.
+// A running program. The descriptors are this process's ends, close-on-exec and non-blocking.
 typedef struct cspawn_child {
   pid_t pid;
   // Readable when the program has exited; -1 if the kernel does not support it.
@@ -11,6 +11,7 @@ typedef struct cspawn_child {
   int input, output, errors;
 } cspawn_child;
 
+// More than five parameters: those of execve, the folder, and the two results.
 // Starts a program in a new process group, with the given folder and exactly the given environment.
 //
 // The calling thread is the parent: when that thread ends for any reason, the kernel kills the program. Returns 0, or
@@ -36,11 +37,11 @@ void cspawn_wake_clear(int descriptor);
 // Blocks SIGPIPE for the calling thread, so that writing to a closed pipe does not end the process.
 void cspawn_ignore_broken_pipes(void);
 
+// More than five parameters: those of execve, the inherited descriptors, and the result.
 // Starts a program that replaces this process. It inherits standard input and output and the given descriptors from 3
 // on, and outlives this process.
 // - handed: the descriptors that become 3, 4 and so on.
 // - errors: the descriptor that becomes standard error.
 // Returns 0, or the errno of the failure.
-int cspawn_start_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
-    pid_t *pid);
+int cspawn_start_successor(const char *path, char *const arguments[], char *const environment[], const int *handed,
+  int count, int errors, pid_t *pid);

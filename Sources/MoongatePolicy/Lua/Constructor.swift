@@ -7,6 +7,8 @@ struct Constructor: Sendable {
     case table, text, textOrTable, nothing, tableOrNothing
     /// A name, then a table if the name alone is not enough: `policy "pin" { … }`.
     case name
+    /// The lowest value, the highest, and a function that chooses between them: `vary(2, 5, function(f) … end)`.
+    case boundsAndFunction
   }
 
   let name: String
@@ -142,5 +144,9 @@ struct Constructor: Sendable {
     Constructor("twilio", .table, [("settings", "moongate.Twilio")], "moongate.Delivery", "Sends SMS with Twilio."),
     Constructor(
       "smtp", .table, [("settings", "moongate.SMTP")], "moongate.Delivery", "Sends mail through an SMTP server."),
+    Constructor(
+      "vary", .boundsAndFunction,
+      [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",
+      "A number or duration that a function chooses within two bounds."),
   ]
 }

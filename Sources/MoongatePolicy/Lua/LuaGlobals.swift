@@ -24,11 +24,8 @@ enum LuaGlobals {
 
   private static let constructors = Constructor.all.map { Function($0.name, $0.parameters, $0.result, $0.help) }
 
-  /// Decisions, and `vary`.
+  /// The functions that make decisions.
   private static let decisions: [Function] = [
-    Function(
-      "vary", [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",
-      "A number or duration that a function chooses within two bounds."),
     Function(
       "deny", [("reason", "string")], "moongate.Decision",
       "Denies the action or request. The reason, in snake case, is logged and sent to the client."),

@@ -169,6 +169,7 @@ extension Constructor.Form {
     case .nothing: CLUA_TAKES_NOTHING
     case .tableOrNothing: CLUA_TAKES_TABLE_OR_NOTHING
     case .name: CLUA_TAKES_NAME
+    case .boundsAndFunction: CLUA_TAKES_BOUNDS_AND_FUNCTION
     }
   }
 }

@@ -18,7 +18,7 @@ indirect enum LuaValue: Sendable {
   case function(LuaFunction)
   /// Made by a constructor: `vary`, `env`, `any_of`, …
   case tagged(String, [LuaNode])
-  /// Any other value, described for messages, such as "a function of the gateway".
+  /// Any other value, described for messages, such as "a built-in function".
   case other(String)
 
   /// The value in messages, such as "the number 90" or "a table".
