@@ -2,11 +2,22 @@
 /// 6265bis section 4.1.3.2 for the prefixes).
 package struct GatewayCookies: Sendable, Hashable {
   /// Every name that can be ours under any configuration. These cookies are neither sent upstream nor accepted from
-  /// there.
-  package static let allNames: Set<String> = [
+  /// there. This is the only list of them.
+  package static let allNames: [StaticString] = [
     "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-flow", "moongate-device",
     "__Host-moongate-device",
   ]
+
+  /// The name of the session cookie with these settings.
+  package static func sessionName(_ settings: GatewaySettings) -> StaticString {
+    sessionName(isSecure: settings.publicURL.isSecure, isShared: settings.cookieDomain != nil)
+  }
+
+  /// - Parameter isShared: whether the cookie is for a domain and its subdomains.
+  private static func sessionName(isSecure: Bool, isShared: Bool) -> StaticString {
+    guard isSecure else { return "moongate" }
+    return isShared ? "__Secure-moongate" : "__Host-moongate"
+  }
 
   /// The cookie with a session's token.
   package let session: String
@@ -25,7 +36,7 @@ package struct GatewayCookies: Sendable, Hashable {
     isSecure = publicURL.isSecure
     domain = cookieDomain
     let prefix = isSecure ? "__Host-" : ""
-    session = isSecure ? (cookieDomain == nil ? "__Host-moongate" : "__Secure-moongate") : "moongate"
+    session = Self.sessionName(isSecure: isSecure, isShared: cookieDomain != nil).description
     flow = prefix + "moongate-flow"
     device = prefix + "moongate-device"
     let labels = host.split(separator: ".")

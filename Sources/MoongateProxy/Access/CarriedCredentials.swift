@@ -26,7 +26,7 @@ package struct CarriedCredentials: Sendable {
     let cookieFields = Array(fields.prefix(cookies.count))
     let found = Credentials(
       bytes.span, cookies: cookieFields, authorizations: Array(fields.dropFirst(cookies.count)),
-      cookieName: GatewayCookieBytes.sessionName(settings))
+      cookieName: GatewayCookies.sessionName(settings))
     token = found.token.map { String(decoding: bytes[$0], as: UTF8.self) }
     isContradictory = found.isContradictory
     holdsCookie = found.hasOurCookies

@@ -1,25 +1,15 @@
 import MoongateCore
 
-/// The names of the gateway's cookies as bytes, and how cookies are found in a header field.
-///
-/// `CredentialTests` compares the names with those of `GatewayCookies`.
+/// Finds cookies in a header field, and the gateway's cookies (`GatewayCookies.allNames`) among them.
 enum GatewayCookieBytes {
-  private static let names: [StaticString] = [
-    "moongate", "moongate-flow", "moongate-device", "__Host-moongate", "__Host-moongate-flow", "__Host-moongate-device",
-    "__Secure-moongate",
-  ]
+  private static let names = GatewayCookies.allNames
 
-  /// Whether the name in the range is a gateway cookie.
+  /// Whether the name in the range is a gateway cookie. `CredentialTests` checks it with every name, and so its test of
+  /// the first letter.
   static func isOurs(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
     guard !name.isEmpty, bytes[name.lowerBound] == UInt8(ascii: "m") || bytes[name.lowerBound] == UInt8(ascii: "_")
     else { return false }
     return names.contains { ByteClass.equalCase(bytes, name, $0) }
-  }
-
-  /// The name of the session cookie with these settings.
-  static func sessionName(_ settings: GatewaySettings) -> StaticString {
-    guard settings.publicURL.isSecure else { return "moongate" }
-    return settings.cookieDomain == nil ? "__Host-moongate" : "__Secure-moongate"
   }
 
   /// Calls the closure for each cookie of a Cookie field with the cookie, its name and its value, without surrounding

@@ -54,7 +54,7 @@ final class GenerationPlan {
     routes = generation.routes.routes.map {
       RoutePlan($0, metricsIndex: metricsIndex($0), targets: $0.upstreams.map(target))
     }
-    cookieName = GatewayCookieBytes.sessionName(generation.gateway)
+    cookieName = GatewayCookies.sessionName(generation.gateway)
     let settings = generation.gateway
     issuer = settings.publicURL.description
     hasFurtherDomains = settings.domains.count > 1
