@@ -1,4 +1,4 @@
-import Foundation
+import MoongateSDK
 
 /// The key URI in the QR code for authenticator apps: `otpauth://totp/Issuer:person?secret=…`.
 enum KeyAddress {
@@ -12,10 +12,8 @@ enum KeyAddress {
       "otpauth://totp/\(label)?secret=\(Base32.encode(key))&issuer=\(encode(issuer))&algorithm=SHA1&digits=\(TimeCode.length)&period=30"
   }
 
-  private static let plain = CharacterSet(
-    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~@+")
-
+  /// Encodes a part of the address. `@` and `+` stay as they are, so that apps show email addresses and phone numbers.
   private static func encode(_ text: String) -> String {
-    text.addingPercentEncoding(withAllowedCharacters: plain) ?? ""
+    text.unicodeScalars.map { $0 == "@" || $0 == "+" ? String($0) : PercentEncoding.encode(String($0)) }.joined()
   }
 }

@@ -1,4 +1,4 @@
-/// Percent-encoding for queries and forms (RFC 3986 section 2.1).
+/// Percent-encoding for paths, queries and forms (RFC 3986 section 2.1).
 public enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
@@ -39,21 +39,31 @@ public enum PercentEncoding {
   }
 
   /// Decodes a name or a value of a form, in which a plus is a space.
-  /// - Returns: nil if it is invalid.
+  /// - Returns: nil if it is invalid or contains control characters.
   package static func decode(_ text: some Sequence<UInt8>) -> String? {
+    guard let bytes = bytes(of: text, isForm: true), bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else { return nil }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  /// Decodes a segment of a path, in which a plus is a plus.
+  /// - Returns: nil if it contains `%` without two hexadecimal digits, or invalid UTF-8.
+  package static func decodeSegment(_ text: String) -> String? {
+    bytes(of: text.utf8, isForm: false).flatMap { String(validating: $0, as: UTF8.self) }
+  }
+
+  private static func bytes(of text: some Sequence<UInt8>, isForm: Bool) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text.makeIterator()
     while let byte = rest.next() {
       switch byte {
-      case UInt8(ascii: "+"): bytes.append(0x20)
+      case UInt8(ascii: "+") where isForm: bytes.append(0x20)
       case UInt8(ascii: "%"):
         guard let high = rest.next().flatMap(hex), let low = rest.next().flatMap(hex) else { return nil }
         bytes.append(high << 4 | low)
       default: bytes.append(byte)
       }
     }
-    guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else { return nil }
-    return String(validating: bytes, as: UTF8.self)
+    return bytes
   }
 
   private static func hex(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }

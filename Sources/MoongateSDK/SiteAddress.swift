@@ -17,7 +17,7 @@ package enum SiteAddress {
     else { return false }
     switch parts.scheme?.lowercased() {
     case "https": return true
-    case "http": return ["localhost", "127.0.0.1", "[::1]", "::1"].contains(host.lowercased())
+    case "http": return Loopback.isAddress(host.lowercased())
     default: return false
     }
   }

@@ -13,7 +13,8 @@ public protocol WebhookReceiver: Provider {
 
 /// A request from a vendor.
 public struct WebhookRequest: Sendable {
-  /// Names are in lower case. Cookies and headers that proxies add about the client are removed.
+  /// Names are in lower case. Cookies are removed, and so are headers that only the
+  /// gateway may send to a service, such as `X-Forwarded-For`.
   public let headers: [(name: String, value: String)]
   /// The raw body of at most 65,536 bytes. Signatures are computed over these bytes.
   public let body: [UInt8]

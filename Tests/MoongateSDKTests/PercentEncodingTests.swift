@@ -36,4 +36,9 @@ import Testing
   func refusesAnAmbiguousForm(text: String) {
     #expect(PercentEncoding.fields(in: text.utf8) == nil)
   }
+
+  @Test func readsASegmentOfAPath() {
+    #expect(PercentEncoding.decodeSegment("%2B91+a%40b%c3%a9%0A") == "+91+a@bé\n")
+    for text in ["%", "%4", "%g0", "%ff"] { #expect(PercentEncoding.decodeSegment(text) == nil) }
+  }
 }

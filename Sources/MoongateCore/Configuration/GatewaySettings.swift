@@ -119,7 +119,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     let host = String(text[..<colon])
     if host.hasPrefix("["), host.hasSuffix("]") {
       let inner = String(host.dropFirst().dropLast())
-      guard IPAddressText.parseV6(Array(inner.utf8)) != nil else { return nil }
+      guard IPAddressBytes.parseV6(Array(inner.utf8)) != nil else { return nil }
       self.init(host: inner, port: port)
     } else {
       guard let name = HostName(host), name.port == nil else { return nil }

@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// A CIDR block such as 10.0.0.0/8.
 package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
   /// 4 or 16 bytes. Bits beyond the prefix are zero.
@@ -14,7 +16,7 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
   /// - Returns: nil if the text is not a valid block.
   package init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count <= 2, let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8)
+    guard parts.count <= 2, let bytes = IPAddressBytes.parseV4(parts[0].utf8) ?? IPAddressBytes.parseV6(parts[0].utf8)
     else { return nil }
     let width = bytes.count * 8
     // `Int` would accept a sign.

@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// The canonical form of a request's host, independent of how its `Host` header spelled it.
 ///
 /// Attack: `ADMIN.example.com`, `admin.example.com.` and `admin.example.com:80` reach the same service. A gateway that
@@ -35,7 +37,7 @@ package struct HostName: Hashable, Sendable {
       guard end > 2, field[end - 1] == UInt8(ascii: "]") else { return nil }
       var text: [UInt8] = []
       for index in 1..<(end - 1) { text.append(field[index]) }
-      guard let bytes = IPAddressText.parseV6(text) else { return nil }
+      guard let bytes = IPAddressBytes.parseV6(text) else { return nil }
       name = "[\(ClientAddress.text(bytes))]"
       return
     }

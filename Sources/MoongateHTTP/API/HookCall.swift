@@ -49,7 +49,8 @@ struct HookCall: Sendable {
     }
   }
 
-  /// The headers that the provider receives. Cookies and the forwarding headers of proxies are removed.
+  /// The headers that the provider receives. Cookies and the reserved headers are removed, because the sender of the
+  /// webhook could have set either.
   private func headers(_ exchange: Exchange) throws(Refusal) -> [(name: String, value: String)] {
     let all = exchange.request.headers.map { (name: $0.name.canonicalName, value: $0.value) }
     guard all.count <= Self.maxHeaders,
@@ -57,9 +58,6 @@ struct HookCall: Sendable {
     else {
       throw exchange.refusal(.headersTooLarge)
     }
-    return all.filter { header in
-      !["cookie", "forwarded", "x-real-ip", "moongate-device"].contains(header.name)
-        && !header.name.hasPrefix("x-forwarded-")
-    }
+    return all.filter { $0.name != "cookie" && !ReservedHeaders.contains($0.name) }
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import Hummingbird
 import MoongateCore
@@ -112,7 +111,7 @@ struct AccountCalls: Sendable {
   /// The account that the path identifies: by id, phone number or email address.
   /// - Throws: 404 if none exists; 400 if there are several.
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
-    guard let name = exchange.parameters[0].removingPercentEncoding else { throw unknown(exchange) }
+    guard let name = exchange.decodedParameter(0) else { throw unknown(exchange) }
     let found = try await exchange.mappingFaults { () async throws(StoreFault) in
       try await administration.accounts(named: name, region: exchange.gateway.region)
     }

@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import Hummingbird
 import MoongateCore
@@ -63,14 +62,14 @@ struct GroupCalls: Sendable {
   }
 
   private func group(_ exchange: Exchange) throws(Refusal) -> GroupName {
-    guard let name = exchange.parameters[0].removingPercentEncoding.flatMap(GroupName.init(rawValue:)) else {
+    guard let name = exchange.decodedParameter(0).flatMap(GroupName.init(rawValue:)) else {
       throw exchange.refusal(.invalidInput, detail: "This is not a group name: \(GroupName.rule).", field: "group")
     }
     return name
   }
 
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
-    guard let text = exchange.parameters[1].removingPercentEncoding else {
+    guard let text = exchange.decodedParameter(1) else {
       throw exchange.refusal(.notFound, detail: "There is no such account.")
     }
     switch try await exchange.mappingFaults({ () async throws(StoreFault) in

@@ -1,4 +1,3 @@
-import Foundation
 import Hummingbird
 import MoongateCore
 import MoongateSDK
@@ -19,7 +18,7 @@ struct LockCalls: Sendable {
       },
       // The id of a lock, a phone number, an email address, or the id of an account.
       Endpoint(.call, .clearLock) { exchange throws(Refusal) in
-        guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
+        guard let name = exchange.decodedParameter(0) else { throw none(exchange) }
         let administration = administration.acting(as: adminGuard.identity(exchange))
         let cleared = try await exchange.mappingFaults { () async throws(StoreFault) in
           var count = 0

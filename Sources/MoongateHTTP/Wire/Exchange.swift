@@ -2,13 +2,14 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import MoongateCore
+import MoongateSDK
 
 /// A request with everything that is determined before its handler runs. It lives as long as the request.
 struct Exchange: Sendable {
   let request: Request
   /// The kind of endpoint that the request is for.
   let kind: Endpoint.Kind
-  /// The path parameters, one for each `{}`.
+  /// The path parameters, one for each `{}`, as received.
   let parameters: [String]
   /// The generation that serves this request to its end.
   let generation: any PolicyGeneration
@@ -31,6 +32,9 @@ struct Exchange: Sendable {
   var targets: RedirectTargets {
     RedirectTargets(publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
   }
+
+  /// The path parameter at an index, with its percent-encoding removed; nil if the encoding is invalid.
+  func decodedParameter(_ index: Int) -> String? { PercentEncoding.decodeSegment(parameters[index]) }
 
   /// The fields of the query.
   /// - Throws: 400 if it is ambiguous.

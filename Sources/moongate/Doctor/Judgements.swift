@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateSDK
 
 /// Turns measured values into findings, without input or output. `Examination` measures.
 enum Judgement {

@@ -543,7 +543,7 @@ struct Scripted: FullProvider {
     "http://localhost.example.com/", "http://localhost@site.example/", "https://bank.example@site.example/",
     #"https://a\@site.example/"#,
     "https:///x",
-    "http://127.0.0.1.example/",
+    "http://127.0.0.1.example/", "http://site.localhost/", "http://127.1/",
   ])
   func itSendsPeopleToSitesOnly(_ address: String) async throws {
     let (first, client) = try await bench(Scripted(begins: { _ in .redirect(to: address, state: []) }))
@@ -557,7 +557,7 @@ struct Scripted: FullProvider {
   /// TLS, or the loopback interface.
   @Test(arguments: [
     "https://site.example/a?b=c", "HTTPS://site.example", "http://localhost:8080/mock", "http://127.0.0.1:25000/",
-    "http://[::1]:25000/",
+    "http://[::1]:25000/", "http://127.0.0.2/",
   ])
   func aSiteIsReachedSafely(_ address: String) { #expect(SiteAddress.isSite(address)) }
 

@@ -1,0 +1,18 @@
+/// Hosts that can only be reached from this machine.
+package enum Loopback {
+  /// Whether the host is this machine: `localhost` and names below it (RFC 6761 section 6.3), 127.0.0.0/8 and ::1.
+  /// - Parameter host: in lower case; an IPv6 address with or without brackets.
+  package static func contains(_ host: String) -> Bool { host.hasSuffix(".localhost") || isAddress(host) }
+
+  /// Whether the host is `localhost`, in 127.0.0.0/8 or ::1. Names below `localhost` do not count, because they can
+  /// resolve to any address.
+  ///
+  /// Attack: `127.example.com` is an ordinary name that can resolve to any address.
+  /// - Parameter host: in lower case; an IPv6 address with or without brackets.
+  package static func isAddress(_ host: String) -> Bool {
+    if host == "localhost" { return true }
+    if let bytes = IPAddressBytes.parseV4(host.utf8) { return bytes.first == 127 }
+    let inner = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+    return IPAddressBytes.parseV6(inner.utf8) == [UInt8](repeating: 0, count: 15) + [1]
+  }
+}
