@@ -68,7 +68,7 @@ struct CodeRules: Sendable {
     await harness.subject.reset()
     let first = RecordedCapabilities()
     harness.typedEver.add([Self.code, Self.otherCode])
-    let unseen = harness.watched?.isUnseen
+    let unseen = harness.watched?.unobservableReason
     if let unseen {
       harness.markInapplicable(.delivery, .beginTwice, .faults, .cancellation, because: unseen)
     } else {
@@ -160,7 +160,7 @@ struct CodeRules: Sendable {
   }
 
   private func checkFaults(to identifier: Identifier) async {
-    if harness.watched?.isUnseen != nil { return }
+    if harness.watched?.unobservableReason != nil { return }
     await harness.subject.reset()
     harness.markChecked(.faults)
     let failing = RecordedCapabilities(.fails)
@@ -197,15 +197,15 @@ extension ConformanceHarness {
   {
     let capabilities = RecordedCapabilities(.hangs)
     if let watched {
-      guard watched.isUnseen == nil, watched.canBeHeldUp else {
-        markInapplicable(.cancellation, because: watched.isUnseen ?? "what it sends by cannot be made to wait")
+      guard watched.unobservableReason == nil, watched.canDelayDelivery else {
+        markInapplicable(.cancellation, because: watched.unobservableReason ?? "what it sends by cannot be made to wait")
         return
       }
-      watched.meets(.hangs)
+      watched.setServiceBehavior(.hangs)
     } else {
       markChecked(.cancellation)
     }
-    defer { watched?.meets(.works) }
+    defer { watched?.setServiceBehavior(.works) }
     let ended = await Race.run(for: patience) { () async -> Bool in
       let work = Task { try? await body(capabilities) }
       // Cancel the call once it waits for a tool, unless it ends by itself.

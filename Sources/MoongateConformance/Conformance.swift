@@ -32,9 +32,9 @@ public enum Conformance {
         .descriptor, "The provider is neither a CodeProvider nor a FullProvider.",
         "Conform to one of the two: the core supports no other shape.")
     }
-    await harness.checkStragglers()
+    await harness.checkLateToolUse()
     await declaration.checkAgain()
-    await harness.checkLeavings()
+    await harness.checkAfterStop()
     return harness.report
   }
 }

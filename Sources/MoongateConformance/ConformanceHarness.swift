@@ -34,7 +34,7 @@ final class ConformanceHarness: Sendable {
   /// The number of rounds of the right answer; 0 until it is known.
   let rounds = Mutex(0)
   /// The output of an external provider.
-  let overheard = RecordedTexts()
+  let operatorOutput = RecordedTexts()
   /// The secrets of all calls: answers and codes.
   let typedEver = RecordedTexts()
   /// The users of steps, as in their identifiers.
@@ -185,12 +185,12 @@ final class ConformanceHarness: Sendable {
   func call<Answer: Sendable>(
     _ capabilities: RecordedCapabilities, _ body: @escaping @Sendable () async throws -> Answer
   ) async -> Called<Answer> {
-    watched?.meets(capabilities.manner)
+    watched?.setServiceBehavior(capabilities.behavior)
     let outcome = await Race.run(for: patience) { () async -> Called<Answer> in
-      do { return .answered(try await body()) } catch { return .threw(Thrown(error)) }
+      do { return .answered(try await body()) } catch { return .threw(InspectedError(error)) }
     }
     look(capabilities)
-    if capabilities.manner != .works { watched?.meets(.works) }
+    if capabilities.behavior != .works { watched?.setServiceBehavior(.works) }
     guard let outcome else {
       addFinding(
         .cancellation, "A call had not ended after \(patience).",
@@ -203,7 +203,7 @@ final class ConformanceHarness: Sendable {
   }
 
   /// Checks the tools again, after a provider has had time to use them after its answer.
-  func checkStragglers() async {
+  func checkLateToolUse() async {
     try? await Task.sleep(for: .milliseconds(20))
     for capabilities in capabilitiesOfCalls.withLock({ $0 }) { checkLate(capabilities) }
   }

@@ -45,7 +45,7 @@ struct DescriptorRules: Sendable {
   func checkAgain() async {
     guard harness.needs(.descriptor) else { return }
     checkSame(provider.descriptor)
-    switch await harness.watched?.declaredAgain() {
+    switch await harness.watched?.restartedDescriptor() {
     case .success(let again)?: checkSame(again, isRestarted: true)
     case .failure(let problem)?:
       harness.addFinding(

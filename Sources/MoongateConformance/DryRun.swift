@@ -35,7 +35,7 @@ struct DryRun: Sendable {
       /// - then: the next round of the step.
       case refused(RefusalReason, then: Opened?)
       case malformed(InputProblem)
-      case threw(Thrown)
+      case threw(InspectedError)
       case late
 
       /// The answer in a few words.
@@ -70,13 +70,13 @@ struct DryRun: Sendable {
     let context = context(purpose, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false)
     let input = harness.input(beginFields.merging(harness.declared(along)) { own, _ in own })
     if harness.watched == nil { harness.trace.record(TracedCall.text("begin", context, input)) }
-    let heard = CallResult(
+    let result = CallResult(
       answer: answer(
         await harness.call(capabilities) { [provider] in try await provider.begin(context, input) }, purpose),
       capabilities: capabilities
     )
-    look(at: heard, purpose, typed: [])
-    return heard
+    look(at: result, purpose, typed: [])
+    return result
   }
 
   /// Submits the requested fields, like the core does.
@@ -100,14 +100,14 @@ struct DryRun: Sendable {
       answer = .malformed(error)
     }
     capabilities.end()
-    let heard = CallResult(answer: answer, capabilities: capabilities)
-    look(at: heard, opened.purpose, typed: typed)
+    let result = CallResult(answer: answer, capabilities: capabilities)
+    look(at: result, opened.purpose, typed: typed)
     // Skip anomalies: values like `null` and `-1` can occur in any line.
     switch answer {
     case .proved, .refused: harness.typedEver.add(typed.filter { !Anomalies.texts.contains($0) })
     case .opened, .malformed, .threw, .late: break
     }
-    return heard
+    return result
   }
 
   /// The secret values of the fields: all except those of the identifier.
@@ -157,10 +157,10 @@ struct DryRun: Sendable {
 
   // MARK: checks of every answer
 
-  private func look(at heard: CallResult, _ purpose: StepPurpose, typed: [String]) {
-    if harness.watched == nil { harness.trace.record(TracedCall.text(heard.answer)) }
-    harness.check(heard.capabilities, typed: typed)
-    switch heard.answer {
+  private func look(at result: CallResult, _ purpose: StepPurpose, typed: [String]) {
+    if harness.watched == nil { harness.trace.record(TracedCall.text(result.answer)) }
+    harness.check(result.capabilities, typed: typed)
+    switch result.answer {
     case .opened(let opened):
       look(at: opened)
     case .proved(let proof): look(at: proof, purpose, typed: typed)

@@ -12,7 +12,7 @@ extension FullRules {
   }
 
   /// Gives a wrong answer, and right ones in all following rounds.
-  func wronged(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
+  func giveWrongAnswer(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
     let first = await person.submit(opened, fields).answer
     var end = first
     for following in 0..<Self.maxRounds * 2 {
@@ -56,13 +56,13 @@ extension FullRules {
   private func isRefused(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue], left: Int) async
     -> Bool
   {
-    let wronged = await wronged(person, opened, fields)
+    let reaction = await giveWrongAnswer(person, opened, fields)
     let field = fields.keys.sorted().first(where: opened.asks)
-    switch wronged.first {
+    switch reaction.first {
     case .refused(let reason, let then):
       checkCounted(reason, field)
       guard then != nil else { return true }
-      return isAskedAgain(wronged, left: left, field)
+      return isAskedAgain(reaction, left: left, field)
     case .proved:
       if let field, await isPartCompared(field, person, opened) {
         reportIgnoredPart(of: field, "a partly right answer is proved.")
@@ -79,7 +79,7 @@ extension FullRules {
       harness.addFinding(
         .refusals, "A wrong answer is malformed, which is not counted.",
         "Answer `.refused` for what can be read and is wrong.", field: field)
-    case .opened: return isCheckedLater(wronged, left: left, field)
+    case .opened: return isCheckedLater(reaction, left: left, field)
     case .late: break
     }
     return false
@@ -89,7 +89,7 @@ extension FullRules {
   private func isPartCompared(_ field: String, _ person: DryRun, _ opened: DryRun.Opened) async -> Bool {
     guard let right = await right(opened), case .text(let text)? = right[field], let other = AlteredAnswer.whole(text)
     else { return false }
-    if case .refused = await wronged(person, opened, right.merging([field: .text(other)]) { _, new in new }).first {
+    if case .refused = await giveWrongAnswer(person, opened, right.merging([field: .text(other)]) { _, new in new }).first {
       return true
     }
     return false
@@ -111,15 +111,15 @@ extension FullRules {
   /// Checks a refusal that asks again. The right answers from there on must include the field that was wrong.
   ///
   /// Attack: after a wrong answer to the first question, the second one is asked, and its right answer alone succeeds.
-  private func isAskedAgain(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
+  private func isAskedAgain(_ reaction: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
     harness.markChecked(.rounds)
-    guard case .proved = wronged.end else {
+    guard case .proved = reaction.end else {
       harness.addFinding(
-        .rounds, "After a refusal that asks again, the right answers are not proved: `submit` \(wronged.end.word).",
+        .rounds, "After a refusal that asks again, the right answers are not proved: `submit` \(reaction.end.word).",
         "Give `.refused(reason, then: …)` the `state` that its round needs.", field: field)
       return false
     }
-    if wronged.following > left { return true }
+    if reaction.following > left { return true }
     harness.addFinding(
       .rounds,
       "A refusal continues after the wrong answer: the following answers are proved, but the wrong one was never corrected.",
@@ -128,12 +128,12 @@ extension FullRules {
   }
 
   /// Checks an answer that is followed by another round: it must be checked at the end or counted.
-  private func isCheckedLater(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
-    switch wronged.end {
+  private func isCheckedLater(_ reaction: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
+    switch reaction.end {
     case .refused(let reason, _):
       checkCounted(reason, field)
       return true
-    case .proved where wronged.following <= left:
+    case .proved where reaction.following <= left:
       harness.addFinding(
         .refusals, "A wrong answer in a round before the last is proved.",
         "Compare the answers of all rounds before you prove.", field: field)
@@ -144,7 +144,7 @@ extension FullRules {
         field: field)
     default:
       harness.addFinding(
-        .refusals, "A wrong answer in a round before the last is not refused: `submit` \(wronged.end.word).",
+        .refusals, "A wrong answer in a round before the last is not refused: `submit` \(reaction.end.word).",
         "Return `.refused` when a wrong answer is checked.",
         field: field)
     }
@@ -192,10 +192,10 @@ extension FullRules {
     _ opened: DryRun.Opened, left: Int
   ) async {
     for altered in altered {
-      let wronged = await wronged(person, opened, right.merging([field: .text(altered.text)]) { _, new in new })
-      switch (wronged.first, wronged.end) {
+      let reaction = await giveWrongAnswer(person, opened, right.merging([field: .text(altered.text)]) { _, new in new })
+      switch (reaction.first, reaction.end) {
       case (.refused(let reason, _), _): checkCounted(reason, field)
-      case (_, .proved) where wronged.following <= left:
+      case (_, .proved) where reaction.following <= left:
         reportIgnoredPart(of: field, "with \(altered.what), the answer is still proved.")
         return
       default: break

@@ -32,8 +32,8 @@ extension FullRules {
       let other = AlteredAnswer.whole(text)
     else { return }
     harness.markChecked(.rounds)
-    let wronged = await wronged(person, opened, right.merging([name: .text(other)]) { _, new in new })
-    guard case .proved = wronged.end, wronged.following <= left else { return }
+    let reaction = await giveWrongAnswer(person, opened, right.merging([name: .text(other)]) { _, new in new })
+    guard case .proved = reaction.end, reaction.following <= left else { return }
     harness.addFinding(
       .rounds,
       "A round asks for `\(name)` again but does not compare it: a step of the purpose `\(purpose.rawValue)` is proved with two different answers.",

@@ -62,8 +62,8 @@ extension FullRules {
       }
       harness.markChecked(.expiry)
       harness.setTime(to: harness.now + age)
-      let heard = await person.submit(opened, fields)
-      if case .proved = heard.answer {
+      let result = await person.submit(opened, fields)
+      if case .proved = result.answer {
         if !isAlive {
           harness.addFinding(
             .expiry, "A proof with a lifetime of \(lifetime) is accepted \(age - milliseconds) ms after its end.",
@@ -73,7 +73,7 @@ extension FullRules {
       } else if isAlive {
         harness.addFinding(
           .expiry,
-          "A proof with a lifetime of \(lifetime) is not accepted a millisecond before its end: `submit` \(heard.answer.word).",
+          "A proof with a lifetime of \(lifetime) is not accepted a millisecond before its end: `submit` \(result.answer.word).",
           "It is valid in [made, made + lifetime). Use `step.now`, not the system clock.")
       }
     }
@@ -96,10 +96,10 @@ extension FullRules {
         good = await right(opened) ?? [:]
       }
       guard fields.keys.contains(where: opened.asks) else { continue }
-      let heard = await person.submit(opened, good.merging(fields) { _, new in new })
-      if case .malformed = heard.answer { continue }
+      let result = await person.submit(opened, good.merging(fields) { _, new in new })
+      if case .malformed = result.answer { continue }
       harness.addFinding(
-        .malformed, "Unreadable input is not reported as malformed: `submit` \(heard.answer.word).",
+        .malformed, "Unreadable input is not reported as malformed: `submit` \(result.answer.word).",
         "Throw an InputProblem in `check`, so that it is answered 422 and not counted.",
         field: fields.keys.sorted().first)
     }
@@ -108,8 +108,8 @@ extension FullRules {
     var inputs = names.flatMap { name in Anomalies.values.map { good.merging([name: $0]) { _, new in new } } }
     inputs.append([:])
     for fields in inputs {
-      let heard = await person.submit(first, fields)
-      switch heard.answer {
+      let result = await person.submit(first, fields)
+      switch result.answer {
       // If any wrong answer throws, another finding already reports it.
       case .threw where [ConformanceRule.refusals, .outcomes, .askedFields].contains(where: harness.isBroken): return
       // The core does not call a provider without its required fields.
@@ -158,15 +158,15 @@ extension FullRules {
           "Answer the same for every user: a different answer reveals who is registered.")
         continue
       }
-      let heard = await who.submit(step, wrong)
-      if heard.answer.word != expected.answer.word {
+      let result = await who.submit(step, wrong)
+      if result.answer.word != expected.answer.word {
         harness.addFinding(
           .unknown,
-          "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for a known one.",
+          "For an identifier that is \(whose), `submit` \(result.answer.word), and \(expected.answer.word) for a known one.",
           "Give the same refusal to both.")
       }
       // Compare work that can be counted and is the same in every run: hashing, requests, messages and random bytes.
-      let (left, right) = (heard.capabilities.use, expected.capabilities.use)
+      let (left, right) = (result.capabilities.use, expected.capabilities.use)
       if left.hashing != right.hashing || left.requests.count != right.requests.count
         || left.messages.count != right.messages.count
         || left.random != right.random || left.storing != right.storing
@@ -184,7 +184,7 @@ extension FullRules {
   /// - Parameter isAble: whether the subject knows the right answer.
   func checkFaults(_ person: DryRun, isAble: Bool) async {
     guard harness.needs(.faults), let person = await prepared(person.fresh(subject)) else { return }
-    if let unseen = harness.watched?.isUnseen {
+    if let unseen = harness.watched?.unobservableReason {
       harness.markInapplicable(.faults, because: unseen)
       return
     }
@@ -207,17 +207,17 @@ extension FullRules {
     }
     guard isAble, let (opened, good) = await last(person) else { return }
     let capabilities = RecordedCapabilities(.fails)
-    let heard = await person.submit(opened, good, capabilities)
+    let result = await person.submit(opened, good, capabilities)
     guard capabilities.use.canFail else { return }
     harness.markChecked(.faults)
-    switch heard.answer {
+    switch result.answer {
     case .threw, .late: break
     // The provider did not use the failing tools.
     case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil:
       break
     default:
       harness.addFinding(
-        .faults, "When a tool fails, `submit` \(heard.answer.word).",
+        .faults, "When a tool fails, `submit` \(result.answer.word).",
         "Let the error through: a fault is neither a refusal nor a success.")
     }
   }

@@ -76,7 +76,7 @@ extension FullRules {
           "Make sure that `upgrade` creates a record that `begin` can read.")
         return
       }
-      let end = isRight ? await carried(person, opened) : await wronglyCarried(person, opened)
+      let end = isRight ? await carried(person, opened) : await giveWrongAnswersInEachRound(person, opened)
       switch (end, isRight) {
       case (nil, _), (.proved?, true): break
       case (.proved?, false):
@@ -96,7 +96,7 @@ extension FullRules {
   }
 
   /// Gives a wrong answer in each round.
-  private func wronglyCarried(_ person: DryRun, _ first: DryRun.Opened) async -> DryRun.CallResult.Answer? {
+  private func giveWrongAnswersInEachRound(_ person: DryRun, _ first: DryRun.Opened) async -> DryRun.CallResult.Answer? {
     var opened = first
     for _ in 0..<Self.maxRounds {
       guard let fields = await wrong(opened) else { return nil }

@@ -207,7 +207,7 @@ struct FullRules: Sendable {
       }
       return nil
     }
-    await checkBeginAlong(able)
+    await checkSubmitFieldsInBegin(able)
     return able
   }
 
@@ -236,7 +236,7 @@ struct FullRules: Sendable {
 
   /// Attack: fields of `submit` that are sent with `begin` are checked there, where no attempt is charged, so that an
   /// attacker can guess without limit.
-  private func checkBeginAlong(_ able: DryRun) async {
+  private func checkSubmitFieldsInBegin(_ able: DryRun) async {
     guard harness.needs(.proof), let opened = await opened(able), opened.redirect == nil else { return }
     for (what, fields) in [("right", await right(opened)), ("wrong", await wrong(opened))] {
       guard let fields, let field = fields.keys.sorted().first(where: opened.asks) else { continue }

@@ -4,13 +4,13 @@ import Synchronization
 /// The result of a call.
 enum Called<Answer: Sendable>: Sendable {
   case answered(Answer)
-  case threw(Thrown)
+  case threw(InspectedError)
   /// The call did not end, which is reported.
   case late
 }
 
 /// The inspectable parts of an error.
-struct Thrown: Sendable {
+struct InspectedError: Sendable {
   let text: String
   let problem: InputProblem?
   let delivery: DeliveryFault?

@@ -24,17 +24,17 @@ final class RecordedCapabilities: Sendable {
     var canFail: Bool { isAny || !storing.isEmpty }
   }
 
-  let manner: SiteManner
+  let behavior: ServiceBehavior
   private let state = Mutex(Use())
 
-  init(_ manner: SiteManner = .works) { self.manner = manner }
+  init(_ behavior: ServiceBehavior = .works) { self.behavior = behavior }
 
   var use: Use { state.withLock { $0 } }
 
   func end() { state.withLock { $0.hasEnded = true } }
 
   /// Adds observations of an external provider.
-  func saw(_ seen: Sightings) {
+  func addObservations(_ seen: ProviderObservations) {
     state.withLock { use in
       use.requests += seen.requests
       use.lines += seen.lines
@@ -63,7 +63,7 @@ struct SuiteMessenger: Messenger {
 
   func send(_ message: Message) async throws(DeliveryFault) {
     capabilities.note("messenger") { $0.messages.append(message) }
-    switch capabilities.manner {
+    switch capabilities.behavior {
     case .works: return
     case .fails: throw DeliveryFault(reason: "the suite's messenger fails")
     case .hangs:
@@ -79,7 +79,7 @@ struct SuiteWeb: WebClient {
 
   func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
     capabilities.note("web client") { $0.requests.append(request) }
-    switch capabilities.manner {
+    switch capabilities.behavior {
     case .works:
       guard let answer = await answers(request) else { throw WebFault(reason: "the suite has no answer for this site") }
       return answer
@@ -115,7 +115,7 @@ struct SuiteHasher: SecretHasher {
   }
 
   private func wait() async throws {
-    switch capabilities.manner {
+    switch capabilities.behavior {
     case .works: return
     case .fails: throw Fault()
     case .hangs: try await Task.sleep(for: .seconds(3600))
@@ -166,7 +166,7 @@ struct SuiteStore: KeyValueStore {
 
   private func use(_ word: String) async throws(KeyValueFault) {
     capabilities.note("key-value store") { $0.storing.append(word) }
-    switch capabilities.manner {
+    switch capabilities.behavior {
     case .works: return
     case .fails: throw .unavailable
     case .hangs:

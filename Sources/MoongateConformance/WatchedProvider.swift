@@ -7,17 +7,17 @@ import MoongateSDK
 /// The suite offers it tools as usual, but it does not use them. The observations replace their records.
 public protocol WatchedProvider: Provider {
   /// Why its messages cannot be observed, as the end of a sentence; nil if they can.
-  var isUnseen: String? { get }
-  /// Whether its outlet can be delayed, so that the end of a cancelled call can be observed.
-  var canBeHeldUp: Bool { get }
+  var unobservableReason: String? { get }
+  /// Whether the delivery of its messages can be delayed, so that the end of a cancelled call can be observed.
+  var canDelayDelivery: Bool { get }
   /// The language of the terms in findings.
   var language: ProviderLanguage { get }
-  /// Sets the behavior of its outlet from now on.
-  func meets(_ manner: SiteManner)
+  /// Sets the behavior of the services that it sends messages to, from now on.
+  func setServiceBehavior(_ behavior: ServiceBehavior)
   /// The observations since the last call.
-  func sightings() -> Sightings
+  func takeObservations() -> ProviderObservations
   /// The descriptor after another start; nil if it cannot be started again.
-  func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>?
+  func restartedDescriptor() async -> Result<ProviderDescriptor, RestartProblem>?
   /// Stops it, so that its last output is observed.
   func end() async
 }
@@ -27,7 +27,22 @@ extension WatchedProvider {
   public var language: ProviderLanguage { .json }
 
   /// It cannot be started again.
-  public func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? { nil }
+  public func restartedDescriptor() async -> Result<ProviderDescriptor, RestartProblem>? { nil }
+
+  @available(*, deprecated, renamed: "takeObservations")
+  public func sightings() -> ProviderObservations { takeObservations() }
+
+  @available(*, deprecated, renamed: "setServiceBehavior")
+  public func meets(_ behavior: ServiceBehavior) { setServiceBehavior(behavior) }
+
+  @available(*, deprecated, renamed: "unobservableReason")
+  public var isUnseen: String? { unobservableReason }
+
+  @available(*, deprecated, renamed: "canDelayDelivery")
+  public var canBeHeldUp: Bool { canDelayDelivery }
+
+  @available(*, deprecated, renamed: "restartedDescriptor")
+  public func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? { await restartedDescriptor() }
 }
 
 /// Why an external provider could not be started again.
@@ -38,16 +53,22 @@ public struct RestartProblem: Error, Sendable {
   public init(_ sentence: String) { self.sentence = sentence }
 }
 
-/// The behavior of the sites that a provider sends messages to.
-public enum SiteManner: Sendable {
+/// The behavior of the services that a provider sends messages to.
+public enum ServiceBehavior: Sendable {
   case works
   case fails
   /// Until the call is cancelled.
   case hangs
 }
 
+@available(*, deprecated, renamed: "ServiceBehavior")
+public typealias SiteManner = ServiceBehavior
+
+@available(*, deprecated, renamed: "ProviderObservations")
+public typealias Sightings = ProviderObservations
+
 /// The observations of an external provider.
-public struct Sightings: Sendable {
+public struct ProviderObservations: Sendable {
   /// The sent requests, in order.
   public var requests: [WebRequest]
   /// Its output for operators: lines of logs and standard error, and texts of faults, unredacted.
@@ -71,21 +92,21 @@ extension ConformanceHarness {
   /// Adds the observations of an external provider during a call.
   func look(_ capabilities: RecordedCapabilities) {
     guard let watched else { return }
-    let seen = watched.sightings()
-    capabilities.saw(seen)
+    let seen = watched.takeObservations()
+    capabilities.addObservations(seen)
     note(seen)
   }
 
-  private func note(_ seen: Sightings) {
+  private func note(_ seen: ProviderObservations) {
     for finding in seen.findings { addFinding(finding.rule, finding.seen, finding.advice) }
-    overheard.add(seen.lines)
+    operatorOutput.add(seen.lines)
     for message in seen.messages { trace.record(message) }
   }
 
   /// Stops an external provider and checks its late actions.
-  func checkLeavings() async {
+  func checkAfterStop() async {
     guard let watched else { return }
-    let late = watched.sightings()
+    let late = watched.takeObservations()
     note(late)
     if !late.requests.isEmpty {
       addFinding(
@@ -93,9 +114,9 @@ extension ConformanceHarness {
         "Answer after all messages are handed over. A failure after the answer cannot be reported.")
     }
     await watched.end()
-    note(watched.sightings())
+    note(watched.takeObservations())
     // A line may arrive after its call, so check each against all secrets.
-    for line in overheard.all.sorted() { checkLine(line, typed: typedEver.all) }
+    for line in operatorOutput.all.sorted() { checkLine(line, typed: typedEver.all) }
   }
 }
 

@@ -60,10 +60,10 @@ package struct CostBudget: Sendable, Equatable, Encodable {
   /// - Parameter colour: whether to use terminal colours.
   package static func table(_ costs: [CostBudget], colour: Bool) -> String {
     guard !costs.isEmpty else { return "" }
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     let name = max(12, costs.map(\.provider.count).max() ?? 0)
     var lines = [
-      paint.dim("\(Columns.pad("cost budget", to: name))   to one a day   messages an hour   accounts an hour")
+      style.dim("\(Columns.pad("cost budget", to: name))   to one a day   messages an hour   accounts an hour")
     ]
     func number(_ count: Int?, _ isThere: Bool = true) -> String {
       isThere ? count.map(String.init) ?? "unlimited" : "-"
@@ -74,7 +74,7 @@ package struct CostBudget: Sendable, Equatable, Encodable {
           + Columns.right(number(cost.messagesPerHour, cost.sendsCodes), to: 19)
           + Columns.right(number(cost.accountsPerHour), to: 19))
     }
-    lines.append(paint.dim("for attackers with any number of addresses; limits per address bound those with few"))
+    lines.append(style.dim("for attackers with any number of addresses; limits per address bound those with few"))
     return lines.joined(separator: "\n")
   }
 }

@@ -13,9 +13,9 @@ extension GuessBudget {
     -> String
   {
     guard !budgets.isEmpty else { return "" }
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     let name = max(12, budgets.map { $0.provider.rawValue.count }.max() ?? 0)
-    var lines = [paint.dim("\(Columns.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
+    var lines = [style.dim("\(Columns.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
     for budget in budgets {
       let row =
         Columns.pad(budget.provider.rawValue, to: name)
@@ -27,7 +27,7 @@ extension GuessBudget {
     for budget in budgets {
       guard let share = budget.commonShare30Days else { continue }
       lines.append(
-        paint.dim(
+        style.dim(
           "\(budget.provider): if chosen uniformly; guesses cover \(percent(share)) of the \(grouped(common)) most common"
         ))
     }
@@ -35,7 +35,7 @@ extension GuessBudget {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
       let bar = Bar.text(sum / accepted)
       lines.append(
-        "\(sum > accepted ? paint.red(bar) : paint.green(bar))  \(percent(sum)) of the accepted \(percent(accepted))"
+        "\(sum > accepted ? style.red(bar) : style.green(bar))  \(percent(sum)) of the accepted \(percent(accepted))"
       )
     }
     return lines.joined(separator: "\n")

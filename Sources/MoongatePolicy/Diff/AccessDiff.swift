@@ -191,21 +191,21 @@ extension AccessDiff {
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String? {
     guard !isEmpty else { return nil }
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     var lines: [String] = []
     if !access.isEmpty {
-      lines.append(paint.bold("access"))
+      lines.append(style.bold("access"))
       let who = access.map(\.who.count).max() ?? 0
       let request = access.map(\.request.count).max() ?? 0
       for change in access {
-        let verb = change.change == .gains ? paint.green("gains") : paint.red("loses")
+        let verb = change.change == .gains ? style.green("gains") : style.red("loses")
         lines.append(
           "  \(Columns.pad(change.who, to: who))  \(verb)  \(Columns.pad(change.request, to: request))  \(change.route)"
         )
       }
     }
     if !groups.isEmpty {
-      lines.append(paint.bold("groups"))
+      lines.append(style.bold("groups"))
       for group in groups {
         lines.append("  \(group.group): \(group.old ?? "not defined") → \(group.new ?? "not defined")")
       }

@@ -4,27 +4,27 @@ extension PolicyDiff {
   /// The differences as text, 80 columns wide: settings, access, and decisions by root cause.
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     let before = [settings.text(colour: colour), AccessDiff(access: access, groups: groups).text(colour: colour)]
       .compactMap(\.self)
-    return (before + [decisionsText(paint)]).joined(separator: "\n\n")
+    return (before + [decisionsText(style)]).joined(separator: "\n\n")
   }
 
-  private func decisionsText(_ paint: TerminalStyle) -> String {
+  private func decisionsText(_ style: TerminalStyle) -> String {
     let total = flips.map(\.count).reduce(0, +)
     let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
-    guard total > 0 else { return "\(what): \(paint.green("none differs"))." }
+    guard total > 0 else { return "\(what): \(style.green("none differs"))." }
     let share = Double(total) / Double(decisions)
     let reasons = causes.count == 1 ? "for one cause" : "for \(causes.count) causes"
     var lines = [
-      "\(what): \(paint.bold("\(total) differ")), \(reasons).", Bar.text(share) + "  \(GuessBudget.percent(share))", "",
+      "\(what): \(style.bold("\(total) differ")), \(reasons).", Bar.text(share) + "  \(GuessBudget.percent(share))", "",
     ]
     let change = causes.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
-    lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
+    lines.append(style.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
     for cause in causes {
       let lead = "  \(Columns.right(String(cause.count), to: 7))  \(Columns.pad(cause.act, to: 5))  "
       let pair =
-        "\(paint.answer(cause.old)) → \(paint.answer(cause.new))"
+        "\(style.answer(cause.old)) → \(style.answer(cause.new))"
         + String(repeating: " ", count: change - cause.old.count - cause.new.count - 3)
       let rule = cause.rule ?? ""
       if lead.count + change + 2 + rule.count <= Columns.width {
@@ -36,7 +36,7 @@ extension PolicyDiff {
       if !followUps.isEmpty {
         let people = cause.people == 1 ? "one person" : "\(cause.people) people"
         lines.append(
-          paint.dim(
+          style.dim(
             "  \(Columns.right("+ \(cause.size - cause.count)", to: 7))  that follow, of \(people): \(followUps.joined(separator: ", "))"
           ))
       }

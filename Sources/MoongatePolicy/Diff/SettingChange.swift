@@ -87,10 +87,10 @@ extension [SettingChange] {
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String? {
     guard !isEmpty else { return nil }
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     let place = Swift.max(7, map(\.place.count).max() ?? 0)
     let path = Swift.min(32, map(\.path.count).max() ?? 0)
-    var lines = [paint.dim("\(Columns.pad("setting", to: place + 2 + path))  was → is")]
+    var lines = [style.dim("\(Columns.pad("setting", to: place + 2 + path))  was → is")]
     for change in self {
       let lead = "\(Columns.pad(change.place, to: place))  \(Columns.pad(change.path, to: path))  "
       let values = "\(change.old ?? "nothing") → \(change.new ?? "nothing")"
@@ -100,7 +100,7 @@ extension [SettingChange] {
         lines += [lead.trimmedAtEnd] + Columns.wrapped(values, indent: 4, width: Columns.width)
       }
       for sentence in change.effect.sentences {
-        lines += Columns.wrapped(sentence, indent: 4, width: Columns.width).map(paint.yellow)
+        lines += Columns.wrapped(sentence, indent: 4, width: Columns.width).map(style.yellow)
       }
     }
     return lines.joined(separator: "\n")

@@ -34,13 +34,13 @@ package struct Decision: Sendable, Codable {
   /// The decision as text for terminals, at most 80 columns wide.
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     var lines: [String] = []
     if let code {
       let known = RefusalCode(reserved: code) ?? .policyReason(code)
-      lines.append("\(paint.red("\(known.status) \(code)"))  \(paint.dim(id))")
+      lines.append("\(style.red("\(known.status) \(code)"))  \(style.dim(id))")
     } else {
-      lines.append("\(paint.bold(kind))  \(paint.dim(id))")
+      lines.append("\(style.bold(kind))  \(style.dim(id))")
     }
     let who = [flow.map { "flow \($0)" }, provider, address.map { "from \($0)" }, identifier.map { "of \($0)" }]
       .compactMap(\.self)
@@ -50,7 +50,7 @@ package struct Decision: Sendable, Codable {
     }
     lines.append("")
     func row(_ name: String, _ text: String) { lines.append("  " + Columns.pad(name, to: 11) + text) }
-    if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(paint.bold($0))" } ?? "")) }
+    if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(style.bold($0))" } ?? "")) }
     if let limit { row("", limit) }
     if let verdict = detail["verdict"] { row("verdict", verdict) }
     if let fault = detail["fault"] { row("fault", fault) }

@@ -111,11 +111,11 @@ package struct FactListing: Sendable, Encodable {
   /// The listing as text for terminals.
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     let fact = facts.map(\.fact.count).max() ?? 0
     let value = min(34, facts.map(\.value.asWritten.count).max() ?? 0)
     return facts.map { line in
-      "\(Columns.pad(line.fact, to: fact))  \(Columns.pad(line.value.asWritten, to: value))  \(paint.dim(line.help))"
+      "\(Columns.pad(line.fact, to: fact))  \(Columns.pad(line.value.asWritten, to: value))  \(style.dim(line.help))"
         .trimmedAtEnd
     }.joined(separator: "\n")
   }

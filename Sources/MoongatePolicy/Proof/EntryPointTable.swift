@@ -136,11 +136,11 @@ extension EntryPointTable {
   /// The entry points as a table.
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     if isIncomplete { return "no entry points: the search exceeded 100,000 situations" }
     guard !entryPoints.isEmpty else { return "" }
     let flow = max(4, entryPoints.map(\.flow.count).max() ?? 0)
-    var lines = [paint.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]
+    var lines = [style.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]
     for door in entryPoints {
       let sets = door.alternatives.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
       lines.append("\(Columns.pad(door.flow, to: flow))  \(Columns.pad(door.account.rawValue, to: 10))  \(sets)")

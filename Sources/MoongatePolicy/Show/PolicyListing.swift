@@ -93,20 +93,20 @@ package struct PolicyListing: Sendable, Codable {
   /// - Parameter colour: whether to use terminal colours.
   /// - Parameter origin: a description of the configuration.
   package func text(colour: Bool, origin: String? = nil) -> String {
-    let paint = TerminalStyle(isOn: colour)
+    let style = TerminalStyle(isOn: colour)
     let path = values.map(\.path.count).max() ?? 0
     let place = values.map(\.place.count).max() ?? 0
     let value = max(10, 80 - path - place - 8)
     var lines = [
-      paint.bold(provider.map { "policy \"\($0)\"" } ?? "accounts") + (origin.map { "  " + paint.dim($0) } ?? ""), "",
+      style.bold(provider.map { "policy \"\($0)\"" } ?? "accounts") + (origin.map { "  " + style.dim($0) } ?? ""), "",
     ]
     for line in values {
       let head = "  \(Columns.pad(line.path, to: path))  "
       if line.value.count <= value {
-        lines.append(head + Columns.pad(line.value, to: value) + "  " + paint.dim(line.place))
+        lines.append(head + Columns.pad(line.value, to: value) + "  " + style.dim(line.place))
       } else {
         lines.append(head + line.value)
-        lines.append(String(repeating: " ", count: head.count + value + 2) + paint.dim(line.place))
+        lines.append(String(repeating: " ", count: head.count + value + 2) + style.dim(line.place))
       }
     }
     return lines.joined(separator: "\n")

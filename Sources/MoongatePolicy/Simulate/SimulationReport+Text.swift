@@ -5,8 +5,8 @@ extension SimulationReport {
   /// The report as text, 80 columns wide.
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
-    let paint = TerminalStyle(isOn: colour)
-    var lines = [paint.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(origin)"), ""]
+    let style = TerminalStyle(isOn: colour)
+    var lines = [style.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(origin)"), ""]
     func row(_ name: String, _ value: String, _ rest: String) {
       lines.append(("  " + Columns.pad(name, to: 17) + Columns.right(value, to: 10) + "  " + rest).trimmedAtEnd)
     }
@@ -17,24 +17,24 @@ extension SimulationReport {
       let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map {
         probability, accepted in
         let bar = Bar.text(probability / accepted)
-        return "\(isTooLikely ? paint.red(bar) : paint.green(bar)) of the accepted \(GuessBudget.percent(accepted))"
+        return "\(isTooLikely ? style.red(bar) : style.green(bar)) of the accepted \(GuessBudget.percent(accepted))"
       }
       row("chance of entry", probability.map(GuessBudget.percent) ?? "unknown", chance ?? "")
     }
     let money = cost.map { "\(Self.money($0)) at \(Self.price(price)) each" }
     row("messages sent", String(messages), money ?? (attacker != "guess" && messages > 0 ? "each one is money" : ""))
-    row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, paint))
+    row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, style))
     row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
     let isNewOnly = otherRefused > 0 && otherRefusedOnNewDevices == otherRefused
     row(
       "others' sign-ins", String(otherSignIns),
-      Self.refused(otherRefused, paint) + (isNewOnly ? ", all on new devices" : ""))
+      Self.refused(otherRefused, style) + (isNewOnly ? ", all on new devices" : ""))
     if let otherRegistrations {
-      row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, paint))
+      row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, style))
     }
     if let ended {
       let sentence = "The attacker gave up after \(Self.length(ended.seconds)): \(ended.sentence)."
-      lines += [""] + Columns.wrapped(sentence, indent: 2, width: Columns.width).map(paint.yellow)
+      lines += [""] + Columns.wrapped(sentence, indent: 2, width: Columns.width).map(style.yellow)
     }
     if !isComplete {
       let pace = [
@@ -44,7 +44,7 @@ extension SimulationReport {
       let took = timeLimit.map { " (\($0.asWritten))" } ?? ""
       let played =
         "Time limit\(took) reached: \(Self.length(seconds)) of \(Self.length(askedSeconds)) simulated."
-      lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " Extrapolated:"))]
+      lines += ["", style.yellow("  " + played + (pace.isEmpty ? "" : " Extrapolated:"))]
       if !pace.isEmpty {
         let all =
           price.flatMap { price in atThisPace.map { ", \(Self.money(Double($0.messages) * price)) for messages" } }
@@ -65,8 +65,8 @@ extension SimulationReport {
     "\(addresses) address\(addresses == 1 ? "" : "es")" + (networks > 1 ? " in \(networks) networks" : "")
   }
 
-  private static func refused(_ count: Int, _ paint: TerminalStyle) -> String {
-    count == 0 ? paint.green("none refused") : paint.red("\(count) of them refused")
+  private static func refused(_ count: Int, _ style: TerminalStyle) -> String {
+    count == 0 ? style.green("none refused") : style.red("\(count) of them refused")
   }
 
   private static func share(_ part: Int64, of whole: Int64) -> String {

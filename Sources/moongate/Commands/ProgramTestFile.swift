@@ -12,10 +12,10 @@ final class ProgramTestFile: Sendable {
   init(path: String) { self.path = path }
 
   /// Sets the behavior. For `fails`, a folder takes the place of the file. A file cannot hang.
-  func meets(_ manner: SiteManner) {
+  func setServiceBehavior(_ behavior: ServiceBehavior) {
     let manager = FileManager.default
     let aside = path + ".aside"
-    if manner == .fails {
+    if behavior == .fails {
       if manager.fileExists(atPath: path) { try? manager.moveItem(atPath: path, toPath: aside) }
       try? manager.createDirectory(atPath: path, withIntermediateDirectories: false)
     } else {

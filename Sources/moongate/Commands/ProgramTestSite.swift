@@ -16,7 +16,7 @@ final class ProgramTestSite: Sendable {
   private static let timeLimit: Int32 = 10_000
 
   private struct State {
-    var manner = SiteManner.works
+    var behavior = ServiceBehavior.works
     var requests: [WebRequest] = []
     var isOver = false
   }
@@ -55,7 +55,7 @@ final class ProgramTestSite: Sendable {
   }
 
   /// Sets the behavior from now on.
-  func meets(_ manner: SiteManner) { state.withLock { $0.manner = manner } }
+  func setServiceBehavior(_ behavior: ServiceBehavior) { state.withLock { $0.behavior = behavior } }
 
   /// The requests since the last call.
   func taken() -> [WebRequest] {
@@ -81,16 +81,16 @@ final class ProgramTestSite: Sendable {
   private func answer(_ client: Int32) {
     defer { close(client) }
     guard let request = read(client) else { return }
-    let manner = state.withLock { state in
+    let behavior = state.withLock { state in
       state.requests.append(request)
-      return state.manner
+      return state.behavior
     }
-    switch manner {
+    switch behavior {
     case .works: write(client, status: "200 OK", answer(to: request))
     case .fails: write(client, status: "503 Service Unavailable", Array("{}".utf8))
     case .hangs:
       // Wait until the behavior changes or the client disconnects.
-      while state.withLock({ $0.manner == .hangs && !$0.isOver }) {
+      while state.withLock({ $0.behavior == .hangs && !$0.isOver }) {
         var polled = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
         if poll(&polled, 1, 20) > 0 { return }
       }

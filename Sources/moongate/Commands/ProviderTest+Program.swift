@@ -36,7 +36,7 @@ struct TriedProgram {
       provider = try Self.start(program.path(percentEncoded: false), as: path, name: name, file, stage)
     } catch {
       // Print the program's output first: a traceback is more useful than the error.
-      for line in stage.sightings().lines { LineLog.standardError(LineLog.plain(line) + "\n") }
+      for line in stage.takeObservations().lines { LineLog.standardError(LineLog.plain(line) + "\n") }
       stage.end()
       throw error
     }
@@ -135,7 +135,7 @@ final class ProgramTestEnvironment: Sendable {
     case nil: (site, file) = (nil, nil)
     }
     let listening = Listening()
-    programs = ProviderProcessManager.programsForTools { listening.hears($0) }
+    programs = ProviderProcessManager.programsForTools { listening.receive($0) }
     self.listening = listening
     do {
       try FileManager.default.createDirectory(
@@ -148,14 +148,14 @@ final class ProgramTestEnvironment: Sendable {
 
   /// The received notifications, until they are read.
   private final class Listening: Sendable {
-    private let heard = Mutex<[ReceivedNotification]>([])
+    private let received = Mutex<[ReceivedNotification]>([])
 
-    func hears(_ what: ReceivedNotification) { heard.withLock { $0.append(what) } }
+    func receive(_ what: ReceivedNotification) { received.withLock { $0.append(what) } }
 
     func taken() -> [ReceivedNotification] {
-      heard.withLock { heard in
-        defer { heard = [] }
-        return heard
+      received.withLock { received in
+        defer { received = [] }
+        return received
       }
     }
   }
@@ -174,21 +174,21 @@ final class ProgramTestEnvironment: Sendable {
   /// The value of the setting that names the message outlet.
   var outlet: String { site?.address ?? folder + "/sent.txt" }
 
-  var isUnseen: String? {
+  var unobservableReason: String? {
     site == nil && file == nil
       ? "its messages cannot be observed: if it sends any, name the setting in subject.json, for example {\"sends_by\": {\"site\": \"url\"}}"
       : nil
   }
 
-  var canBeHeldUp: Bool { site != nil }
+  var canDelayDelivery: Bool { site != nil }
 
-  func meets(_ manner: SiteManner) {
-    site?.meets(manner)
-    file?.meets(manner)
+  func setServiceBehavior(_ behavior: ServiceBehavior) {
+    site?.setServiceBehavior(behavior)
+    file?.setServiceBehavior(behavior)
   }
 
-  func sightings() -> Sightings {
-    var seen = Sightings(requests: site?.taken() ?? file?.taken() ?? [])
+  func takeObservations() -> ProviderObservations {
+    var seen = ProviderObservations(requests: site?.taken() ?? file?.taken() ?? [])
     for one in listening.taken() {
       switch one {
       case .said(let line): seen.lines.append(line)
@@ -292,11 +292,11 @@ protocol TestedProgram: WatchedProvider {
 }
 
 extension TestedProgram {
-  var isUnseen: String? { stage.isUnseen }
-  var canBeHeldUp: Bool { stage.canBeHeldUp }
-  func meets(_ manner: SiteManner) { stage.meets(manner) }
-  func sightings() -> Sightings { stage.sightings() }
-  func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? {
+  var unobservableReason: String? { stage.unobservableReason }
+  var canDelayDelivery: Bool { stage.canDelayDelivery }
+  func setServiceBehavior(_ behavior: ServiceBehavior) { stage.setServiceBehavior(behavior) }
+  func takeObservations() -> ProviderObservations { stage.takeObservations() }
+  func restartedDescriptor() async -> Result<ProviderDescriptor, RestartProblem>? {
     await DedicatedThread.run(at: nil) {
       do throws(ProgramProblem) {
         return .success(try stage.introduced(program, as: descriptor.name.rawValue, isAgain: true).descriptor)
