@@ -198,7 +198,8 @@ extension ConformanceHarness {
     let capabilities = RecordedCapabilities(.hangs)
     if let watched {
       guard watched.unobservableReason == nil, watched.canDelayDelivery else {
-        markInapplicable(.cancellation, because: watched.unobservableReason ?? "what it sends by cannot be made to wait")
+        markInapplicable(
+          .cancellation, because: watched.unobservableReason ?? "what it sends by cannot be made to wait")
         return
       }
       watched.setServiceBehavior(.hangs)

@@ -12,7 +12,9 @@ extension FullRules {
   }
 
   /// Gives a wrong answer, and right ones in all following rounds.
-  func giveWrongAnswer(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
+  func giveWrongAnswer(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async
+    -> WrongAnswerResult
+  {
     let first = await person.submit(opened, fields).answer
     var end = first
     for following in 0..<Self.maxRounds * 2 {
@@ -89,7 +91,9 @@ extension FullRules {
   private func isPartCompared(_ field: String, _ person: DryRun, _ opened: DryRun.Opened) async -> Bool {
     guard let right = await right(opened), case .text(let text)? = right[field], let other = AlteredAnswer.whole(text)
     else { return false }
-    if case .refused = await giveWrongAnswer(person, opened, right.merging([field: .text(other)]) { _, new in new }).first {
+    if case .refused = await giveWrongAnswer(person, opened, right.merging([field: .text(other)]) { _, new in new })
+      .first
+    {
       return true
     }
     return false
@@ -192,7 +196,8 @@ extension FullRules {
     _ opened: DryRun.Opened, left: Int
   ) async {
     for altered in altered {
-      let reaction = await giveWrongAnswer(person, opened, right.merging([field: .text(altered.text)]) { _, new in new })
+      let reaction = await giveWrongAnswer(
+        person, opened, right.merging([field: .text(altered.text)]) { _, new in new })
       switch (reaction.first, reaction.end) {
       case (.refused(let reason, _), _): checkCounted(reason, field)
       case (_, .proved) where reaction.following <= left:

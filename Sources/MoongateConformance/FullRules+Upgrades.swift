@@ -96,7 +96,8 @@ extension FullRules {
   }
 
   /// Gives a wrong answer in each round.
-  private func giveWrongAnswersInEachRound(_ person: DryRun, _ first: DryRun.Opened) async -> DryRun.CallResult.Answer? {
+  private func giveWrongAnswersInEachRound(_ person: DryRun, _ first: DryRun.Opened) async -> DryRun.CallResult.Answer?
+  {
     var opened = first
     for _ in 0..<Self.maxRounds {
       guard let fields = await wrong(opened) else { return nil }

@@ -21,7 +21,7 @@ package enum ConcurrentAttack {
   package static func isLocked(_ number: Int) -> Bool { number % 10 == 0 }
 
   /// Makes one wrong attempt at each identifier, in batches of several hundred per transaction, several at once.
-  package static func lay(to store: any Store) async throws {
+  package static func run(on store: any Store) async throws {
     let random = SeededRandom()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: size, by: 500) {

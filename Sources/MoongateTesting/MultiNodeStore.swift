@@ -61,8 +61,8 @@ package final class MultiNodeStore: Store {
   package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await next.beat(node) }
   package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await next.nodes(at: now) }
   package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await next.leave(id, at: now) }
-  package func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
-    try await next.standing(query, at: now)
+  package func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState {
+    try await next.ledgerState(query, at: now)
   }
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await next.locks(at: now) }
   package func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {

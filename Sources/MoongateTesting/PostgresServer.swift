@@ -129,9 +129,9 @@ package final class PostgresServer: Sendable {
   /// Starts the server after `kill`. It recovers from its log.
   package func start() throws { try tell("start") }
   /// Suspends all its processes: it keeps its connections but does not respond.
-  package func freeze() throws { try tell("freeze") }
+  package func suspend() throws { try tell("suspend") }
   /// Resumes its processes.
-  package func thaw() throws { try tell("thaw") }
+  package func resume() throws { try tell("resume") }
 
   private func tell(_ command: String) throws {
     turn.lock()
@@ -206,8 +206,8 @@ package final class PostgresServer: Sendable {
       case $command in
         kill) kill -KILL $(all); wait $server ;;
         start) launch "$@" ;;
-        freeze) kill -STOP $(all) ;;
-        thaw) kill -CONT $(all) ;;
+        suspend) kill -STOP $(all) ;;
+        resume) kill -CONT $(all) ;;
       esac
       echo ready
     done

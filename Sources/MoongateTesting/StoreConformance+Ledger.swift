@@ -137,10 +137,10 @@ extension StoreConformance {
       let failure = Settlement(reservation: id, outcome: .failure, limits: [limit], timer: timer, now: bench.now)
       let query = LedgerQuery([limit], timer)
       let applied = try await bench.store.apply([.settle(failure)], reading: query, at: bench.now)
-      let standing = LedgerStanding(
+      let ledgerState = LedgerState(
         counters: [CounterState(pending: 0, settled: 1, oldest: bench.now)], resendAt: bench.now + .seconds(60))
-      #expect(applied == .applied(locks: [], standing: standing))
-      #expect(try await bench.store.standing(query, at: bench.now) == standing)
+      #expect(applied == .applied(locks: [], ledgerState: ledgerState))
+      #expect(try await bench.store.ledgerState(query, at: bench.now) == ledgerState)
       // Once the failure has left the window, counting takes another read.
       bench.clock.advance(by: .seconds(60))
       #expect(

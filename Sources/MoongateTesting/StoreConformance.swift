@@ -59,7 +59,7 @@ struct StoreBench: Sendable {
 
   /// When the timer allows the next send.
   func resendAt(_ timer: ResendTimer) async throws -> Timestamp? {
-    try await store.standing(LedgerQuery([], timer), at: now).resendAt
+    try await store.ledgerState(LedgerQuery([], timer), at: now).resendAt
   }
 
   func reserve(_ limits: [ResolvedLimit], timer: ResendTimer? = nil) async throws -> (

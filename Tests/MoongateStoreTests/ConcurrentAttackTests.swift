@@ -11,7 +11,7 @@ import Testing
     let address = try tested.address(in: folder)
     let writer = Process()
     writer.executableURL = storeWriter
-    writer.arguments = [address, "siege"]
+    writer.arguments = [address, "attack"]
     let pipe = Pipe()
     writer.standardOutput = pipe
     try writer.run()

@@ -12,7 +12,7 @@ import Testing
     let heard = Atomic<Int>(0)
     recorded.subscribe { heard.add($0.count, ordering: .relaxed) }
     let event = AuditEvent(id: DecisionID(text: "dc_1"), at: ManualClock().now(), kind: .refused)
-    for _ in 0..<200_000 { recorded.tell([event]) }
+    for _ in 0..<200_000 { recorded.notify([event]) }
     #expect(heard.load(ordering: .relaxed) == 200_000)
   }
 }

@@ -8,8 +8,8 @@ import MoongateTesting
 ///
 /// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output
 /// which have been acknowledged, a number a line, until it is killed.
-/// `store-writer STORE siege` lays a `ConcurrentAttack` and says how much more memory it needed at most than before, in
-/// KiB. `store-writer STORE leave` ends while threads of its connect.
+/// `store-writer STORE attack` runs a `ConcurrentAttack` and prints by how many KiB the peak memory grew.
+/// `store-writer STORE leave` ends while its threads connect.
 ///
 /// STORE is a file of SQLite's, or a connection string.
 @main
@@ -22,7 +22,7 @@ enum StoreWriter {
     guard var number = Int(arguments[2]) else {
       // The program itself and its libraries are mapped: how much of them is resident is the system's affair.
       let before = try peak()
-      try await ConcurrentAttack.lay(to: store)
+      try await ConcurrentAttack.run(on: store)
       return try say(peak() - before)
     }
     while true {

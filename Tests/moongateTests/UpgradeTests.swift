@@ -22,12 +22,12 @@ import Testing
   }
 
   @Test func stateIsReadAsItWasWritten() throws {
-    let kept = HandedState.Kept(
+    let kept = TransferredState.Kept(
       at: 1, channel: "sms", to: "+919999999999", subject: nil, text: "Your code:\n123456", code: "123456")
-    let line = HandedState(outbox: [kept]).line
+    let line = TransferredState(outbox: [kept]).line
     #expect(!line.contains("\n"))
-    #expect(try #require(HandedState(line: line)).outbox.first?.text == kept.text)
-    #expect(HandedState(line: "stop") == nil)
+    #expect(try #require(TransferredState(line: line)).outbox.first?.text == kept.text)
+    #expect(TransferredState(line: "stop") == nil)
   }
 }
 

@@ -80,7 +80,7 @@ package final class AuditTrail: Sendable {
   }
 
   /// Writes the counts of floods with the next batch: of floods whose minute is over, or of all if no time is given.
-  package func endFloods(at moment: Timestamp? = nil) {
+  package func writeFloodCounts(at moment: Timestamp? = nil) {
     state.withLock { state in
       for ended in moment.map({ state.folds.end(before: $0) }) ?? state.folds.end() { state.add(ended) }
     }
@@ -145,7 +145,7 @@ package final class AuditTrail: Sendable {
   package func run(clock: any GatewayClock) async {
     var wasFailing = false
     while !Task.isCancelled {
-      endFloods(at: clock.now())
+      writeFloodCounts(at: clock.now())
       do {
         try await flush()
         wasFailing = false
@@ -155,7 +155,7 @@ package final class AuditTrail: Sendable {
       }
       try? await Task.sleep(for: Self.interval)
     }
-    endFloods()
+    writeFloodCounts()
     try? await flush()
   }
 }

@@ -100,11 +100,11 @@ package struct FlowMachine: Sendable {
   package mutating func closedStep() { record.step = nil }
 
   /// Adds data that is handed over when the flow completes.
-  package mutating func gathers(_ change: (inout PendingProofs) -> Void) { change(&record.gathered) }
+  package mutating func updatePendingProofs(_ change: (inout PendingProofs) -> Void) { change(&record.gathered) }
 
   /// Stores the facts that a provider reports about its passed step.
-  package mutating func tells(_ facts: [String: String], of provider: ProviderName) {
-    record.tells(facts, of: provider)
+  package mutating func recordFacts(_ facts: [String: String], of provider: ProviderName) {
+    record.recordFacts(facts, of: provider)
   }
 
   /// Records that the provider's limits have counted the account that the flow creates.

@@ -141,7 +141,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   }
 
   /// Stores the facts that a provider reports about its passed step.
-  mutating func tells(_ told: [String: String], of provider: ProviderName) {
+  mutating func recordFacts(_ told: [String: String], of provider: ProviderName) {
     if told.isEmpty, facts == nil { return }
     facts = (facts ?? [:]).merging([provider: told]) { $1 }
   }

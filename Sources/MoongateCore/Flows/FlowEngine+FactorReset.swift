@@ -33,7 +33,7 @@ extension FlowEngine {
       .endSessions(account: id, except: nil), .raiseEpoch(account: id), .audit(event),
     ]
     guard case .applied = try await store.apply(changes, at: request.now) else { return .unknown }
-    parts.notices.tellOfRemoval(provider, account, request)
+    parts.notices.notifyOfRemoval(provider, account, request)
     return .done
   }
 }

@@ -138,7 +138,7 @@ extension FlowEngine {
         ] + lines
       let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: request.now) }
       if case .conflict(let conflict) = result { throw request.refusal(conflict) }
-      parts.notices.tellOfDisconnection(provider, account, request)
+      parts.notices.notifyOfDisconnection(provider, account, request)
       return token.secret
     }
   }

@@ -8,7 +8,7 @@ extension FlowEngine {
   }
 
   /// Keeps new flows in memory again until they begin, because no other process serves from the store.
-  package func keepFlows() { pending.keepAgain() }
+  package func keepFlows() { pending.stopSharing() }
 
   /// Runs the body and keeps the flow in memory, if it is pending, until the body returns.
   func working<Answer>(with id: FlowID?, _ body: () async throws(FlowError) -> Answer) async throws(FlowError) -> Answer

@@ -18,7 +18,7 @@ extension FlowEngine {
       try checks.demandChangeProof(flow)
       guard case .offer = flow.machine.next, let due = flow.machine.due else { throw request.refusal(.stepNotOpen) }
       let choices = parts.fallbacks.beginnable(due, request)
-      let chosen = provider == nil ? meant(of: choices, input, request) : named
+      let chosen = provider == nil ? unnamedProvider(of: choices, input, request) : named
       guard let chosen, let policy = request.generation.policies[chosen.descriptor.name] else {
         throw request.refusal(.stepNotOpen)
       }
@@ -125,7 +125,9 @@ extension FlowEngine {
 
   /// The provider to use if the client names none: the only choice, or the only one for which the input has a required
   /// field.
-  private func meant(of choices: [ProviderName], _ input: ProviderInput, _ request: RequestContext) -> (any Provider)? {
+  private func unnamedProvider(of choices: [ProviderName], _ input: ProviderInput, _ request: RequestContext) -> (
+    any Provider
+  )? {
     let able = choices.compactMap { registry(request)[$0] }
     if able.count == 1 { return able[0] }
     let fitting = able.filter { provider in

@@ -119,13 +119,13 @@ struct FlowStorage: FlowPart {
 
   /// Stores the flow together with its other changes in one transaction.
   /// - Parameter query: what to read at the end of the transaction.
-  func store(_ flow: FlowTransaction, reading query: LedgerQuery? = nil) async throws(FlowError) -> LedgerStanding? {
+  func store(_ flow: FlowTransaction, reading query: LedgerQuery? = nil) async throws(FlowError) -> LedgerState? {
     switch try await asking({ () async throws(StoreFault) in
       try await store.apply(flow.changes + [.putFlow(flow.record)], reading: query, at: flow.request.now)
     }) {
-    case .applied(_, let standing):
+    case .applied(_, let ledgerState):
       pending.remove(flow.id.hash)
-      return standing
+      return ledgerState
     case .conflict: throw flow.request.refusal(.stepNotOpen)
     }
   }

@@ -8,7 +8,7 @@ private struct ShownLimits: Sendable {
   let also: [ResolvedLimit]
   let timer: ResendTimer?
   /// The state, if it was read when the flow was stored.
-  var standing: LedgerStanding?
+  var ledgerState: LedgerState?
 
   var query: LedgerQuery { LedgerQuery(limits.all + also, timer) }
 }
@@ -26,10 +26,10 @@ struct FlowViews: FlowPart {
   func store(_ flow: FlowTransaction) async throws(FlowError) -> FlowView {
     var (shown, failure): (ShownLimits?, FlowError?) = (nil, nil)
     do throws(FlowError) { shown = try await shownLimits(flow) } catch { failure = error }
-    let standing = try await storage.store(flow, reading: shown?.query)
+    let ledgerState = try await storage.store(flow, reading: shown?.query)
     // The flow is stored all the same: its message may have been sent already.
     if let failure { throw failure }
-    shown?.standing = standing
+    shown?.ledgerState = ledgerState
     return try await view(of: flow, shown)
   }
 
@@ -139,15 +139,15 @@ struct FlowViews: FlowPart {
   {
     let request = flow.request
     let (policy, limits, also) = (shown.policy, shown.limits, shown.also)
-    let standing: LedgerStanding
-    if let read = shown.standing {
-      standing = read
+    let ledgerState: LedgerState
+    if let read = shown.ledgerState {
+      ledgerState = read
     } else {
-      standing = try await asking { () async throws(StoreFault) in
-        try await store.standing(shown.query, at: request.now)
+      ledgerState = try await asking { () async throws(StoreFault) in
+        try await store.ledgerState(shown.query, at: request.now)
       }
     }
-    let states = standing.counters
+    let states = ledgerState.counters
     let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.disablesPerson }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
     let tries =
@@ -163,7 +163,7 @@ struct FlowViews: FlowPart {
       guard state.isLocked(at: request.now) || state.used >= limit.max else { return nil }
       return state.opensAt(limit, at: request.now)
     }
-    view.resendAt = ([standing.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
+    view.resendAt = ([ledgerState.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
   }
 
   /// The options of a user who chooses among several accounts.

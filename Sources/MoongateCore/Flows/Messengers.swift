@@ -46,7 +46,8 @@ struct Messengers: FlowPart {
   }
 
   /// A messenger that adds the language and style to each message.
-  func speaking(_ messenger: any Messenger, _ language: any MessageLanguage, _ request: RequestContext) -> any Messenger
+  func localized(_ messenger: any Messenger, _ language: any MessageLanguage, _ request: RequestContext)
+    -> any Messenger
   {
     let gateway = request.generation.gateway
     let service = gateway.brand.name ?? gateway.service
@@ -62,7 +63,7 @@ struct Messengers: FlowPart {
     let settings = request.generation.gateway.providers[provider.descriptor.name]
     let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
     return names.lazy.compactMap { settings?.deliveries[$0] }.first.map(delivery.messenger(for:)).map { messenger in
-      speaking(messenger, request.messageLanguage ?? language(request.client.languages, request), request)
+      localized(messenger, request.messageLanguage ?? language(request.client.languages, request), request)
     }
   }
 

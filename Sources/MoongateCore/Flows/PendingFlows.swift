@@ -139,7 +139,7 @@ final class PendingFlows: Sendable {
   }
 
   /// Keeps new flows in memory again until they begin.
-  func keepAgain() { if !isAlwaysShared { end(.own) } }
+  func stopSharing() { if !isAlwaysShared { end(.own) } }
 
   private func end(_ sharing: Sharing) {
     let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in

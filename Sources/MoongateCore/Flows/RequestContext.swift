@@ -36,7 +36,7 @@ struct RequestContext: Sendable {
   }
 
   /// A copy that sends its messages in the given language.
-  func speaking(_ language: any MessageLanguage) -> Self {
+  func inLanguage(_ language: any MessageLanguage) -> Self {
     var request = self
     request.messageLanguage = language
     return request

@@ -52,11 +52,11 @@ package final class ActiveGeneration: Sendable {
 
   private let state: Mutex<State>
   private let counter = Atomic<UInt64>(1)
-  private let evaluators: Mutex<EvaluatorShelf>
+  private let evaluators: Mutex<IdleEvaluators>
 
   package init(_ first: any PolicyGeneration, at now: Timestamp) {
     state = Mutex(State(leases: [WeakLease(lease: first.lease)], current: first, since: now, refused: nil))
-    evaluators = Mutex(EvaluatorShelf())
+    evaluators = Mutex(IdleEvaluators())
   }
 
   /// The active generation.
@@ -98,7 +98,7 @@ package final class ActiveGeneration: Sendable {
       state.switches += 1
     }
     counter.add(1, ordering: .releasing)
-    evaluators.withLock { $0 = EvaluatorShelf() }
+    evaluators.withLock { $0 = IdleEvaluators() }
   }
 
   /// Updates the settings that only apply after a restart.
@@ -121,40 +121,40 @@ package final class ActiveGeneration: Sendable {
     of generation: any PolicyGeneration, _ body: (any PolicyEvaluator) throws(PolicyFault) -> Result
   ) throws(PolicyFault) -> Result {
     let evaluator: any PolicyEvaluator
-    if let parked = evaluators.withLock({ $0.take(for: generation.id) }) {
-      evaluator = parked.evaluator
+    if let idle = evaluators.withLock({ $0.take(for: generation.id) }) {
+      evaluator = idle.evaluator
     } else {
       evaluator = try generation.makeEvaluator()
     }
     defer {
-      let back = ParkedEvaluator(evaluator: evaluator)
+      let back = IdleEvaluator(evaluator: evaluator)
       let active = current.id
-      evaluators.withLock { $0.park(back, of: generation.id, active: active) }
+      evaluators.withLock { $0.putBack(back, of: generation.id, active: active) }
     }
     return try body(evaluator)
   }
 }
 
 /// Idle evaluators, all of one generation. At most as many as there are threads.
-private struct EvaluatorShelf {
+private struct IdleEvaluators {
   private static let most = 8
   private var generation = ""
-  private var parked: [ParkedEvaluator] = []
+  private var idle: [IdleEvaluator] = []
 
-  mutating func take(for id: String) -> ParkedEvaluator? { id == generation ? parked.popLast() : nil }
+  mutating func take(for id: String) -> IdleEvaluator? { id == generation ? idle.popLast() : nil }
 
-  mutating func park(_ evaluator: ParkedEvaluator, of id: String, active: String) {
+  mutating func putBack(_ evaluator: IdleEvaluator, of id: String, active: String) {
     guard id == active else { return }
     if id != generation {
       generation = id
-      parked = []
+      idle = []
     }
-    if parked.count < Self.most { parked.append(evaluator) }
+    if idle.count < Self.most { idle.append(evaluator) }
   }
 }
 
-/// @unchecked: an evaluator must not be shared, and is not: `take` removes it from the shelf under the lock before it
-/// is used, and its user does not touch it after `park`.
-private struct ParkedEvaluator: @unchecked Sendable {
+/// @unchecked: an evaluator must not be shared, and is not: `take` removes it from the list under the lock before it
+/// is used, and its user does not touch it after `putBack`.
+private struct IdleEvaluator: @unchecked Sendable {
   let evaluator: any PolicyEvaluator
 }

@@ -17,7 +17,7 @@ package final class CommittedSessionChanges: Sendable {
   }
 
   /// Returns once all subscribers have returned.
-  package func tell(_ changes: SessionChanges) async {
+  package func notify(_ changes: SessionChanges) async {
     guard !changes.tokens.isEmpty || !changes.accounts.isEmpty else { return }
     for subscriber in subscribers.withLock({ $0 }) { await subscriber(changes) }
   }

@@ -51,7 +51,7 @@ final class ShadowSide {
 
   /// Answers a question and updates the counters.
   /// - Throws: if its own counters fail.
-  func answer(_ question: WatchedAct.Question, at now: Timestamp) async throws -> ShadowAnswer {
+  func answer(_ question: ObservedDecision.Question, at now: Timestamp) async throws -> ShadowAnswer {
     switch question {
     case .step(let step):
       let answer: ShadowAnswer
@@ -70,7 +70,7 @@ final class ShadowSide {
 
   // MARK: Steps
 
-  private func answer(_ step: WatchedStep, at now: Timestamp) async throws -> ShadowAnswer {
+  private func answer(_ step: ObservedStep, at now: Timestamp) async throws -> ShadowAnswer {
     guard let policy = generation.policies[step.subject.provider] else {
       return ShadowAnswer("not_configured", at: SourceLocation(file: "gateway.lua", line: 0))
     }
@@ -105,7 +105,7 @@ final class ShadowSide {
 
   /// The answer of the policy's `send` or `verify` function; nil if it allows the step.
   private func verdict(
-    _ step: WatchedStep, _ policy: ProviderPolicy, _ limits: StepLimits, at now: Timestamp
+    _ step: ObservedStep, _ policy: ProviderPolicy, _ limits: StepLimits, at now: Timestamp
   ) async throws -> ShadowAnswer? {
     guard let function = step.action == .send ? policy.send : policy.verify else { return nil }
     var facts = step.facts
@@ -127,7 +127,7 @@ final class ShadowSide {
 
   /// Charges the step and settles it with its actual outcome.
   private func charge(
-    _ limits: [ResolvedLimit], _ timer: ResendTimer?, _ step: WatchedStep, _ policy: ProviderPolicy, _ now: Timestamp
+    _ limits: [ResolvedLimit], _ timer: ResendTimer?, _ step: ObservedStep, _ policy: ProviderPolicy, _ now: Timestamp
   ) async throws -> ShadowAnswer {
     guard !limits.isEmpty || timer != nil else { return .ok }
     let id = ReservationID(from: random)
@@ -201,7 +201,7 @@ final class ShadowSide {
 
   // MARK: Requests
 
-  private func answer(_ request: WatchedRequest, at now: Timestamp) -> ShadowAnswer {
+  private func answer(_ request: ObservedRequest, at now: Timestamp) -> ShadowAnswer {
     let raw = Array(request.facts.path.utf8)
     guard let path = RequestPath(raw.span) else { return ShadowAnswer(RefusalCode.badRequest.name) }
     let plain = path.decoded ?? raw

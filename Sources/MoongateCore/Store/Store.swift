@@ -31,7 +31,7 @@ package protocol LedgerStore: Sendable {
   /// order.
   func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult
   /// The current state of counters and, if given, a timer. Charges nothing.
-  func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding
+  func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState
   /// The active locks.
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
   /// The active locks that failed attempts at a user's account or identifiers led to, oldest first.
@@ -47,7 +47,7 @@ package protocol LedgerStore: Sendable {
 extension LedgerStore {
   /// The counters' states, in the order of the limits.
   package func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
-    try await standing(LedgerQuery(limits), at: now).counters
+    try await ledgerState(LedgerQuery(limits), at: now).counters
   }
 }
 
@@ -63,7 +63,7 @@ package struct LedgerQuery: Sendable, Equatable {
 }
 
 /// The state of counters and a timer.
-package struct LedgerStanding: Sendable, Equatable {
+package struct LedgerState: Sendable, Equatable {
   /// In the order of the requested limits.
   package let counters: [CounterState]
   /// When the timer allows the next send; nil if it is not running.
@@ -265,9 +265,9 @@ package enum Change: Sendable {
 
 /// The result of a transaction.
 package enum ApplyResult: Sendable, Equatable {
-  /// `standing` is the state that was to be read; nil if it was not, or if it takes another read
-  /// (`LedgerStore.standing`) because events have left a window.
-  case applied(locks: [LockBegun], standing: LedgerStanding? = nil)
+  /// `ledgerState` is the state that was to be read; nil if it was not, or if it takes another read
+  /// (`LedgerStore.ledgerState`) because events have left a window.
+  case applied(locks: [LockBegun], ledgerState: LedgerState? = nil)
   case conflict(Conflict)
 
   package enum Conflict: Sendable, Equatable {

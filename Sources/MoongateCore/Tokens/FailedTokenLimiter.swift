@@ -25,7 +25,7 @@ extension ProviderPolicy {
 /// for a second before the ledger is asked again, so that a lock that an operator lifts ends at once.
 package final class FailedTokenLimiter: Sendable {
   /// The cached state of an address.
-  package enum Standing: Sendable, Equatable {
+  package enum AddressState: Sendable, Equatable {
     case open
     case locked(until: Timestamp)
     /// It was locked a moment ago. The ledger must be asked.
@@ -59,7 +59,7 @@ package final class FailedTokenLimiter: Sendable {
   }
 
   /// The cached state of the address. Does not wait.
-  package func standing(of address: ClientAddress, at now: Timestamp) -> Standing {
+  package func state(of address: ClientAddress, at now: Timestamp) -> AddressState {
     guard hasLocks.load(ordering: .acquiring) else { return .open }
     return locks.withLock { locks in
       guard let lock = locks[address] else { return .open }

@@ -5,7 +5,7 @@ package struct TokenInputProblem: Error, Sendable, Equatable {
   package let sentence: String
 }
 
-extension ServiceTokens.Wanted {
+extension ServiceTokens.NewToken {
   /// The maximum number of groups, and of networks.
   private static let most = 50
 

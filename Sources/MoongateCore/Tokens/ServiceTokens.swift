@@ -36,7 +36,7 @@ package struct ServiceTokens: Sendable {
   }
 
   /// The properties of a token to create.
-  package struct Wanted: Sendable {
+  package struct NewToken: Sendable {
     package let name: ServiceTokenName
     package let groups: [GroupName]
     package let lifetime: Duration?
@@ -66,7 +66,7 @@ package struct ServiceTokens: Sendable {
     }
   }
 
-  package func create(_ wanted: Wanted) async throws(Failure) -> CreatedAccessToken {
+  package func create(_ wanted: NewToken) async throws(Failure) -> CreatedAccessToken {
     let now = clock.now()
     let made = make(
       wanted.name.text, groups: wanted.groups, networks: wanted.networks, expiresAt: wanted.lifetime.map { now + $0 },

@@ -15,7 +15,7 @@ package enum CountryCode {
   package static func contains(_ text: String) -> Bool { all.contains(Substring(text)) }
 
   /// A suggestion for an invalid code, such as `in` or `UK`.
-  package static func meant(by text: String) -> String? {
+  package static func suggestion(for text: String) -> String? {
     let upper = text.uppercased()
     if upper == "UK" { return "GB" }
     return upper != text && contains(upper) ? upper : nil

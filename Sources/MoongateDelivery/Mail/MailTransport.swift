@@ -70,11 +70,11 @@ struct MailTransport: MessageTransport {
 
   /// Passes all strings to C at once.
   private static func withCStrings<Result>(_ texts: [String?], _ body: ([UnsafePointer<CChar>?]) -> Result) -> Result {
-    func lend(_ rest: ArraySlice<String?>, _ lent: [UnsafePointer<CChar>?]) -> Result {
-      guard let first = rest.first else { return body(lent) }
-      guard let first else { return lend(rest.dropFirst(), lent + [nil]) }
-      return first.withCString { lend(rest.dropFirst(), lent + [$0]) }
+    func collect(_ rest: ArraySlice<String?>, _ pointers: [UnsafePointer<CChar>?]) -> Result {
+      guard let first = rest.first else { return body(pointers) }
+      guard let first else { return collect(rest.dropFirst(), pointers + [nil]) }
+      return first.withCString { collect(rest.dropFirst(), pointers + [$0]) }
     }
-    return lend(texts[...], [])
+    return collect(texts[...], [])
   }
 }

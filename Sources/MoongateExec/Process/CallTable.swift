@@ -54,7 +54,7 @@ struct CallTable {
   }
 
   /// Removes and returns the calls whose deadline has passed.
-  mutating func takeLate(at now: ContinuousClock.Instant) -> [ProgramInbox.Call] {
+  mutating func takeExpired(at now: ContinuousClock.Instant) -> [ProgramInbox.Call] {
     var late: [ProgramInbox.Call] = []
     while let deadline = nextDeadline, deadline <= now {
       if let call = remove(timeline[head].id) { late.append(call) }

@@ -216,7 +216,7 @@ final class ProgramLoop {
   // MARK: time
 
   private func act(at now: ContinuousClock.Instant) {
-    for call in calls.takeLate(at: now) {
+    for call in calls.takeExpired(at: now) {
       lateInRow += 1
       log.complain("late", "no answer within \(call.timeout.shortText)", at: now)
       abandon(call, .late(call.timeout))

@@ -14,13 +14,13 @@ struct TokenCalls: Sendable {
       },
       Endpoint(.call, .createServiceToken) { exchange throws(Refusal) in
         let fields = try await CallFields(exchange)
-        let wanted: ServiceTokens.Wanted
+        let wanted: ServiceTokens.NewToken
         let (name, groups, expires, networks) = (
           try fields.text("name"), try fields.texts("groups"), try fields.optionalText("expires"),
           try fields.texts("networks")
         )
         do throws(TokenInputProblem) {
-          wanted = try ServiceTokens.Wanted(
+          wanted = try ServiceTokens.NewToken(
             name: name, groups: groups, expires: expires, networks: networks, rules: exchange.generation.accounts)
         } catch {
           throw exchange.refusal(.invalidInput, detail: error.sentence, field: error.field)

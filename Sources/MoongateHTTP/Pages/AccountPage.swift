@@ -88,7 +88,7 @@ struct AccountPage: Sendable {
     let outcome = await PageFlow(driver: driver).begin(
       flow, nil, site.name.rawValue, [:], returnTo: "/auth/account?done=\(flow)", exchange)
     switch outcome.result {
-    case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
+    case .success(let begun): return pages.continueFlow(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
       if let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") {
         return exchange.redirect(to: address)
@@ -210,7 +210,7 @@ struct AccountPage: Sendable {
         case .disable: "done_disable"
         default: "done_change"
         }
-      said = words.speaking(page.descriptor.words).text(word, ["name": page.title(words)])
+      said = words.with(page.descriptor.words).text(word, ["name": page.title(words)])
     default: return nil
     }
     return endsOthers ? said + " " + words["others_signed_out"] : said

@@ -71,7 +71,7 @@ struct CallbackPage: Sendable {
         await engine.submit(id, fields: inputs, client: client)
       }
       record(.success, driven.view, of: provider, exchange)
-      let next = await PageFlow(driver: driver).onward(driven, exchange)
+      let next = await PageFlow(driver: driver).beginDueSteps(driven, exchange)
       var response = Response.seeOther(exchange.address(of: next.view))
       response.setCookies(next.cookies)
       return response
@@ -81,7 +81,7 @@ struct CallbackPage: Sendable {
       // The state is used up by its answer. Earlier proofs in this flow remain valid.
       if !before.isUnderWay { _ = await driver.engine.delete(id, client: caller) }
       // A user who began in the app is sent back to the app.
-      if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
+      if let app = called.app { return .seeOther(app.address(refused: NextPage.shownCode(error.code))) }
       let kept = before.isUnderWay ? id : nil
       return .seeOther(
         exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))

@@ -24,7 +24,7 @@ struct ChoosePage: Sendable {
           let driven = try await driver.drive(exchange) { engine, client in
             await engine.submit(id, fields: ["account": .text(chosen)], client: client)
           }
-          let next = await PageFlow(driver: driver).onward(driven, exchange)
+          let next = await PageFlow(driver: driver).beginDueSteps(driven, exchange)
           return exchange.redirect(to: exchange.address(of: next.view), next.cookies)
         } catch {
           return try await show(id, error, exchange)

@@ -56,11 +56,12 @@ struct CodePage: Sendable {
           await engine.submit(id, fields: ["code": .text(code)], client: client)
         }
       }
-      let next = await PageFlow(driver: driver).onward(driven, exchange)
+      let next = await PageFlow(driver: driver).beginDueSteps(driven, exchange)
       return exchange.redirect(to: exchange.address(of: next.view), next.cookies)
     } catch {
       // The flow has ended during a lock, so a new one is begun for the same number.
-      if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange)
+      if action == "resend", [.flowNotFound, .flowExpired].contains(error.code),
+        let again = await resendInNewFlow(form, exchange)
       {
         return again
       }
@@ -74,7 +75,7 @@ struct CodePage: Sendable {
   }
 
   /// Sends a code to the same identifier in a new flow; nil if that is not possible.
-  private func anew(_ form: FormFields, _ exchange: Exchange) async -> Response? {
+  private func resendInNewFlow(_ form: FormFields, _ exchange: Exchange) async -> Response? {
     guard let name = form["flow"], let to = form["to"], exchange.generation.flows[name] != nil else { return nil }
     let outcome = await PageFlow(driver: driver).begin(
       name, nil, page.name.rawValue, [page.identifierField: .text(to)],
@@ -207,11 +208,11 @@ struct CodePage: Sendable {
   }
 
   /// The words of the page, overridden by those of the provider.
-  private func words(_ exchange: Exchange) -> Words { pages.words(exchange).speaking(page.descriptor.words) }
+  private func words(_ exchange: Exchange) -> Words { pages.words(exchange).with(page.descriptor.words) }
 
   private func sentence(_ refusal: Refusal, _ words: Words, _ exchange: Exchange) -> String {
     switch refusal.code {
-    case .invalidCode: return words.sentenceWithTries(of: refusal)
+    case .invalidCode: return words.sentenceWithAttempts(of: refusal)
     // The countdown below shows the time.
     case .resendTooSoon: return words.translated(refusal.code.sentence)
     case .sendLimit, .rateLimited:

@@ -10,7 +10,7 @@ struct ErrorPage: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/error", servesAllDomains: true) { exchange throws(Refusal) in
-        if let decision = try await told(try exchange.query()["decision"]) {
+        if let decision = try await storedRefusal(try exchange.query()["decision"]) {
           return pages.page(for: decision, to: exchange.request, exchange.generation)
         }
         // Only known codes are accepted. Text from a link is never shown.
@@ -22,7 +22,7 @@ struct ErrorPage: Sendable {
   }
 
   /// A refusal whose message was stored for this page. Nothing else of a decision is shown here.
-  private func told(_ id: String?) async throws(Refusal) -> Refusal? {
+  private func storedRefusal(_ id: String?) async throws(Refusal) -> Refusal? {
     guard let id, id.hasPrefix("dc_"), let event = try? await audit.event(DecisionID(text: id)),
       let sentence = event.detail["told"],
       let code = event.code.flatMap({ RefusalCode(reserved: $0) })

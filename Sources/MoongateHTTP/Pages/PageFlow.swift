@@ -44,7 +44,7 @@ struct PageFlow: Sendable {
         let driven = try await driver.drive(exchange) { engine, client in
           await engine.submit(id, fields: inputs, client: client)
         }
-        result = .success(await onward(driven, exchange))
+        result = .success(await beginDueSteps(driven, exchange))
       } else {
         result = await step(id, provider, inputs, as: nil, exchange)
       }
@@ -63,7 +63,7 @@ struct PageFlow: Sendable {
         await engine.begin(id, provider: provider, fields: inputs, client: client)
       }
       driven.browser = created?.browser
-      return .success(await onward(driven, exchange))
+      return .success(await beginDueSteps(driven, exchange))
     } catch {
       return .failure(error)
     }
@@ -81,7 +81,7 @@ struct PageFlow: Sendable {
   }
 
   /// Begins the steps that are due and need no choice or input, such as sending a code to the account's own address.
-  func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
+  func beginDueSteps(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
     if let registered = await registering(driven, exchange) { return registered }
     var driven = driven
     while driven.view.status == .pending, driven.view.step == nil, let provider = driven.view.due {
@@ -192,16 +192,16 @@ enum NextPage {
   }
 
   /// The refusal that is shown for a code.
-  static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
+  static func shownCode(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
 
   /// The name of the refusal that is shown, which a provider may have declared.
-  fileprivate static func nameTold(_ code: RefusalCode) -> String {
+  fileprivate static func shownName(_ code: RefusalCode) -> String {
     if case .provider(let outcome) = code { return outcome.reason.rawValue }
-    return told(code).name
+    return shownCode(code).name
   }
 
   /// The default flow of the sign-in or registration page.
-  static func usualFlow(of page: String) -> String { page == "/auth/register" ? "register" : "login" }
+  static func defaultFlow(of page: String) -> String { page == "/auth/register" ? "register" : "login" }
 
   /// The page on which the flow begins.
   static func page(of view: FlowView) -> String { page(of: view.purpose, view.flow) }
@@ -219,7 +219,7 @@ extension ProviderPage {
   func sentence(ofRefused name: String, _ words: Words) -> String? {
     guard let code = RefusalCode(reserved: name) else {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
-      return outcome.map { words.speaking(descriptor.words).translated($0.sentence) }
+      return outcome.map { words.with(descriptor.words).translated($0.sentence) }
     }
     if code == .oauthFailed { return siteFailed(words) }
     return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
@@ -268,25 +268,25 @@ extension Exchange {
     ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?
   ) -> String {
     if view.purpose.connectsSite {
-      return FormFields.address("/auth/account", ["refused": NextPage.nameTold(code), "by": provider.rawValue])
+      return FormFields.address("/auth/account", ["refused": NextPage.shownName(code), "by": provider.rawValue])
     }
     if ProviderPage(provider, providers)?.isOnStepPage ?? true {
       if let id {
         return FormFields.address(
-          ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.nameTold(code)])
+          ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.shownName(code)])
       }
-      return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))
+      return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.shownName(code))
     }
-    let told = NextPage.nameTold(code)
+    let shown = NextPage.shownName(code)
     // The message names the site, or is the site's own.
-    let isOfSite = RefusalCode(reserved: told) == nil || told == RefusalCode.oauthFailed.name
+    let isOfSite = RefusalCode(reserved: shown) == nil || shown == RefusalCode.oauthFailed.name
     let site = isOfSite && refusingSite(nil)?.name != provider ? provider.rawValue : nil
     // The default flow of a page does not have to be named.
     let page = view.purpose.needsSession ? "/auth/login" : NextPage.page(of: view)
     let flow =
-      view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.usualFlow(of: page) != view.flow
+      view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.defaultFlow(of: page) != view.flow
       ? view.flow : nil
     let kept = view.purpose.needsSession ? nil : id?.secret.reveal()
-    return FormFields.address(page, ["id": kept, "flow": flow, "refused": told, "by": site, "return_to": returnTo])
+    return FormFields.address(page, ["id": kept, "flow": flow, "refused": shown, "by": site, "return_to": returnTo])
   }
 }

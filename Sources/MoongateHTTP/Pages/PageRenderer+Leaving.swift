@@ -3,7 +3,7 @@ import MoongateCore
 
 extension PageRenderer {
   /// Continues on the page of the flow's next step, or on the other site that verifies it.
-  func lead(on view: FlowView, _ cookies: [String], _ exchange: Exchange) -> Response {
+  func continueFlow(on view: FlowView, _ cookies: [String], _ exchange: Exchange) -> Response {
     guard let address = view.step?.redirectTo, view.status == .pending else {
       return exchange.redirect(to: exchange.address(of: view), cookies)
     }

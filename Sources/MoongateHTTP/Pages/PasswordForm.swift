@@ -64,7 +64,7 @@ struct PasswordForm: Sendable {
   {
     let outcome = await PageFlow(driver: driver).begin(flow, nil, site.name.rawValue, [:], returnTo: returnTo, exchange)
     switch outcome.result {
-    case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
+    case .success(let begun): return pages.continueFlow(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
       return try await refused(refusal, by: nil, id: nil, flow, returnTo, outcome.cookies, exchange)
     }
@@ -105,7 +105,7 @@ struct PasswordForm: Sendable {
     {
       ways = self.ways(definition, own.account, exchange)
     }
-    let problem = pages.words(exchange).sentenceWithTries(of: refusal)
+    let problem = pages.words(exchange).sentenceWithAttempts(of: refusal)
     var response = page(ways, id: id, flow: flow, returnTo: returnTo, problem, refusal, exchange)
     response.setCookies(cookies)
     return response

@@ -16,7 +16,7 @@ extension SignInPage {
       && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
   }
 
-  var defaultFlow: String { NextPage.usualFlow(of: kind.path) }
+  var defaultFlow: String { NextPage.defaultFlow(of: kind.path) }
 
   /// A sign-in flow of the operator that is named in the address; nil for an invalid name and for the page's default
   /// flow.

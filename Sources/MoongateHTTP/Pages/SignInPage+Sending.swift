@@ -72,7 +72,7 @@ extension SignInPage {
     switch outcome.result {
     case .success(let begun):
       let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(way, exchange) : nil
-      return pages.lead(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
+      return pages.continueFlow(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
     case .failure(let refusal):
       if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       form.id = outcome.id?.secret.reveal()
@@ -109,7 +109,7 @@ extension SignInPage {
     case .deliveryFailed, .busy, .storeUnavailable, .policyError:
       form.problem = site?.siteFailed(words) ?? words["unable_to_send"]
     case .oauthFailed: form.problem = site?.siteFailed(words) ?? form.problem
-    case .invalidPassword: form.problem = words.sentenceWithTries(of: refusal)
+    case .invalidPassword: form.problem = words.sentenceWithAttempts(of: refusal)
     default: break
     }
     let fields: [RefusalCode: String] = [

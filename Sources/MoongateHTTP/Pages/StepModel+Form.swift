@@ -11,7 +11,7 @@ extension StepModel {
     choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
     now: Timestamp, here: String
   ) {
-    let words = words.speaking(provider?.descriptor.words)
+    let words = words.with(provider?.descriptor.words)
     self.here = here
     let step = form.step
     let times = Times(of: step, refusal, now: now)
@@ -116,7 +116,7 @@ extension StepModel {
     _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?, _ times: Times, _ words: Words
   ) -> String? {
     if let locked = times.locked { return words.text("locked", ["wait": words.wait(locked)]) }
-    if let refusal { return words.sentenceWithTries(of: refusal) }
+    if let refusal { return words.sentenceWithAttempts(of: refusal) }
     if times.isExpired { return words["code_expired"] }
     return form.refused.flatMap { provider?.sentence(ofRefused: $0, words) }
   }

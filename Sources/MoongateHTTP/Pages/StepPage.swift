@@ -147,7 +147,7 @@ struct StepPage: Sendable {
       let driven = try outcome.result.get()
       // Shows the same page again. A script reads the next polling time from it; without scripts, the page reloads.
       guard driven.view.step?.retryAfter != nil, exchange.isScripted || exchange.request.method == .get else {
-        return lead(driven, outcome.cookies, exchange)
+        return continueFlow(driven, outcome.cookies, exchange)
       }
       var response = try await show(driven.view, notice: nil, .empty, nil, exchange)
       response.setCookies(outcome.cookies)
@@ -189,13 +189,13 @@ struct StepPage: Sendable {
           to: FormFields.address(Self.path, ["id": id.secret.reveal(), "sent": "1"]), driven.cookies)
       case "skip":
         let driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
-        let next = await steps.onward(driven, exchange)
-        return lead(next, next.cookies, exchange)
+        let next = await steps.beginDueSteps(driven, exchange)
+        return continueFlow(next, next.cookies, exchange)
       default: break
       }
       guard let provider else { throw exchange.refusal(.stepNotOpen) }
       let outcome = await steps.prove(id, provider.rawValue, inputs(sent, provider, view.step, exchange), exchange)
-      return lead(try outcome.result.get(), outcome.cookies, exchange)
+      return continueFlow(try outcome.result.get(), outcome.cookies, exchange)
     } catch {
       return try await refused(error, state, sent, [], exchange)
     }
@@ -228,10 +228,10 @@ struct StepPage: Sendable {
           await engine.submit(id, fields: inputs, client: client)
         }
         judged.browser = driven.browser
-        let next = await steps.onward(judged, exchange)
-        return lead(next, begun.cookies + next.cookies, exchange)
+        let next = await steps.beginDueSteps(judged, exchange)
+        return continueFlow(next, begun.cookies + next.cookies, exchange)
       }
-      return lead(driven, begun.cookies, exchange)
+      return continueFlow(driven, begun.cookies, exchange)
     } catch {
       return try await refused(error, state, sent, begun.cookies, exchange)
     }
@@ -252,9 +252,9 @@ struct StepPage: Sendable {
   }
 
   /// Continues with the next step: another site, or a page.
-  private func lead(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
+  private func continueFlow(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
     guard exchange.isOffer, driven.view.status == .pending, driven.view.step?.redirectTo == nil else {
-      return pages.lead(on: driven.view, cookies, exchange)
+      return pages.continueFlow(on: driven.view, cookies, exchange)
     }
     return exchange.redirect(to: exchange.keepingOffer(exchange.address(of: driven.view)), cookies)
   }

@@ -32,8 +32,8 @@ struct RecordingStore: Store {
   func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await observed.beat(node) }
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await observed.nodes(at: now) }
   func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await observed.leave(id, at: now) }
-  func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
-    try await observed.standing(query, at: now)
+  func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState {
+    try await observed.ledgerState(query, at: now)
   }
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await observed.locks(at: now) }
   func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {

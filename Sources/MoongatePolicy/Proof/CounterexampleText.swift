@@ -9,7 +9,7 @@ struct CounterexampleText {
 
   /// A counterexample with a session that begins.
   func sentences(of session: SessionState) -> String {
-    let steps = session.legs.map(sentence).joined(separator: " ")
+    let steps = session.completedFlows.map(sentence).joined(separator: " ")
     return
       "\(steps) The new session has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
   }
@@ -36,7 +36,7 @@ struct CounterexampleText {
   private func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, lack: String)
     -> String
   {
-    let steps = session.legs.map(sentence).joined(separator: " ")
+    let steps = session.completedFlows.map(sentence).joined(separator: " ")
     let route = pass.route
     var required: [String] = []
     if let groups = route.groups {
@@ -60,12 +60,12 @@ struct CounterexampleText {
       """
   }
 
-  private func sentence(_ leg: FlowLeg) -> String {
-    "In flow \"\(leg.flow)\", \(leg.moves.map(words).joined(separator: ", then "))."
+  private func sentence(_ completed: CompletedFlow) -> String {
+    "In flow \"\(completed.flow)\", \(completed.events.map(words).joined(separator: ", then "))."
   }
 
-  private func words(_ move: FlowMove) -> String {
-    switch move {
+  private func words(_ event: FlowPathEvent) -> String {
+    switch event {
     case .passed(let provider, let place): "\(provider) is passed (\(place))"
     case .chose(let provider, let place): "\(provider) is set (\(place)), which passes nothing"
     case .introduced(let provider, let place):

@@ -88,7 +88,7 @@ extension FlowSearch {
     proof.isFactor = pass.isFactor
     way.machine.passed(proof)
     if let confirmedBy = pass.confirmedBy { way.requireNext(confirmedBy, by: here) }
-    way.moves.append(
+    way.events.append(
       !pass.isFactor
         ? .chose(provider, at: here) : pass.isHeld ? .passed(provider, at: here) : .introduced(provider, at: here))
     return way

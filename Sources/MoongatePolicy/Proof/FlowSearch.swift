@@ -16,7 +16,7 @@ struct FlowSearch {
   /// - Parameters:
   /// - facts: the decided facts of the account and the device.
   /// - knowsAccount: whether the flow begins with a session of the account.
-  /// - visit: called with each distinct end, regardless of the moves that led to it; returns whether to continue.
+  /// - visit: called with each distinct end, regardless of the events that led to it; returns whether to continue.
   func walk(
     _ flow: FlowDefinition, _ facts: KnownFacts, knowsAccount: Bool = false, visit: (FlowSituation) -> Bool
   ) throws(ProofBudget.Exhausted) {
@@ -59,7 +59,7 @@ struct FlowSearch {
       var skipped = situation
       if skipped.machine.skipped() {
         skipped.hasBegun = true
-        skipped.moves.append(.skipped(choices, at: location(situation, flow)))
+        skipped.events.append(.skipped(choices, at: location(situation, flow)))
         ways.append(skipped)
       }
       return ways
@@ -81,7 +81,7 @@ struct FlowSearch {
         var way = situation
         if !applies, let due = situation.machine.due {
           let here = location(situation, flow)
-          way.moves.append(
+          way.events.append(
             .excused(due.choices, at: here, when: functions.location(function) ?? here, isAssumed: areAssumed))
         }
         way.machine.stepApplies(applies)
@@ -171,8 +171,9 @@ struct FlowSearch {
     case .answers(let answers, let areAssumed):
       var excused = situation
       let function = functions.location(when) ?? requirement.location
-      let move = FlowMove.excused(requirement.choices, at: requirement.location, when: function, isAssumed: areAssumed)
-      if !excused.moves.contains(move) { excused.moves.append(move) }
+      let event = FlowPathEvent.excused(
+        requirement.choices, at: requirement.location, when: function, isAssumed: areAssumed)
+      if !excused.events.contains(event) { excused.events.append(event) }
       return .answers(yes: answers.contains(true) ? situation : nil, no: answers.contains(false) ? excused : nil)
     }
   }
@@ -211,7 +212,7 @@ struct FlowSearch {
       }
     }
     let missing = requirement.choices.filter { providers[$0]?.descriptor.isSecondFactor ?? false }
-    if requirement.enroll, !missing.isEmpty, let facts = lackingAll(requirement.choices, situation.facts) {
+    if requirement.enroll, !missing.isEmpty, let facts = factsThatPassNone(requirement.choices, situation.facts) {
       var way = situation
       way.facts = facts
       way.require(missing, .enroll, by: requirement)
@@ -221,7 +222,7 @@ struct FlowSearch {
   }
 
   /// The facts of an account that can pass none of the providers; nil if it can pass one.
-  private func lackingAll(_ choices: [ProviderName], _ known: KnownFacts) -> KnownFacts? {
+  private func factsThatPassNone(_ choices: [ProviderName], _ known: KnownFacts) -> KnownFacts? {
     var facts: KnownFacts? = known
     for choice in choices {
       for fact in factors(choice) { facts = facts?.assuming(fact, false) }

@@ -39,7 +39,7 @@ struct FlowSituation {
   var hasBegun = false
   /// Whether the situation is an end of the flow.
   var isSettled = false
-  var moves: [FlowMove] = []
+  var events: [FlowPathEvent] = []
 
   /// The providers whose secrets were set.
   var set: [ProviderName] = []
@@ -48,7 +48,7 @@ struct FlowSituation {
   var passed: [ProviderName] { machine.record.passed.map(\.provider) }
 
   /// The number of user actions on the path.
-  var acts: Int { moves.count(where: \.isAct) }
+  var acts: Int { events.count(where: \.isAct) }
 
   var key: Key {
     Key(

@@ -33,7 +33,8 @@ struct SessionSearch {
     try flows.walk(flow, facts) { end in
       visit(
         SessionState(
-          legs: [FlowLeg(flow: flow.name, moves: end.moves)], passed: end.passed.unique, facts: end.facts,
+          completedFlows: [CompletedFlow(flow: flow.name, events: end.events)], passed: end.passed.unique,
+          facts: end.facts,
           isNewAccount: !end.knowsAccount,
           verified: verified(end), keeps: end.set,
           claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false },
@@ -64,14 +65,15 @@ struct SessionSearch {
       guard let found else { continue }
       for (step, location) in zip(flow.steps, flow.stepLocations) {
         for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
-          let legs = [
-            FlowLeg(flow: door.name, moves: found.moves),
-            FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)]),
+          let completedFlows = [
+            CompletedFlow(flow: door.name, events: found.events),
+            CompletedFlow(flow: flow.name, events: [.passed(provider, at: location)]),
           ]
           for facts in try unrequired(beside: provider, in: flow, joined) {
             let goesOn = visit(
               SessionState(
-                legs: legs, passed: [provider], facts: facts, isNewAccount: false, verified: [], keeps: [],
+                completedFlows: completedFlows, passed: [provider], facts: facts, isNewAccount: false, verified: [],
+                keeps: [],
                 claimsEmail: false,
                 oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
             if !goesOn { return }
@@ -111,7 +113,7 @@ struct SessionSearch {
         let passed = (session.passed + end.passed).unique
         guard passed.count > session.passed.count else { return true }
         var grown = session
-        grown.legs.append(FlowLeg(flow: flow.name, moves: end.moves))
+        grown.completedFlows.append(CompletedFlow(flow: flow.name, events: end.events))
         grown.passed = passed
         grown.facts = end.facts
         visit(grown)

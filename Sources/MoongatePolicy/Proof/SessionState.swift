@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 /// An event on a path through a flow, with the line that allows it.
-package enum FlowMove: Sendable, Hashable {
+package enum FlowPathEvent: Sendable, Hashable {
   /// A step of the flow, or one that a policy function or accounts.lua added, was passed.
   case passed(ProviderName, at: SourceLocation)
   /// A secret was set, which passes nothing.
@@ -19,15 +19,15 @@ package enum FlowMove: Sendable, Hashable {
 }
 
 /// One flow on the path to a session.
-package struct FlowLeg: Sendable, Hashable {
+package struct CompletedFlow: Sendable, Hashable {
   package let flow: String
-  package let moves: [FlowMove]
+  package let events: [FlowPathEvent]
 }
 
 /// A session when it begins, or after step-ups.
 package struct SessionState: Sendable {
   /// The flows that led to it, in order.
-  package var legs: [FlowLeg]
+  package var completedFlows: [CompletedFlow]
   /// The distinct providers that were passed, in order.
   package var passed: [ProviderName]
   /// The facts of the device, and of the account before the first flow, that the path requires.
@@ -44,7 +44,7 @@ package struct SessionState: Sendable {
   package let oldest: Duration
 
   /// The number of user actions.
-  var acts: Int { legs.map { leg in leg.moves.count(where: \.isAct) }.reduce(0, +) }
+  var acts: Int { completedFlows.map { completed in completed.events.count(where: \.isAct) }.reduce(0, +) }
 }
 
 extension SessionDemand {

@@ -191,7 +191,7 @@ struct GatewayReader {
     problems.add(
       node.location, "region",
       "\"\(text)\" is not a country code of two capital letters (ISO 3166-1)"
-        + (CountryCode.meant(by: text).map { "; did you mean `\($0)`?" } ?? ", such as \"IN\""))
+        + (CountryCode.suggestion(for: text).map { "; did you mean `\($0)`?" } ?? ", such as \"IN\""))
     return nil
   }
 

@@ -62,11 +62,11 @@ struct LuaFiles {
       // Misspelled names are replaced by the intended ones, so that they do not hide other mistakes. The file is
       // refused in any case.
       return try value(
-        of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name,
+        of: unknown.corrected(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.corrected(bytes)), file.name,
         unknown, types)
     } catch {
       sources[file.name] = nil
-      let (line, message) = SyntaxAdvice.told(error, in: bytes)
+      let (line, message) = SyntaxAdvice.advice(error, in: bytes)
       problems.add(SourceLocation(file: file.name, line: line), "", message)
       return nil
     }

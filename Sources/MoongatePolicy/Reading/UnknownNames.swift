@@ -37,12 +37,12 @@ struct UnknownNames {
   }
 
   /// The text with misspelled names replaced.
-  func mended(_ bytes: [UInt8]) -> [UInt8] {
-    var mended = bytes
+  func corrected(_ bytes: [UInt8]) -> [UInt8] {
+    var corrected = bytes
     for word in meant.sorted(by: { $0.range.lowerBound > $1.range.lowerBound }) {
-      mended.replaceSubrange(word.range, with: word.name.utf8)
+      corrected.replaceSubrange(word.range, with: word.name.utf8)
     }
-    return mended
+    return corrected
   }
 
   /// - Returns: nil if there is nothing to check.

@@ -38,12 +38,12 @@ package struct SchemaReference: Sendable {
 
   /// The tables of one kind of file, the outermost first.
   package func tables(of root: Root) -> [Table] {
-    var walk = Walk(providers: providers)
-    if root == .tests { walk.enterCases() } else { walk.enter(root.shape, at: root.rawValue) }
+    var visitor = TableVisitor(providers: providers)
+    if root == .tests { visitor.enterCases() } else { visitor.enter(root.shape, at: root.rawValue) }
     if root == .gateway {
-      for (name, shape) in Walk.made["Delivery"] ?? [] { walk.enter(shape, at: "delivery.\(name)") }
+      for (name, shape) in TableVisitor.made["Delivery"] ?? [] { visitor.enter(shape, at: "delivery.\(name)") }
     }
-    return walk.tables
+    return visitor.tables
   }
 
   /// The name of a file's outermost table in paths.
@@ -93,7 +93,7 @@ package struct SchemaReference: Sendable {
 }
 
 /// Visits a table and the tables nested in it.
-private struct Walk {
+private struct TableVisitor {
   let providers: [ProviderDescriptor]
   private(set) var tables: [SchemaReference.Table] = []
   private var seen: Set<String> = []

@@ -140,10 +140,10 @@ final class LuaEvaluator: PolicyEvaluator {
       let line = failure.line > 0 ? failure.line : function.location.line
       throw PolicyFault(
         kind: failure.kind, location: SourceLocation(file: function.location.file, line: line),
-        message: told(FaultAdvice.added(to: failure.message), facts))
+        message: redacted(FaultAdvice.added(to: failure.message), facts))
     }
     do throws(PolicyFault) { return try read(value, function.location) } catch {
-      throw PolicyFault(kind: error.kind, location: error.location, message: told(error.message, facts))
+      throw PolicyFault(kind: error.kind, location: error.location, message: redacted(error.message, facts))
     }
   }
 
@@ -151,7 +151,7 @@ final class LuaEvaluator: PolicyEvaluator {
   ///
   /// Attack (or accident): `error("no " .. f.phone.e164)`. People who read logs may not be allowed to see phone
   /// numbers.
-  private func told(_ message: String, _ facts: borrowing Facts) -> String {
+  private func redacted(_ message: String, _ facts: borrowing Facts) -> String {
     answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty && $0.value != "nil" }.reduce(message)
     {
       $0.replacing($1.value, with: "[redacted]")

@@ -7,7 +7,7 @@ final class AttackEnvironment {
   static let owner = 0
 
   /// An honest user who signs in regularly from home with the right code.
-  struct Honest {
+  struct LegitimateUser {
     let person: Int
     let home: ClientAddress
     let pause: Duration
@@ -34,7 +34,7 @@ final class AttackEnvironment {
   /// Guesses and messages when the clock last advanced.
   private(set) var settled = (guesses: 0, messages: 0)
   /// The owner is the first.
-  private var honest: [Honest]
+  private var users: [LegitimateUser]
   private(set) var lockedOut: Duration = .zero
   /// Accounts that the attacker created, and the hashes that were computed for them.
   var registrations = 0
@@ -65,10 +65,10 @@ final class AttackEnvironment {
     let begin = start
     // The owner signs in three times a day, five others once, at times that do not coincide with the attacker's round
     // hours.
-    honest = (0..<6).map { number -> Honest in
+    users = (0..<6).map { number -> LegitimateUser in
       let isOwner = number == 0
       let offset = Int((seed &* 7_919 &+ UInt64(number) &* 104_729) % (isOwner ? 27_000 : 80_000)) + 611
-      return Honest(
+      return LegitimateUser(
         person: isOwner ? Self.owner : 900_000_000 + number,
         home: ClientAddress(bytes: [192, 0, 2, UInt8(1 + number)]) ?? .unspecified,
         pause: .seconds((isOwner ? 8 : 24) * 3600), next: begin + .seconds(offset),
@@ -76,9 +76,9 @@ final class AttackEnvironment {
     }
   }
 
-  var owner: Honest { honest[0] }
+  var owner: LegitimateUser { users[0] }
   /// The users who are not attacked.
-  var others: ArraySlice<Honest> { honest.dropFirst() }
+  var others: ArraySlice<LegitimateUser> { users.dropFirst() }
 
   var now: Timestamp { gateway.clock.now() }
   var isOver: Bool { now >= end || ContinuousClock.now >= deadline }
@@ -109,8 +109,8 @@ final class AttackEnvironment {
   /// signed in on it before.
   func makeAccounts(_ count: Int) async throws {
     for person in Array(0..<count) + others.map(\.person) { try await people.makeAccount(person) }
-    for number in honest.indices where honest[number].keepsDevice {
-      honest[number].device = try await people.device(of: honest[number].person)
+    for number in users.indices where users[number].keepsDevice {
+      users[number].device = try await people.device(of: users[number].person)
     }
   }
 
@@ -119,12 +119,12 @@ final class AttackEnvironment {
     let until = min(end, now + duration)
     if until > now { settled = (guesses, gateway.mailbox.count) }
     recordProgress()
-    while let number = honest.indices.min(by: { honest[$0].next < honest[$1].next }), honest[number].next < until {
-      gateway.clock.set(max(now, honest[number].next))
-      honest[number].signIns += 1
-      if try await !signsIn(&honest[number]) { honest[number].refused += 1 }
+    while let number = users.indices.min(by: { users[$0].next < users[$1].next }), users[number].next < until {
+      gateway.clock.set(max(now, users[number].next))
+      users[number].signIns += 1
+      if try await !signsIn(&users[number]) { users[number].refused += 1 }
       await newcomers?.registers(on: gateway)
-      honest[number].next = honest[number].next + honest[number].pause
+      users[number].next = users[number].next + users[number].pause
     }
     gateway.clock.set(max(now, until))
     recordProgress()
@@ -147,14 +147,14 @@ final class AttackEnvironment {
   /// Whether the limit on real time was reached before the end of virtual time.
   var ranOutOfTime: Bool { now < end }
 
-  private func signsIn(_ honest: inout Honest) async throws -> Bool {
+  private func signsIn(_ user: inout LegitimateUser) async throws -> Bool {
     let client = try await people.client(
-      gateway.client(honest.home, device: honest.device), of: honest.person, heldBy: "owner")
+      gateway.client(user.home, device: user.device), of: user.person, heldBy: "owner")
     guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
       case .success = await gateway.begin(
-        flow.id, providers: target.senders(in: target.ownersFlow), fields: target.fields(honest.person), by: client)
+        flow.id, providers: target.senders(in: target.ownersFlow), fields: target.fields(user.person), by: client)
     else { return false }
-    let code = try code(of: honest.person)
+    let code = try code(of: user.person)
     if target.secret == nil, code.isEmpty { return false }
     guard
       case .success(let view) = await gateway.submit(
@@ -162,8 +162,8 @@ final class AttackEnvironment {
     else {
       return false
     }
-    if honest.keepsDevice { honest.device = view.deviceToken ?? honest.device }
-    people.forget(honest.person, heldBy: "owner")
+    if user.keepsDevice { user.device = view.deviceToken ?? user.device }
+    people.forget(user.person, heldBy: "owner")
     return true
   }
 

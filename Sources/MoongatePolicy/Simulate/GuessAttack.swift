@@ -39,17 +39,17 @@ struct GuessAttack {
   }
 
   /// No further guesses are possible.
-  private struct Over {
+  private struct AttackOver {
     let refusal: Refusal?
   }
 
   /// Makes one guess, or waits until one is possible.
-  private func step(_ flow: inout FlowID?, _ environment: AttackEnvironment) async throws -> Over? {
+  private func step(_ flow: inout FlowID?, _ environment: AttackEnvironment) async throws -> AttackOver? {
     if flow == nil {
       switch try await environment.openFlow(for: AttackEnvironment.owner) {
       case .success(let opened): flow = opened
-      case .failure(let refusal): return Over(refusal: refusal)
-      case nil: return Over(refusal: nil)
+      case .failure(let refusal): return AttackOver(refusal: refusal)
+      case nil: return AttackOver(refusal: nil)
       }
     }
     guard let id = flow else { return nil }
@@ -61,7 +61,7 @@ struct GuessAttack {
     case .dead(let refusal):
       flow = nil
       // An expired code can be replaced; a disabled credential cannot.
-      return refusal?.code == .disabled ? Over(refusal: refusal) : nil
+      return refusal?.code == .disabled ? AttackOver(refusal: refusal) : nil
     }
   }
 }

@@ -55,7 +55,7 @@ extension ClientConnection {
     state.exchange.decision = decision
     let address = request.address(loop.currentPlan().trustedProxies)
     shadow.take(
-      WatchedRequest(
+      ObservedRequest(
         facts: request.facts, address: address, userAgent: request.head.userAgent, session: session?.snapshot),
       decision,
       at: loop.time(at: loop.now).now)

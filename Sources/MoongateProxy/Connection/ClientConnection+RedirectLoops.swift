@@ -21,7 +21,7 @@ extension ClientConnection {
   ) {
     let redirectLoops = loop.shared.redirectLoops
     guard !redirectLoops.isEmpty, now - session.snapshot.session.authenticatedAt < .seconds(60) else { return }
-    redirectLoops.landed(request.address(plan.trustedProxies), at: request.target)
+    redirectLoops.recordSignedInArrival(request.address(plan.trustedProxies), at: request.target)
   }
 
   /// Records that a gateway page redirects the client to a service.

@@ -41,7 +41,7 @@ extension ChannelHandlerContext: ClientWire {
 
   func endOutput() { close(mode: .output, promise: nil) }
 
-  func watchPeer() { Keepalive.turnOn(channel) }
+  func watchPeer() { Keepalive.enable(channel) }
 
   func deliver(_ parts: [HTTPRequestPart]) {
     for part in parts { fireChannelRead(NIOAny(part)) }

@@ -52,7 +52,7 @@ final class RedirectLoopDetector: Sendable {
   }
 
   /// Records that the client arrived with a session.
-  func landed(_ address: ClientAddress, at place: String) { change { $0[Key(address, place)] = nil } }
+  func recordSignedInArrival(_ address: ClientAddress, at place: String) { change { $0[Key(address, place)] = nil } }
 
   /// Records that the client arrived without a session.
   /// - Returns: whether the client is in a loop. The entry is then deleted, so that the explanation is followed by a

@@ -24,7 +24,7 @@ final class TokenCache {
   /// The cached result for a token. A locked address gets the same result for right and wrong tokens.
   func known(_ key: SessionKey, from address: ClientAddress, now: Timestamp) -> SessionCache.LookupResult {
     guard let directory else { return .none }
-    switch directory.limiter.standing(of: address, at: now) {
+    switch directory.limiter.state(of: address, at: now) {
     case .locked(let until): return .locked(until: until)
     case .unknown: return .unknown
     case .open: return cache.known(key, now: now)

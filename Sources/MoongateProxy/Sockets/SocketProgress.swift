@@ -31,7 +31,7 @@ enum Keepalive {
   /// minutes in total.
   private static let bounds: [(option: CInt, value: Int)] = [(TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 15), (TCP_KEEPCNT, 4)]
 
-  static func turnOn(_ channel: any Channel) {
+  static func enable(_ channel: any Channel) {
     guard channel is any SocketOptionProvider else { return }
     for (option, value) in bounds {
       _ = channel.setOption(ChannelOptions.tcpOption(NIOBSDSocket.Option(rawValue: option)), value: value)

@@ -79,7 +79,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   var sinceBytesMoved: TimeAmount? { context.flatMap { SocketProgress.sinceBytesMoved($0.channel) } }
 
   /// Enables keepalive, because the connection may be silent for a long time.
-  func watchPeer() { if let context { Keepalive.turnOn(context.channel) } }
+  func watchPeer() { if let context { Keepalive.enable(context.channel) } }
 
   /// The client has closed its side of a tunnel.
   func closeOutput() { context?.close(mode: .output, promise: nil) }

@@ -100,7 +100,7 @@ package struct StoreCopier: Sendable {
     _ source: some StoreSnapshot, to target: some StoreSnapshot, _ extent: CopyExtent,
     _ told: @escaping (CopiedTable) -> Void
   ) throws {
-    if !extent.followsWrites { try source.read(NobodyServes(name: source.name)) }
+    if !extent.followsWrites { try source.read(NoServingNodes(name: source.name)) }
     try source.read(CopySource(source: source, target: target, extent: extent, told: told))
   }
 }

@@ -73,7 +73,7 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   /// other writer has changed a row.
   /// - Throws: `CopyRefusal`.
   private func confirm(_ copied: [CopiedTable]) throws {
-    try source.read(NobodyServes(name: source.name))
+    try source.read(NoServingNodes(name: source.name))
     let now = try source.read(StoreDigest(tables: extent.tables))
     for (before, now) in zip(copied, now) where before != now {
       throw CopyRefusal.written(name: source.name, table: now.name)
@@ -99,7 +99,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
     if rows.dialect == .postgres {
       try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
     }
-    try NobodyServes(name: name).run(rows)
+    try NoServingNodes(name: name).run(rows)
     if extent.replaces {
       for table in Schema.tables.reversed() { try rows.run("DELETE FROM \(table.name)") }
     }
@@ -157,7 +157,7 @@ struct StoreDigest: SnapshotWork {
 }
 
 /// Refuses a store from which gateways are serving, and lists their names.
-struct NobodyServes: SnapshotWork {
+struct NoServingNodes: SnapshotWork {
   /// The store's name.
   let name: String
 

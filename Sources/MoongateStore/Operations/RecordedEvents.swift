@@ -12,7 +12,7 @@ package final class RecordedEvents: Sendable {
     listeners.withLock { $0.append(listener) }
   }
 
-  package func tell(_ events: [AuditEvent]) {
+  package func notify(_ events: [AuditEvent]) {
     guard !events.isEmpty else { return }
     for listener in listeners.withLock({ $0 }) { listener(events) }
   }

@@ -35,7 +35,7 @@ extension SQLStore {
       }
       return recorded
     }
-    memory.recorded.tell(recorded)
+    memory.recorded.notify(recorded)
   }
 
   package func endedAccessTokens(at now: Timestamp, limit: Int) async throws(StoreFault) -> [AccessToken] {

@@ -66,16 +66,16 @@ extension SQLStore {
     -> ApplyResult
   {
     do {
-      let prepared = try await blankingTrail(of: try changes.map(PreparedChange.init), at: now)
-      let standing = StandingAtCommit()
+      let prepared = try await removingUsersFromTrail(of: try changes.map(PreparedChange.init), at: now)
+      let ledgerState = LedgerStateAtCommit()
       let (locks, sessions) = try await memory.timing.record(.write) {
         try await database.write(at: now) { rows in
           let applied = try PreparedChange.apply(prepared, at: now, rows)
-          try query?.read(into: standing, at: now, rows)
+          try query?.read(into: ledgerState, at: now, rows)
           return applied
         }
       }
-      await memory.committed.tell(sessions)
+      await memory.committed.notify(sessions)
       for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
       if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
       for change in prepared {
@@ -83,8 +83,8 @@ extension SQLStore {
         memory.decoded.keep(record, encoded: encoded)
         if record.version == 1, let origin = record.unprovedOrigin { try await bound(origin, at: now) }
       }
-      memory.recorded.tell(changes.compactMap { if case .audit(let event) = $0 { event } else { nil } })
-      return .applied(locks: locks, standing: standing.value)
+      memory.recorded.notify(changes.compactMap { if case .audit(let event) = $0 { event } else { nil } })
+      return .applied(locks: locks, ledgerState: ledgerState.value)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
     } catch {
@@ -101,7 +101,8 @@ extension SQLStore {
   /// Removes users who are about to be deleted from the audit trail, in batches: searching all of it in the deleting
   /// transaction would block all other writers. If this is interrupted, too much was removed about a user whose
   /// deletion was requested anyway.
-  private func blankingTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange] {
+  private func removingUsersFromTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange]
+  {
     var changes = changes
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
@@ -168,8 +169,8 @@ extension SQLStore {
     try await write(at: request.now) { rows in try request.reserve(rows) }
   }
 
-  package func standing(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
-    try await read { rows in try Ledger(query.limits, query.timer, at: now, rows).standing(query.timer, at: now) }
+  package func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState {
+    try await read { rows in try Ledger(query.limits, query.timer, at: now, rows).ledgerState(query.timer, at: now) }
   }
 
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
@@ -278,11 +279,11 @@ extension SQLStore {
   {
     let (expired, sessions) = try await write(at: now) { rows in
       let notifications = ChangeNotifications()
-      let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, notifications, rows)
+      let (removed, hasMore) = try UnverifiedAccounts.expire(unusedSince: moment, notifications, rows)
       try notifications.write(at: now, rows)
       return (ExpiredAccounts(removed: removed, hasMore: hasMore), notifications.changes)
     }
-    await memory.committed.tell(sessions)
+    await memory.committed.notify(sessions)
     if expired.removed > 0 { await database.forgetDeleted() }
     return expired
   }
@@ -315,7 +316,7 @@ extension SQLStore {
     try await write(at: latest) { rows in
       for (event, json) in encoded { try EventRows.append(event, encoded: json, rows) }
     }
-    memory.recorded.tell(events)
+    memory.recorded.notify(events)
   }
 
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {

@@ -247,7 +247,7 @@ final class PostgresPool: Sendable {
   func lost(_ worker: PostgresWorker, connectionGeneration: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool
   {
     let fault = PostgresError.silent.fault
-    defer { hand() }
+    defer { assignWaitingWork() }
     let (goesOn, unserved, resting) = state.withLock { state -> (Bool, [any PostgresWork], [PostgresWorker]) in
       if let ended { state.ended(ended) }
       state.connected -= 1
@@ -288,11 +288,11 @@ final class PostgresPool: Sendable {
       return state.outage
     }
     if let outage { return work.fail(outage) }
-    hand()
+    assignWaitingWork()
   }
 
   /// Hands waiting work to idle workers.
-  private func hand() { for (worker, work) in state.withLock({ $0.matches() }) { worker.take(work) } }
+  private func assignWaitingWork() { for (worker, work) in state.withLock({ $0.matches() }) { worker.take(work) } }
 
   // MARK: Deadlines
 

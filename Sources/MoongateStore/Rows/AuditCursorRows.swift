@@ -15,7 +15,7 @@ enum AuditCursorRows {
   }
 
   static func begin(_ sink: String, at now: Timestamp, _ rows: some SQLTransaction) throws -> AuditPosition {
-    if rows.dialect == .postgres { try beginAnewWhereMoved(rows) }
+    if rows.dialect == .postgres { try resetCursorsIfRestored(rows) }
     let row = try rows.row(
       """
       INSERT INTO audit_cursor (sink, number, xact, seen_at) VALUES (?1, 0, 0, ?2)
@@ -63,14 +63,14 @@ enum AuditCursorRows {
 
   /// If a database was restored on another server, its events and cursors can have transaction numbers that the server
   /// has not reached yet, and nothing would be sent until then. In that case, all stored events are sent again.
-  private static func beginAnewWhereMoved(_ rows: some SQLTransaction) throws {
+  private static func resetCursorsIfRestored(_ rows: some SQLTransaction) throws {
     let next = "CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)"
     try rows.run("UPDATE event SET xact = 0 WHERE xact >= \(next)")
     try rows.run("UPDATE audit_cursor SET xact = 0, number = 0 WHERE xact >= \(next)")
   }
 
   /// SQLite restarts numbering from 1 once the trail is empty.
-  static func beginAnewWhereEmpty(_ rows: some SQLTransaction) throws {
+  static func resetCursorsIfTrailIsEmpty(_ rows: some SQLTransaction) throws {
     guard rows.dialect == .sqlite else { return }
     try rows.run("UPDATE audit_cursor SET number = 0 WHERE NOT EXISTS (SELECT 1 FROM event)")
   }

@@ -39,7 +39,7 @@ final class Pruner: Sendable {
       """
       DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch)) AND at <= ?1
       """, [SQLValue(now - EventRows.retention)])
-    if events > 0 { try AuditCursorRows.beginAnewWhereEmpty(rows) }
+    if events > 0 { try AuditCursorRows.resetCursorsIfTrailIsEmpty(rows) }
     let attempts = try FailedAttemptRows.prune(at: now, limit: Self.stretch, rows)
     let codes = try SpentCodeRows.prune(at: now, limit: Self.stretch, rows)
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)

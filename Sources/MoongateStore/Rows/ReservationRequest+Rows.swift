@@ -30,17 +30,17 @@ extension ReservationRequest {
       switch ledger.counters[index].state.judge(limit, at: now) {
       case .open(let place): places[index] = place
       case .wait: mustWait = true
-      case .refuse(let reason): refusal = .graver(refusal, ReservationRefusal(reason: reason, limit: limit))
+      case .refuse(let reason): refusal = .moreSevere(refusal, ReservationRefusal(reason: reason, limit: limit))
       case .lock(let lock):
         try ledger.counters[index].begin(lock, rows)
-        refusal = .graver(refusal, ReservationRefusal(reason: .locked(until: lock.until), limit: limit))
+        refusal = .moreSevere(refusal, ReservationRefusal(reason: .locked(until: lock.until), limit: limit))
       case .disable:
         try ledger.counters[index].disable(rows)
-        refusal = .graver(refusal, ReservationRefusal(reason: .disabled, limit: limit))
+        refusal = .moreSevere(refusal, ReservationRefusal(reason: .disabled, limit: limit))
       }
     }
     if let timer, let running = ledger.running, running.isClosed(to: timer, at: now) {
-      refusal = .graver(refusal, ReservationRefusal(reason: .timer(until: running.resendAt), limit: nil))
+      refusal = .moreSevere(refusal, ReservationRefusal(reason: .timer(until: running.resendAt), limit: nil))
     }
     if let refusal { return .refused(refusal) }
     if mustWait { return .filledByPending }
@@ -69,7 +69,7 @@ extension Timestamp {
 
 extension ReservationRefusal {
   /// The more severe refusal: disabled first, then the one that lasts longest; if equal, the first.
-  static func graver(_ first: Self?, _ second: Self) -> Self {
+  static func moreSevere(_ first: Self?, _ second: Self) -> Self {
     guard let first else { return second }
     return first.end < second.end ? second : first
   }

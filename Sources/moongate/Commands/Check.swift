@@ -35,7 +35,7 @@ struct Check: AsyncParsableCommand {
     let costs = generation.map(folder.costs) ?? []
     var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(
       separator: "\n\n")
-    if !json, let generation, !budget, await !isWorthTelling(budgets, of: generation, judged) { tables = "" }
+    if !json, let generation, !budget, await !shouldPrintBudgets(budgets, of: generation, judged) { tables = "" }
     let told = FolderBudget(
       budgets: budgets, costs: costs, table: tables, entryPoints: entryPoints, started: programs.started)
     switch judged {
@@ -49,7 +49,7 @@ struct Check: AsyncParsableCommand {
   }
 
   /// Whether the budgets are refused or differ from those of the running gateway.
-  private func isWorthTelling(
+  private func shouldPrintBudgets(
     _ budgets: [GuessBudget], of generation: any PolicyGeneration,
     _ judged: Result<any PolicyGeneration, RefusedConfiguration>
   ) async -> Bool {

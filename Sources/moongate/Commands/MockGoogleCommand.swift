@@ -34,7 +34,7 @@ struct MockGoogleCommand: AsyncParsableCommand {
     let secret = clientSecret ?? Base64URL.encode(SystemRandom().bytes(32))
     let client = MockGoogle.Client(id: clientId, secret: secret, redirects: Set(redirect))
     // If the system chooses the port, it is known only after the server listens, and the issuer contains it.
-    let site = LateSite()
+    let site = DeferredSite()
     var logger = Logger(label: "mock-google", factory: StreamLogHandler.standardError(label:))
     logger.logLevel = .error
     let application = Application(
@@ -60,7 +60,7 @@ struct MockGoogleCommand: AsyncParsableCommand {
 }
 
 /// A site that becomes available as soon as its server listens.
-private actor LateSite {
+private actor DeferredSite {
   private var site: MockGoogleSite?
 
   func open(_ site: MockGoogleSite) { self.site = site }

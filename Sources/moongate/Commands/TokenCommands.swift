@@ -123,9 +123,9 @@ struct CreateToken: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let wanted: ServiceTokens.Wanted
+      let wanted: ServiceTokens.NewToken
       do throws(TokenInputProblem) {
-        wanted = try ServiceTokens.Wanted(
+        wanted = try ServiceTokens.NewToken(
           name: name, groups: groups, expires: expires, networks: networks, rules: opened.generation.accounts)
       } catch {
         throw StartProblem(error.sentence, status: .couldNotRun)

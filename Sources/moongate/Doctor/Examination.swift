@@ -41,7 +41,7 @@ struct Examination {
     all += upstreams + (await messages())
     let addresses = Self.addresses(of: gateway.publicURL.host)
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
-    if !addresses.isEmpty { all.append(await front()) }
+    if !addresses.isEmpty { all.append(await checkPublicURL()) }
     all.append(Judgement.proxies(gateway))
     await web.end()
     return all
@@ -146,7 +146,7 @@ struct Examination {
   }
 
   /// Checks that public_url leads to a gateway.
-  private func front() async -> Finding {
+  private func checkPublicURL() async -> Finding {
     let url = gateway.publicURL.description + "/.well-known/moongate/jwks.json"
     do throws(WebFault) {
       let answer = try await web.send(WebRequest(url: url))

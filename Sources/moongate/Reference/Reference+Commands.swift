@@ -46,7 +46,7 @@ extension Reference {
   private static func sections(of command: Description.Command, behind parent: String) -> [ReferenceSection] {
     guard command.shouldDisplay else { return [] }
     let path = "\(parent) \(command.commandName)"
-    let entries = (command.arguments ?? []).filter { $0.shouldDisplay && !isEverywhere($0) }.map {
+    let entries = (command.arguments ?? []).filter { $0.shouldDisplay && !isCommonOption($0) }.map {
       entry(of: $0, in: path)
     }
     let summary = [command.abstract, command.discussion].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
@@ -62,7 +62,7 @@ extension Reference {
   }
 
   /// Whether the argument is `--help` or `--version`, which every command has.
-  private static func isEverywhere(_ argument: Description.Argument) -> Bool {
+  private static func isCommonOption(_ argument: Description.Argument) -> Bool {
     argument.names?.contains { $0.name == "help" || $0.name == "version" } ?? false
   }
 

@@ -61,9 +61,9 @@ final class Predecessor: Sendable {
 
   /// Blocks until the previous process has stopped accepting connections.
   /// - Returns: the state that it had in memory; nil if it has exited.
-  func awaitGo() -> HandedState? {
+  func awaitGo() -> TransferredState? {
     guard case .line(let line) = control.next(within: .seconds(3_600)) else { return nil }
-    return HandedState(line: line)
+    return TransferredState(line: line)
   }
 
   /// Called if this process ends before its turn.

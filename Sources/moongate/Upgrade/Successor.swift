@@ -67,7 +67,7 @@ final class Successor {
 
   deinit { close(errors) }
 
-  func send(_ state: HandedState) { control.send(state.line) }
+  func send(_ state: TransferredState) { control.send(state.line) }
 
   /// Returns the next event. Stops the process if the time limit expires first.
   /// - Parameter doing: the expected action, for the message.

@@ -51,7 +51,7 @@ enum UpgradeMessage: Equatable {
 }
 
 /// The in-memory state that the newer process takes over.
-struct HandedState: Codable {
+struct TransferredState: Codable {
   /// A message of the outbox.
   struct Kept: Codable {
     let at: Int64

@@ -52,7 +52,7 @@ actor Upgrading {
   private var overlaps: Bool
   private var settling: Task<Void, Never>?
   /// The new process while it gets ready.
-  private var candidate: SuccessorTurn?
+  private var candidate: SuccessorCalls?
   private let replacement = AsyncStream<Never>.makeStream()
   /// Kept open: its control socket shows the other process that this one is alive.
   private var successor: Successor?
@@ -144,7 +144,7 @@ actor Upgrading {
   private func run(_ earlier: [CInt], within limit: Duration) async -> UpgradeOutcome {
     let started: Successor
     do throws(StartProblem) { started = try start(earlier) } catch { return .kept(error.sentence) }
-    let turn = SuccessorTurn(started)
+    let turn = SuccessorCalls(started)
     candidate = turn
     defer { candidate = nil }
     guard case .said(.prepared) = await turn.next(within: limit, doing: "get ready") else {
@@ -157,7 +157,7 @@ actor Upgrading {
       await resume()
       return .kept(await turn.refuse("The store does not answer (\(error))."))
     }
-    await turn.send(HandedState(outbox: parts.outbox))
+    await turn.send(TransferredState(outbox: parts.outbox))
     guard case .said(.serving(let generation)) = await turn.next(within: min(Self.turn, limit), doing: "serve") else {
       let why = await turn.refuse()
       await resume()
@@ -220,7 +220,7 @@ actor Upgrading {
 }
 
 /// The new process, called on a dedicated thread.
-private final class SuccessorTurn: @unchecked Sendable {
+private final class SuccessorCalls: @unchecked Sendable {
   private let successor: Successor
   /// How the process ended, if it did. Only one thread at a time uses this object.
   private var end: String?
@@ -238,7 +238,7 @@ private final class SuccessorTurn: @unchecked Sendable {
   /// Makes `next` stop the process and return. Can be called from any thread.
   func stop() { successor.stop() }
 
-  func send(_ state: HandedState) async { await DedicatedThread.run(at: nil) { successor.send(state) } }
+  func send(_ state: TransferredState) async { await DedicatedThread.run(at: nil) { successor.send(state) } }
 
   /// Stops the process if it still runs.
   /// - Returns: how it ended, or the given reason.
@@ -248,7 +248,7 @@ private final class SuccessorTurn: @unchecked Sendable {
   }
 }
 
-extension HandedState {
+extension TransferredState {
   /// The messages of an outbox.
   init(outbox: Outbox) {
     self.init(

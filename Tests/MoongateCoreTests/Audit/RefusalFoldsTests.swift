@@ -43,7 +43,7 @@ import Testing
     try await trail.flush()
     for id in Set(ids) { #expect(try await store.event(id) != nil) }
     clock.advance(by: .seconds(60))
-    trail.endFloods(at: clock.now())
+    trail.writeFloodCounts(at: clock.now())
     try await trail.flush()
     #expect(try await store.event(ids[999])?.count == 1_000 - RefusalFolds.singles)
     #expect(try await trail.event(ids[999])?.count == 1_000 - RefusalFolds.singles)

@@ -68,7 +68,7 @@ import Testing
     #expect(Set(stored) == Set((0..<500).map { record($0).id }) && stored.count == 500)
     #expect((0..<500).allSatisfy { flows.find(record($0).id) == nil })
     #expect(!flows.put(record(501), from: [1], at: now), "the caller stores it")
-    flows.keepAgain()
+    flows.stopSharing()
     #expect(flows.put(record(501), from: [1], at: now))
   }
 
@@ -113,7 +113,7 @@ import Testing
   @Test func severalGatewaysShareAlways() {
     let flows = PendingFlows(isShared: true)
     #expect(!flows.put(record(0), from: [1], at: now))
-    flows.keepAgain()
+    flows.stopSharing()
     #expect(!flows.put(record(0), from: [1], at: now))
   }
 }

@@ -256,7 +256,7 @@ import Testing
       ("/d/1", "", nil),
     ] {
       bench.shadow.take(
-        WatchedRequest(
+        ObservedRequest(
           facts: RequestFacts(method: "GET", host: "localhost", path: path, query: query), address: .unspecified,
           userAgent: nil, session: snapshot),
         DecisionID(from: SystemRandom()), at: now)
@@ -322,7 +322,7 @@ import Testing
         bench.shadow.take(watch, RequestDecision(decision: DecisionID(from: SystemRandom()), at: at))
         guard bench.shadow.hasRoom() else { continue }
         bench.shadow.take(
-          WatchedRequest(
+          ObservedRequest(
             facts: RequestFacts(method: "GET", host: "h", path: "/", query: ""), address: .unspecified, userAgent: nil,
             session: nil),
           DecisionID(from: SystemRandom()), at: at)
@@ -343,7 +343,7 @@ import Testing
     #expect(families["moongate_shadow"] == 1 && families["moongate_shadow_dropped_total"] == Double(12_000 - 4 * 1_536))
     // A path that is too long to be kept is not compared.
     bench.shadow.take(
-      WatchedRequest(
+      ObservedRequest(
         facts: RequestFacts(method: "GET", host: "h", path: "/" + String(repeating: "x", count: 9_000), query: ""),
         address: .unspecified,
         userAgent: nil,
@@ -407,7 +407,7 @@ import Testing
     let facts = Facts(now: bench.clock.now(), client: ClientFacts(address: .unspecified))
     for _ in 0...ShadowSide.maxCharges {
       _ = try await side.answer(
-        .step(WatchedStep(action: .verify, subject: subject, facts: facts, expiredAt: nil, outcome: .success)),
+        .step(ObservedStep(action: .verify, subject: subject, facts: facts, expiredAt: nil, outcome: .success)),
         at: bench.clock.now())
     }
     #expect(side.restarts == 1)

@@ -33,7 +33,7 @@ import Testing
 
   private func create(_ name: String = "ci", expires: String? = nil) async throws -> CreatedAccessToken {
     try await tokens.create(
-      ServiceTokens.Wanted(name: name, groups: [], expires: expires, networks: [], rules: .standard))
+      ServiceTokens.NewToken(name: name, groups: [], expires: expires, networks: [], rules: .standard))
   }
 
   private func finds(_ secret: SecretText, by directory: AccessTokenDirectory? = nil) async throws -> String? {
@@ -134,15 +134,15 @@ import Testing
       Issue.record("a right token passes from a locked address")
       return
     }
-    #expect(directory.limiter.standing(of: here, at: clock.now()) == .locked(until: until))
-    #expect(directory.limiter.standing(of: .unspecified, at: clock.now()) == .open)
+    #expect(directory.limiter.state(of: here, at: clock.now()) == .locked(until: until))
+    #expect(directory.limiter.state(of: .unspecified, at: clock.now()) == .open)
     let lock = try #require(try await store.locks(at: clock.now()).first)
     #expect(lock.provider == .token && lock.limit == "wrong")
     #expect(try await store.liftLock(lock.id, at: clock.now()))
     clock.advance(by: .seconds(1))
-    #expect(directory.limiter.standing(of: here, at: clock.now()) == .unknown, "the ledger is asked again")
+    #expect(directory.limiter.state(of: here, at: clock.now()) == .unknown, "the ledger is asked again")
     #expect(try await finds(made.secret) == "token:ci")
-    #expect(directory.limiter.standing(of: here, at: clock.now()) == .open)
+    #expect(directory.limiter.state(of: here, at: clock.now()) == .open)
   }
 
   @Test(arguments: [
@@ -180,7 +180,8 @@ import Testing
       -> TokenInputProblem?
     {
       do throws(TokenInputProblem) {
-        _ = try ServiceTokens.Wanted(name: name, groups: groups, expires: expires, networks: networks, rules: .standard)
+        _ = try ServiceTokens.NewToken(
+          name: name, groups: groups, expires: expires, networks: networks, rules: .standard)
         return nil
       } catch {
         return error

@@ -84,7 +84,7 @@ final class TestGateway: Sendable {
     _ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = []
   ) async throws -> (id: String, text: String) {
     let made = try await tokens.create(
-      ServiceTokens.Wanted(
+      ServiceTokens.NewToken(
         name: name, groups: groups, expires: expires, networks: networks, rules: active.current.accounts))
     return (made.token.id, made.secret.reveal())
   }

@@ -87,12 +87,12 @@ enum PopulatedStore {
     }
     let spent = try await store.apply([.spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
     if spent != .conflict(.codeSpent) { missing.append("the spent code") }
-    let standing = try await store.standing(LedgerQuery([tries], timer), at: now)
-    if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
+    let ledgerState = try await store.ledgerState(LedgerQuery([tries], timer), at: now)
+    if ledgerState.counters[0].settled != 1 || ledgerState.counters[0].pending != 1 { missing.append("the tries") }
     if try await store.failedAttempts(at: [tries.counter]).map(\.sealed) != [[3, 0]] {
       missing.append("the failed attempt")
     }
-    if standing.resendAt != now + .seconds(60) { missing.append("the timer") }
+    if ledgerState.resendAt != now + .seconds(60) { missing.append("the timer") }
     // Numbering continues after the copied rows.
     let before = try await store.sessionChanges(after: .max).latest
     _ = try await store.apply([.endSession(TokenHash(of: "se_2".utf8))], at: now)

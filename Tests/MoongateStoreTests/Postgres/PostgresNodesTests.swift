@@ -222,8 +222,8 @@ import Testing
     let failed = try await trips {
       let settlement = Settlement(reservation: other, outcome: .failure, limits: limits, timer: nil, now: now)
       let result = try await node.apply([.settle(settlement)], reading: LedgerQuery(limits), at: now)
-      guard case .applied(_, let standing?) = result else { throw StoreFault("no standing") }
-      #expect(standing.counters.map(\.settled) == [1, 1])
+      guard case .applied(_, let ledgerState?) = result else { throw StoreFault("no ledgerState") }
+      #expect(ledgerState.counters.map(\.settled) == [1, 1])
     }
     #expect(failed == 2, "the state at the end comes with COMMIT")
     let looked = try await trips { _ = try await node.session(TokenHash(of: [1])) }

@@ -140,7 +140,7 @@ import Testing
       for number in 0..<20 { group.addTask { try await database.add(number) } }
       try await group.waitForAll()
     }
-    try server.freeze()
+    try server.suspend()
     let began = ContinuousClock.now
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<100 {
@@ -151,7 +151,7 @@ import Testing
     let then = ContinuousClock.now
     for _ in 0..<100 { await #expect(throws: StoreFault.self) { try await database.count() } }
     #expect(ContinuousClock.now - then < .seconds(1), "during a known outage, calls fail at once")
-    try server.thaw()
+    try server.resume()
     try await eventually("it is found again") { (try? await database.count()) != nil }
     server.end()
   }

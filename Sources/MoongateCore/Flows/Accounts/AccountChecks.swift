@@ -102,7 +102,9 @@ struct AccountChecks: FlowPart {
 
   /// The account's identifier to use if a code is requested without naming one. Prefers verified identifiers to claimed
   /// ones, and those that may authorise changes to those that are too new. A reset never uses one that is too new.
-  func meant(of kinds: [IdentifierKind], in account: Account, for purpose: FlowPurpose, _ request: RequestContext)
+  func identifierToUse(
+    of kinds: [IdentifierKind], in account: Account, for purpose: FlowPurpose, _ request: RequestContext
+  )
     -> Identifier?
   {
     let held = account.identifiers.filter { kinds.contains($0.identifier.kind) && purpose.accepts($0) }
@@ -131,7 +133,7 @@ struct AccountChecks: FlowPart {
     guard let provider = registry(request)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
     if purpose.step(of: name) == .set || purpose.newIdentifier.map(kinds.contains) ?? false { return true }
-    if provider is any CodeProvider { return meant(of: kinds, in: account, for: purpose, request) != nil }
+    if provider is any CodeProvider { return identifierToUse(of: kinds, in: account, for: purpose, request) != nil }
     if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
     // If a flow sets up the factor, the account needs it before it can be proved.
     let isMade = provider.descriptor.hashesSecrets || request.generation.flow(for: .factor(name, .set)) != nil

@@ -37,10 +37,10 @@ struct StepSettlement: FlowPart {
     flow.machine.passed(passedProof(accepted, flow))
     if let descriptor = registry(request).descriptor(name) {
       let identifiers = proof.proved.isEmpty ? [step.identifier].compactMap(\.self) : proof.proved
-      flow.machine.tells(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
+      flow.machine.recordFacts(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
     }
     let kept = try storedRecord(accepted, isEnrolment: before.machine.due?.requirement == .enroll, flow)
-    flow.machine.gathers { gathered in
+    flow.machine.updatePendingProofs { gathered in
       // Attack: an account of the attacker's at the other site that was once given the victim's address, which the site
       // does not vouch for. The address is not verified here.
       gathered.claimed += proof.claimed + proof.attested
@@ -118,7 +118,7 @@ struct StepSettlement: FlowPart {
       attempts: attempts(charged.limits, step, flow))
     let locks = try await storage.settleFailure(settlement, keeping: isNew ? record : nil, request)
     for account in step.claimants?.map(\.id) ?? [step.account ?? record.account].compactMap(\.self) {
-      try await notices.tell(of: locks, account: account, flow)
+      try await notices.notify(of: locks, account: account, flow)
     }
     for lock in locks {
       var event = event(.locked, flow, step: step)

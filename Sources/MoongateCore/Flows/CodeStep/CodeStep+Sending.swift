@@ -18,7 +18,7 @@ private struct CodeRecipient: Sendable {
 }
 
 /// A code that may be sent: charged, but not sent yet.
-private struct ReadyCode: Sendable {
+private struct ChargedCode: Sendable {
   let sent: SentCode
   let charged: Charged
   let timer: ResendTimer
@@ -34,7 +34,7 @@ private struct ReadyCode: Sendable {
 
 /// The result of preparing a provider's code.
 private enum Readiness: Sendable {
-  case ready(ReadyCode)
+  case ready(ChargedCode)
   /// The policy requires another provider to be passed first.
   case needs(ProviderName)
 }
@@ -122,9 +122,9 @@ extension CodeStep {
     let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !charged.isDisabled
     let texts = record.codes[name] ?? CodeTexts(policy)
     let (code, challenge) = makeCode(texts, for: name, identifier, reaches: reaches, flow)
-    let speaking = request.speaking(messengers.language(for: recipient.account, request))
+    let speaking = request.inLanguage(messengers.language(for: recipient.account, request))
     return .ready(
-      ReadyCode(
+      ChargedCode(
         sent: SentCode(provider: name, challenge: challenge), charged: charged, timer: limits.timer, reaches: reaches,
         deliver: deliverer(provider, code, texts, identifier, speaking)))
   }
@@ -180,7 +180,7 @@ extension CodeStep {
   /// delivery and does not depend on its result: the codes of all providers are generated and charged for known and
   /// unknown users, and the step always shows the first provider. A provider's reason is never shown.
   private func sendConcealed(
-    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowTransaction
+    _ first: ChargedCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowTransaction
   ) async throws(FlowError) -> FlowView {
     let request = before.request
     var codes = [first]
@@ -218,7 +218,7 @@ extension CodeStep {
   /// Delivers the message first and responds afterwards. If a provider of a `fallback` cannot deliver, the next one
   /// sends.
   private func sendOpenly(
-    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowTransaction
+    _ first: ChargedCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowTransaction
   ) async throws(FlowError) -> FlowView {
     let request = before.request
     var waiting = recipient.step

@@ -11,7 +11,7 @@ private struct FollowUpSecret: Sendable {
 }
 
 /// A step that was judged right. It is not stored yet.
-private struct ProvedCode: Sendable {
+private struct VerifiedCode: Sendable {
   let flow: FlowTransaction
   let charged: Charged
 }
@@ -28,7 +28,7 @@ extension CodeStep {
     let following = try await following(step, input, flow)
     let proved = try await judge(read, step, policy, flow)
     guard let following else { return try await completion.finishRefunding(proved.flow) }
-    return try await goOn(proved, following, input)
+    return try await submitFollowUp(proved, following, input)
   }
 
   /// The ID of no account.
@@ -40,7 +40,7 @@ extension CodeStep {
   /// Judges an entered code: asks the policy, charges the attempt, and compares.
   private func judge(
     _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowTransaction
-  ) async throws(FlowError) -> ProvedCode {
+  ) async throws(FlowError) -> VerifiedCode {
     let request = before.request
     let admitted = try await admission.admit(read, step, before)
     let live = admitted.codes.filter { request.now < $0.challenge.expiresAt }
@@ -82,7 +82,7 @@ extension CodeStep {
     if !rest.limits.isEmpty { flow.changes.append(rest.settled(.refund, request)) }
     if let choice = found.choice { flow.machine.asks(toChoose: choice) }
     try await demandOldEnough(flow)
-    return ProvedCode(flow: flow, charged: charged)
+    return VerifiedCode(flow: flow, charged: charged)
   }
 
   /// The account that a right code is about, or the accounts from which the user must choose.
@@ -160,7 +160,8 @@ extension CodeStep {
 
   /// Continues with the secret that came with a right code. If the secret is refused, the code's step stays passed and
   /// the next step is due.
-  private func goOn(_ proved: ProvedCode, _ following: FollowUpSecret, _ input: ProviderInput) async throws(FlowError)
+  private func submitFollowUp(_ proved: VerifiedCode, _ following: FollowUpSecret, _ input: ProviderInput)
+    async throws(FlowError)
     -> FlowView
   {
     var flow = proved.flow

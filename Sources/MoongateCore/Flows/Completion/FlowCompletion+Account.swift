@@ -209,17 +209,17 @@ extension FlowCompletion {
     switch record.purpose {
     case .factor(let provider, .recover):
       let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
-      try forgetTries(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
+      try clearCounters(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
       guard let before = try await lookup.loadAccount(record.account, flow),
         let (account, change) = try reclaimed(outcome.account, before: before, flow)
       else { return }
       outcome.account = account
       outcome.changes.append(change)
-    case .factor(let provider, .reset): try forgetTries(at: provider, nil, &outcome, flow)
+    case .factor(let provider, .reset): try clearCounters(at: provider, nil, &outcome, flow)
     case .change:
       for step in record.passed + (record.basis?.introduced ?? [])
       where registry(request)[step.provider] is any CodeProvider {
-        try forgetTries(at: step.provider, nil, &outcome, flow)
+        try clearCounters(at: step.provider, nil, &outcome, flow)
       }
     default: break
     }
@@ -228,7 +228,7 @@ extension FlowCompletion {
   /// Clears the counters of a factor that was replaced. Its locks, and a provider that `disable` turned off, applied to
   /// the old factor.
   /// - Parameter identifier: the identifier by which the provider also counts attempts, if any.
-  private func forgetTries(
+  private func clearCounters(
     at name: ProviderName, _ identifier: Identifier?, _ outcome: inout AccountOutcome, _ flow: FlowTransaction
   ) throws(FlowError) {
     let request = flow.request

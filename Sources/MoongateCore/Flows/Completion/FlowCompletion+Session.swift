@@ -29,7 +29,7 @@ extension FlowCompletion {
       ending.next = app.address(with: token.secret)
     } else if record.startedIn != nil, let own = request.client.session?.session {
       let (grown, token) = growing(
-        own, of: account.id, forgetting: lessened(known, account, record.purpose), flow)
+        own, of: account.id, forgetting: reduced(known, account, record.purpose), flow)
       (ending.session, ending.secret) = (grown, token.secret)
       ending.changes = [.replaceSession(own.token, by: grown)]
     } else {
@@ -63,9 +63,9 @@ extension FlowCompletion {
 
   /// The existing session with the added proofs and a new token. It keeps its expiry: a step-up does not extend a
   /// session.
-  /// - Parameter lessened: the providers of which something was removed.
+  /// - Parameter reduced: the providers of which something was removed.
   private func growing(
-    _ own: Session, of account: String, forgetting lessened: Set<ProviderName>, _ flow: FlowTransaction
+    _ own: Session, of account: String, forgetting reduced: Set<ProviderName>, _ flow: FlowTransaction
   ) -> (Session, SessionToken) {
     let record = flow.record
     let token = SessionToken(from: random)
@@ -73,7 +73,7 @@ extension FlowCompletion {
     // passed for an account that was then merged into the victim's, is not a second factor of the victim's.
     let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
     let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter {
-      !lessened.contains($0.provider)
+      !reduced.contains($0.provider)
     }
     return (own.renewed(token.hash, of: account, passed: passed, at: flow.request.now), token)
   }
@@ -83,13 +83,13 @@ extension FlowCompletion {
   /// Attack: a session that has passed a factor keeps access to routes that require it after the account has lost that
   /// factor, or after the credential that was used was removed. The session therefore forgets its steps by such a
   /// factor, including those of this flow.
-  private func lessened(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
-    var lessened = before?.credentials.subtracting(after.credentials) ?? []
+  private func reduced(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
+    var reduced = before?.credentials.subtracting(after.credentials) ?? []
     switch purpose {
-    case .factor(let provider, .disable), .factor(let provider, .reset): lessened.insert(provider)
+    case .factor(let provider, .disable), .factor(let provider, .reset): reduced.insert(provider)
     default: break
     }
-    return lessened
+    return reduced
   }
 
   /// A new user always goes to `next.new`, with the original target as a parameter. A returning user goes to the

@@ -76,7 +76,7 @@ struct FlowCompletion: FlowPart {
     try checks.demandBasis(flow, by: known)
     try await demandAllowed(known, flow)
     let claimed = try await lookup.admittedClaims(flow)
-    flow.machine.gathers { $0.claimed = claimed }
+    flow.machine.updatePendingProofs { $0.claimed = claimed }
     let outcome = try await outcome(for: known, &flow)
     let ending = ending(flow, before: known, outcome)
     let completed = flow.changing { machine in
@@ -85,7 +85,7 @@ struct FlowCompletion: FlowPart {
         code: ending.code)
     }
     try await apply(flow, completed, before: known, outcome, ending)
-    notices.tell(of: before, before: known, after: outcome.account, isNewDevice: outcome.isNewDevice)
+    notices.notify(of: before, before: known, after: outcome.account, isNewDevice: outcome.isNewDevice)
     return view(flow, completed, outcome, ending)
   }
 

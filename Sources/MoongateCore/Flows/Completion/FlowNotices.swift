@@ -41,14 +41,14 @@ struct FlowNotices: FlowPart {
   /// - Parameters:
   ///   - before: the account before the flow; nil if the flow created it.
   ///   - after: the account after the flow.
-  func tell(of flow: FlowTransaction, before: Account?, after: Account, isNewDevice: Bool) {
+  func notify(of flow: FlowTransaction, before: Account?, after: Account, isNewDevice: Bool) {
     let (record, request) = (flow.record, flow.request)
     guard let before else { return }
     if record.startedIn == nil, isNewDevice {
-      tell(
+      notify(
         .newDevice(userAgent: request.client.userAgent, at: request.now), to: after.noticeAddress, of: before, request)
     }
-    tellOfIdentifiers(flow, before: before, after: after)
+    notifyOfIdentifiers(flow, before: before, after: after)
     for provider in record.gathered.records.keys.sorted() {
       let purpose = record.stepPurpose(of: provider)
       let keepsSeveral = checks.keepsSeveral(provider, request)
@@ -61,17 +61,17 @@ struct FlowNotices: FlowPart {
       default: change = purpose
       }
       if let notice = notice(of: change, provider, request) {
-        tell(notice, to: after.noticeAddress, of: before, request)
+        notify(notice, to: after.noticeAddress, of: before, request)
       }
     }
   }
 
   /// Sends the notice about an identifier that the flow has added or changed.
-  private func tellOfIdentifiers(_ flow: FlowTransaction, before: Account, after: Account) {
+  private func notifyOfIdentifiers(_ flow: FlowTransaction, before: Account, after: Account) {
     let (record, request) = (flow.record, flow.request)
     if record.purpose.connectsSite {
       if let provider = record.basis?.introduced.last?.provider {
-        tell(.siteConnected(siteName(provider, request)), to: before.noticeAddress, of: before, request)
+        notify(.siteConnected(siteName(provider, request)), to: before.noticeAddress, of: before, request)
       }
     } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // Notify the old identifier: someone who took over the account with a new one must not be the only one who knows.
@@ -88,20 +88,20 @@ struct FlowNotices: FlowPart {
       {
         addresses.append(address)
       }
-      for address in addresses { tell(notice, to: address, of: before, request) }
+      for address in addresses { notify(notice, to: address, of: before, request) }
     }
   }
 
   /// Notifies the owner that a factor, or one of several, was removed outside of a flow.
-  func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
+  func notifyOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
     if let notice = notice(of: .disable, provider, request) {
-      tell(notice, to: account.noticeAddress, of: account, request)
+      notify(notice, to: account.noticeAddress, of: account, request)
     }
   }
 
   /// Notifies the owner that the provider's site no longer signs in to the account.
-  func tellOfDisconnection(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
-    tell(.siteDisconnected(siteName(provider, request)), to: account.noticeAddress, of: account, request)
+  func notifyOfDisconnection(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
+    notify(.siteDisconnected(siteName(provider, request)), to: account.noticeAddress, of: account, request)
   }
 
   /// The display name of the provider's site.
@@ -124,16 +124,16 @@ struct FlowNotices: FlowPart {
   }
 
   /// Notifies the owner of a lock on the account. Locks of addresses and networks concern no particular account.
-  func tell(of locks: [LockBegun], account id: String?, _ flow: FlowTransaction) async throws(FlowError) {
+  func notify(of locks: [LockBegun], account id: String?, _ flow: FlowTransaction) async throws(FlowError) {
     let personal = locks.filter(\.limit.key.isPersonal)
     guard !personal.isEmpty, let account = try await lookup.loadAccount(id, flow) else { return }
     let until = personal.contains { $0.until == nil } ? nil : personal.compactMap(\.until).max()
-    tell(
+    notify(
       .locked(for: until.map { $0 - flow.request.now }), to: account.noticeAddress, of: account, flow.request)
   }
 
   /// - Parameter account: the account before the change. Its language is the owner's, whoever made the change.
-  private func tell(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ request: RequestContext) {
+  private func notify(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ request: RequestContext) {
     guard let address, let messenger = messengers.messenger(by: address.channel, request) else { return }
     let service = request.generation.gateway.service
     let language = messengers.noticeLanguage(of: account, request)
@@ -144,7 +144,7 @@ struct FlowNotices: FlowPart {
     let failed = AuditEvent(
       id: DecisionID(from: random), at: request.now, kind: .deliveryFailed, identifier: keys.logHash(address.to),
       detail: ["notice": notice.name, "request": request.client.decision.text])
-    let speaking = messengers.speaking(messenger, language, request)
+    let speaking = messengers.localized(messenger, language, request)
     let started = deliveries.start { [audit, logger] in
       do throws(DeliveryFault) {
         try await speaking.send(message)

@@ -128,7 +128,7 @@ struct ProviderCalls: FlowPart {
   }
 
   /// Runs a full provider. An error that it throws is a fault and never a pass.
-  func fulfil(
+  func callProvider(
     _ call: ProviderMetrics.Call, of provider: ProviderName, _ capabilities: StepCapabilities, _ flow: FlowTransaction,
     _ body: () async throws -> StepAnswer
   ) async throws(FlowError) -> StepAnswer {

@@ -82,7 +82,7 @@ extension ProviderStep {
     var refused: (StepAnswer, Candidate)?
     for candidate in candidates {
       let capabilities = candidate.capabilities.granting(slot)
-      let answer = try await calls.fulfil(.submit, of: candidate.step.provider, capabilities, flow) {
+      let answer = try await calls.callProvider(.submit, of: candidate.step.provider, capabilities, flow) {
         () async throws in
         try await attempt.provider.submit(capabilities.context, attempt.input)
       }
@@ -144,7 +144,7 @@ extension ProviderStep {
       _ = try await settlement.settleWrong(charged, .denied, answered.step, answered.refused, isNew: answered.keepsFlow)
       throw error
     }
-    return try await giving(back: answered.refund, request) { () throws(FlowError) -> FlowTransaction in
+    return try await refundingOnFailure(answered.refund, request) { () throws(FlowError) -> FlowTransaction in
       if answered.purpose == .set { try checks.demandChangeProof(before, isJudged: true) }
       let accepted = AcceptedProof(
         step: answered.step, proof: proof, purpose: answered.purpose, subject: whose, also: candidate.also,
@@ -174,7 +174,7 @@ extension ProviderStep {
   /// round cannot be sealed.
   private func nextRound(_ answer: StepAnswer, _ answered: AnsweredAttempt) async throws(FlowError) -> FlowTransaction {
     let request = answered.before.request
-    return try await giving(back: answered.refund, request) { () throws(FlowError) -> FlowTransaction in
+    return try await refundingOnFailure(answered.refund, request) { () throws(FlowError) -> FlowTransaction in
       let flow = answered.before.changing { $0.isAbout(answered.candidate.step.claimants) }
       guard let next = try round(after: answer, by: answered.step.provider, judgedBy: answered.judged, flow) else {
         throw request.refusal(.stepNotOpen)
@@ -184,8 +184,8 @@ extension ProviderStep {
   }
 
   /// Refunds the attempt if what follows from the provider's answer is not allowed or cannot be stored.
-  private func giving<Answer>(
-    back refund: Change, _ request: RequestContext, _ body: () throws(FlowError) -> Answer
+  private func refundingOnFailure<Answer>(
+    _ refund: Change, _ request: RequestContext, _ body: () throws(FlowError) -> Answer
   ) async throws(FlowError) -> Answer {
     do {
       return try body()

@@ -29,7 +29,7 @@ extension ProviderStep {
     var capabilities = try await calls.makeCapabilities(provider, step, begin.input, flow)
     capabilities.context.asked = provider.descriptor.beginFields
     let begun = capabilities.context
-    let answer = try await calls.fulfil(.begin, of: name, capabilities, flow) { () async throws in
+    let answer = try await calls.callProvider(.begin, of: name, capabilities, flow) { () async throws in
       try await provider.begin(begun, begin.input)
     }
     switch answer {
@@ -99,7 +99,7 @@ extension ProviderStep {
 
   /// The flow with the next round of its open step; nil if the answer has no next round.
   /// - Parameters:
-  ///   - answer: validated by `fulfil`, as all answers are.
+  ///   - answer: validated by `callProvider`, as all answers are.
   ///   - judged: the record that the first attempt was judged by; nil if the step begins.
   func round(
     after answer: StepAnswer, by provider: ProviderName, judgedBy judged: StoredRecord.Judged? = nil,

@@ -7,7 +7,8 @@ extension PageRenderer: MessageLanguages {
     -> any MessageLanguage
   {
     let set = set(of: generation)
-    return (LanguageChoice.choose(wanting: wanted, among: set.languages) ?? set.languages[0]).knowing(providers)
+    return (LanguageChoice.choose(wanting: wanted, among: set.languages) ?? set.languages[0]).withTranslations(
+      of: providers)
   }
 }
 

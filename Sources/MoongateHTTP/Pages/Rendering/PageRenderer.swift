@@ -125,7 +125,8 @@ package final class PageRenderer: Sendable {
 
   /// The words in the language of the request.
   func words(_ exchange: Exchange) -> Words {
-    words(exchange.request, set(of: exchange.generation)).knowing(exchange.pages.compactMap(\.descriptor.words))
+    words(exchange.request, set(of: exchange.generation)).withTranslations(
+      of: exchange.pages.compactMap(\.descriptor.words))
   }
 
   func words(_ request: Request, _ set: PageSet) -> Words {
@@ -165,7 +166,7 @@ package final class PageRenderer: Sendable {
   ) -> Response {
     let template = Model.template.rawValue
     let set = set(of: generation)
-    let words = words(request, set).speaking(provider)
+    let words = words(request, set).with(provider)
     let frame = frame(
       title(words), words, set, generation.gateway,
       languages: languages(set, words, at: address ?? request.head.path ?? "/", isTypedInto),

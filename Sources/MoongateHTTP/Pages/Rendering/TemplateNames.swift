@@ -18,7 +18,7 @@ struct TemplateNames {
       case .includes(let name), .inherits(let name):
         // A name with a star is computed from a value.
         if !name.hasPrefix("*"), !templates.contains(name) {
-          found.append((tag.line, "unknown template `\(name)`" + TemplateTag.meant(name, among: templates)))
+          found.append((tag.line, "unknown template `\(name)`" + TemplateTag.suggestion(name, among: templates)))
         }
         if case .inherits = tag.meaning { open.append(here) }
       case .block: open.append(here)
@@ -46,18 +46,18 @@ struct TemplateNames {
         return (ModelShape(members: Dictionary(uniqueKeysWithValues: words.map { ($0, Self.text) })), nil)
       }
       guard !words.contains(parts[1]) else { return (Self.text, nil) }
-      return (nil, "unknown words `\(parts[1])`" + TemplateTag.meant(parts[1], among: words))
+      return (nil, "unknown words `\(parts[1])`" + TemplateTag.suggestion(parts[1], among: words))
     }
     guard var shape = open.reversed().lazy.compactMap({ $0?.members[first] }).first else {
       if open.contains(where: { $0 == nil }) { return (nil, nil) }
       let known = Set(open.compactMap { $0 }.flatMap(\.members.keys)).union(["w"])
-      return (nil, "unknown name `\(first)`" + TemplateTag.meant(first, among: known))
+      return (nil, "unknown name `\(first)`" + TemplateTag.suggestion(first, among: known))
     }
     for (index, part) in parts.enumerated().dropFirst() {
       guard let inner = shape.members[part] else {
         return (
           nil,
-          "`\(parts[index - 1])` has no member `\(part)`" + TemplateTag.meant(part, among: shape.members.keys)
+          "`\(parts[index - 1])` has no member `\(part)`" + TemplateTag.suggestion(part, among: shape.members.keys)
         )
       }
       shape = inner

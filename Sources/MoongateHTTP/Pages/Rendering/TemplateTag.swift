@@ -55,7 +55,7 @@ struct TemplateTag {
   }
 
   /// "; did you mean `x`?", if one of the names is similar.
-  static func meant(_ name: String, among names: some Sequence<String>) -> String {
+  static func suggestion(_ name: String, among names: some Sequence<String>) -> String {
     let near = names.map { (steps: $0.difference(from: name).count, name: $0) }.filter { $0.steps <= 2 }
     return near.min { ($0.steps, $0.name) < ($1.steps, $1.name) }.map { "; did you mean `\($0.name)`?" } ?? ""
   }

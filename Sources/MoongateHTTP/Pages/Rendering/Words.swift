@@ -13,7 +13,7 @@ struct Words: MustacheParent, Sendable {
   /// Translated sentences by their English text.
   private(set) var sentences: [String: String] = [:]
   /// The current provider's translations by their English text.
-  private var lent: [String: String] = [:]
+  private var providerTranslations: [String: String] = [:]
   /// The translations of all configured providers by their English text.
   private var providers: [[String: String]] = []
 
@@ -54,7 +54,7 @@ struct Words: MustacheParent, Sendable {
       } else if let known, !known.contains(name), !name.hasPrefix("way_"),
         !(Self.general(name, plural).map(known.contains) ?? false)
       {
-        problem(index + 1, "unknown words `\(name)`" + TemplateTag.meant(name, among: known))
+        problem(index + 1, "unknown words `\(name)`" + TemplateTag.suggestion(name, among: known))
       } else {
         own[name] = said
       }
@@ -84,21 +84,21 @@ struct Words: MustacheParent, Sendable {
   }
 
   /// The same words with a provider's own. The pages' own files take precedence.
-  func speaking(_ words: StepWords?) -> Words {
-    guard let words else { return self }
-    var speaking = self
-    speaking.lent = words.translations(in: tag)
-    for (name, text) in words.page where name != "language" && name != "direction" {
-      speaking.texts[name] = speaking.lent[text] ?? text
+  func with(_ provider: StepWords?) -> Words {
+    guard let provider else { return self }
+    var words = self
+    words.providerTranslations = provider.translations(in: tag)
+    for (name, text) in provider.page where name != "language" && name != "direction" {
+      words.texts[name] = words.providerTranslations[text] ?? text
     }
-    return speaking
+    return words
   }
 
   /// The same words with the translations of providers in this language.
-  func knowing(_ providers: [StepWords]) -> Words {
-    var knowing = self
-    knowing.providers = providers.map { $0.translations(in: tag) }.filter { !$0.isEmpty }
-    return knowing
+  func withTranslations(of providers: [StepWords]) -> Words {
+    var words = self
+    words.providers = providers.map { $0.translations(in: tag) }.filter { !$0.isEmpty }
+    return words
   }
 
   func child(named name: String) -> Any? { texts[name] }
@@ -134,12 +134,12 @@ struct Words: MustacheParent, Sendable {
   }
 
   /// Higher numbers of remaining attempts are not shown. Limits per address may allow a hundred.
-  private static let fewTries = 10
+  private static let fewAttempts = 10
 
   /// The message of a refusal, with the attempts remaining if there are few.
-  func sentenceWithTries(of refusal: Refusal) -> String {
+  func sentenceWithAttempts(of refusal: Refusal) -> String {
     let said = sentence(of: refusal)
-    guard let left = refusal.attemptsLeft, left <= Self.fewTries else { return said }
+    guard let left = refusal.attemptsLeft, left <= Self.fewAttempts else { return said }
     let isEnded = said.last.map { ".!?।؟。".contains($0) } ?? true
     return said + (isEnded ? " " : ". ") + count(left, "tries")
   }
@@ -158,7 +158,7 @@ struct Words: MustacheParent, Sendable {
   /// The translation of an English sentence, or the sentence itself if none exists.
   func translated(_ english: String) -> String {
     if let known = known(english) { return known }
-    guard !(sentences.isEmpty && lent.isEmpty && providers.isEmpty) else { return english }
+    guard !(sentences.isEmpty && providerTranslations.isEmpty && providers.isEmpty) else { return english }
     // A sentence about an 8-digit code is also found under its general form with {n}.
     guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else {
       return english
@@ -167,7 +167,7 @@ struct Words: MustacheParent, Sendable {
   }
 
   private func known(_ english: String) -> String? {
-    sentences[english] ?? lent[english] ?? providers.lazy.compactMap { $0[english] }.first
+    sentences[english] ?? providerTranslations[english] ?? providers.lazy.compactMap { $0[english] }.first
   }
 
   /// The texts for scripts, as a JavaScript module.

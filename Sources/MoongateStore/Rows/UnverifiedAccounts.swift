@@ -1,7 +1,7 @@
 import MoongateCore
 
 /// Accounts without any verified identifier. They are kept as long as they are used.
-enum UnprovedAccounts {
+enum UnverifiedAccounts {
   /// The number of accounts that are processed per transaction.
   static let stretch = 200
 

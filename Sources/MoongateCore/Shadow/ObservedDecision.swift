@@ -2,14 +2,14 @@ import MoongateSDK
 import Synchronization
 
 /// A question to policies that a shadow has recorded, with everything needed to ask two generations again.
-struct WatchedAct: Sendable {
+struct ObservedDecision: Sendable {
   enum Question: Sendable {
-    case step(WatchedStep)
+    case step(ObservedStep)
     /// Whether a `when` condition holds.
     case condition(FunctionName, Facts)
     /// A client began the flow of this name.
     case flow(String)
-    case request(WatchedRequest)
+    case request(ObservedRequest)
   }
 
   let decision: DecisionID
@@ -18,7 +18,7 @@ struct WatchedAct: Sendable {
 }
 
 /// A send, an attempt, a begin or a registration.
-struct WatchedStep: Sendable {
+struct ObservedStep: Sendable {
   let action: LimitAction
   let subject: StepSubject
   let facts: Facts
@@ -31,7 +31,7 @@ struct WatchedStep: Sendable {
 }
 
 /// A request to a service.
-package struct WatchedRequest: Sendable {
+package struct ObservedRequest: Sendable {
   let facts: RequestFacts
   let address: ClientAddress
   let userAgent: String?
@@ -50,7 +50,7 @@ package struct WatchedRequest: Sendable {
 final class RequestWatch: Sendable {
   struct State: Sendable {
     fileprivate var latest: (subject: StepSubject, facts: Facts, expiredAt: Timestamp?, verify: Int)?
-    fileprivate var questions: [WatchedAct.Question] = []
+    fileprivate var questions: [ObservedDecision.Question] = []
     /// The index of each reservation's step in `questions`.
     fileprivate var places: [ReservationID: Int] = [:]
   }
@@ -65,7 +65,7 @@ final class RequestWatch: Sendable {
     set { state.withLock { $0 = newValue } }
   }
 
-  var questions: [WatchedAct.Question] { state.withLock { $0.questions } }
+  var questions: [ObservedDecision.Question] { state.withLock { $0.questions } }
 
   /// Records that the limits of a step were resolved. The next questions are about that step.
   func settled(_ subject: StepSubject, _ facts: Facts, expiredAt: Timestamp?, verify: Int) {
@@ -79,7 +79,7 @@ final class RequestWatch: Sendable {
   func asked(_ action: LimitAction, charged: Int? = nil, by reservation: ReservationID? = nil) {
     state.withLock { state in
       guard let latest = state.latest, state.questions.count < Self.most else { return }
-      var step = WatchedStep(action: action, subject: latest.subject, facts: latest.facts, expiredAt: latest.expiredAt)
+      var step = ObservedStep(action: action, subject: latest.subject, facts: latest.facts, expiredAt: latest.expiredAt)
       step.isSetting = action == .verify && (charged.map { $0 < latest.verify } ?? false)
       if let reservation { state.places[reservation] = state.questions.count }
       state.questions.append(.step(step))
@@ -95,7 +95,7 @@ final class RequestWatch: Sendable {
     }
   }
 
-  func asked(_ question: WatchedAct.Question) {
+  func asked(_ question: ObservedDecision.Question) {
     state.withLock { if $0.questions.count < Self.most { $0.questions.append(question) } }
   }
 }
