@@ -195,7 +195,8 @@ let package = Package(
         "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),
-      path: "Sources/moongate", exclude: ["Main", "Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
+      path: "Sources/moongate", exclude: ["README.md", "Main", "Templates"], swiftSettings: strict,
+      plugins: ["EmbedFiles"]),
     .executableTarget(
       name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
     .executableTarget(

@@ -10,7 +10,7 @@ PACKAGE_TEST_PACKAGES := lintian debootstrap man-db zsh fish curl python3-venv
 # MOONGATE_BUILT=1 uses the existing binary in $(PACKAGE_BIN).
 MOONGATE_BUILT ?=
 
-export MOONGATE_VERSION := $(shell sed -nE 's/.*static let number = "(.*)"/\1/p' Sources/moongate/Composition/BuildVersion.swift)
+export MOONGATE_VERSION := $(shell sed -nE 's/.*static let number = "(.*)"/\1/p' Sources/moongate/Composition/Process/BuildVersion.swift)
 # All dates in a package are that of the commit, so that builds are reproducible.
 PACKAGE_DATE = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
 

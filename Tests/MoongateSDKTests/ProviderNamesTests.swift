@@ -26,7 +26,7 @@ import Testing
   /// so, the demonstration, and test helpers.
   private static let allowed = [
     "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/AppAPICalls",
-    "Sources/moongate/Composition/GoogleDemo.swift",
+    "Sources/moongate/Composition/Opening/GoogleDemo.swift",
     "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/",
     "Sources/MoongateTesting/",
   ]

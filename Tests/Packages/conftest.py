@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCTS = ROOT / ".build-package/products"
 BASE = ROOT / ".build-package/debian-root"
 VERSION = re.search(
-    r'static let number = "(.*)"', (ROOT / "Sources/moongate/Composition/BuildVersion.swift").read_text()
+    r'static let number = "(.*)"', (ROOT / "Sources/moongate/Composition/Process/BuildVersion.swift").read_text()
 ).group(1)
 # The mail server and the helpers for processes are those of the end-to-end tests.
 sys.path.insert(0, str(ROOT / "Tests/EndToEnd"))

@@ -90,14 +90,14 @@ import Testing
   /// loopback.
   @Test func anAdminSocketThatOthersReachNeedsAToken() throws {
     let everywhere = try take(["admin"]) { _ in try Self.listening("0.0.0.0") }
-    let listenAddresses = Gateway.ListenAddresses(sockets: everywhere)
+    let listenAddresses = ListenAddresses(sockets: everywhere)
     let said = try #require(listenAddresses.problems(of: .test()).first?.message)
     #expect(said.hasPrefix("other machines can reach 0.0.0.0:") && said.contains("(systemd's socket)"))
-    #expect(Gateway.ListenAddresses(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
+    #expect(ListenAddresses(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
   }
 
   @Test func socketOfAnotherAddressIsReported() throws {
-    let listenAddresses = Gateway.ListenAddresses(sockets: try take(["listen"]))
+    let listenAddresses = ListenAddresses(sockets: try take(["listen"]))
     let address = try #require(listenAddresses.listen)
     #expect(
       listenAddresses.differences(from: .test())

@@ -14,7 +14,7 @@ import Testing
 
   private let reference: Reference
 
-  init() throws { reference = try Reference(providers: Providers.all.map(\.descriptor)) }
+  init() throws { reference = try ReferenceCommand.reference() }
 
   private func source(_ path: String) throws -> String {
     try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)

@@ -1,6 +1,5 @@
 import ArgumentParser
 import MoongatePolicy
-import MoongateSDK
 
 /// `moongate help NAME`: prints an entry of the reference or the help of a command.
 struct HelpCommand: ParsableCommand {
@@ -16,7 +15,7 @@ struct HelpCommand: ParsableCommand {
   func run() throws {
     if let help = Self.help(of: names) { return print(help) }
     let name = names.joined(separator: " ")
-    let reference = try Reference(providers: Providers.all.map(\.descriptor))
+    let reference = try ReferenceCommand.reference()
     guard let text = reference.text(of: name) else {
       let commands = Self.subcommands(of: RootCommand.self).map(\.name)
       let meant = Suggestion.nearest(to: name, among: reference.names + commands)

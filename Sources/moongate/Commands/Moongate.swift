@@ -39,23 +39,6 @@ struct RootCommand: AsyncParsableCommand {
     ])
 }
 
-/// The configuration folder of a command.
-struct ConfigurationOption: ParsableArguments {
-  @Option(
-    name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
-  var folder = "config"
-
-  /// - Throws: an error with exit status 2 if the folder does not exist.
-  func checked() throws(StartProblem) -> String {
-    var isFolder: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
-      throw StartProblem(
-        "There is no folder \(folder). Name the configuration folder with --config FOLDER.", status: .couldNotRun)
-    }
-    return folder
-  }
-}
-
 /// Runs the command and maps its result to an exit status.
 enum CommandLineCall {
   static func run() async {
@@ -78,25 +61,5 @@ enum CommandLineCall {
       LineLog.standardError(RootCommand.fullMessage(for: error) + "\n")
       exit(ExitStatus.couldNotRun.rawValue)
     }
-  }
-}
-
-/// The exit status of a command.
-enum ExitStatus: Int32 {
-  case fine = 0
-  /// Problems were found and printed.
-  case found = 1
-  /// Bad usage, or the input is missing.
-  case couldNotRun = 2
-}
-
-/// Why a command ended early, as a sentence that says what happened, where, and what to do.
-struct StartProblem: Error {
-  let sentence: String
-  let status: ExitStatus
-
-  init(_ sentence: String, status: ExitStatus = .found) {
-    self.sentence = sentence
-    self.status = status
   }
 }

@@ -10,8 +10,13 @@ struct ReferenceCommand: ParsableCommand {
 
   @Argument(help: "The output folder. Existing files are overwritten.") var folder: String
 
+  /// The reference of this program: its providers and its commands.
+  static func reference() throws -> Reference {
+    try Reference(providers: Providers.all.map(\.descriptor), commandHelp: RootCommand._dumpHelp())
+  }
+
   func run() throws {
-    let reference = try Reference(providers: Providers.all.map(\.descriptor))
+    let reference = try Self.reference()
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
       for page in reference.pages {

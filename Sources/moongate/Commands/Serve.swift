@@ -50,7 +50,7 @@ struct Serve: AsyncParsableCommand {
     MetricsSystem.bootstrap(metrics)
     let spans = SpanQueue()
     InstrumentationSystem.bootstrap(RecordingTracer(spans))
-    let listenAddresses = Gateway.ListenAddresses(
+    let listenAddresses = ListenAddresses(
       listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
     let notifier = ServiceNotifier()
     do {

@@ -25,48 +25,6 @@ struct Gateway {
   private let programs: ProviderProcessManager
   private let logger: Logger
 
-  /// The addresses of this gateway if several share a folder; nil to use those of gateway.lua.
-  struct ListenAddresses {
-    var listen: ListenAddress?
-    var admin: ListenAddress?
-    /// The sockets that systemd opened. They listen at `listen` and `admin`.
-    private(set) var sockets = InheritedSockets()
-
-    /// - Parameters:
-    ///   - listen: the public address from the command line.
-    ///   - admin: the admin address from the command line.
-    ///   - sockets: inherited sockets. Their addresses take precedence over gateway.lua and the command line.
-    init(listen: ListenAddress? = nil, admin: ListenAddress? = nil, sockets: InheritedSockets = InheritedSockets()) {
-      self.listen = sockets.listen?.address ?? listen
-      self.admin = sockets.admin?.address ?? admin
-      self.sockets = sockets
-    }
-
-    /// Messages about inherited sockets whose address differs from gateway.lua.
-    func differences(from gateway: GatewaySettings) -> [String] {
-      [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap {
-        name, socket, said in
-        guard let socket, socket.address != said else { return nil }
-        return
-          "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address). The socket's address is used."
-      }
-    }
-
-    /// Problems of a configuration that is safe with the addresses of gateway.lua, but exposed to other machines at the
-    /// addresses of this gateway.
-    func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
-      var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
-      if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
-        let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
-        let message =
-          "other machines can reach \(admin) (\(sockets.admin == nil ? "--admin" : sockets.kind)), and the admin listener has no access control: set a token, for example "
-          + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
-        problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
-      }
-      return problems
-    }
-  }
-
   /// More than five parameters and 60 lines: creates every part of the gateway, in the order of dependencies.
   /// Loads the configuration and opens the store. Does not listen yet.
   /// - Throws: an error for the operator.
@@ -78,7 +36,7 @@ struct Gateway {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
-    let programs = ProviderProcessManager(logger: logger)
+    let programs = ProviderProcessManager(readers: Providers.readers, logger: logger)
     self.programs = programs
     let folder = ConfigurationFolder(
       path: path, providers: registry, programs: programs.loading(), listenAddresses: listenAddresses)

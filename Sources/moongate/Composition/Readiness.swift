@@ -32,9 +32,6 @@ final class Readiness: Sendable {
     self.logger = logger
   }
 
-  /// The service manager's status text for a generation.
-  static func status(_ generation: String) -> String { "Serving generation \(generation.prefix(8))" }
-
   func isListening(_ part: Part) {
     let isLast = waiting.withLock { $0.remove(part) != nil && $0.isEmpty }
     guard isLast else { return }
@@ -42,7 +39,7 @@ final class Readiness: Sendable {
       // The previous process tells the service manager, which still accepts messages only from that process.
       predecessor.send(.serving(generation: generation))
     } else {
-      notifier.ready(Self.status(generation))
+      notifier.ready(ServiceNotifier.serving(generation))
     }
     logger.notice(
       "ready",

@@ -148,7 +148,7 @@ actor ConfigurationReload {
 
   /// The status text for the service manager: the active generation, and whether a candidate was refused.
   var status: String {
-    let serving = Readiness.status(generations.current.id)
+    let serving = ServiceNotifier.serving(generations.current.id)
     guard let refused = generations.status.refused else { return serving }
     return "\(serving); the current files are refused (problems: \(refused.problems.count)); see the log"
   }

@@ -7,7 +7,7 @@ struct Shadowing: Sendable {
   let shadow: PolicyShadow
   let providers: ProviderRegistry
   let programs: ProviderProcessManager
-  let listenAddresses: Gateway.ListenAddresses
+  let listenAddresses: ListenAddresses
 
   /// The candidate folder. Relative paths in its files are relative to the active folder, so that the same files give
   /// the same generation, key and store after a promotion.

@@ -1,4 +1,3 @@
-import ArgumentParser
 import Foundation
 
 /// The reference page of the commands, from the descriptions of the argument parser.
@@ -33,8 +32,9 @@ extension Reference {
     let command: Command
   }
 
-  static func commands() throws -> ReferencePage {
-    let root = try JSONDecoder().decode(Description.self, from: Data(RootCommand._dumpHelp().utf8)).command
+  /// - Parameter commandHelp: the descriptions of all commands, as `--experimental-dump-help` prints them.
+  static func commands(_ commandHelp: String) throws -> ReferencePage {
+    let root = try JSONDecoder().decode(Description.self, from: Data(commandHelp.utf8)).command
     return ReferencePage(
       file: "commands.md", title: "Commands",
       introduction: """

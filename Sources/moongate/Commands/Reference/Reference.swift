@@ -6,12 +6,15 @@ import MoongateSDK
 struct Reference: Sendable {
   let pages: [ReferencePage]
 
-  /// - Parameter providers: all providers of the program.
-  init(providers: [ProviderDescriptor]) throws {
+  /// - Parameters:
+  ///   - providers: all providers of the program.
+  ///   - commandHelp: the descriptions of all commands, as `--experimental-dump-help` prints them.
+  init(providers: [ProviderDescriptor], commandHelp: String) throws {
     let schema = SchemaReference(providers: providers)
     pages =
       SchemaReference.Root.allCases.map { Self.page(of: $0, in: schema) } + [
-        Self.facts(schema), try Self.commands(), Self.metrics, Self.events, Self.codes, Self.headers, Self.api,
+        Self.facts(schema), try Self.commands(commandHelp), Self.metrics, Self.events, Self.codes, Self.headers,
+        Self.api,
         Self.adminAPI,
       ]
   }

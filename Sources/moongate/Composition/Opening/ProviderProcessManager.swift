@@ -12,23 +12,10 @@ final class ProviderProcessManager: ProgramStarter {
   private let files = Mutex<[String]>([])
   private let names = Mutex<Set<String>>([])
 
-  init(logger: Logger) {
-    programs = Programs(readers: Providers.readers, logger: logger, jitter: { Double.random(in: 0..<1) })
+  /// - Parameter readers: the parsers for each kind of identifier, for programs that ask for an identifier.
+  init(readers: [IdentifierKind: any CodeProvider], logger: Logger) {
+    programs = Programs(readers: readers, logger: logger, jitter: { Double.random(in: 0..<1) })
   }
-
-  /// For command-line tools, which report problems themselves. Only errors of the programs are logged.
-  static func forTools() -> ProviderProcessManager { ProviderProcessManager(logger: toolLogger) }
-
-  /// Programs without a configuration, for tests of a provider.
-  /// - Parameter listener: receives the notifications of the programs.
-  static func programsForTools(listener: @escaping @Sendable (ReceivedNotification) -> Void) -> Programs {
-    // The findings of the suite report violations, so nothing is logged.
-    let silent = Logger(label: "exec") { _ in SwiftLogNoOpLogHandler() }
-    return Programs(
-      readers: Providers.readers, logger: silent, listener: listener, jitter: { Double.random(in: 0..<1) })
-  }
-
-  private static var toolLogger: Logger { Logger(label: "exec") { label in LineLog(label: label, level: .error) } }
 
   /// The program loading for a configuration loader.
   func loading() -> ProgramLoading {

@@ -14,7 +14,7 @@ struct ActivePolicies: Decodable {
     /// The same values in the format of `moongate policy show`.
     var listing: PolicyListing { PolicyListing(provider: name == Self.accounts ? nil : name, values: values) }
 
-    static let accounts = "accounts"
+    static let accounts = PolicyValues.accounts
   }
 
   /// The number of guesses that one provider allows.
@@ -49,23 +49,5 @@ struct ActivePolicies: Decodable {
       throw StartProblem("The server at \(gateway.admin) is not this gateway's admin listener.", status: .couldNotRun)
     }
     return policies
-  }
-}
-
-extension PolicyValues {
-  /// Creates the answer of `GET /policy/values` for a generation.
-  init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
-    let policies = generation.policies.values.sorted { $0.provider < $1.provider }.map { PolicyListing($0) }
-    let all = policies + [PolicyListing(generation.tokenPolicy), PolicyListing(generation.accounts)]
-    self.init(
-      generation: generation.id,
-      listings: all.map { listing in
-        Listing(
-          name: listing.provider ?? ActivePolicies.Listing.accounts,
-          values: listing.values.map { Value(path: $0.path, value: $0.value, file: $0.file, line: $0.line) })
-      },
-      budgets: GuessBudget.all(of: generation, providers: providers).map {
-        Budget(provider: $0.provider.rawValue, perDay: $0.perDay, per30Days: $0.per30Days)
-      })
   }
 }

@@ -200,7 +200,7 @@ actor Upgrading {
   }
 
   private func leave(to process: pid_t, generation: String) {
-    parts.notifier.hand(over: process, Readiness.status(generation))
+    parts.notifier.hand(over: process, ServiceNotifier.serving(generation))
     parts.proxy.idleWhileDraining = Self.idle
     parts.listeners.listen.gate.giveUp()
     parts.listeners.admin.gate.giveUp()

@@ -20,6 +20,9 @@ struct ServiceNotifier: Sendable {
     path = environment["NOTIFY_SOCKET"].flatMap { $0.hasPrefix("/") || $0.hasPrefix("@") ? $0 : nil }
   }
 
+  /// The status text of a gateway that serves a generation.
+  static func serving(_ generation: String) -> String { "Serving generation \(generation.prefix(8))" }
+
   /// The gateway is ready, after its start or after a reload.
   func ready(_ status: String) { send(["READY=1", "STATUS=\(LineLog.plain(status))"]) }
 

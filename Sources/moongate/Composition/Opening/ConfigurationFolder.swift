@@ -21,7 +21,7 @@ struct ConfigurationFolder: Sendable {
   ///   - listenAddresses: the addresses that replace those of gateway.lua.
   init(
     path: String, base: String? = nil, providers: ProviderRegistry, programs: ProgramLoading? = nil,
-    listenAddresses: Gateway.ListenAddresses = Gateway.ListenAddresses()
+    listenAddresses: ListenAddresses = ListenAddresses()
   ) {
     self.path = path
     self.base = base

@@ -33,7 +33,8 @@ struct ShadowStart: AsyncParsableCommand {
     let gateway = try RunningGateway(configuration)
     let path = URL(fileURLWithPath: candidate).standardizedFileURL.path
     let query = [("folder", path)] + (try gateway.asked(by: identity, "moongate policy shadow"))
-    let answer = try await gateway.client.act("POST", "/policy/shadow", query: query, within: Reload.timeLimit)
+    let answer = try await gateway.client.act(
+      "POST", "/policy/shadow", query: query, within: RunningGateway.reloadTimeLimit)
     try gateway.demand(answer, json: json)
     try ShadowText.printReport(answer.body, json: json) {
       "generation \($0.id.prefix(8)) is the candidate. `moongate policy shadow status` shows what it would change."
@@ -76,9 +77,10 @@ struct ShadowPromote: AsyncParsableCommand {
   func run() async throws {
     let gateway = try RunningGateway(configuration)
     let query = (force ? [("force", "1")] : []) + (try gateway.asked(by: identity, "moongate policy shadow promote"))
-    let answer = try await gateway.client.act("POST", "/policy/shadow/promote", query: query, within: Reload.timeLimit)
+    let answer = try await gateway.client.act(
+      "POST", "/policy/shadow/promote", query: query, within: RunningGateway.reloadTimeLimit)
     try gateway.demand(answer, json: json)
-    try Reload.printReport(answer, json: json)
+    try RunningGateway.printActiveGeneration(answer, json: json)
   }
 }
 

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+
+/// The gateway that runs with a configuration, reached by its admin listener.
+struct RunningGateway {
+  /// The time limit of a reload: test cases of the folder, gate, and a margin.
+  static let reloadTimeLimit = ConfigurationFolder.timeLimit + ReloadGate.timeLimit + .seconds(30)
+
+  let client: AdminClient
+
+  /// - Throws: exit status 1 if the folder has problems, after printing them, because the address of the admin listener
+  ///   is then unknown.
+  init(_ configuration: ConfigurationOption) throws { client = AdminClient(try configuration.generation().gateway) }
+
+  /// The query parameter with the operator's name.
+  func asked(by identity: OperatorOption, _ command: String) throws(StartProblem) -> [(String, String)] {
+    (try identity.identity(command)).name.map { [("as", $0)] } ?? []
+  }
+
+  /// - Throws: exit status 1, after printing the problems on standard error, if the gateway refused; an error for any
+  ///   other failure.
+  func demand(_ answer: AdminClient.Answer, json: Bool) throws {
+    if answer.status < 300 { return }
+    struct Problems: Decodable { let problems: [ConfigurationProblemDocument] }
+    if let told = try? JSONDecoder().decode(Problems.self, from: answer.body) {
+      if json { print(try ToolJSON.text(Array(answer.body))) }
+      for problem in told.problems { LineLog.standardError("\(problem.text)\n") }
+      throw ExitCode(ExitStatus.found.rawValue)
+    }
+    struct Document: Decodable {
+      let title: String?
+      let detail: String?
+    }
+    let document = try? JSONDecoder().decode(Document.self, from: answer.body)
+    throw StartProblem(
+      document?.detail ?? document?.title ?? "The admin listener answered \(answer.status).", status: .couldNotRun)
+  }
+
+  /// Prints the active generation of an answer.
+  static func printActiveGeneration(_ answer: AdminClient.Answer, json: Bool) throws {
+    if json { return print(try ToolJSON.text(Array(answer.body))) }
+    struct Status: Decodable {
+      let active: String
+      let restartNeeded: [ConfigurationProblemDocument]
+
+      enum CodingKeys: String, CodingKey {
+        case active
+        case restartNeeded = "restart_needed"
+      }
+    }
+    let status = try JSONDecoder().decode(Status.self, from: answer.body)
+    print("generation \(status.active.prefix(8)) is active")
+    for problem in status.restartNeeded { print("  \(problem.text)") }
+  }
+}
+
+/// A problem in the JSON of the admin listener.
+struct ConfigurationProblemDocument: Decodable {
+  let file: String
+  let line: Int?
+  let path: String
+  let message: String
+
+  var text: String {
+    ConfigurationProblem(location: SourceLocation(file: file, line: line ?? 0), path: path, message: message)
+      .description
+  }
+}

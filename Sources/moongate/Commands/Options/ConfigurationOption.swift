@@ -1,0 +1,64 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+import MoongatePolicy
+
+/// The configuration folder of a command.
+struct ConfigurationOption: ParsableArguments {
+  @Option(
+    name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
+  var folder = "config"
+
+  /// - Throws: an error with exit status 2 if the folder does not exist.
+  func checked() throws(StartProblem) -> String {
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+      throw StartProblem(
+        "There is no folder \(folder). Name the configuration folder with --config FOLDER.", status: .couldNotRun)
+    }
+    return folder
+  }
+}
+
+extension ConfigurationOption {
+  /// The generation of the folder.
+  /// - Throws: exit status 1 if there are problems, after printing all of them on standard error.
+  func generation() throws -> any PolicyGeneration { try loaded().generation }
+
+  /// The generation of the folder with its test cases.
+  /// - Throws: like `generation()`.
+  func loaded() throws -> LoadedConfiguration { try Self.loaded(checked()) }
+
+  /// The generation of another folder.
+  static func generation(of folder: String) throws -> any PolicyGeneration { try loaded(folder).generation }
+
+  /// The providers of this program and, if a folder is given, its instances and programs.
+  /// - Throws: an error if the folder has problems.
+  static func registry(of folder: String?) async throws -> ProviderRegistry {
+    let compiledIn = try Providers.registry()
+    guard let folder else { return compiledIn }
+    var option = ConfigurationOption()
+    option.folder = folder
+    let programs = ProviderProcessManager.forTools()
+    let asked = ConfigurationFolder(path: try option.checked(), providers: compiledIn, programs: programs.loading())
+    let generation = asked.generation()
+    await programs.end()
+    guard let generation else {
+      throw StartProblem(
+        "The providers of \(folder) cannot be listed because the folder has problems. Run `moongate check --config \(folder)`."
+      )
+    }
+    return generation.registry ?? compiledIn
+  }
+
+  private static func loaded(_ folder: String) throws -> LoadedConfiguration {
+    let loader = ConfigurationLoader(
+      providers: try Providers.registry().all, programs: ProviderProcessManager.forTools().loading())
+    switch loader.read(folder: folder) {
+    case .success(let loaded): return loaded
+    case .failure(let refused):
+      for problem in refused.problems { LineLog.standardError("\(problem)\n") }
+      throw ExitCode(refused.isFolderMissing ? ExitStatus.couldNotRun.rawValue : ExitStatus.found.rawValue)
+    }
+  }
+}

@@ -1,0 +1,19 @@
+/// Why a command ended early, as a sentence that says what happened, where, and what to do.
+struct StartProblem: Error {
+  let sentence: String
+  let status: ExitStatus
+
+  init(_ sentence: String, status: ExitStatus = .found) {
+    self.sentence = sentence
+    self.status = status
+  }
+}
+
+/// The exit status of a command.
+enum ExitStatus: Int32 {
+  case fine = 0
+  /// Problems were found and printed.
+  case found = 1
+  /// Bad usage, or the input is missing.
+  case couldNotRun = 2
+}
