@@ -22,11 +22,11 @@ import Testing
   }
 
   @Test func stateIsReadAsItWasWritten() throws {
-    let kept = TransferredState.Kept(
+    let message = TransferredState.OutboxMessage(
       at: 1, channel: "sms", to: "+919999999999", subject: nil, text: "Your code:\n123456", code: "123456")
-    let line = TransferredState(outbox: [kept]).line
+    let line = TransferredState(outbox: [message]).line
     #expect(!line.contains("\n"))
-    #expect(try #require(TransferredState(line: line)).outbox.first?.text == kept.text)
+    #expect(try #require(TransferredState(line: line)).outbox.first?.text == message.text)
     #expect(TransferredState(line: "stop") == nil)
   }
 }

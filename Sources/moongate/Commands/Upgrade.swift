@@ -29,10 +29,10 @@ struct Upgrade: AsyncParsableCommand {
     let gateway = try RunningGateway(configuration)
     let query = [("within", "\(limit.components.seconds)")] + (try gateway.asked(by: identity, "moongate upgrade"))
     let answer = try await gateway.client.act("POST", "/upgrade", query: query, within: limit + Self.grace)
-    struct Kept: Decodable { let why: String }
-    if let kept = try? JSONDecoder().decode(Kept.self, from: answer.body) {
+    struct NotReplaced: Decodable { let why: String }
+    if let notReplaced = try? JSONDecoder().decode(NotReplaced.self, from: answer.body) {
       if json { print(try ToolJSON.text(Array(answer.body))) }
-      throw StartProblem("Not upgraded; the old process continues. \(kept.why)")
+      throw StartProblem("Not upgraded; the old process continues. \(notReplaced.why)")
     }
     try gateway.demand(answer, json: json)
     if json { return print(try ToolJSON.text(Array(answer.body))) }

@@ -52,8 +52,8 @@ enum UpgradeMessage: Equatable {
 
 /// The in-memory state that the newer process takes over.
 struct TransferredState: Codable {
-  /// A message of the outbox.
-  struct Kept: Codable {
+  /// A message of the outbox, with its time in milliseconds since 1970.
+  struct OutboxMessage: Codable {
     let at: Int64
     let channel: String
     let to: String
@@ -66,7 +66,7 @@ struct TransferredState: Codable {
   static let most = 1_000
 
   /// The messages, oldest first.
-  let outbox: [Kept]
+  let outbox: [OutboxMessage]
 
   /// The encoded state after the word `go`, as one line.
   var line: String {
@@ -74,7 +74,7 @@ struct TransferredState: Codable {
     return "go \(encoded)"
   }
 
-  init(outbox: [Kept]) { self.outbox = outbox }
+  init(outbox: [OutboxMessage]) { self.outbox = outbox }
 
   /// nil if the line is not a `go` message.
   init?(line: String) {

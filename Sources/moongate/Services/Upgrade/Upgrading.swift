@@ -253,7 +253,7 @@ extension TransferredState {
   init(outbox: Outbox) {
     self.init(
       outbox: outbox.entries.prefix(Self.most).reversed().map {
-        Kept(
+        OutboxMessage(
           at: $0.at.milliseconds, channel: $0.message.channel.rawValue, to: $0.message.to, subject: $0.message.subject,
           text: $0.message.text,
           code: $0.message.code)
@@ -261,11 +261,11 @@ extension TransferredState {
   }
 
   var messages: [(at: Timestamp, message: Message)] {
-    outbox.compactMap { kept in
-      MessageChannel(rawValue: kept.channel).map {
+    outbox.compactMap { message in
+      MessageChannel(rawValue: message.channel).map {
         (
-          Timestamp(milliseconds: kept.at),
-          Message(channel: $0, to: kept.to, subject: kept.subject, text: kept.text, code: kept.code)
+          Timestamp(milliseconds: message.at),
+          Message(channel: $0, to: message.to, subject: message.subject, text: message.text, code: message.code)
         )
       }
     }
