@@ -70,7 +70,7 @@ struct Gateway {
     }
     let deliveries = Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)
     let hashing = HashingPool(keys: key.keys, random: random)
-    let shadow = PolicyShadow(generations: generations, keys: key.keys, random: random, makeStore: PassingStore.make)
+    let shadow = PolicyShadow(generations: generations, keys: key.keys, random: random, makeStore: TemporaryStore.make)
     let engine = FlowEngine(
       store: store, generations: generations, providers: registry, delivery: CountedDeliveries(base: deliveries),
       web: web, hashing: hashing,

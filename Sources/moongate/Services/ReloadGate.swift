@@ -22,7 +22,7 @@ struct ReloadGate: Sendable {
   let providers: ProviderRegistry
   let clock: any GatewayClock
   var timeLimit = Self.timeLimit
-  var makeStore: @Sendable () throws -> any Store = PassingStore.make
+  var makeStore: @Sendable () throws -> any Store = TemporaryStore.make
 
   /// Replays the recorded decisions with both generations, for at most `timeLimit`.
   /// - Parameter isForced: whether to accept the candidate regardless of changes.

@@ -29,10 +29,10 @@ import Testing
   /// A trail in which users make this many mistakes before each sign-in.
   private func gate(
     wrong: [Int], timeLimit: Duration = ReloadGate.timeLimit,
-    makeStore: @escaping @Sendable () throws -> any Store = PassingStore.make
+    makeStore: @escaping @Sendable () throws -> any Store = TemporaryStore.make
   ) async throws -> ReloadGate {
     let clock = ManualClock()
-    let store = try PassingStore.make()
+    let store = try TemporaryStore.make()
     var events: [AuditEvent] = []
     let random = SeededRandom(seed: 7)
     var at = clock.now() - .seconds(3600)

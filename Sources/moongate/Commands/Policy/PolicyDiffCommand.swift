@@ -31,7 +31,7 @@ struct Diff: AsyncParsableCommand {
     do {
       let diff = try await PolicyDiff(
         old: before, new: after, provider: name, traffic: try traffic(name, registry), providers: registry,
-        makeStore: PassingStore.make)
+        makeStore: TemporaryStore.make)
       print(json ? try ToolJSON.text(diff) : diff.text(colour: Terminal.showsColour))
       if diff.differs { throw ExitCode(ExitStatus.found.rawValue) }
     } catch let problem as SimulationProblem {

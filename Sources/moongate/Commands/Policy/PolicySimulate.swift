@@ -61,7 +61,7 @@ struct Simulate: AsyncParsableCommand {
       attacker: attacker, provider: name, span: span.duration, addresses: ips, networks: networks, accounts: accounts,
       timeLimit: patience.duration, price: price)
     do {
-      let report = try await simulation.run(generation, providers: registry, makeStore: PassingStore.make)
+      let report = try await simulation.run(generation, providers: registry, makeStore: TemporaryStore.make)
       print(json ? try ToolJSON.text(report) : report.text(colour: Terminal.showsColour))
       if let svg, let timeline = report.timeline { try Self.write(SimulationPicture(report, timeline).svg, to: svg) }
       if report.isTooLikely { throw ExitCode(ExitStatus.found.rawValue) }

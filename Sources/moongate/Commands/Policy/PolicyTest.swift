@@ -23,7 +23,7 @@ struct PolicyTest: AsyncParsableCommand {
 
   func run() async throws {
     let loaded = try configuration.loaded()
-    let runner = CaseRunner(loaded.generation, providers: try Providers.registry(), makeStore: PassingStore.make)
+    let runner = CaseRunner(loaded.generation, providers: try Providers.registry(), makeStore: TemporaryStore.make)
     let report = try await runner.run(loaded.cases + loaded.providerCases, watchesBranches: coverage)
     if json {
       print(try ToolJSON.text(CaseReportDocument(report, withCoverage: coverage)))

@@ -90,7 +90,7 @@ struct ConfigurationFolder: Sendable {
   private func play(
     _ cases: [PolicyCase], of generation: any PolicyGeneration, within timeLimit: Duration
   ) async -> (problems: [ConfigurationProblem], warnings: [ConfigurationProblem]) {
-    let runner = CaseRunner(generation, providers: providers, makeStore: PassingStore.make)
+    let runner = CaseRunner(generation, providers: providers, makeStore: TemporaryStore.make)
     do {
       let report = try await runner.run(cases, timeLimit: timeLimit)
       return (report.problems(after: timeLimit), report.warnings)

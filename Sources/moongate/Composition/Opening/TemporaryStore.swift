@@ -2,6 +2,6 @@ import MoongateCore
 import MoongateStore
 
 /// Empty stores in memory, for test cases and for replays of decisions. Nothing of them remains.
-enum PassingStore {
+enum TemporaryStore {
   @Sendable static func make() throws -> any Store { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
 }
