@@ -95,19 +95,31 @@ struct SourceFile {
         String.init))
   }
 
-  /// Without comments and without texts in quotes.
+  /// Without comments and without texts in quotes, except for the expressions in them.
   private static func code(in source: String) -> String {
     var isInText = false
     return source.split(separator: "\n").map { line in
       let isEdge = line.contains("\"\"\"")
       defer { if isEdge { isInText.toggle() } }
-      if isInText || isEdge { return "" }
+      if isInText || isEdge { return expressions(in: line) }
       let whole = line.split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false)[0]
-      return whole.split(separator: "\"", omittingEmptySubsequences: false).enumerated().filter {
-        $0.offset.isMultiple(of: 2)
-      }.map(\.element)
-        .joined(separator: " ")
+      return whole.split(separator: "\"", omittingEmptySubsequences: false).enumerated().map {
+        $0.offset.isMultiple(of: 2) ? String($0.element) : expressions(in: $0.element)
+      }.joined(separator: " ")
     }.joined(separator: "\n")
+  }
+
+  /// The expressions `\(…)` in a text. One that contains a text itself counts as far as that.
+  private static func expressions(in text: Substring) -> String {
+    text.replacing("\\(", with: "\n").split(separator: "\n", omittingEmptySubsequences: false).dropFirst().map { part in
+      var depth = 1
+      return String(
+        part.prefix { character in
+          if character == "(" { depth += 1 }
+          if character == ")" { depth -= 1 }
+          return depth > 0
+        })
+    }.joined(separator: " ")
   }
 
   /// Every Swift file of a target.

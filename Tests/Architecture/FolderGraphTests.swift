@@ -73,6 +73,15 @@ import Testing
     #expect(Self.map("Values", "Sessions").violations(of: [low, high]) == [])
   }
 
+  @Test func expressionsInLiteralsAreUses() {
+    let low = SourceFile(path: "Values/Host.swift", source: "let text = \"(Hash) \\(f(1) + Session.name) Part\"")
+    let high = SourceFile(
+      path: "Sessions/Session.swift", source: "struct Session {}\nstruct Part {}\nstruct Hash {}")
+    #expect(
+      Self.map("Values", "Sessions").violations(of: [low, high])
+        == ["Values/Host.swift uses `Session` of Sessions/Session.swift, and Values may not use Sessions"])
+  }
+
   /// A folder that is listed is not a part of the folder that contains it, and files in no folder are above all.
   @Test func aFileBelongsToTheLongestListedFolder() {
     let map = Self.map("Pages/Rendering", "Pages: Pages/Rendering")
