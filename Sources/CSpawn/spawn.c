@@ -94,8 +94,8 @@ static void become(const char *path, char *const arguments[], char *const enviro
   // Attack: a crash writes secrets to a core file.
   struct rlimit limit = {0, 0};
   setrlimit(RLIMIT_CORE, &limit);
-  // The parent may have raised its limit for connections. A program that closes all possible descriptors one by one would take
-  // minutes.
+  // The parent may have raised its limit for connections. A program that closes all possible descriptors one by one
+  // would take minutes.
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1024) {
     limit.rlim_cur = 1024;
     setrlimit(RLIMIT_NOFILE, &limit);

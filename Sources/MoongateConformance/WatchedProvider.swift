@@ -28,21 +28,6 @@ extension WatchedProvider {
 
   /// It cannot be started again.
   public func restartedDescriptor() async -> Result<ProviderDescriptor, RestartProblem>? { nil }
-
-  @available(*, deprecated, renamed: "takeObservations")
-  public func sightings() -> ProviderObservations { takeObservations() }
-
-  @available(*, deprecated, renamed: "setServiceBehavior")
-  public func meets(_ behavior: ServiceBehavior) { setServiceBehavior(behavior) }
-
-  @available(*, deprecated, renamed: "unobservableReason")
-  public var isUnseen: String? { unobservableReason }
-
-  @available(*, deprecated, renamed: "canDelayDelivery")
-  public var canBeHeldUp: Bool { canDelayDelivery }
-
-  @available(*, deprecated, renamed: "restartedDescriptor")
-  public func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? { await restartedDescriptor() }
 }
 
 /// Why an external provider could not be started again.

@@ -50,7 +50,7 @@ extension StoreConformance {
       try await bench.attempt([hard], .failure)
       #expect(try await bench.state(hard).lockedUntil == bench.now + .seconds(10))
     },
-    StoreConformance("an address keeps its newest unproved flows, begun or not") {
+    StoreConformance("an address keeps its newest flows without a proof, begun or not") {
       bench async throws in
       func flow(_ number: Int, of origin: String) -> FlowRecord {
         var flow = bench.flow("\(origin) \(number)")

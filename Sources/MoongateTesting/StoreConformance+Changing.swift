@@ -62,7 +62,7 @@ extension StoreConformance {
         try await bench.store.factors(of: "ac_1") == [StoredFactor(provider: pin, addedAt: made, changedAt: bench.now)])
       #expect(try await bench.store.factors(of: "ac_2").isEmpty)
     },
-    StoreConformance("unproved accounts are deleted when unused; all others stay") {
+    StoreConformance("unverified accounts are deleted when unused; all others stay") {
       bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_old", claimed: [bench.email()])))
       try await bench.apply(.createAccount(bench.account("ac_evicted", claimed: [bench.email("evicted@example.com")])))

@@ -95,31 +95,10 @@ struct SourceFile {
         String.init))
   }
 
-  /// Without comments and without texts in quotes, except for the expressions in them.
+  /// Without comments and without texts in quotes, except for the expressions in them. Lines stay lines.
   private static func code(in source: String) -> String {
-    var isInText = false
-    return source.split(separator: "\n").map { line in
-      let isEdge = line.contains("\"\"\"")
-      defer { if isEdge { isInText.toggle() } }
-      if isInText || isEdge { return expressions(in: line) }
-      let whole = line.split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false)[0]
-      return whole.split(separator: "\"", omittingEmptySubsequences: false).enumerated().map {
-        $0.offset.isMultiple(of: 2) ? String($0.element) : expressions(in: $0.element)
-      }.joined(separator: " ")
-    }.joined(separator: "\n")
-  }
-
-  /// The expressions `\(…)` in a text. One that contains a text itself counts as far as that.
-  private static func expressions(in text: Substring) -> String {
-    text.replacing("\\(", with: "\n").split(separator: "\n", omittingEmptySubsequences: false).dropFirst().map { part in
-      var depth = 1
-      return String(
-        part.prefix { character in
-          if character == "(" { depth += 1 }
-          if character == ")" { depth -= 1 }
-          return depth > 0
-        })
-    }.joined(separator: " ")
+    var scanner = CodeScanner(Array(source.utf8))
+    return scanner.code()
   }
 
   /// Every Swift file of a target.
@@ -127,5 +106,85 @@ struct SourceFile {
     try FileManager.default.subpathsOfDirectory(atPath: target.path).filter { $0.hasSuffix(".swift") }.sorted().map {
       SourceFile(path: $0, source: try String(contentsOf: target.appendingPathComponent($0), encoding: .utf8))
     }
+  }
+}
+
+/// Tells code from comments and texts, byte by byte.
+private struct CodeScanner {
+  private enum Part {
+    /// Code, or an expression in a text, which ends with the parenthesis that is not opened in it.
+    case code(parentheses: Int)
+    /// A text in one or three quotes, with so many `#` around it.
+    case text(quotes: Int, hashes: Int)
+  }
+
+  private static let newline = UInt8(ascii: "\n")
+  private let bytes: [UInt8]
+  private var place = 0
+  private var kept: [UInt8] = []
+  private var parts: [Part] = [.code(parentheses: 0)]
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  mutating func code() -> String {
+    while place < bytes.count {
+      switch parts.last {
+      case .text(let quotes, let hashes): readText(quotes, hashes)
+      case .code(let parentheses): readCode(parentheses)
+      case nil: parts = [.code(parentheses: 0)]
+      }
+    }
+    return String(decoding: kept, as: UTF8.self)
+  }
+
+  private mutating func readCode(_ parentheses: Int) {
+    if isNext("//") {
+      while place < bytes.count, bytes[place] != Self.newline { place += 1 }
+      return
+    }
+    let hashes = bytes[place...].prefix { $0 == UInt8(ascii: "#") }.count
+    if isNext("\"", after: hashes) {
+      let quotes = isNext("\"\"\"", after: hashes) ? 3 : 1
+      place += hashes + quotes
+      kept.append(UInt8(ascii: " "))
+      return parts.append(.text(quotes: quotes, hashes: hashes))
+    }
+    let byte = bytes[place]
+    place += 1
+    switch byte {
+    case UInt8(ascii: "("): parts[parts.count - 1] = .code(parentheses: parentheses + 1)
+    case UInt8(ascii: ")") where parentheses == 0 && parts.count > 1:
+      kept.append(UInt8(ascii: " "))
+      parts.removeLast()
+      return
+    case UInt8(ascii: ")"): parts[parts.count - 1] = .code(parentheses: parentheses - 1)
+    default: break
+    }
+    kept.append(byte)
+  }
+
+  private mutating func readText(_ quotes: Int, _ hashes: Int) {
+    let marks = String(repeating: "#", count: hashes)
+    if isNext(String(repeating: "\"", count: quotes) + marks) {
+      place += quotes + hashes
+      parts.removeLast()
+    } else if isNext("\\" + marks + "(") {
+      place += hashes + 2
+      kept.append(UInt8(ascii: " "))
+      parts.append(.code(parentheses: 0))
+    } else if isNext("\\" + marks) {
+      place += hashes + 2
+    } else {
+      if bytes[place] == Self.newline {
+        kept.append(Self.newline)
+        // A quote in a regular expression begins no text.
+        if quotes == 1 { parts.removeLast() }
+      }
+      place += 1
+    }
+  }
+
+  private func isNext(_ text: String, after offset: Int = 0) -> Bool {
+    bytes[min(place + offset, bytes.count)...].starts(with: text.utf8)
   }
 }

@@ -73,10 +73,17 @@ import Testing
     #expect(Self.map("Values", "Sessions").violations(of: [low, high]) == [])
   }
 
-  @Test func expressionsInLiteralsAreUses() {
-    let low = SourceFile(path: "Values/Host.swift", source: "let text = \"(Hash) \\(f(1) + Session.name) Part\"")
-    let high = SourceFile(
-      path: "Sessions/Session.swift", source: "struct Session {}\nstruct Part {}\nstruct Hash {}")
+  @Test(
+    arguments: [
+      #"let a = "(Hash) \(f(1) + Session.name) Part""#, #"let a = "http://\(Session.name)""#,
+      #"let a = "\(f("Part"))\(Session.name)""#, "let a = Session(\"\"\"\n  Part \"Hash\"\n  \"\"\")",
+      "let a = \"\"\"\n  Part \"\\(Session.name)\n  Hash\n  \"\"\"",
+      #"let a = /"/; let b = 1 // Part"# + "\nlet c: Session",
+      ##"let a = #"\(Part) "Hash" \#(Session.name)"#"##,
+    ]) func expressionsInLiteralsAreUses(_ source: String)
+  {
+    let low = SourceFile(path: "Values/Host.swift", source: source)
+    let high = SourceFile(path: "Sessions/Session.swift", source: "struct Session {}\nstruct Part {}\nstruct Hash {}")
     #expect(
       Self.map("Values", "Sessions").violations(of: [low, high])
         == ["Values/Host.swift uses `Session` of Sessions/Session.swift, and Values may not use Sessions"])

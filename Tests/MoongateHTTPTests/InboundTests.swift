@@ -258,13 +258,15 @@ private final class Vendor: FullProvider, WebhookReceiver {
       let owner = try await Browser.owner(client)
       let more = [
         ("X-Forwarded-For", "10.0.0.1"), ("Moongate-Device", "d"), ("Origin", "https://elsewhere.example"),
-        ("Authorization", "Basic dg=="),
+        ("Authorization", "Basic dg=="), ("Remote-User", "ac_1"), ("X_Forwarded_For", "10.0.0.1"),
+        ("Forwarded", "for=10.0.0.1"), ("X-HTTP-Method-Override", "DELETE"),
       ]
       #expect(try await hook(client, "x", headers: owner.cookieHeader + more).status == 204)
       let names = try #require(vendor.called.withLock { $0.first }).headers.map(\.name)
       #expect(
-        !names.contains { ["cookie", "x-forwarded-for", "moongate-device"].contains($0) }
-          && names.contains("authorization"))
+        !names.contains { name in
+          ["cookie", "moongate-device", "remote-", "forwarded", "method"].contains { name.contains($0) }
+        } && names.contains("authorization"))
     }
   }
 

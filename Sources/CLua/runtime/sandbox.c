@@ -69,7 +69,7 @@ static const struct {
   const char *name, *instead;
 } left_out[] = {
   {"os", "a policy has no clock; use f.now"},
-  {"io", "a policy cannot read files; use env and file for secrets"},
+  {"io", "a policy cannot read files; use env and file in gateway.lua for secrets"},
   {"print", "a policy has no output; the reason of deny is logged"},
   {"next", "use pairs, which iterates in sorted order"},
   {"require", "a file cannot load other files"},

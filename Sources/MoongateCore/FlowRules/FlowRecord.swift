@@ -160,7 +160,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   }
 
   /// `origin`, as long as nothing was proved in the flow. Such a flow may be evicted (`FlowBound`).
-  package var unprovedOrigin: String? {
+  package var unverifiedOrigin: String? {
     status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil
   }
 

@@ -32,8 +32,8 @@ package final class PolicyShadow: Sendable {
     var folder = ""
     var since = Timestamp(milliseconds: 0)
     var by: String?
-    var acts: [ObservedDecision] = []
-    var requests: [ObservedDecision] = []
+    var acts: [ObservedQuestion] = []
+    var requests: [ObservedQuestion] = []
     var dropped: [String: Int] = [:]
     var failure: String?
   }
@@ -124,7 +124,7 @@ package final class PolicyShadow: Sendable {
 
   /// Adds the questions of a flow's request to the queue. Never waits.
   func take(_ watch: RequestWatch, _ request: RequestDecision) {
-    let acts = watch.questions.map { ObservedDecision(decision: request.decision, at: request.at, question: $0) }
+    let acts = watch.questions.map { ObservedQuestion(decision: request.decision, at: request.at, question: $0) }
     state.withLock { state in
       guard state.candidate != nil, state.failure == nil else { return }
       let room = max(0, Self.maxActs - state.acts.count)
@@ -150,7 +150,7 @@ package final class PolicyShadow: Sendable {
     }
     let isTaken = state.withLock { state in
       guard state.candidate != nil, state.failure == nil, state.requests.count < Self.maxRequests else { return false }
-      state.requests.append(ObservedDecision(decision: decision, at: now, question: .request(request)))
+      state.requests.append(ObservedQuestion(decision: decision, at: now, question: .request(request)))
       return true
     }
     if isTaken { waiting.add(1, ordering: .relaxed) } else { droppedRequests.add(1, ordering: .relaxed) }
@@ -171,7 +171,7 @@ package final class PolicyShadow: Sendable {
   /// - Returns: whether the queue had any entries.
   func look(_ run: Int? = nil, _ judge: inout ShadowJudge?) async -> Bool {
     let (began, candidate, steps, requests) = state.withLock {
-      state -> (Int, (any PolicyGeneration)?, [ObservedDecision], [ObservedDecision]) in
+      state -> (Int, (any PolicyGeneration)?, [ObservedQuestion], [ObservedQuestion]) in
       if let run, state.run != run { return (state.run, nil, [], []) }
       defer { (state.acts, state.requests) = ([], []) }
       return (state.run, state.candidate, state.acts, state.requests)
@@ -239,7 +239,7 @@ struct ShadowJudge {
   let active: ShadowSide
   let candidate: ShadowSide
 
-  func answers(to act: ObservedDecision) async throws -> (active: ShadowAnswer, candidate: ShadowAnswer) {
+  func answers(to act: ObservedQuestion) async throws -> (active: ShadowAnswer, candidate: ShadowAnswer) {
     let first = try await active.answer(act.question, at: act.at)
     return (first, try await candidate.answer(act.question, at: act.at))
   }

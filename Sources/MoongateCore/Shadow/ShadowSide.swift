@@ -51,7 +51,7 @@ final class ShadowSide {
 
   /// Answers a question and updates the counters.
   /// - Throws: if its own counters fail.
-  func answer(_ question: ObservedDecision.Question, at now: Timestamp) async throws -> ShadowAnswer {
+  func answer(_ question: ObservedQuestion.Question, at now: Timestamp) async throws -> ShadowAnswer {
     switch question {
     case .step(let step):
       let answer: ShadowAnswer

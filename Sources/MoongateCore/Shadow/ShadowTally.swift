@@ -40,7 +40,7 @@ package struct ShadowTally: Sendable {
     }
   }
 
-  mutating func note(_ act: ObservedDecision, _ active: ShadowAnswer, _ candidate: ShadowAnswer) {
+  mutating func note(_ act: ObservedQuestion, _ active: ShadowAnswer, _ candidate: ShadowAnswer) {
     let kind = act.question.kind
     judged[kind, default: 0] += 1
     guard active.name != candidate.name else { return }
@@ -62,7 +62,7 @@ package struct ShadowTally: Sendable {
   }
 }
 
-extension ObservedDecision.Question {
+extension ObservedQuestion.Question {
   var kind: String {
     switch self {
     case .step: "step"

@@ -49,8 +49,8 @@ struct HookCall: Sendable {
     }
   }
 
-  /// The headers that the provider receives. Cookies and the reserved headers are removed, because the sender of the
-  /// webhook could have set either.
+  /// The headers that the provider receives. Cookies are removed, because a user's browser may have been made to post
+  /// here; reserved headers, because a provider may believe that the gateway has set them.
   private func headers(_ exchange: Exchange) throws(Refusal) -> [(name: String, value: String)] {
     let all = exchange.request.headers.map { (name: $0.name.canonicalName, value: $0.value) }
     guard all.count <= Self.maxHeaders,

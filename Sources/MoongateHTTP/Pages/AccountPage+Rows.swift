@@ -102,7 +102,7 @@ extension AccountPage {
   }
 
   private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words, _ exchange: Exchange) -> AccountModel.Item {
-    let own = words.with(page.descriptor.words)
+    let own = words.withTranslations(of: page.descriptor.words)
     let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap {
       operation, label -> AccountModel.Link? in
       // The item is passed to the beginning of the provider's step, which must therefore be the beginning of the flow.

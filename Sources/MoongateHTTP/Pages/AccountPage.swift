@@ -210,7 +210,7 @@ struct AccountPage: Sendable {
         case .disable: "done_disable"
         default: "done_change"
         }
-      said = words.with(page.descriptor.words).text(word, ["name": page.title(words)])
+      said = words.withTranslations(of: page.descriptor.words).text(word, ["name": page.title(words)])
     default: return nil
     }
     return endsOthers ? said + " " + words["others_signed_out"] : said

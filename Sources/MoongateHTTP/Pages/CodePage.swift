@@ -208,7 +208,9 @@ struct CodePage: Sendable {
   }
 
   /// The words of the page, overridden by those of the provider.
-  private func words(_ exchange: Exchange) -> Words { pages.words(exchange).with(page.descriptor.words) }
+  private func words(_ exchange: Exchange) -> Words {
+    pages.words(exchange).withTranslations(of: page.descriptor.words)
+  }
 
   private func sentence(_ refusal: Refusal, _ words: Words, _ exchange: Exchange) -> String {
     switch refusal.code {

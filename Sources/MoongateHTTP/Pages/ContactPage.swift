@@ -93,7 +93,7 @@ struct ContactPage: Sendable {
     _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
-    let words = pages.words(exchange).with(provider.descriptor.words)
+    let words = pages.words(exchange).withTranslations(of: provider.descriptor.words)
     // An account without an address needs the flow that adds one.
     let isMissing = exchange.generation.purpose(of: asked) == .verify(kind) && account?.identifier(kind) == nil
     let flow = (isMissing ? exchange.generation.flow(for: .change(kind))?.name : nil) ?? asked

@@ -118,7 +118,7 @@ struct PINPage: Sendable {
     guard let found, let button = found.ceremonyButton else { return nil }
     let isByHand = try exchange.query()["by"] != nil
     return PINModel.Instead(
-      provider: found.name.rawValue, label: words.with(found.descriptor.words).translated(button),
+      provider: found.name.rawValue, label: words.withTranslations(of: found.descriptor.words).translated(button),
       isAutomatic: isAutomatic && !isByHand)
   }
 
@@ -266,7 +266,7 @@ struct PINPage: Sendable {
     _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    let words = pages.words(exchange).with(page.descriptor.words)
+    let words = pages.words(exchange).withTranslations(of: page.descriptor.words)
     let reset = exchange.generation.flow(for: .factor(provider, .reset))
     let account = try await driver.session(exchange)?.account
     let isSignedIn = account != nil

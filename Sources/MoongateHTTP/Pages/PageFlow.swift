@@ -219,7 +219,7 @@ extension ProviderPage {
   func sentence(ofRefused name: String, _ words: Words) -> String? {
     guard let code = RefusalCode(reserved: name) else {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
-      return outcome.map { words.with(descriptor.words).translated($0.sentence) }
+      return outcome.map { words.withTranslations(of: descriptor.words).translated($0.sentence) }
     }
     if code == .oauthFailed { return siteFailed(words) }
     return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil

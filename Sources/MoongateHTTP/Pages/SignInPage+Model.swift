@@ -123,7 +123,7 @@ extension SignInPage {
   private func ceremonies(_ form: SignInForm, _ words: Words, _ exchange: Exchange) -> [SignInCeremony] {
     let flow = form.flow ?? defaultFlow
     return exchange.offered(first: flow).filter(isCeremony).map { page in
-      let own = words.with(page.descriptor.words)
+      let own = words.withTranslations(of: page.descriptor.words)
       return SignInCeremony(
         flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words),
         returnTo: form.returnTo,
@@ -135,7 +135,7 @@ extension SignInPage {
 extension SiteButton {
   init(_ page: ProviderPage, _ words: Words) {
     provider = page.name.rawValue
-    label = words.with(page.descriptor.words).translated(page.siteButton ?? page.title(words))
+    label = words.withTranslations(of: page.descriptor.words).translated(page.siteButton ?? page.title(words))
     if case .button(_, let icon, _)? = page.descriptor.entrance { self.icon = icon } else { icon = nil }
   }
 }

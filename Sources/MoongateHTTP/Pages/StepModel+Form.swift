@@ -11,7 +11,7 @@ extension StepModel {
     choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
     now: Timestamp, here: String
   ) {
-    let words = words.with(provider?.descriptor.words)
+    let words = words.withTranslations(of: provider?.descriptor.words)
     self.here = here
     let step = form.step
     let times = Times(of: step, refusal, now: now)

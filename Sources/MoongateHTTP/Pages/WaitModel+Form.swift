@@ -10,7 +10,7 @@ extension WaitModel {
     _ form: StepForm, _ step: StepView, wait: Duration, _ provider: ProviderPage?, others: [ProviderPage],
     _ words: Words, here: String
   ) {
-    let spoken = words.with(provider?.descriptor.words)
+    let spoken = words.withTranslations(of: provider?.descriptor.words)
     heading = provider?.title(spoken) ?? words["confirm_title"]
     parts = step.shown.flatMap { StepModel.Part.parts(of: $0, spoken) }
     let isTold = parts.contains { $0.text != nil }

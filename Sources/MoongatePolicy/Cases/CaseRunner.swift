@@ -30,7 +30,7 @@ package struct CaseRunner: Sendable {
     var outcomes: [CaseOutcome] = []
     for one in cases {
       let gateway = try VirtualGateway(
-        observed, providers: providers, store: RecordingStore(observed: try makeStore(), record: record))
+        observed, providers: providers, store: RecordingStore(base: try makeStore(), record: record))
       var run = CaseRun(one, gateway: gateway, providers: providers, end: end)
       guard let outcome = try await run.play() else {
         return CaseReport(

@@ -23,23 +23,23 @@ struct RecordingGeneration: WrappingGeneration {
     let generation = base as? Generation
     var probe: BranchProbe?
     if let generation, let index = record.branches { probe = try BranchProbe(generation, index) }
-    return RecordingEvaluator(observed: try base.makeEvaluator(), record: record, probe: probe)
+    return RecordingEvaluator(base: try base.makeEvaluator(), record: record, probe: probe)
   }
 }
 
 private final class RecordingEvaluator: PolicyEvaluator {
-  private let observed: any PolicyEvaluator
+  private let base: any PolicyEvaluator
   private let record: CoverageRecord
   private let probe: BranchProbe?
 
-  init(observed: any PolicyEvaluator, record: CoverageRecord, probe: BranchProbe?) {
-    self.observed = observed
+  init(base: any PolicyEvaluator, record: CoverageRecord, probe: BranchProbe?) {
+    self.base = base
     self.record = record
     self.probe = probe
   }
 
   func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? {
-    observed.evidence(of: function, given: facts)
+    base.evidence(of: function, given: facts)
   }
 
   private func record(_ function: FunctionName, _ answer: String, _ facts: Facts) {
@@ -51,32 +51,32 @@ private final class RecordingEvaluator: PolicyEvaluator {
   }
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
-    let verdict = observed.verdict(of: function, given: facts)
+    let verdict = base.verdict(of: function, given: facts)
     record(function, verdict.text, facts)
     return verdict
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
     try noting(function, facts, { String($0) }) { () throws(PolicyFault) in
-      try observed.condition(of: function, given: facts)
+      try base.condition(of: function, given: facts)
     }
   }
 
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
     try noting(function, facts, { $0?.asWritten ?? "nil" }) { () throws(PolicyFault) in
-      try observed.claim(of: function, given: facts)
+      try base.claim(of: function, given: facts)
     }
   }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     try noting(varying.function, facts, { String($0) }) { () throws(PolicyFault) in
-      try observed.value(of: varying, given: facts)
+      try base.value(of: varying, given: facts)
     }
   }
 
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
     try noting(varying.function, facts, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
-      try observed.value(of: varying, given: facts)
+      try base.value(of: varying, given: facts)
     }
   }
 
@@ -87,7 +87,7 @@ private final class RecordingEvaluator: PolicyEvaluator {
     guard let function else { return try body() }
     do {
       let value = try body()
-      if let clamped = (observed as? LuaEvaluator)?.clamped { record.clamped(clamped) }
+      if let clamped = (base as? LuaEvaluator)?.clamped { record.clamped(clamped) }
       record(function, told(value), facts)
       return value
     } catch {

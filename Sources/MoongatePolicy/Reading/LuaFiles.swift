@@ -66,7 +66,7 @@ struct LuaFiles {
         unknown, types)
     } catch {
       sources[file.name] = nil
-      let (line, message) = SyntaxAdvice.advice(error, in: bytes)
+      let (line, message) = SyntaxAdvice.explanation(of: error, in: bytes)
       problems.add(SourceLocation(file: file.name, line: line), "", message)
       return nil
     }

@@ -1,7 +1,7 @@
 /// Advice for errors of Lua's parser, with the line where the mistake begins.
 enum SyntaxAdvice {
   /// - Parameter failure: the parser's error.
-  static func advice(_ failure: LuaState.Failure, in text: [UInt8]) -> (line: Int, message: String) {
+  static func explanation(of failure: LuaState.Failure, in text: [UInt8]) -> (line: Int, message: String) {
     let lua = failure.message
     if let line = MissingComma.line(in: text, before: failure) {
       return (line, "is a comma missing after this field? (\(lua))")

@@ -25,7 +25,7 @@ extension ClientConnection {
     service.isReused = false
     let asked = state.serial
     target.connect(timeout: route.timeout) { [weak self] result in
-      guard let self, self.state.serial == asked, case .exchanging = self.state.phase else {
+      guard let self, self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
       }

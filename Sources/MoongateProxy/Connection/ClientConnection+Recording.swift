@@ -28,8 +28,8 @@ extension ClientConnection {
   /// Records when the access decision was made, and which service is asked.
   func recordDecision(for route: RoutePlan) {
     guard state.exchange.trace?.isRecorded ?? false else { return }
-    state.exchange.decidedAt = loop.now
-    state.exchange.askedService = route.rule.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
+    let service = route.rule.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
+    state.exchange.asked = (loop.now, service)
   }
 
   /// Records the spans of a finished exchange: the request, the access decision and the upstream.
@@ -51,18 +51,17 @@ extension ClientConnection {
         "\(state.exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server,
         start: moment(state.exchange.startedAt), end: end,
         attributes: attributes, fault: fault))
-    guard let decidedAt = state.exchange.decidedAt else { return }
+    guard let asked = state.exchange.asked else { return }
     let judged = TracePlace(high: trace.high, low: trace.low, span: loop.traceIDs.next())
     spans.add(
       SpanRecord(
         "judge", at: judged, parent: trace.request, kind: .internal, start: moment(state.exchange.startedAt),
-        end: moment(decidedAt)))
-    guard let service = state.exchange.askedService else { return }
+        end: moment(asked.at)))
     spans.add(
       SpanRecord(
         "upstream", at: TracePlace(high: trace.high, low: trace.low, span: trace.span), parent: trace.request,
         kind: .client,
-        start: moment(decidedAt), end: end, attributes: [("server.address", .text(service))], fault: fault))
+        start: moment(asked.at), end: end, attributes: [("server.address", .text(asked.service))], fault: fault))
   }
 
   /// Counts the exchange and writes its log line, once.

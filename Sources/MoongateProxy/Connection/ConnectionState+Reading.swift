@@ -144,7 +144,7 @@ extension ConnectionState {
 
   /// Refuses the rest of a body. The request to the upstream stays incomplete, so that no later bytes can be taken for
   /// a request.
-  func refuseBody(
+  mutating func refuseBody(
     _ refusal: MessageRefusal, of service: ServiceExchange, _ upstream: UpstreamConnection
   ) -> ConnectionAction {
     service.upstream = nil

@@ -12,7 +12,7 @@ struct ConnectionState {
     case reading
     /// The store is asked for the session or token of the request.
     indirect case looking(RequestHead)
-    /// A service is asked.
+    /// A service is asked. The object is changed by `ClientConnection` too, which chooses its targets.
     case exchanging(ServiceExchange)
     /// Collects the body of a request for the gateway itself.
     indirect case collecting(OwnRequest)
@@ -102,7 +102,7 @@ struct ConnectionState {
   }
 
   /// The upstream is not used any more, and the exchange is not complete.
-  func dropUpstream() -> ConnectionAction {
+  mutating func dropUpstream() -> ConnectionAction {
     guard case .exchanging(let service) = phase, let upstream = service.upstream else { return .wait }
     service.upstream = nil
     return .closeUpstream(upstream)

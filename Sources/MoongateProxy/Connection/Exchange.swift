@@ -49,12 +49,10 @@ struct Exchange {
   var account: String?
   var decision: DecisionID?
   var trace: TraceContext?
-  /// When the access decision was made, if spans are recorded.
-  var decidedAt: NIODeadline?
   /// The name of the method, if spans are recorded.
   var method = ""
-  /// The addresses of the service that was asked, if spans are recorded.
-  var askedService: String?
+  /// When the access decision was made and the addresses of the service that was asked, if spans are recorded.
+  var asked: (at: NIODeadline, service: String)?
 
   // The response.
   var answerHasBegun = false

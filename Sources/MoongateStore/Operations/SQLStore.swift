@@ -67,11 +67,11 @@ extension SQLStore {
   {
     do {
       let prepared = try await removingUsersFromTrail(of: try changes.map(PreparedChange.init), at: now)
-      let ledgerState = LedgerStateAtCommit()
+      let stateAtCommit = LedgerStateAtCommit()
       let (locks, sessions) = try await memory.timing.record(.write) {
         try await database.write(at: now) { rows in
           let applied = try PreparedChange.apply(prepared, at: now, rows)
-          try query?.read(into: ledgerState, at: now, rows)
+          try query?.read(into: stateAtCommit, at: now, rows)
           return applied
         }
       }
@@ -81,10 +81,10 @@ extension SQLStore {
       for change in prepared {
         guard let (record, encoded) = change.flow else { continue }
         memory.decoded.keep(record, encoded: encoded)
-        if record.version == 1, let origin = record.unprovedOrigin { try await bound(origin, at: now) }
+        if record.version == 1, let origin = record.unverifiedOrigin { try await bound(origin, at: now) }
       }
       memory.recorded.notify(changes.compactMap { if case .audit(let event) = $0 { event } else { nil } })
-      return .applied(locks: locks, ledgerState: ledgerState.value)
+      return .applied(locks: locks, ledgerState: stateAtCommit.value)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
     } catch {
@@ -170,7 +170,7 @@ extension SQLStore {
   }
 
   package func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState {
-    try await read { rows in try Ledger(query.limits, query.timer, at: now, rows).ledgerState(query.timer, at: now) }
+    try await read { rows in try Ledger(query.limits, query.timer, at: now, rows).state(with: query.timer, at: now) }
   }
 
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] {

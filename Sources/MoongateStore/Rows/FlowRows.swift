@@ -25,13 +25,13 @@ enum FlowRows {
         "INSERT INTO flow (hash, version, forgotten_at, record, origin, size) VALUES (?1, 1, ?2, ?3, ?4, ?5) ON CONFLICT (hash) DO NOTHING",
         [
           .bytes(record.id.bytes), SQLValue(record.expiresAt + (record.expiresAt - record.createdAt)), .bytes(encoded),
-          SQLValue(record.unprovedOrigin), SQLValue(encoded.count),
+          SQLValue(record.unverifiedOrigin), SQLValue(encoded.count),
         ], orElse: .flowChanged)
     } else {
       try rows.demand(
         "UPDATE flow SET version = version + 1, record = ?1, origin = ?4, size = ?5 WHERE hash = ?2 AND version = ?3",
         [
-          .bytes(encoded), .bytes(record.id.bytes), SQLValue(record.version), SQLValue(record.unprovedOrigin),
+          .bytes(encoded), .bytes(record.id.bytes), SQLValue(record.version), SQLValue(record.unverifiedOrigin),
           SQLValue(encoded.count),
         ],
         orElse: .flowChanged)

@@ -47,31 +47,31 @@ struct Ledger {
   private var agedCounters: [Int] { counters.indices.filter { counters[$0].hasAged } }
 
   /// - Parameter timer: the timer that was requested.
-  func ledgerState(_ timer: ResendTimer?, at now: Timestamp) -> LedgerState {
+  func state(with timer: ResendTimer?, at now: Timestamp) -> LedgerState {
     let closed = timer.flatMap { timer in running.flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
     return LedgerState(counters: counters.map(\.state), resendAt: closed?.resendAt)
   }
 
   /// The state from reads at the end of a transaction; nil if it takes another read.
-  fileprivate static func ledgerState<Row: SQLRow>(_ query: LedgerQuery, _ rows: [[Row]], at now: Timestamp)
+  fileprivate static func state<Row: SQLRow>(_ query: LedgerQuery, _ rows: [[Row]], at now: Timestamp)
     -> LedgerState?
   {
     var found = rows[...]
     let stored = query.limits.isEmpty ? [] : found.popLast() ?? []
     guard let ledger = try? Ledger(query.limits, stored: stored, found: found, at: now), ledger.agedCounters.isEmpty
     else { return nil }
-    return ledger.ledgerState(query.timer, at: now)
+    return ledger.state(with: query.timer, at: now)
   }
 }
 
 extension LedgerQuery {
   /// Reads the state at the end of the transaction.
-  func read(into ledgerState: LedgerStateAtCommit, at now: Timestamp, _ rows: some SQLTransaction) throws {
+  func read(into result: LedgerStateAtCommit, at now: Timestamp, _ rows: some SQLTransaction) throws {
     // In PostgreSQL, each statement sees the latest state. In this order, an attempt that is settled in between is
     // counted twice instead of never.
     let reads = Ledger.reads(limits, timer, at: now) + (limits.isEmpty ? [] : [CounterRow.read(limits)])
-    guard !reads.isEmpty else { return ledgerState.value = LedgerState(counters: [], resendAt: nil) }
-    try rows.rows(atEnd: reads) { found in ledgerState.value = Ledger.ledgerState(self, found, at: now) }
+    guard !reads.isEmpty else { return result.value = LedgerState(counters: [], resendAt: nil) }
+    try rows.rows(atEnd: reads) { found in result.value = Ledger.state(self, found, at: now) }
   }
 }
 

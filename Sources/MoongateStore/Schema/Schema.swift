@@ -16,7 +16,7 @@ enum Schema {
   static var version: Int { steps.count }
 
   private static let steps = [
-    first, nodes, nodeKeys, accountEpoch, flowEviction, unprovedAccounts, providerValues, accountLanguage, groups,
+    first, nodes, nodeKeys, accountEpoch, flowEviction, unverifiedAccounts, providerValues, accountLanguage, groups,
     accessTokens, domains, operations,
   ]
 

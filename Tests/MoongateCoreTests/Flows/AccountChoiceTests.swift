@@ -100,7 +100,7 @@ import Testing
 
   /// Attack: somebody registers an account with the victim's address beforehand, with a PIN, a second address and a
   /// session of their own.
-  @Test func unprovedPartsOfTheAccountAreRemoved() async throws {
+  @Test func unverifiedPartsOfTheAccountAreRemoved() async throws {
     let bench = try await EngineTestBench.full()
     let mallory = try await bench.claim("911111", "mallorys")
     let session = try #require(try await bench.session(mallory))

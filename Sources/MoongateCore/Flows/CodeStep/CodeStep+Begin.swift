@@ -73,7 +73,7 @@ extension CodeStep {
           && own.identifiers.contains { $0.identifier == proved && $0.verifiedAt != nil && record.purpose.accepts($0) }
       }
       if let said { return said }
-      if let meant = checks.identifierToUse(of: kinds, in: own, for: record.purpose, request) { return meant }
+      if let used = checks.identifierToUse(of: kinds, in: own, for: record.purpose, request) { return used }
       throw nothingToProve(kinds, own, record.purpose, request)
     }
     if let claimed = record.gathered.claimed.first(where: { kinds.contains($0.kind) }) { return claimed }

@@ -122,11 +122,11 @@ extension CodeStep {
     let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !charged.isDisabled
     let texts = record.codes[name] ?? CodeTexts(policy)
     let (code, challenge) = makeCode(texts, for: name, identifier, reaches: reaches, flow)
-    let speaking = request.inLanguage(messengers.language(for: recipient.account, request))
+    let localized = request.inLanguage(messengers.language(for: recipient.account, request))
     return .ready(
       ChargedCode(
         sent: SentCode(provider: name, challenge: challenge), charged: charged, timer: limits.timer, reaches: reaches,
-        deliver: deliverer(provider, code, texts, identifier, speaking)))
+        deliver: deliverer(provider, code, texts, identifier, localized)))
   }
 
   /// The subject that a message is counted against.

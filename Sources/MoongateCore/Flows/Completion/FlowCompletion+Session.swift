@@ -29,7 +29,7 @@ extension FlowCompletion {
       ending.next = app.address(with: token.secret)
     } else if record.startedIn != nil, let own = request.client.session?.session {
       let (grown, token) = growing(
-        own, of: account.id, forgetting: reduced(known, account, record.purpose), flow)
+        own, of: account.id, forgetting: providersWithRemovals(known, account, record.purpose), flow)
       (ending.session, ending.secret) = (grown, token.secret)
       ending.changes = [.replaceSession(own.token, by: grown)]
     } else {
@@ -83,7 +83,8 @@ extension FlowCompletion {
   /// Attack: a session that has passed a factor keeps access to routes that require it after the account has lost that
   /// factor, or after the credential that was used was removed. The session therefore forgets its steps by such a
   /// factor, including those of this flow.
-  private func reduced(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
+  private func providersWithRemovals(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName>
+  {
     var reduced = before?.credentials.subtracting(after.credentials) ?? []
     switch purpose {
     case .factor(let provider, .disable), .factor(let provider, .reset): reduced.insert(provider)

@@ -144,10 +144,10 @@ struct FlowNotices: FlowPart {
     let failed = AuditEvent(
       id: DecisionID(from: random), at: request.now, kind: .deliveryFailed, identifier: keys.logHash(address.to),
       detail: ["notice": notice.name, "request": request.client.decision.text])
-    let speaking = messengers.localized(messenger, language, request)
+    let localized = messengers.localized(messenger, language, request)
     let started = deliveries.start { [audit, logger] in
       do throws(DeliveryFault) {
-        try await speaking.send(message)
+        try await localized.send(message)
       } catch {
         var failed = failed
         failed.detail["fault"] = error.reason

@@ -166,7 +166,7 @@ package final class PageRenderer: Sendable {
   ) -> Response {
     let template = Model.template.rawValue
     let set = set(of: generation)
-    let words = words(request, set).with(provider)
+    let words = words(request, set).withTranslations(of: provider)
     let frame = frame(
       title(words), words, set, generation.gateway,
       languages: languages(set, words, at: address ?? request.head.path ?? "/", isTypedInto),

@@ -106,28 +106,32 @@ struct ProviderPage {
 
   /// Its title for users.
   func title(_ words: Words) -> String {
-    words.with(descriptor.words).translated(descriptor.words?.title ?? Self.spoken(name.rawValue))
+    words.withTranslations(of: descriptor.words).translated(descriptor.words?.title ?? Self.spoken(name.rawValue))
   }
 
   /// Its short name in a choice.
   func shortName(_ words: Words) -> String {
-    words.text(ofChoice: name) ?? descriptor.words?.name.map(words.with(descriptor.words).translated)
+    words.text(ofChoice: name) ?? descriptor.words?.name.map(words.withTranslations(of: descriptor.words).translated)
       ?? title(words)
   }
 
   /// The label of the link that offers it; nil if it declares none.
   func linkLabel(_ words: Words) -> String? {
-    if case .link(let label)? = descriptor.entrance { words.with(descriptor.words).translated(label) } else { nil }
+    if case .link(let label)? = descriptor.entrance {
+      words.withTranslations(of: descriptor.words).translated(label)
+    } else {
+      nil
+    }
   }
 
   /// The label of one of its fields.
   func label(_ field: String, _ words: Words) -> String? {
-    descriptor.words?.labels[field].map(words.with(descriptor.words).translated)
+    descriptor.words?.labels[field].map(words.withTranslations(of: descriptor.words).translated)
   }
 
   /// The label of the link to one of its flows.
   func link(to purpose: StepPurpose, _ words: Words) -> String? {
-    descriptor.words?.links[purpose].map(words.with(descriptor.words).translated)
+    descriptor.words?.links[purpose].map(words.withTranslations(of: descriptor.words).translated)
   }
 
   /// The message if its site could not sign the user in. The provider's own message may name its usual site, which
@@ -136,7 +140,7 @@ struct ProviderPage {
     if isOnSignInPage, descriptor.instanceOf == nil, descriptor.title == nil,
       let outcome = descriptor.outcome(.oauthFailed)
     {
-      return words.with(descriptor.words).translated(outcome.sentence)
+      return words.withTranslations(of: descriptor.words).translated(outcome.sentence)
     }
     return words.text("site_failed", ["site": shortName(words)])
   }
@@ -155,7 +159,7 @@ extension Words {
     guard let reason = refusal.deliveryReason, let provider = refusal.provider.flatMap(exchange.page(of:)) else {
       return self[name]
     }
-    return with(provider.descriptor.words).translated(reason.sentence)
+    return withTranslations(of: provider.descriptor.words).translated(reason.sentence)
   }
 }
 

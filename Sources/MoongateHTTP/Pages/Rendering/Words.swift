@@ -84,7 +84,7 @@ struct Words: MustacheParent, Sendable {
   }
 
   /// The same words with a provider's own. The pages' own files take precedence.
-  func with(_ provider: StepWords?) -> Words {
+  func withTranslations(of provider: StepWords?) -> Words {
     guard let provider else { return self }
     var words = self
     words.providerTranslations = provider.translations(in: tag)

@@ -6,7 +6,7 @@ extension Schema {
   ///
   /// A gateway that does not know this step creates accounts without the mark, which are kept, and leaves the mark on
   /// an account that verifies an identifier. Before a marked account is deleted, the mark must therefore be checked.
-  static let unprovedAccounts = Step(
+  static let unverifiedAccounts = Step(
     sqlite: """
       ALTER TABLE account ADD COLUMN is_unproved INTEGER;
       UPDATE account SET is_unproved = 1

@@ -2,7 +2,7 @@ import MoongateSDK
 import Synchronization
 
 /// A question to policies that a shadow has recorded, with everything needed to ask two generations again.
-struct ObservedDecision: Sendable {
+struct ObservedQuestion: Sendable {
   enum Question: Sendable {
     case step(ObservedStep)
     /// Whether a `when` condition holds.
@@ -50,7 +50,7 @@ package struct ObservedRequest: Sendable {
 final class RequestWatch: Sendable {
   struct State: Sendable {
     fileprivate var latest: (subject: StepSubject, facts: Facts, expiredAt: Timestamp?, verify: Int)?
-    fileprivate var questions: [ObservedDecision.Question] = []
+    fileprivate var questions: [ObservedQuestion.Question] = []
     /// The index of each reservation's step in `questions`.
     fileprivate var places: [ReservationID: Int] = [:]
   }
@@ -65,7 +65,7 @@ final class RequestWatch: Sendable {
     set { state.withLock { $0 = newValue } }
   }
 
-  var questions: [ObservedDecision.Question] { state.withLock { $0.questions } }
+  var questions: [ObservedQuestion.Question] { state.withLock { $0.questions } }
 
   /// Records that the limits of a step were resolved. The next questions are about that step.
   func settled(_ subject: StepSubject, _ facts: Facts, expiredAt: Timestamp?, verify: Int) {
@@ -95,7 +95,7 @@ final class RequestWatch: Sendable {
     }
   }
 
-  func asked(_ question: ObservedDecision.Question) {
+  func asked(_ question: ObservedQuestion.Question) {
     state.withLock { if $0.questions.count < Self.most { $0.questions.append(question) } }
   }
 }
