@@ -2,7 +2,7 @@
 /// 6265bis section 4.1.3.2 for the prefixes).
 package struct GatewayCookies: Sendable, Hashable {
   /// Every name that can be ours under any configuration. These cookies are neither sent upstream nor accepted from
-  /// there. This is the only list of them.
+  /// there. No other list has them.
   package static let allNames: [StaticString] = [
     "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-flow", "moongate-device",
     "__Host-moongate-device",

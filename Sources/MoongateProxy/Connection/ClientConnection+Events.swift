@@ -11,7 +11,7 @@ extension ClientConnection {
     wire = stream
     self.peer = peer
     addressUse = use
-    state.lastActivity = loop.now
+    state.opened(at: loop.now)
     loop.add(self)
   }
 
@@ -63,7 +63,6 @@ extension ClientConnection {
     permit = nil
     addressUse = nil
     loop.remove(self)
-    boundSession = nil
     perform(action)
   }
 

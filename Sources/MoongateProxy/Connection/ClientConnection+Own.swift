@@ -97,8 +97,7 @@ extension ClientConnection {
       } else {
         promise?.succeed()
       }
-      state.exchange.outcome = .own
-      perform(.finish)
+      perform(state.ownAnswerEnded())
     }
   }
 
@@ -106,21 +105,12 @@ extension ClientConnection {
     let code = response.status.code
     let isInterim = code < 200
     if !isInterim {
-      state.exchange.answerHasBegun = true
-      state.exchange.status = code
-      if code == 204 || code == 304 {
-        state.exchange.framing = .none
-      } else if let length = response.headerFields[.contentLength].flatMap({ Int($0) }) {
-        state.exchange.framing = .length(length)
-      } else {
-        state.exchange.framing = state.exchange.minorVersion == 1 ? .chunked : .untilClose
-      }
+      state.ownAnswerBegan(
+        status: code, length: response.headerFields[.contentLength].flatMap { Int($0) },
+        wantsClose: response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false)
       if state.exchange.redirectsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
         recordDeparture(to: location)
       }
-      let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false
-      state.exchange.closesAfter =
-        !state.exchange.keepsAlive || state.isQuiescing || state.exchange.framing == .untilClose || wantsClose
     }
     var out = ByteBuffer()
     out.writeString("HTTP/1.1 \(code) \(response.status.reasonPhrase)\r\n")

@@ -37,7 +37,6 @@ extension ClientConnection {
     case .finish: finish()
     case .linger:
       recordEnd()
-      boundSession = nil
       perform(state.linger(at: loop.now))
     case .abort: abort()
     case .awaitWritten: awaitWritten()
@@ -83,7 +82,6 @@ extension ClientConnection {
 
   private func finish() {
     recordEnd()
-    boundSession = nil
     wire?.flush()
     perform(state.finish(at: loop.now))
   }
@@ -91,7 +89,6 @@ extension ClientConnection {
   /// Closes at once, because the response is incomplete.
   func abort() {
     recordEnd()
-    boundSession = nil
     perform(state.abort())
   }
 

@@ -15,7 +15,7 @@ extension ClientConnection {
     let route = service.route
     guard let target = service.target else { return refuse(route, service.failure) }
     let now = loop.now
-    state.lastActivity = now
+    state.triesTarget(at: now)
     if !service.needsFreshConnection,
       let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
     {

@@ -26,8 +26,7 @@ extension ClientConnection {
   }
 
   func answerData(_ data: ByteBuffer) {
-    state.lastActivity = loop.now
-    state.exchange.answerBytes += data.readableBytes
+    state.answerData(data.readableBytes, at: loop.now)
     if case .chunked = state.exchange.framing {
       Self.writeChunk(data) { appendAnswer($0) }
     } else {

@@ -18,16 +18,15 @@ extension ClientConnection {
   }
 
   func tunnelRead(_ bytes: ByteBuffer) {
-    if state.inputHasEnded { state.lastActivity = loop.now }
-    state.exchange.answerBytes += bytes.readableBytes
+    state.tunnelRead(bytes.readableBytes, at: loop.now)
     wire?.send(bytes)
   }
 
   /// The upstream has closed its output.
   func tunnelEnded() {
-    guard case .tunnel(let upstream) = state.phase else { return }
+    guard case .tunnel(let upstream, _) = state.phase else { return }
     wire?.flush()
-    perform(.linger)
+    perform(state.tunnelEnded())
     upstream.close()
   }
 
@@ -40,8 +39,7 @@ extension ClientConnection {
   func bind(_ service: ServiceExchange) {
     guard let session = service.session else { return }
     let cache = session.snapshot.token == nil ? loop.sessions : loop.tokens.cache
-    boundSession = BoundSession(
-      session: session, entitlements: service.entitlements, isDoubted: !cache.holds(session))
+    service.boundSession = BoundSession(session: session, isDoubted: !cache.holds(session))
   }
 
   /// Asks the store about the session of a tunnel or an event stream that has changed.
@@ -56,8 +54,8 @@ extension ClientConnection {
 
   /// Whether the upstream knows the current entitlements of the session.
   private func hasToldEntitlements(of session: CachedSession) -> Bool {
-    guard let bound = boundSession else { return false }
-    return session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(bound.entitlements)
+    guard let service = state.service else { return false }
+    return session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(service.entitlements)
   }
 
   func checkBoundSession() {

@@ -14,16 +14,6 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
   package typealias OutboundIn = HTTPResponsePart
   package typealias OutboundOut = ByteBuffer
 
-  /// The session on which a tunnel or an event stream depends.
-  struct BoundSession {
-    var session: CachedSession
-    /// The entitlements that the upstream received.
-    let entitlements: Entitlements
-    /// Whether the session may have ended, and the store has not been asked since.
-    var isDoubted: Bool
-    var isBeingChecked = false
-  }
-
   /// The maximum size in bytes of a request body for the gateway itself. `BodyReader` checks it too, because the admin
   /// listener has no `ClientConnection`.
   package static let maxOwnBody = 64 * 1024
@@ -42,8 +32,6 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
   var state = ConnectionState()
   /// The request's part of the access log line.
   var loggedHead = LoggedHead()
-  /// Set for a tunnel, and for an event stream in `exchanging`.
-  var boundSession: BoundSession?
 
   var peer: ClientAddress
   let known: PeerKnowledge
@@ -73,6 +61,12 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
   /// The connection to the upstream in `exchanging` and `tunnel`.
   var upstream: UpstreamConnection? { state.upstream }
 
+  /// The session on which the tunnel or the event stream depends; nil for other requests.
+  var boundSession: BoundSession? {
+    get { state.service?.boundSession }
+    set { state.service?.boundSession = newValue }
+  }
+
   // MARK: ChannelHandler
 
   package func handlerAdded(context: ChannelHandlerContext) {
@@ -87,7 +81,7 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
 
   private func begin(_ context: ChannelHandlerContext) {
     guard placeInLoop < 0, !state.isClosed else { return }
-    state.lastActivity = loop.now
+    state.opened(at: loop.now)
     peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
     guard let admitted = permit ?? loop.admit(peer) else {
       return perform(state.abort())

@@ -12,7 +12,7 @@ extension ConnectionState {
   mutating func received(_ bytes: ByteBuffer, takesAnswer: Bool, at now: NIODeadline) -> ConnectionAction {
     var isReading = false
     switch phase {
-    case .tunnel(let upstream): return .tunnel(bytes, to: upstream)
+    case .tunnel(let upstream, _): return .tunnel(bytes, to: upstream)
     case .lingering(var lingering):
       if lingering.responseIsOut { lastActivity = now }
       lingering.dropped += bytes.readableBytes
@@ -49,7 +49,7 @@ extension ConnectionState {
   mutating func inputEnded(takesAnswer: Bool, at now: NIODeadline) -> ConnectionAction {
     inputHasEnded = true
     switch phase {
-    case .tunnel(let upstream):
+    case .tunnel(let upstream, _):
       lastActivity = now
       return .closeUpstreamOutput(upstream)
     case .lingering(let lingering): return lingering.responseIsOut ? .close : .wait
@@ -78,7 +78,7 @@ extension ConnectionState {
     if input.readableBytes >= Self.maxWaiting { return true }
     switch phase {
     case .exchanging(let service): return !exchange.requestIsDone && !(service.upstream?.isWritable ?? true)
-    case .tunnel(let upstream): return !upstream.isWritable
+    case .tunnel(let upstream, _): return !upstream.isWritable
     case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: return false
     }
   }

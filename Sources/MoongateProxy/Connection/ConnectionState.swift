@@ -21,7 +21,7 @@ struct ConnectionState {
     /// The request is refused, and the rest of its body is read and dropped.
     case refused
     /// Bytes pass in both directions after a 101.
-    case tunnel(UpstreamConnection)
+    case tunnel(UpstreamConnection, ServiceExchange)
     /// The last response was written. Bytes of the client are dropped until it closes.
     indirect case lingering(Lingering)
     case closed
@@ -67,12 +67,23 @@ struct ConnectionState {
   var upstream: UpstreamConnection? {
     switch phase {
     case .exchanging(let service): service.upstream
-    case .tunnel(let upstream): upstream
+    case .tunnel(let upstream, _): upstream
+    case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: nil
+    }
+  }
+
+  /// The service that is asked in `exchanging`, and was asked in `tunnel`.
+  var service: ServiceExchange? {
+    switch phase {
+    case .exchanging(let service), .tunnel(_, let service): service
     case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: nil
     }
   }
 
   // MARK: the way of a request
+
+  /// The connection is open.
+  mutating func opened(at now: NIODeadline) { lastActivity = now }
 
   /// The store is asked about the credential of a request.
   mutating func beginLookup(for head: RequestHead, at now: NIODeadline) {
@@ -92,6 +103,9 @@ struct ConnectionState {
     phase = .exchanging(service)
     lastActivity = now
   }
+
+  /// A target of the service is tried.
+  mutating func triesTarget(at now: NIODeadline) { lastActivity = now }
 
   /// The upstream is connected.
   mutating func connected(_ service: ServiceExchange, to upstream: UpstreamConnection, at now: NIODeadline) {
@@ -132,22 +146,34 @@ struct ConnectionState {
     lastActivity = now
     exchange.answerHasBegun = true
     exchange.status = head.status
-    if case .exchanging(let service) = phase { service.dropHead() }
+    service?.dropHead()
     switch head.framing {
     case .none:
       // A response to HEAD, and a 304, state the length of the response to a GET.
-      exchange.framing = .none
-      if head.status != 204, let length = head.contentLength { exchange.framing = .length(length) }
-    case .length(let length): exchange.framing = .length(length)
-    case .chunked, .untilClose: exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
+      exchange.framing = head.status == 204 ? .none : head.contentLength.map { .length($0) } ?? .none
+    case .length(let length): exchange.framing = framing(length: length)
+    case .chunked, .untilClose: exchange.framing = framing(length: nil)
     }
-    exchange.closesAfter =
-      !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || exchange.framing == .untilClose
+    exchange.closesAfter = mustClose || !exchange.requestIsDone
   }
+
+  /// Bytes of the response's body arrived.
+  mutating func answerData(_ count: Int, at now: NIODeadline) {
+    lastActivity = now
+    exchange.answerBytes += count
+  }
+
+  /// How a response of the length is sent; nil if the length is unknown.
+  private func framing(length: Int?) -> BodyFraming {
+    length.map { .length($0) } ?? (exchange.minorVersion == 1 ? .chunked : .untilClose)
+  }
+
+  /// Whether the connection closes after the response, whatever the response says.
+  private var mustClose: Bool { !exchange.keepsAlive || isQuiescing || exchange.framing == .untilClose }
 
   /// The upstream's response is complete.
   mutating func answerEnded() -> ConnectionAction {
-    if case .exchanging(let service) = phase { service.upstream = nil }
+    service?.upstream = nil
     exchange.outcome = .passed
     return .finish
   }
@@ -158,7 +184,9 @@ struct ConnectionState {
     exchange.requestIsDone = true
     exchange.status = 101
     exchange.outcome = .tunnel
-    phase = .tunnel(upstream)
+    guard let service else { return .abort }
+    service.dropHead()
+    phase = .tunnel(upstream, service)
     lastActivity = now
     // Bytes that the client sent after its request belong to the tunnel.
     guard input.readableBytes > 0 else { return .wait }
@@ -166,7 +194,33 @@ struct ConnectionState {
     return .tunnel(input, to: upstream)
   }
 
-  /// The gateway is about to write its own response to the request.
+  /// Bytes of the upstream pass to the client through a tunnel.
+  mutating func tunnelRead(_ count: Int, at now: NIODeadline) {
+    if inputHasEnded { lastActivity = now }
+    exchange.answerBytes += count
+  }
+
+  /// The upstream has closed its side of a tunnel.
+  mutating func tunnelEnded() -> ConnectionAction { .linger }
+
+  /// The gateway's own response has begun: its final head.
+  /// - Parameters:
+  ///   - length: the length of its body; nil if it is unknown.
+  ///   - wantsClose: whether the response asks to close the connection.
+  mutating func ownAnswerBegan(status: Int, length: Int?, wantsClose: Bool) {
+    exchange.answerHasBegun = true
+    exchange.status = status
+    exchange.framing = status == 204 || status == 304 ? .none : framing(length: length)
+    exchange.closesAfter = mustClose || wantsClose
+  }
+
+  /// The gateway's own response is complete.
+  mutating func ownAnswerEnded() -> ConnectionAction {
+    exchange.outcome = .own
+    return .finish
+  }
+
+  /// The gateway is about to refuse the request, or to answer it without its own pages.
   /// - Parameter unread: whether bytes follow whose end is unknown. The connection then closes.
   mutating func prepareToAnswer(unread: Bool) {
     exchange.pending = nil
@@ -175,7 +229,7 @@ struct ConnectionState {
     let isShort =
       (exchange.bodyLength ?? .max) <= ClientConnection.maxOwnBody && !exchange.expectsContinue
       && !exchange.bytesWereSent
-    exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
+    exchange.closesAfter = mustClose || unread || !exchange.requestIsDone && !isShort
   }
 
   /// The gateway has written its own response to the request.

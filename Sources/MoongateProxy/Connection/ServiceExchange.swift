@@ -1,6 +1,14 @@
 import MoongateCore
 import NIOCore
 
+/// The session on which a tunnel or an event stream depends.
+struct BoundSession {
+  var session: CachedSession
+  /// Whether the session may have ended, and the store has not been asked since.
+  var isDoubted: Bool
+  var isBeingChecked = false
+}
+
 /// The part of an exchange that exists only while a service is asked: the targets of the route, and what the request
 /// tells them.
 final class ServiceExchange {
@@ -12,6 +20,8 @@ final class ServiceExchange {
   private(set) var head: ByteBuffer
   /// The connection that is used; nil before one is open, and after it has ended.
   var upstream: UpstreamConnection?
+  /// Set for a tunnel and for an event stream.
+  var boundSession: BoundSession?
   /// The order in which the route's targets are tried; empty if there is only one.
   private let order: [Int]
   private var tried = 0
