@@ -195,6 +195,7 @@ final class SuiteRandom: Sendable {
   }
 }
 
+/// Bytes as hexadecimal text in lower case. `Hex` of MoongateSDK has package access, which this module has not.
 enum Hex {
   static func text(_ bytes: [UInt8]) -> String {
     let digits = Array("0123456789abcdef".utf8)

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// Signs requests to an operator's endpoint.
 ///
@@ -12,6 +13,6 @@ package enum WebhookSignature {
     let time = String(now.seconds)
     let code = HMAC<SHA256>.authenticationCode(
       for: Array("\(time).".utf8) + body, using: SymmetricKey(data: Array(secret.reveal().utf8)))
-    return "t=\(time),v1=\(code.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
+    return "t=\(time),v1=\(Hex.encode(code))"
   }
 }

@@ -45,7 +45,7 @@ struct DerivedKeys: Sendable {
     let name = HKDF<SHA256>.deriveKey(
       inputKeyMaterial: SymmetricKey(data: master), salt: Data("moongate".utf8), info: Data("key name".utf8),
       outputByteCount: 4)
-    return name.withUnsafeBytes { $0.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+    return name.withUnsafeBytes { Hex.encode($0) }
   }
 
   /// The key that signs `X-Moongate-Assertion` (ES256) in a period. Derived only from the master key and the period.

@@ -98,7 +98,7 @@ struct ConfigurationFiles: Sendable {
         hash.update(data: part)
       }
     }
-    return hash.finalize().map { String(format: "%02x", $0) }.joined()
+    return Hex.encode(hash.finalize())
   }
 
   func file(_ name: String) -> File? { files.first { $0.name == name } }

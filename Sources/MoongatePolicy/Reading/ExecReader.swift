@@ -194,7 +194,7 @@ final class ExecReader {
       }
       hash.update(data: bytes)
     }
-    return hash.finalize().map { String(format: "%02x", $0) }.joined()
+    return Hex.encode(hash.finalize())
   }
 
   /// policy.lua, cases.lua, flows/*.lua and words/*.words in the program's folder. In the configuration folder itself,

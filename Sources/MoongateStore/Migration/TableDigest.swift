@@ -1,5 +1,6 @@
 import Crypto
 import MoongateCore
+import MoongateSDK
 
 /// The digest of a table: SHA-256 over its rows in the order of the key. It is the same for all kinds of database.
 ///
@@ -33,9 +34,7 @@ struct TableDigest {
   }
 
   /// The hexadecimal form.
-  var text: String {
-    hash.finalize().map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
-  }
+  var text: String { Hex.encode(hash.finalize()) }
 
   private static func append(_ number: Int64, to buffer: inout [UInt8]) {
     withUnsafeBytes(of: number.bigEndian) { buffer += $0 }
