@@ -1,4 +1,5 @@
 import Foundation
+import MoongateSDK
 
 /// Searches a record for a fast hash of a secret: without salt, with a guessable salt, or with a salt from the record.
 struct HashSearch {
@@ -20,7 +21,7 @@ struct HashSearch {
 
   /// - Parameter guessable: public data of the account, by name.
   init(_ record: [UInt8], guessable: [(name: String, text: String)]) {
-    self.record = record.map(Self.small)
+    self.record = record.map(\.inLowerCase)
     self.guessable = guessable.map { ($0.name, Array($0.text.utf8)) }
     own = Self.salts(in: record)
   }
@@ -63,19 +64,17 @@ struct HashSearch {
     let base64 = Data(digest).base64EncodedString().replacing("=", with: "")
     let forms = [
       digest, Array(Hex.text(digest).utf8), Array(base64.utf8),
-      Array(base64.replacing("+", with: "-").replacing("/", with: "_").utf8),
+      Array(Base64URL.encode(digest).utf8),
       Array(digest.map(String.init).joined(separator: ",").utf8),
     ]
     return forms.contains { form in
-      let form = form.map(Self.small)
+      let form = form.map(\.inLowerCase)
       guard let first = form.first, form.count <= record.count else { return false }
       return (0...(record.count - form.count)).contains {
         record[$0] == first && record[$0..<($0 + form.count)].elementsEqual(form)
       }
     }
   }
-
-  private static func small(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte + 32 : byte }
 
   /// The words of a record, as they are and decoded from hexadecimal and base64.
   private static func salts(in record: [UInt8]) -> [[UInt8]] {

@@ -18,11 +18,11 @@ struct SecretSearch: Sendable {
       let base64 = Data(bytes).base64EncodedString().replacing("=", with: "")
       let dressed = [
         bytes, Array(bytes.reversed()), Array(Hex.text(bytes).utf8), Array(base64.utf8),
-        Array(base64.replacing("+", with: "-").replacing("/", with: "_").utf8),
+        Array(Base64URL.encode(bytes).utf8),
         Array(PercentEncoding.encode(secret).utf8),
       ]
       forms.formUnion(dressed.map(Self.plain).filter { $0.count >= 4 })
-      exact.formUnion(dressed.map { $0.map(Self.small) })
+      exact.formUnion(dressed.map { $0.map(\.inLowerCase) })
     }
     self.forms = Array(forms)
     self.exact = Array(exact)
@@ -32,7 +32,7 @@ struct SecretSearch: Sendable {
   func isIn(_ text: String) -> Bool { Self.find(forms, in: Self.plain(Array(text.utf8))) }
 
   /// Whether the record contains a secret.
-  func isIn(_ bytes: [UInt8]) -> Bool { Self.find(exact, in: bytes.map(Self.small)) }
+  func isIn(_ bytes: [UInt8]) -> Bool { Self.find(exact, in: bytes.map(\.inLowerCase)) }
 
   private static func find(_ forms: [[UInt8]], in bytes: [UInt8]) -> Bool {
     forms.contains { form in
@@ -42,8 +42,6 @@ struct SecretSearch: Sendable {
       }
     }
   }
-
-  private static func small(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte + 32 : byte }
 
   /// Lower-case letters, digits and non-ASCII bytes. Spaces and punctuation are removed.
   private static func plain(_ bytes: [UInt8]) -> [UInt8] {
@@ -55,4 +53,9 @@ struct SecretSearch: Sendable {
       }
     }
   }
+}
+
+extension UInt8 {
+  /// The byte, in lower case if it is an ASCII letter.
+  var inLowerCase: UInt8 { (65...90).contains(self) ? self + 32 : self }
 }

@@ -70,7 +70,7 @@ extension MockGoogle {
     let scopes = Set((fields["scope"] ?? "").split(separator: " ").map(String.init))
     guard scopes.contains("openid") else { throw refused("invalid_scope", "scope must contain openid") }
     guard let challenge = fields["code_challenge"], challenge.utf8.count == 43,
-      challenge.utf8.allSatisfy(Self.isBase64URL)
+      challenge.utf8.allSatisfy(Base64URL.contains)
     else {
       throw refused("invalid_request", "code_challenge is missing or not a SHA-256 (RFC 7636)")
     }
@@ -144,10 +144,5 @@ extension MockGoogle {
   private nonisolated func back(to redirect: String, _ fields: [(String, String?)]) -> String {
     redirect + (redirect.contains("?") ? "&" : "?")
       + PercentEncoding.form(fields.compactMap { name, value in value.map { (name, $0) } })
-  }
-
-  static func isBase64URL(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x2d
-      || byte == 0x5f
   }
 }

@@ -7,6 +7,12 @@ public enum Base64URL {
     UInt8(alphabet.firstIndex(of: character) ?? 64)
   }
 
+  /// Whether the byte is in the alphabet. Inlined, because the data path checks each byte of a token.
+  @inlinable
+  package static func contains(_ byte: UInt8) -> Bool {
+    byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+  }
+
   /// Encodes bytes of any length.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String { text(of: Array(bytes)) }
 

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 
 /// The token of a request and how it was sent. This is the only parser of these rules, for the data path and, through
 /// `CarriedCredentials`, for the gateway's own calls.
@@ -95,12 +96,7 @@ struct Credentials {
   /// Whether the range has the form of a session token: 43 characters of base64url. Other values are not looked up.
   static func isToken(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard range.count == tokenLength else { return false }
-    for index in range {
-      let byte = bytes[index]
-      guard
-        ByteClass.isDigit(byte) || (byte | 0x20) &- 0x61 < 26 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-      else { return false }
-    }
+    for index in range where !Base64URL.contains(bytes[index]) { return false }
     return true
   }
 
