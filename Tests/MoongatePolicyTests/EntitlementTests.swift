@@ -331,4 +331,15 @@ import Testing
       try Self.problems(["policies/phone_otp.lua": policy("reasons = { forbidden = \"x\", Bad = \"y\", ok = \"\" },")])
         .count == 3)
   }
+
+  /// The check reads the heading as the pages do.
+  @Test(arguments: [("[sentences]  ", true), ("[sentences] of ours", false)])
+  func wordsOfReasonsAreReadAsThePagesReadThem(heading: String, isHeading: Bool) throws {
+    let warnings = try TestFolder([
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" { send = function(f) if f.account.exists then return allow end return deny \"country_not_served\" end }",
+      "pages/en.words": "\(heading)\ncountry_not_served = Not yet.\n",
+    ]).generation().warnings
+    #expect(warnings.contains { $0.message.contains("has no message") } != isHeading)
+  }
 }

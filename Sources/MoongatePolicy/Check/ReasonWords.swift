@@ -30,12 +30,8 @@ struct ReasonWords {
 
   /// The names under `[sentences]` of a file of words.
   private static func sentenceKeys(_ file: PageFile) -> [String] {
-    var isInSentences = false
-    return String(decoding: file.bytes, as: UTF8.self).split(whereSeparator: \.isNewline).compactMap { line in
-      let line = line.drop { $0 == " " || $0 == "\t" }
-      if line.hasPrefix("[sentences]") { isInSentences = true }
-      guard isInSentences, !line.hasPrefix("#"), let end = line.firstRange(of: " = ") else { return nil }
-      return String(line[..<end.lowerBound])
+    WordsFile.lines(of: String(decoding: file.bytes, as: UTF8.self)).compactMap { _, line in
+      if case .sentence(let name, _) = line { name } else { nil }
     }
   }
 }

@@ -33,30 +33,23 @@ struct Words: MustacheParent, Sendable {
     let plural = PluralRule(of: tag)
     self.plural = plural
     var own: [String: String] = [:]
-    var isInSentences = false
-    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-      let line = line.trimming { $0 == " " || $0 == "\t" || $0 == "\r" }
-      if line.isEmpty || line.hasPrefix("#") { continue }
-      if line == "[sentences]" {
-        isInSentences = true
-        continue
-      }
-      guard let separator = line.firstRange(of: " = ") else {
-        problem(index + 1, "is not `name = text`")
-        continue
-      }
-      var name = String(line[..<separator.lowerBound])
-      // The name that `_other` had before languages could have more than two forms.
-      if name.hasSuffix("_many"), !plural.categories.contains(.many) { name = name.dropLast(5) + "_other" }
-      let said = String(line[separator.upperBound...])
-      if isInSentences {
-        sentences[name] = said
-      } else if let known, !known.contains(name), !name.hasPrefix("way_"),
-        !(Self.general(name, plural).map(known.contains) ?? false)
-      {
-        problem(index + 1, "unknown words `\(name)`" + TemplateTag.suggestion(name, among: known))
-      } else {
-        own[name] = said
+    // `_many` is the name that `_other` had before languages could have more than two forms.
+    let current = { (name: String) in
+      name.hasSuffix("_many") && !plural.categories.contains(.many) ? name.dropLast(5) + "_other" : name
+    }
+    for (number, line) in WordsFile.lines(of: text) {
+      switch line {
+      case .malformed: problem(number, "is not `name = text`")
+      case .sentence(let name, let said): sentences[current(name)] = said
+      case .text(let name, let said):
+        let name = current(name)
+        if let known, !known.contains(name), !name.hasPrefix("way_"),
+          !(Self.general(name, plural).map(known.contains) ?? false)
+        {
+          problem(number, "unknown words `\(name)`" + TemplateTag.suggestion(name, among: known))
+        } else {
+          own[name] = said
+        }
       }
     }
     guard let base else {
@@ -190,13 +183,5 @@ extension String {
   /// The string with another text in place of the range.
   fileprivate func with(_ text: String, in range: Range<String.Index>) -> String {
     self[..<range.lowerBound] + text + self[range.upperBound...]
-  }
-}
-
-extension Substring {
-  fileprivate func trimming(while isSpace: (Character) -> Bool) -> Substring {
-    var rest = drop(while: isSpace)
-    while let last = rest.last, isSpace(last) { rest.removeLast() }
-    return rest
   }
 }
