@@ -11,8 +11,14 @@ package enum Loopback {
   /// - Parameter host: in lower case; an IPv6 address with or without brackets.
   package static func isAddress(_ host: String) -> Bool {
     if host == "localhost" { return true }
-    if let bytes = IPAddressBytes.parseV4(host.utf8) { return bytes.first == 127 }
+    if let bytes = IPAddressBytes.parseV4(host.utf8) { return isAddress(bytes) }
     let inner = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-    return IPAddressBytes.parseV6(inner.utf8) == [UInt8](repeating: 0, count: 15) + [1]
+    return IPAddressBytes.parseV6(inner.utf8).map { isAddress($0) } ?? false
+  }
+
+  /// Whether the address is in 127.0.0.0/8 or is ::1.
+  /// - Parameter bytes: 4 or 16 bytes.
+  package static func isAddress(_ bytes: [UInt8]) -> Bool {
+    bytes.count == 4 ? bytes.first == 127 : bytes == [UInt8](repeating: 0, count: 15) + [1]
   }
 }

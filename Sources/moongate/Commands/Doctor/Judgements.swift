@@ -86,7 +86,7 @@ enum Judgement {
         "\(gateway.publicURL) needs a TLS proxy, but trusted_proxies is empty: all users count as one client.",
         fix: "Add the proxy's address, for example trusted_proxies = { \"127.0.0.1/32\" }.")
     }
-    if gateway.listen.isLoopback, !all.isEmpty, !all.contains(where: isOwnMachine) {
+    if gateway.listen.isLoopback, !all.isEmpty, !all.contains(where: { Loopback.isAddress($0.network) }) {
       return .failed(
         "proxies",
         "The gateway listens on \(gateway.listen), which only this machine can reach, but trusted_proxies contains no address of this machine.",
@@ -94,10 +94,6 @@ enum Judgement {
     }
     if all.isEmpty { return .ok("proxies", "X-Forwarded-For is ignored: clients connect to the gateway directly.") }
     return .ok("proxies", "X-Forwarded-For is trusted only from \(all.map(\.description).joined(separator: ", ")).")
-  }
-
-  private static func isOwnMachine(_ block: AddressBlock) -> Bool {
-    block.network == [UInt8](repeating: 0, count: 15) + [1] || block.network.count == 4 && block.network.first == 127
   }
 
   /// Whether the block is larger than a private network.
