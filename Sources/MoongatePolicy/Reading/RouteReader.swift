@@ -251,11 +251,7 @@ struct RouteReader {
   }
 
   /// Headers that belong to the connection, or that the gateway writes for each request.
-  private static let framing: [StaticString] = [
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
-    "transfer-encoding", "upgrade",
-    "content-length", "host", "cookie", "expect",
-  ]
+  private static let framing: [StaticString] = HopByHopHeaders.names + ["content-length", "host", "cookie", "expect"]
 
   private func readHeaders(_ reader: TableReader) -> [(name: String, value: String)] {
     guard let node = reader.take("headers"),

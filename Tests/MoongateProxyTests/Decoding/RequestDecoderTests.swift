@@ -199,6 +199,16 @@ import Testing
     #expect(ReservedHeaders.contains(spelled(name)))
   }
 
+  /// The decoder compares each of these names itself.
+  @Test(
+    arguments: HopByHopHeaders.names.map(\.description),
+    [{ $0 }, { $0.uppercased() }] as [@Sendable (String) -> String])
+  func decoderKnowsAllHopByHopHeaders(_ name: String, _ spelled: @Sendable (String) -> String) {
+    let bytes = Array(spelled(name).utf8)
+    let kind = FieldKind.of(bytes.span, 0..<bytes.count)
+    #expect([.connection, .upgrade, .transferEncoding, .hopByHop].contains(kind), "\(spelled(name))")
+  }
+
   @Test(arguments: [
     "Remote", "X-Forwardeds", "X-HTTP-Methods", "X-WEBAUTH", "Moongate-Devices", "HTTP2-Setting", "X-Real-IPs",
     "Proxys", "Forwarded-By",

@@ -1,0 +1,11 @@
+/// The headers that are valid for one connection only (RFC 9110 section 7.6.1). No route may set one.
+///
+/// `FieldKind` in MoongateProxy finds them on the data path without a list; a test compares it with this one. HTTP/2
+/// forbids some of them (RFC 9113 section 8.2.2), see `RequestText` there.
+package enum HopByHopHeaders {
+  /// In lower case.
+  package static let names: [StaticString] = [
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade",
+  ]
+}
