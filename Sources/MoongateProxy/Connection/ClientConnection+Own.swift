@@ -81,11 +81,7 @@ extension ClientConnection {
       if state.exchange.isHead || bytes.readableBytes == 0 {
         promise?.succeed()
       } else if case .chunked = state.exchange.framing {
-        var chunk = wire.allocator.buffer(capacity: bytes.readableBytes + 16)
-        chunk.writeString("\(String(bytes.readableBytes, radix: 16))\r\n")
-        chunk.writeImmutableBuffer(bytes)
-        chunk.writeStaticString("\r\n")
-        wire.send(chunk, promise: promise)
+        wire.send(Self.chunk(of: bytes), promise: promise)
       } else if case .none = state.exchange.framing {
         promise?.succeed()
       } else {

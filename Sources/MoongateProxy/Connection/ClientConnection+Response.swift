@@ -64,21 +64,32 @@ extension ClientConnection {
     perform(action)
   }
 
-  /// Writes a chunk of a chunked body (RFC 9112 section 7.1).
+  /// Writes a chunk of a chunked body (RFC 9112 section 7.1). Large data is not copied.
   static func writeChunk(_ data: ByteBuffer, _ write: (ByteBuffer) -> Void) {
-    var head = ByteBuffer()
-    head.reserveCapacity(data.readableBytes <= maxCopied ? data.readableBytes + 12 : 12)
-    head.writeString(String(data.readableBytes, radix: 16))
-    head.writeStaticString("\r\n")
     if data.readableBytes <= maxCopied {
-      head.writeImmutableBuffer(data)
-      head.writeStaticString("\r\n")
-      write(head)
+      write(chunk(of: data))
     } else {
-      write(head)
+      write(chunkHead(of: data, room: 0))
       write(data)
       write(ByteBuffer(staticString: "\r\n"))
     }
+  }
+
+  /// A chunk in one buffer, with a copy of the data.
+  static func chunk(of data: ByteBuffer) -> ByteBuffer {
+    var chunk = chunkHead(of: data, room: data.readableBytes)
+    chunk.writeImmutableBuffer(data)
+    chunk.writeStaticString("\r\n")
+    return chunk
+  }
+
+  /// The line before the data of a chunk, in a buffer with room for more bytes.
+  private static func chunkHead(of data: ByteBuffer, room: Int) -> ByteBuffer {
+    var head = ByteBuffer()
+    head.reserveCapacity(room + 12)
+    head.writeString(String(data.readableBytes, radix: 16))
+    head.writeStaticString("\r\n")
+    return head
   }
 
   private func isEventStream(_ head: ResponseHead) -> Bool {
