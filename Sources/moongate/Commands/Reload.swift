@@ -16,10 +16,6 @@ struct Reload: AsyncParsableCommand {
 
   func run() async throws {
     let gateway = try RunningGateway(configuration)
-    let query = (force ? [("force", "1")] : []) + (try gateway.asked(by: identity, "moongate reload"))
-    let answer = try await gateway.client.act(
-      "POST", "/policy/reload", query: query, within: RunningGateway.reloadTimeLimit)
-    try gateway.demand(answer, json: json)
-    try RunningGateway.printActiveGeneration(answer, json: json)
+    try await gateway.activate("/policy/reload", force: force, by: identity, "moongate reload", json: json)
   }
 }

@@ -37,8 +37,20 @@ struct RunningGateway {
       document?.detail ?? document?.title ?? "The admin listener answered \(answer.status).", status: .couldNotRun)
   }
 
+  /// Makes the gateway activate a configuration, and prints the generation that is then active.
+  /// - Parameters:
+  ///   - path: the path of the call.
+  ///   - force: whether to skip the gate.
+  ///   - command: the command in the audit trail.
+  func activate(_ path: String, force: Bool, by identity: OperatorOption, _ command: String, json: Bool) async throws {
+    let query = (force ? [("force", "1")] : []) + (try asked(by: identity, command))
+    let answer = try await client.act("POST", path, query: query, within: Self.reloadTimeLimit)
+    try demand(answer, json: json)
+    try Self.printActiveGeneration(answer, json: json)
+  }
+
   /// Prints the active generation of an answer.
-  static func printActiveGeneration(_ answer: AdminClient.Answer, json: Bool) throws {
+  private static func printActiveGeneration(_ answer: AdminClient.Answer, json: Bool) throws {
     if json { return print(try ToolJSON.text(Array(answer.body))) }
     struct Status: Decodable {
       let active: String

@@ -76,11 +76,8 @@ struct ShadowPromote: AsyncParsableCommand {
 
   func run() async throws {
     let gateway = try RunningGateway(configuration)
-    let query = (force ? [("force", "1")] : []) + (try gateway.asked(by: identity, "moongate policy shadow promote"))
-    let answer = try await gateway.client.act(
-      "POST", "/policy/shadow/promote", query: query, within: RunningGateway.reloadTimeLimit)
-    try gateway.demand(answer, json: json)
-    try RunningGateway.printActiveGeneration(answer, json: json)
+    try await gateway.activate(
+      "/policy/shadow/promote", force: force, by: identity, "moongate policy shadow promote", json: json)
   }
 }
 
