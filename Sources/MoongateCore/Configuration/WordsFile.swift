@@ -14,7 +14,8 @@ package enum WordsFile {
   /// - Returns: each line with its number, from 1.
   package static func lines(of text: String) -> [(number: Int, line: Line)] {
     var isInSentences = false
-    return text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().compactMap { index, line in
+    let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+    return lines.enumerated().compactMap { index, line in
       let line = line.trimming { $0 == " " || $0 == "\t" || $0 == "\r" }
       if line.isEmpty || line.hasPrefix("#") { return nil }
       if line == "[sentences]" {

@@ -23,4 +23,8 @@ import Testing
   func aHeadingWithMoreTextIsMalformed(heading: String) {
     #expect(Self.lines("\(heading)\na = b") == [.malformed, .text(name: "a", "b")])
   }
+
+  @Test func linesMayEndAsOnWindows() {
+    #expect(Self.lines("a = b\r\n\r\nc = d\r\n") == [.text(name: "a", "b"), .text(name: "c", "d")])
+  }
 }
