@@ -13,6 +13,38 @@ import Testing
     #expect(functions.flatMap(\.violations) == [])
   }
 
+  @Test func functionsInCAreSmallOrSayWhyNot() throws {
+    let functions = try ["Sources", "Plugins"].flatMap {
+      try FunctionShape.allInC(below: Self.root.appendingPathComponent($0))
+    }
+    #expect(functions.count > 100)
+    #expect(functions.flatMap(\.violations) == [])
+  }
+
+  @Test func functionsInCAreMeasured() {
+    let source = """
+      #define CALL(a, b, c, d, e, f) { }
+      struct pair { int a, b; };
+      int declared(int a, int b, int c, int d, int e, int f);
+      static const int list[] = { size(1, 2) };
+      static int none(void) { return 0; }
+      // More than five parameters: a reason.
+      // And more.
+      int six(int a, int (*b)(int, int), int c, // {
+              int d, int e, int f) {
+        call(a, b);
+        return 0;
+      }
+      """
+    let found = FunctionShape.allInC(in: source, file: "a.c")
+    #expect(found.map(\.line) == [5, 8])
+    #expect(found.map(\.parameters) == [0, 6])
+    #expect(found.map(\.lines) == [0, 2])
+    #expect(found.flatMap(\.violations).isEmpty)
+    let long = "void f(void) {\n" + String(repeating: "  a();\n", count: 61) + "}\n"
+    #expect(FunctionShape.allInC(in: long, file: "a.c").flatMap(\.violations).count == 1)
+  }
+
   @Test func manyParametersAreSeen() {
     let four = "_ a: Int, b: [Int: Int], c: Result<Int, Fault>, d: (Int, Int) -> Void"
     #expect(shapes("func f(\(four), e: Int = (1 + 2)) {}").map(\.parameters) == [5])
