@@ -42,6 +42,15 @@ import Testing
     }
   }
 
+  /// The groups of commands do not use each other.
+  @Test func groupsOfCommandsAreIndependent() throws {
+    let map = try #require(try Self.maps()["moongate"])
+    let shared: Set = ["Commands/Output", "Commands/Options", "Commands/Administration"]
+    let groups = map.folders.filter { $0.name.hasPrefix("Commands/") && !shared.contains($0.name) }
+    #expect(groups.count > 5)
+    for group in groups { #expect(group.uses.isDisjoint(with: groups.map(\.name)), "\(group.name)") }
+  }
+
   @Test func aUseThatIsNotAllowedIsSeen() {
     let low = SourceFile(
       path: "Values/Host.swift",

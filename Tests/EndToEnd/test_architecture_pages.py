@@ -1,6 +1,7 @@
-"""Documentation/architecture names files, types and cases that exist."""
+"""Documentation/architecture names files, types and cases that exist, and comments of sources name files that exist."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -44,6 +45,30 @@ def test_names_exist(page, code):
         if not found:
             missing.append(name)
     assert missing == []
+
+
+def test_files_in_comments_exist():
+    """A file that a comment in Swift or C names, such as `Session.swift` or `guides/flows.md`, is in the repository.
+    Lua files and words are those of operators."""
+    listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    files = [ROOT / name for name in listing.stdout.splitlines() if (ROOT / name).is_file()]
+    assert len(files) > 1000
+    ends = set()
+    for file in files:
+        parts = file.relative_to(ROOT).parts
+        ends.update("/".join(parts[start:]) for start in range(len(parts)))
+    named = re.compile(r"(?<![\w./-])\w[\w+./-]*\.(?:swift|c|h|md|mermaid|py)\b(?!\.?\w)")
+    missing, found = [], 0
+    for file in files:
+        if file.suffix not in (".swift", ".c", ".h") or file.relative_to(ROOT).parts[0] not in ("Sources", "Plugins"):
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            comment = re.search(r"(?:^|\s)//+(.*)", line)
+            for name in named.findall(comment[1]) if comment else []:
+                found += 1
+                if name not in ends:
+                    missing.append(f"{file.relative_to(ROOT)}:{number}: {name}")
+    assert found > 20 and missing == []
 
 
 def test_phases_of_a_connection():
