@@ -7,14 +7,14 @@ import Synchronization
 /// each would take a separate hash, and the response time would reveal how many there are. Passwords of one address
 /// therefore share a salt (`ProviderStep.salt`).
 package final class LastHash: Sendable {
-  private struct Made {
+  private struct CachedHash {
     let input: [UInt8]
-    let like: Argon2Hash
+    let parameters: Argon2Hash
     let digest: [UInt8]
   }
 
   private struct State {
-    var made: Made?
+    var cached: CachedHash?
     var count = 0
   }
 
@@ -27,14 +27,14 @@ package final class LastHash: Sendable {
 
   /// The digest of the input with all parameters of the stored hash.
   func hash(of input: [UInt8], like stored: Argon2Hash) throws(HashingFault) -> [UInt8] {
-    if let made = state.withLock({ $0.made }), made.input == input, made.like.isMade(like: stored) {
-      return made.digest
+    if let cached = state.withLock({ $0.cached }), cached.input == input, cached.parameters.hasParameters(of: stored) {
+      return cached.digest
     }
     let hash = try Argon2Hash(
       input, kind: stored.kind, version: stored.version, cost: stored.cost, pepper: stored.pepper, salt: stored.salt,
       length: stored.digest.count)
     state.withLock { state in
-      state.made = Made(input: input, like: stored, digest: hash.digest)
+      state.cached = CachedHash(input: input, parameters: stored, digest: hash.digest)
       state.count += 1
     }
     return hash.digest
@@ -42,7 +42,7 @@ package final class LastHash: Sendable {
 }
 
 extension Argon2Hash {
-  fileprivate func isMade(like other: Argon2Hash) -> Bool {
+  fileprivate func hasParameters(of other: Argon2Hash) -> Bool {
     kind == other.kind && version == other.version && cost == other.cost && pepper == other.pepper && salt == other.salt
       && digest.count == other.digest.count
   }

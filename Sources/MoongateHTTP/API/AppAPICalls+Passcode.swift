@@ -45,7 +45,7 @@ extension AppAPICalls {
   private func prove(
     _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ exchange: Exchange,
     _ fields: CallFields
-  ) async throws(Refusal) -> FlowDriver.Driven {
+  ) async throws(Refusal) -> FlowDriver.Outcome {
     _ = try await sessions.signedIn(exchange)
     var inputs: [String: InputValue] = [:]
     for (ours, theirs) in names { inputs[ours] = .text(try fields.text(theirs)) }
@@ -74,7 +74,7 @@ extension AppAPICalls {
     guard let flow = remembered.find(.reset(session: own.session.id), at: clock.now()) else {
       throw exchange.refusal(.flowNotFound)
     }
-    let driven: FlowDriver.Driven
+    let driven: FlowDriver.Outcome
     do throws(Refusal) {
       driven = try await driver.drive(exchange) { engine, client in
         await engine.submit(flow.id, fields: inputs, client: client)

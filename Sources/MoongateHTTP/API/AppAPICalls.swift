@@ -39,9 +39,9 @@ struct AppAPICalls: Sendable {
     _ flow: String, _ provider: String, _ inputs: [String: InputValue], naming names: [String: String] = [:],
     in session: SessionSnapshot? = nil,
     _ exchange: Exchange
-  ) async throws(Refusal) -> FlowDriver.Driven {
+  ) async throws(Refusal) -> FlowDriver.Outcome {
     let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
-    var driven: FlowDriver.Driven
+    var driven: FlowDriver.Outcome
     do throws(Refusal) {
       driven = try await driver.drive(exchange, as: created, in: session) { engine, client in
         await engine.begin(created.view.id, provider: provider, fields: inputs, client: client)
@@ -61,7 +61,7 @@ struct AppAPICalls: Sendable {
 
   /// The answer to a complete flow; 403 with the flow's id if it requires another step.
   func complete(
-    _ driven: FlowDriver.Driven, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue,
+    _ driven: FlowDriver.Outcome, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue,
     status: HTTPResponse.Status = .ok
   ) -> Response {
     guard let account = driven.view.account, let token = driven.view.session?.token else {
@@ -73,7 +73,7 @@ struct AppAPICalls: Sendable {
   }
 
   /// The answer to a flow that requires another step.
-  func another(_ driven: FlowDriver.Driven, _ exchange: Exchange) -> Response {
+  func another(_ driven: FlowDriver.Outcome, _ exchange: Exchange) -> Response {
     var refusal = exchange.refusal(.stepUpRequired)
     exchange.log(refusal)
     refusal.flow = driven.view.flow

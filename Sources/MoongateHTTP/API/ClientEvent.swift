@@ -22,7 +22,7 @@ struct ClientEvent: Sendable, Equatable {
 
   /// The events of a sign-in with another site, such as `login_google_started`. The word in the middle is
   /// `ProviderPage.eventName`.
-  enum SiteMoment: String, Sendable, CaseIterable {
+  enum SiteEvent: String, Sendable, CaseIterable {
     case started, success, cancelled
 
     func name(at site: String) -> String { "login_\(site)_\(rawValue)" }
@@ -36,7 +36,7 @@ struct ClientEvent: Sendable, Equatable {
 
   /// The names of all events.
   static func names(sites: [String]) -> [String] {
-    Name.allCases.map(\.rawValue) + sites.flatMap { site in SiteMoment.allCases.map { $0.name(at: site) } }
+    Name.allCases.map(\.rawValue) + sites.flatMap { site in SiteEvent.allCases.map { $0.name(at: site) } }
   }
 
   /// The form of a parameter.
@@ -53,8 +53,8 @@ struct ClientEvent: Sendable, Equatable {
   let name: String
   let parameters: [String: String]
 
-  init(_ moment: SiteMoment, at site: String, parameters: [String: String] = [:]) {
-    name = moment.name(at: site)
+  init(_ event: SiteEvent, at site: String, parameters: [String: String] = [:]) {
+    name = event.name(at: site)
     self.parameters = parameters
   }
 
@@ -95,8 +95,8 @@ struct ClientEvent: Sendable, Equatable {
 
   private static func forms(ofSiteEvent text: String, _ sites: some Sequence<String>) -> KeyValuePairs<String, Form>? {
     for site in sites {
-      guard let moment = SiteMoment.allCases.first(where: { $0.name(at: site) == text }) else { continue }
-      return moment == .success ? ["is_new_user": .flag] : [:]
+      guard let event = SiteEvent.allCases.first(where: { $0.name(at: site) == text }) else { continue }
+      return event == .success ? ["is_new_user": .flag] : [:]
     }
     return nil
   }

@@ -76,7 +76,7 @@ struct FlowCalls: Sendable {
     return app
   }
 
-  private func answer(_ driven: FlowDriver.Driven, status: HTTPResponse.Status = .ok) -> Response {
+  private func answer(_ driven: FlowDriver.Outcome, status: HTTPResponse.Status = .ok) -> Response {
     var response = Response.json(.flow(driven.view), status: status)
     response.setCookies(driven.cookies)
     return response

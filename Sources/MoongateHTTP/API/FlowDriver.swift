@@ -10,7 +10,7 @@ struct FlowDriver: Sendable {
   let random: any RandomSource
 
   /// The result of a flow operation, with cookies to set.
-  struct Driven: Sendable {
+  struct Outcome: Sendable {
     var view: FlowView
     /// `Set-Cookie` header values.
     var cookies: [String] = []
@@ -49,12 +49,12 @@ struct FlowDriver: Sendable {
   /// - session: the session that the flow belongs to, if the same request has created it.
   func create(
     _ name: String, returnTo: String?, app: AppReturn? = nil, in session: SessionSnapshot? = nil, _ exchange: Exchange
-  ) async throws(Refusal) -> Driven {
+  ) async throws(Refusal) -> Outcome {
     var client = try await caller(exchange)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
     guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {
-      return Driven(
+      return Outcome(
         view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
     }
     let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
@@ -62,7 +62,7 @@ struct FlowDriver: Sendable {
     let view = try await engine.create(
       name, returnTo: returnTo, browser: hash, app: app, client: client.with(browser: hash)
     ).get()
-    return Driven(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
+    return Outcome(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
   }
 
   /// Performs an operation on a flow. If it completes a flow that is bound to the browser, the browser is signed in.
@@ -70,16 +70,16 @@ struct FlowDriver: Sendable {
   /// - created: the result of `create` in the same request, whose cookie the browser does not have yet.
   /// - session: as for `create`.
   func drive(
-    _ exchange: Exchange, as created: Driven? = nil, in session: SessionSnapshot? = nil,
+    _ exchange: Exchange, as created: Outcome? = nil, in session: SessionSnapshot? = nil,
     _ verb: (FlowEngine, ClientContext) async -> Result<FlowView, Refusal>
-  ) async throws(Refusal) -> Driven {
+  ) async throws(Refusal) -> Outcome {
     var client = try await caller(exchange)
     if let browser = created?.browser { client = client.with(browser: browser) }
     if let session { client = client.with(session: session) }
     var view = try await verb(engine, client).get()
-    guard let token = view.session?.token else { return Driven(view: view) }
+    guard let token = view.session?.token else { return Outcome(view: view) }
     if view.isOfBrowser { view.next = await next(after: view, client: client, exchange) }
-    return Driven(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
+    return Outcome(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
   }
 
   private func signIn(_ token: SecretText, _ device: SecretText?, _ exchange: Exchange) -> [String] {

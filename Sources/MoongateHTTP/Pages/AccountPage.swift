@@ -69,11 +69,11 @@ struct AccountPage: Sendable {
       throw refusal
     }
     exchange.log(refusal)
-    return try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
+    return try await show(own, exchange, refusedName: RefusedName(first: first, last: last, refusal: refusal))
   }
 
   /// A name that was refused.
-  private struct Misnamed {
+  private struct RefusedName {
     let first: String
     let last: String?
     let refusal: Refusal
@@ -134,7 +134,7 @@ struct AccountPage: Sendable {
   }
 
   private func show(
-    _ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil,
+    _ found: SessionSnapshot, _ exchange: Exchange, refusedName: RefusedName? = nil,
     refused: (refusal: Refusal, sentence: String)? = nil
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
@@ -155,7 +155,7 @@ struct AccountPage: Sendable {
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let factors = factorRows(account, holdings, words, exchange)
     let model = AccountModel(
-      notice: misnamed == nil && refused == nil ? done : nil,
+      notice: refusedName == nil && refused == nil ? done : nil,
       refusal: refused?.sentence ?? self.refused(query, words, exchange),
       back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next
         .returning ?? "/",
@@ -163,25 +163,26 @@ struct AccountPage: Sendable {
       initial: called.first { $0.isLetter }.map { String($0).uppercased() }, called: called,
       isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
       verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "",
-      name: nameForm(account, shown: name, misnamed, words),
+      name: nameForm(account, shown: name, refusedName, words),
       rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty,
       language: words.language,
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1,
       tokens: await tokens(words, exchange))
     return pages.page(
-      model, title: words["account_page"], refusal: misnamed?.refusal ?? refused?.refusal,
-      at: misnamed == nil && refused == nil ? nil : "/auth/account", exchange)
+      model, title: words["account_page"], refusal: refusedName?.refusal ?? refused?.refusal,
+      at: refusedName == nil && refused == nil ? nil : "/auth/account", exchange)
   }
 
-  private func nameForm(_ account: Account, shown: String, _ misnamed: Misnamed?, _ words: Words)
+  private func nameForm(_ account: Account, shown: String, _ refusedName: RefusedName?, _ words: Words)
     -> AccountModel.NameForm
   {
     AccountModel.NameForm(
-      first: misnamed?.first ?? account.firstName, last: misnamed.map { $0.last ?? "" } ?? account.lastName,
+      first: refusedName?.first ?? account.firstName, last: refusedName.map { $0.last ?? "" } ?? account.lastName,
       shown: shown.isEmpty ? nil : shown,
-      label: words[shown.isEmpty ? "add" : "change"], isOpen: misnamed != nil,
-      problem: misnamed.map { words.sentence(of: $0.refusal) },
-      firstIsInvalid: misnamed?.refusal.field == "first_name", lastIsInvalid: misnamed?.refusal.field == "last_name")
+      label: words[shown.isEmpty ? "add" : "change"], isOpen: refusedName != nil,
+      problem: refusedName.map { words.sentence(of: $0.refusal) },
+      firstIsInvalid: refusedName?.refusal.field == "first_name",
+      lastIsInvalid: refusedName?.refusal.field == "last_name")
   }
 
   /// The message about a completed flow that returns here; nil for an unknown flow.

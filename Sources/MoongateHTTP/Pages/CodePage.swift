@@ -37,7 +37,7 @@ struct CodePage: Sendable {
   private func judge(_ id: FlowID, _ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     let action = form["action"]
     do throws(Refusal) {
-      let driven: FlowDriver.Driven
+      let driven: FlowDriver.Outcome
       switch action {
       case "resend":
         let resent = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }

@@ -21,7 +21,7 @@ extension PINPage {
   /// it. The route would ask for it again at once. Everywhere else, setting a PIN does not count as passing it.
   /// - Returns: the cookies of the session that has passed the PIN; nil if it was not verified, so that a page that
   ///   requires it asks for it.
-  func unlock(with chosen: InputValue?, after driven: FlowDriver.Driven, _ exchange: Exchange) async -> [String]? {
+  func unlock(with chosen: InputValue?, after driven: FlowDriver.Outcome, _ exchange: Exchange) async -> [String]? {
     guard let chosen, driven.view.status == .complete, driven.view.isOfBrowser, let token = driven.view.session?.token,
       let target = driven.view.next, exchange.requires(provider, at: target),
       let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))

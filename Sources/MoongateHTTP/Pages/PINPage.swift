@@ -108,8 +108,9 @@ struct PINPage: Sendable {
   }
 
   /// A ceremony that the flow accepts instead of the digits, if the account has one.
-  private func instead(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange) async throws(Refusal)
-    -> PINModel.Instead?
+  private func alternative(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange)
+    async throws(Refusal)
+    -> PINModel.Alternative?
   {
     guard let account = try await driver.session(exchange)?.account else { return nil }
     let found = exchange.offered(first: flow).first {
@@ -117,7 +118,7 @@ struct PINPage: Sendable {
     }
     guard let found, let button = found.ceremonyButton else { return nil }
     let isByHand = try exchange.query()["by"] != nil
-    return PINModel.Instead(
+    return PINModel.Alternative(
       provider: found.name.rawValue, label: words.withTranslations(of: found.descriptor.words).translated(button),
       isAutomatic: isAutomatic && !isByHand)
   }
@@ -317,7 +318,7 @@ struct PINPage: Sendable {
       checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current,
       new: new, resetFlow: reset?.name,
       instead: task == .unlock && view == nil
-        ? try await instead(flow, isAutomatic: refusal == nil, words, exchange) : nil,
+        ? try await alternative(flow, isAutomatic: refusal == nil, words, exchange) : nil,
       skip: skip, isOff: isLocked, stressesSupport: isLocked)
     return pages.page(
       model, title: model.heading, of: page.descriptor.words, refusal: refusal, at: here, exchange)

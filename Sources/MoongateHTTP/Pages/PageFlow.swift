@@ -8,7 +8,7 @@ struct PageFlow: Sendable {
 
   /// The result of a step.
   struct Outcome: Sendable {
-    let result: Result<FlowDriver.Driven, Refusal>
+    let result: Result<FlowDriver.Outcome, Refusal>
     /// The flow; nil if none exists.
     let id: FlowID?
     /// `Set-Cookie` header values, for success and failure.
@@ -36,7 +36,7 @@ struct PageFlow: Sendable {
 
   /// Submits the input to the provider's step, whether or not it has been begun.
   func prove(_ id: FlowID, _ provider: String, _ inputs: [String: InputValue], _ exchange: Exchange) async -> Outcome {
-    let result: Result<FlowDriver.Driven, Refusal>
+    let result: Result<FlowDriver.Outcome, Refusal>
     do throws(Refusal) {
       let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
       // A step at another site is begun again, which creates a new redirect.
@@ -55,9 +55,9 @@ struct PageFlow: Sendable {
   }
 
   private func step(
-    _ id: FlowID, _ provider: String, _ inputs: [String: InputValue], as created: FlowDriver.Driven?,
+    _ id: FlowID, _ provider: String, _ inputs: [String: InputValue], as created: FlowDriver.Outcome?,
     _ exchange: Exchange
-  ) async -> Result<FlowDriver.Driven, Refusal> {
+  ) async -> Result<FlowDriver.Outcome, Refusal> {
     do throws(Refusal) {
       var driven = try await driver.drive(exchange, as: created) { engine, client in
         await engine.begin(id, provider: provider, fields: inputs, client: client)
@@ -81,7 +81,7 @@ struct PageFlow: Sendable {
   }
 
   /// Begins the steps that are due and need no choice or input, such as sending a code to the account's own address.
-  func beginDueSteps(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
+  func beginDueSteps(_ driven: FlowDriver.Outcome, _ exchange: Exchange) async -> FlowDriver.Outcome {
     if let registered = await registering(driven, exchange) { return registered }
     var driven = driven
     while driven.view.status == .pending, driven.view.step == nil, let provider = driven.view.due {
@@ -111,7 +111,7 @@ extension PageFlow {
   /// to sign in, until the code is entered, as after "Skip for now".
   /// - Returns: nil if the flow requires the code, if no flow verifies the address later, or if an app receives the
   ///   result.
-  private func registering(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven? {
+  private func registering(_ driven: FlowDriver.Outcome, _ exchange: Exchange) async -> FlowDriver.Outcome? {
     let view = driven.view
     guard view.purpose.registersFactor, view.status == .pending, view.isUnderWay, view.step == nil, !view.isForApp,
       let last = exchange.generation.flows[view.flow]?.steps.last, last.isSkippable, !view.choices.isEmpty,
@@ -142,7 +142,7 @@ extension PageFlow {
   ///   Nil if there is no such flow.
   private func verification(
     by provider: ProviderName, in flow: String, as token: SecretText, returnTo: String?, _ exchange: Exchange
-  ) async -> FlowDriver.Driven? {
+  ) async -> FlowDriver.Outcome? {
     do throws(Refusal) {
       guard let session = try await driver.session(of: token, exchange) else { return nil }
       let created = try await driver.create(flow, returnTo: returnTo, in: session, exchange)
@@ -163,7 +163,7 @@ extension PageFlow {
   }
 }
 
-extension Result where Success == FlowDriver.Driven, Failure == Refusal {
+extension Result where Success == FlowDriver.Outcome, Failure == Refusal {
   /// Whether the flow has ended, so that a new one is needed.
   fileprivate var isOfDeadFlow: Bool {
     guard case .failure(let refusal) = self else { return false }

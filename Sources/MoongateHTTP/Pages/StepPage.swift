@@ -252,7 +252,7 @@ struct StepPage: Sendable {
   }
 
   /// Continues with the next step: another site, or a page.
-  private func continueFlow(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
+  private func continueFlow(_ driven: FlowDriver.Outcome, _ cookies: [String], _ exchange: Exchange) -> Response {
     guard exchange.isOffer, driven.view.status == .pending, driven.view.step?.redirectTo == nil else {
       return pages.continueFlow(on: driven.view, cookies, exchange)
     }

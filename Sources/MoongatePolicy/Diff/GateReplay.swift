@@ -15,7 +15,7 @@ package struct GateReplay: Sendable {
   package static let kinds: Set<AuditEvent.Kind> = [.codeSent, .codeVerified, .refused]
 
   /// Decisions of one provider with a different result.
-  package struct Flip: Sendable, Equatable {
+  package struct DecisionChange: Sendable, Equatable {
     package let provider: ProviderName
     package let act: String
     package let old: String
@@ -32,7 +32,7 @@ package struct GateReplay: Sendable {
     package var decisions = 0
     package var changed = 0
     /// The most frequent first.
-    package var flips: [Flip] = []
+    package var flips: [DecisionChange] = []
     /// Decisions of providers that cannot be replayed, such as federated ones.
     package var unplayed: [ProviderName: Int] = [:]
 
@@ -65,7 +65,7 @@ package struct GateReplay: Sendable {
       else {
         outcome.changed += traffic.acts.count
         outcome.flips.append(
-          Flip(
+          DecisionChange(
             provider: name, act: "any", old: "answered", new: "no such provider", rule: nil, count: traffic.acts.count))
         continue
       }
@@ -73,7 +73,7 @@ package struct GateReplay: Sendable {
         old: old, new: new, provider: name, traffic: traffic, providers: providers, makeStore: makeStore)
       outcome.changed += diff.flips.map(\.count).reduce(0, +)
       outcome.flips += diff.flips.map {
-        Flip(provider: name, act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $0.count)
+        DecisionChange(provider: name, act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $0.count)
       }
     }
     outcome.flips.sort { ($1.count, $0.text) < ($0.count, $1.text) }

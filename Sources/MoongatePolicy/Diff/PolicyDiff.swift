@@ -5,7 +5,7 @@ import MoongateSDK
 /// Replays the same traffic against two configurations with separate counters, and lists the decisions that differ.
 package struct PolicyDiff: Sendable, Encodable {
   /// Decisions of one kind with a different result.
-  package struct Flip: Sendable, Encodable {
+  package struct DecisionChange: Sendable, Encodable {
     /// The act of the user: send, right or wrong.
     package let act: String
     /// `ok`, or the error code.
@@ -20,7 +20,7 @@ package struct PolicyDiff: Sendable, Encodable {
 
   /// Decisions that differ for one reason: the first difference of each user, and the differences that follow from it.
   package struct Cause: Sendable, Encodable {
-    /// The act of the user and its results, as in `Flip`.
+    /// The act of the user and its results, as in `DecisionChange`.
     package let act: String
     package let old: String
     package let new: String
@@ -58,7 +58,7 @@ package struct PolicyDiff: Sendable, Encodable {
   package let decisions: Int
   package let people: Int
   /// All decisions that differ, the most frequent first.
-  package let flips: [Flip]
+  package let flips: [DecisionChange]
   /// The same differences by root cause, the one with the most decisions first.
   package let causes: [Cause]
   /// The settings that differ.
@@ -107,8 +107,10 @@ package struct PolicyDiff: Sendable, Encodable {
     settings = SettingsDiff(old: old, new: new, providers: new.registry ?? providers).changes
     decisions = traffic.acts.count
     people = traffic.people
-    flips = counts.map { Flip(act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $1.count, first: $1.first) }
-      .sorted { ($1.count, $0.act, $0.old, $0.new, $0.rule ?? "") < ($0.count, $1.act, $1.old, $1.new, $1.rule ?? "") }
+    flips = counts.map {
+      DecisionChange(act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $1.count, first: $1.first)
+    }
+    .sorted { ($1.count, $0.act, $0.old, $0.new, $0.rule ?? "") < ($0.count, $1.act, $1.old, $1.new, $1.rule ?? "") }
   }
 
   /// The answer to each act.

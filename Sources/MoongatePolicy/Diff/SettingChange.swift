@@ -4,7 +4,7 @@ import MoongateSDK
 /// A setting that differs between two configurations, and its effect.
 package struct SettingChange: Sendable, Encodable, Equatable {
   /// A number before and after.
-  package struct Numbers: Sendable, Encodable, Equatable {
+  package struct NumberChange: Sendable, Encodable, Equatable {
     /// Nil: unbounded.
     package let old: Int?
     package let new: Int?
@@ -18,8 +18,8 @@ package struct SettingChange: Sendable, Encodable, Equatable {
     }
   }
 
-  /// Words before and after.
-  package struct Words: Sendable, Encodable, Equatable {
+  /// A text before and after.
+  package struct TextChange: Sendable, Encodable, Equatable {
     package let old: String
     package let new: String
   }
@@ -27,17 +27,17 @@ package struct SettingChange: Sendable, Encodable, Equatable {
   /// The effect of this setting alone; nil fields are not affected.
   package struct Effect: Sendable, Encodable, Equatable {
     /// The guesses in 30 days of an attacker with many addresses and devices.
-    package var guesses: Numbers?
+    package var guesses: NumberChange?
     /// The probability that one of them is right.
-    package var probability: Words?
+    package var probability: TextChange?
     /// Messages to one user per day that attackers cause.
-    package var messagesToOne: Numbers?
+    package var messagesToOne: NumberChange?
     /// Messages per hour to all users together.
-    package var messages: Numbers?
+    package var messages: NumberChange?
     /// Accounts per hour.
-    package var accounts: Numbers?
+    package var accounts: NumberChange?
     /// When a lock begins, and how long it lasts.
-    package var locks: Words?
+    package var locks: TextChange?
 
     package init() {}
 
@@ -54,7 +54,7 @@ package struct SettingChange: Sendable, Encodable, Equatable {
 
     /// The effects in words.
     var sentences: [String] {
-      func numbers(_ name: String, _ numbers: Numbers?) -> String? {
+      func numbers(_ name: String, _ numbers: NumberChange?) -> String? {
         numbers.map { "\(name) \($0.old.map(String.init) ?? "unlimited") → \($0.new.map(String.init) ?? "unlimited")" }
       }
       return [

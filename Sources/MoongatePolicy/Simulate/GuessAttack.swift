@@ -28,28 +28,28 @@ struct GuessAttack {
       var made = 0
       while made < burst.guesses, !environment.isOver {
         let before = environment.guesses
-        if let over = try await step(&flow, environment) { return try await environment.finish(over.refusal) }
+        if let finished = try await step(&flow, environment) { return try await environment.finish(finished.refusal) }
         made += environment.guesses - before
       }
       try await environment.wait(burst.wait - (environment.now - began))
     }
     while !environment.isOver {
-      if let over = try await step(&flow, environment) { return try await environment.finish(over.refusal) }
+      if let finished = try await step(&flow, environment) { return try await environment.finish(finished.refusal) }
     }
   }
 
-  /// No further guesses are possible.
-  private struct AttackOver {
+  /// An attack that cannot make another guess, with the refusal that ended it, if any.
+  private struct FinishedAttack {
     let refusal: Refusal?
   }
 
   /// Makes one guess, or waits until one is possible.
-  private func step(_ flow: inout FlowID?, _ environment: AttackEnvironment) async throws -> AttackOver? {
+  private func step(_ flow: inout FlowID?, _ environment: AttackEnvironment) async throws -> FinishedAttack? {
     if flow == nil {
       switch try await environment.openFlow(for: AttackEnvironment.owner) {
       case .success(let opened): flow = opened
-      case .failure(let refusal): return AttackOver(refusal: refusal)
-      case nil: return AttackOver(refusal: nil)
+      case .failure(let refusal): return FinishedAttack(refusal: refusal)
+      case nil: return FinishedAttack(refusal: nil)
       }
     }
     guard let id = flow else { return nil }
@@ -61,7 +61,7 @@ struct GuessAttack {
     case .dead(let refusal):
       flow = nil
       // An expired code can be replaced; a disabled credential cannot.
-      return refusal?.code == .disabled ? AttackOver(refusal: refusal) : nil
+      return refusal?.code == .disabled ? FinishedAttack(refusal: refusal) : nil
     }
   }
 }

@@ -180,7 +180,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private func stream(of frame: HTTP2Frame) -> HTTP2Stream? {
     if let known = streams[frame.streamID] { return known }
     guard case .headers = frame.payload, let context else { return nil }
-    let stream = HTTP2Stream(frame.streamID, outlet: self, window: Self.window)
+    let stream = HTTP2Stream(frame.streamID, transport: self, window: Self.window)
     let client = ClientConnection(loop: loop, isSecure: true, streamOf: known) { [unowned stream] in
       try stream.makeInner()
     }
@@ -346,7 +346,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 }
 
-extension HTTP2Connection: HTTP2Stream.Outlet {
+extension HTTP2Connection: HTTP2Stream.Transport {
   var eventLoop: any EventLoop { loop.eventLoop }
 
   var allocator: ByteBufferAllocator { context?.channel.allocator ?? ByteBufferAllocator() }

@@ -7,8 +7,8 @@ import NIOHTTPTypes
 /// A stream has no channel and no pipeline. A complete request for the gateway itself gets a channel (`StreamChannel`)
 /// for the handler that responds.
 final class HTTP2Stream: ClientWire {
-  /// The output of a stream. Implemented by the connection.
-  protocol Outlet: AnyObject {
+  /// What a stream sends its frames through: the HTTP/2 connection.
+  protocol Transport: AnyObject {
     var eventLoop: any EventLoop { get }
     var allocator: ByteBufferAllocator { get }
     /// Whether the connection accepts more bytes.
@@ -26,28 +26,28 @@ final class HTTP2Stream: ClientWire {
   }
 
   /// Frames that the client sent and the request does not accept yet.
-  private struct Held {
+  private struct BufferedFrame {
     var payload: HTTP2Frame.FramePayload
     /// The bytes that flow control counts.
     var bytes: Int
   }
 
-  /// Held DATA frames are merged up to this many bytes.
+  /// Buffered DATA frames are merged up to this many bytes.
   private static let mostMerged = 16 * 1024
 
   let id: HTTP2StreamID
-  private unowned let outlet: any Outlet
+  private unowned let transport: any Transport
   private var client: ClientConnection?
   private var framing = StreamFraming()
   private var inner: StreamChannel?
   /// How many bytes of the response wait for flow control or for the connection.
   private var waiting = 0
   private(set) var isFull = false
-  private var held: [Held] = []
-  /// The bytes of `held` that flow control counts.
-  private var heldBytes = 0
+  private var bufferedFrames: [BufferedFrame] = []
+  /// The bytes of `bufferedFrames` that flow control counts.
+  private var bufferedBytes = 0
   private var isTaking = false
-  /// Whether the client has sent its last frame, which may still be held. The library accepts no WINDOW_UPDATE then.
+  /// Whether the client has sent its last frame, which may still be buffered. The library accepts no WINDOW_UPDATE then.
   private var clientHasEnded = false
   /// The client's window, as the library last reported it.
   private var window: Int
@@ -58,9 +58,9 @@ final class HTTP2Stream: ClientWire {
   private(set) var isOver = false
 
   /// - Parameter window: how many bytes the client may send before it needs a WINDOW_UPDATE.
-  init(_ id: HTTP2StreamID, outlet: any Outlet, window: Int) {
+  init(_ id: HTTP2StreamID, transport: any Transport, window: Int) {
     self.id = id
-    self.outlet = outlet
+    self.transport = transport
     self.window = window
     fullWindow = window
   }
@@ -74,7 +74,7 @@ final class HTTP2Stream: ClientWire {
   func receive(_ payload: HTTP2Frame.FramePayload) {
     guard !isOver, let client else { return }
     if payload.endsStream { clientHasEnded = true }
-    if isTaking || !held.isEmpty || !client.mayRead() {
+    if isTaking || !bufferedFrames.isEmpty || !client.mayRead() {
       return hold(payload)
     }
     take(payload, client)
@@ -84,12 +84,12 @@ final class HTTP2Stream: ClientWire {
   /// merged.
   private func hold(_ payload: HTTP2Frame.FramePayload) {
     let bytes = payload.countedBytes
-    heldBytes += bytes
-    guard let last = held.last, let merged = Self.merge(last.payload, payload) else {
-      held.append(Held(payload: payload, bytes: bytes))
+    bufferedBytes += bytes
+    guard let last = bufferedFrames.last, let merged = Self.merge(last.payload, payload) else {
+      bufferedFrames.append(BufferedFrame(payload: payload, bytes: bytes))
       return
     }
-    held[held.count - 1] = Held(payload: merged, bytes: last.bytes + bytes)
+    bufferedFrames[bufferedFrames.count - 1] = BufferedFrame(payload: merged, bytes: last.bytes + bytes)
   }
 
   /// - Returns: nil unless both are DATA frames and small enough together.
@@ -125,16 +125,16 @@ final class HTTP2Stream: ClientWire {
   private func openWindow() {
     guard !isOpeningWindow, needsWindow else { return }
     isOpeningWindow = true
-    outlet.openWindow(of: self)
+    transport.openWindow(of: self)
   }
 
-  private var needsWindow: Bool { !clientHasEnded && !isOver && window + heldBytes <= fullWindow / 2 }
+  private var needsWindow: Bool { !clientHasEnded && !isOver && window + bufferedBytes <= fullWindow / 2 }
 
   /// - Returns: the size of the WINDOW_UPDATE to send; nil if the client needs none.
   func windowUpdate() -> Int? {
     isOpeningWindow = false
     guard needsWindow else { return nil }
-    let bytes = fullWindow - window - heldBytes
+    let bytes = fullWindow - window - bufferedBytes
     window += bytes
     return bytes
   }
@@ -164,8 +164,8 @@ final class HTTP2Stream: ClientWire {
   func closed() {
     guard !isOver else { return }
     isOver = true
-    held = []
-    heldBytes = 0
+    bufferedFrames = []
+    bufferedBytes = 0
     client?.ended()
     client?.wire = nil
     client = nil
@@ -178,17 +178,17 @@ final class HTTP2Stream: ClientWire {
 
   // MARK: ClientWire
 
-  var eventLoop: any EventLoop { outlet.eventLoop }
+  var eventLoop: any EventLoop { transport.eventLoop }
 
-  var allocator: ByteBufferAllocator { outlet.allocator }
+  var allocator: ByteBufferAllocator { transport.allocator }
 
-  var isWritable: Bool { !isFull && outlet.isWritable }
+  var isWritable: Bool { !isFull && transport.isWritable }
 
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) {
     if bytes.readableBytes > 0, !isOver {
-      let isAnswer = framing.write(bytes, spare: &outlet.spareFields) { payload in
+      let isAnswer = framing.write(bytes, spare: &transport.spareFields) { payload in
         waiting += payload.countedBytes
-        outlet.write(payload, of: self)
+        transport.write(payload, of: self)
       }
       if waiting >= SocketBuffers.writeLimit { isFull = true }
       if !isAnswer { reset(.internalError) }
@@ -202,13 +202,13 @@ final class HTTP2Stream: ClientWire {
     }
   }
 
-  func flush() { outlet.flush() }
+  func flush() { transport.flush() }
 
   func read() {
     guard !isTaking else { return }
-    while !held.isEmpty, !isOver, let client, client.mayRead() {
-      let next = held.removeFirst()
-      heldBytes -= next.bytes
+    while !bufferedFrames.isEmpty, !isOver, let client, client.mayRead() {
+      let next = bufferedFrames.removeFirst()
+      bufferedBytes -= next.bytes
       take(next.payload, client)
     }
     receivedAll()
@@ -228,15 +228,15 @@ final class HTTP2Stream: ClientWire {
     guard inner == nil, let client else { return }
     let made = StreamChannel(self, client)
     inner = made
-    try outlet.makeInner(made)
+    try transport.makeInner(made)
     made.begin()
   }
 
   func reset(_ code: HTTP2ErrorCode) { if let code = framing.reset(code) { send(code) } }
 
   private func send(_ code: HTTP2ErrorCode) {
-    outlet.write(.rstStream(code), of: self)
-    outlet.flush()
+    transport.write(.rstStream(code), of: self)
+    transport.flush()
   }
 }
 

@@ -193,8 +193,8 @@ private struct Versioned: FullProvider {
         .createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now)),
         .putProviderRecord(account: "ac_1", "toy", sealed: sealed),
       ], at: now)
-    #expect(try await KeyCensus(of: store, by: ring).foreign == 0)
-    let moved = try await KeyCensus.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
+    #expect(try await KeyUsage(of: store, by: ring).foreign == 0)
+    let moved = try await KeyUsage.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
     #expect(moved.sealed == [ring.currentName: 1])
     let record = try #require(try await store.providerRecord(of: "ac_1", for: "toy"))
     #expect(try ProviderRecord(opening: record, for: "toy ac_1", by: ring) == ProviderRecord(bytes: [1], version: 2))

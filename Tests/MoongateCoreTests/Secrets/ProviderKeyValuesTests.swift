@@ -104,8 +104,8 @@ import Testing
     // The oldest key, which names the places of values, is retired.
     let left = KeyRing(try #require(both.without(keys.currentName)))
     #expect(try await values(by: left).value(for: "before") == nil)
-    try await KeyCensus.moveValues(from: ring, to: left, in: store, at: clock.now())
-    try await KeyCensus.moveValues(from: ring, to: left, in: store, at: clock.now())
+    try await KeyUsage.moveValues(from: ring, to: left, in: store, at: clock.now())
+    try await KeyUsage.moveValues(from: ring, to: left, in: store, at: clock.now())
     #expect(try await values(by: left).value(for: "before") == [1])
     #expect(try await values(by: left).take("after") == [2])
     #expect(try await store.providerValues(after: nil, limit: 10).count == 1)
@@ -119,7 +119,7 @@ import Testing
     let third = try #require(try second.adding([UInt8](repeating: 9, count: 32)).rotated())
     try await values(by: KeyRing(second)).set([2], for: "a", expiresIn: .seconds(60))
     let left = KeyRing(try #require(third.without(KeyRing(second).currentName)))
-    try await KeyCensus.moveValues(from: KeyRing(third), to: left, in: store, at: clock.now())
+    try await KeyUsage.moveValues(from: KeyRing(third), to: left, in: store, at: clock.now())
     #expect(try await values(by: left).value(for: "a") == [2])
   }
 }

@@ -12,7 +12,7 @@ struct PINModel: PageModel {
   }
 
   /// A ceremony that passes the same step.
-  struct Instead: Decodable {
+  struct Alternative: Decodable {
     let provider: String
     let label: String
     /// Whether the page starts it on arrival.
@@ -57,7 +57,7 @@ struct PINModel: PageModel {
   let new: String
   let resetFlow: String?
   /// An alternative to the digits.
-  let instead: Instead?
+  let instead: Alternative?
   /// The target of "Skip for now", if the page is an offer.
   let skip: String?
   let isOff: Bool

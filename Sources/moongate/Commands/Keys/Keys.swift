@@ -42,10 +42,10 @@ struct ShowKeys: AsyncParsableCommand {
   func run() async throws {
     let location = try configuration.generation().gateway.key
     let masters = try KeySource(location).read()
-    var census: KeyCensus?
+    var usage: KeyUsage?
     var reason: String?
     do {
-      census = try await OperatorStore.with(configuration) { try await KeyCensus(of: $0.store, by: $0.keys) }
+      usage = try await OperatorStore.with(configuration) { try await KeyUsage(of: $0.store, by: $0.keys) }
     } catch let problem as StartProblem {
       // The keys can be listed even if the store cannot be opened.
       reason = problem.sentence
@@ -53,25 +53,25 @@ struct ShowKeys: AsyncParsableCommand {
     let lines = masters.members.map { member in
       Line(
         name: member.name, role: member.role.rawValue, oldest: member.name == masters.oldest.name,
-        sealed: census.map { $0.sealed[member.name] ?? 0 },
-        hashes: census.map { ($0.peppered[member.name] ?? [:]).reduce(into: [:]) { $0[$1.key.rawValue] = $1.value } })
+        sealed: usage.map { $0.sealed[member.name] ?? 0 },
+        hashes: usage.map { ($0.peppered[member.name] ?? [:]).reduce(into: [:]) { $0[$1.key.rawValue] = $1.value } })
     }
-    if json { return print(try ToolJSON.text(Document(keys: lines, unreadable: census?.foreign))) }
+    if json { return print(try ToolJSON.text(Document(keys: lines, unreadable: usage?.foreign))) }
     for line in lines {
       let role = line.role.padding(toLength: 8, withPad: " ", startingAt: 0)
-      let uses = census.map { "  \($0.words(for: line.name))" } ?? ""
+      let uses = usage.map { "  \($0.words(for: line.name))" } ?? ""
       print(
         "\(line.name)  \(role)\(uses)\(line.oldest && lines.count > 1 ? "; used for counters, locks and log hashes" : "")"
       )
     }
-    if let foreign = census?.foreign, foreign > 0 {
+    if let foreign = usage?.foreign, foreign > 0 {
       print("\(foreign) record\(foreign == 1 ? "" : "s") under no known key, or changed")
     }
     if let reason { LineLog.standardError("moongate: the store was not counted. \(reason)\n") }
   }
 }
 
-extension KeyCensus {
+extension KeyUsage {
   /// The uses of a key, for example `3 records, hashes of password 1, pin 3`.
   func words(for name: String) -> String {
     let records = sealed[name] ?? 0

@@ -108,12 +108,12 @@ struct RetireKey: AsyncParsableCommand {
     } else {
       try demandUnused(by: try await opened.store.nodes(at: now), isOldest: isOldest)
     }
-    let before = try await KeyCensus(of: opened.store, by: ring)
-    let census = try await KeyCensus.move(from: name, in: opened.store, by: ring, dropping: force, at: now)
+    let before = try await KeyUsage(of: opened.store, by: ring)
+    let usage = try await KeyUsage.move(from: name, in: opened.store, by: ring, dropping: force, at: now)
     let records = { (count: Int) in "\(count) record\(count == 1 ? "" : "s")" }
-    let moved = (before.sealed[name] ?? 0) - (census.sealed[name] ?? 0)
+    let moved = (before.sealed[name] ?? 0) - (usage.sealed[name] ?? 0)
     if moved > 0, !force { source.printNotice("\(records(moved)) moved to \(ring.currentName).") }
-    if let hashes = census.hashWords(for: name) {
+    if let hashes = usage.hashWords(for: name) {
       throw StartProblem(
         """
         \(name) was not retired: it still protects hashes (\(hashes)). Each moves to \(ring.currentName) when its owner signs in with it. To retire the key \
@@ -121,7 +121,7 @@ struct RetireKey: AsyncParsableCommand {
         """)
     }
     try await release(tokensOf: name, opened, ring, source)
-    if let left = census.sealed[name], left > 0 {
+    if let left = usage.sealed[name], left > 0 {
       throw StartProblem(
         "\(name) was not retired: \(records(left)) were sealed with it in the meantime. Copy the key file to the gateways that still use it, then try again."
       )
@@ -148,7 +148,7 @@ struct RetireKey: AsyncParsableCommand {
         before it starts.
         """)
     }
-    try await KeyCensus.moveValues(from: ring, to: KeyRing(left), in: opened.store, at: opened.now)
+    try await KeyUsage.moveValues(from: ring, to: KeyRing(left), in: opened.store, at: opened.now)
     source.printNotice("\(name) is retired. Pending codes made with it are refused, \(after(isComplete))")
   }
 

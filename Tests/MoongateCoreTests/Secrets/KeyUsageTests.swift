@@ -5,7 +5,7 @@ import MoongateTesting
 import Testing
 
 /// Which key protects which values, and which of them can be moved to another key.
-@Suite struct KeyCensusTests {
+@Suite struct KeyUsageTests {
   private let old: KeyRing
   private let ring: KeyRing
   private let store: any Store
@@ -42,19 +42,19 @@ import Testing
     // More than one page of accounts.
     for number in 10..<260 { try await keep("ac_x\(number)", [("totp", [1], old)]) }
 
-    let before = try await KeyCensus(of: store, by: ring)
+    let before = try await KeyUsage(of: store, by: ring)
     #expect(before.sealed == [old.currentName: 252, ring.currentName: 2])
     #expect(before.peppered == [old.currentName: ["pin": 1], ring.currentName: ["pin": 1]])
     #expect(before.foreign == 1)
 
     // Everything that can be moved without a secret is moved; a hash waits for its owner.
-    let moved = try await KeyCensus.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
+    let moved = try await KeyUsage.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
     #expect(moved.sealed == [old.currentName: 1, ring.currentName: 253])
     #expect(moved.peppered == before.peppered)
     let sealed = try #require(try await store.providerRecord(of: "ac_1", for: "totp"))
     #expect(try ring.opening(sealed, for: "totp ac_1") == (Array("secret".utf8), ring.currentName))
 
-    let dropped = try await KeyCensus.move(from: old.currentName, in: store, by: ring, dropping: true, at: now)
+    let dropped = try await KeyUsage.move(from: old.currentName, in: store, by: ring, dropping: true, at: now)
     #expect(dropped.sealed == [ring.currentName: 253])
     #expect(dropped.peppered == [ring.currentName: ["pin": 1]])
     #expect(try await store.account("ac_1")?.credentials == ["totp"])

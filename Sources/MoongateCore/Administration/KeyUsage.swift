@@ -1,9 +1,9 @@
 import MoongateSDK
 
-/// Counts which keys of the ring the stored records use, to decide whether a key can be removed.
+/// How many stored records use each key of the ring, to decide whether a key can be removed.
 ///
 /// Reads all accounts page by page. Others may change the store meanwhile.
-package struct KeyCensus: Sendable, Equatable {
+package struct KeyUsage: Sendable, Equatable {
   /// The number of records sealed under each key, by key name.
   package private(set) var sealed: [String: Int] = [:]
   /// The number of records whose hashes are peppered with each key, by key name and provider. Only the user's secret
@@ -32,7 +32,7 @@ package struct KeyCensus: Sendable, Equatable {
   /// - Returns: the counts afterwards.
   package static func move(
     from name: String, in store: any Store, by keys: KeyRing, dropping drops: Bool, at now: Timestamp
-  ) async throws(StoreFault) -> KeyCensus {
+  ) async throws(StoreFault) -> KeyUsage {
     try await walk(store) { account, provider, sealed throws(StoreFault) in
       let owner = ProviderRecord.owner(provider, account)
       guard let opened = try? ProviderRecord.opening(sealed, for: owner, by: keys) else { return }
@@ -53,7 +53,7 @@ package struct KeyCensus: Sendable, Equatable {
           .putProviderRecord(account: account, provider, sealed: replacement),
         ], at: now)
     }
-    return try await KeyCensus(of: store, by: keys)
+    return try await KeyUsage(of: store, by: keys)
   }
 
   /// Moves the providers' key-value entries to a ring without a certain key. Call it once nothing is sealed with that
