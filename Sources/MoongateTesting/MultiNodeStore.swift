@@ -58,7 +58,9 @@ package final class MultiNodeStore: Store {
   package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool {
     try await next.answers(to: fingerprint)
   }
-  package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await next.beat(node) }
+  package func recordHeartbeat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] {
+    try await next.recordHeartbeat(node)
+  }
   package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await next.nodes(at: now) }
   package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await next.leave(id, at: now) }
   package func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState {

@@ -34,7 +34,7 @@ extension StoreConformance {
       let kept = try await bench.store.account("ac_1")
       #expect(kept?.firstName == "a\u{fffd}b" && kept?.lastName == "\u{fffd}")
       #expect(try await bench.store.sessions(of: "ac_1").map(\.userAgent) == ["\u{fffd}Firefox\u{fffd}"])
-      _ = try await bench.store.beat(ServingNode(id: "a\0b", generation: "g", seenAt: bench.now))
+      _ = try await bench.store.recordHeartbeat(ServingNode(id: "a\0b", generation: "g", seenAt: bench.now))
       try await bench.store.leave("a\0b", at: bench.now)
       #expect(try await bench.store.nodes(at: bench.now).isEmpty, "search values are changed like stored values")
     },

@@ -59,7 +59,7 @@ import Testing
     // Attack: somebody guesses while one gateway counts by the old key and another by the new one, and has twice the
     // attempts.
     let node = ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now)
-    _ = try await store.beat(node)
+    _ = try await store.recordHeartbeat(node)
     #expect(try await store.replaceFingerprint([1], with: [2], at: now + .milliseconds(14_999)) == .served([node]))
     #expect(node.name == "here 127.0.0.1:8080")
     #expect(try await store.replaceFingerprint([1], with: [2], at: now + .seconds(15)) == .replaced)

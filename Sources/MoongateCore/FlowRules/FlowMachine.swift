@@ -68,7 +68,7 @@ package struct FlowMachine: Sendable {
   package mutating func opened(_ step: StepRecord) { record.step = step }
 
   /// Narrows the accounts that the open step could be about; nil if it is not such a step.
-  package mutating func isAbout(_ claimants: [AccountVersion]?) { record.step?.claimants = claimants }
+  package mutating func updateClaimants(_ claimants: [AccountVersion]?) { record.step?.claimants = claimants }
 
   /// Handles a step that asks for more, redirects to another site, or waits.
   package mutating func waits(for round: StepRound) {
@@ -82,7 +82,7 @@ package struct FlowMachine: Sendable {
   }
 
   /// Handles fields that another site has posted; nil once they were fetched.
-  package mutating func holds(_ returned: PostedCallback?) { record.step?.returned = returned }
+  package mutating func updateCallback(_ returned: PostedCallback?) { record.step?.returned = returned }
 
   /// Handles a poll of the waiting step.
   package mutating func polled(at now: Timestamp) {

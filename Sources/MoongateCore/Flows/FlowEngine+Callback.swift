@@ -29,7 +29,7 @@ extension FlowEngine {
         held.handle == TokenHash(of: handle.utf8),
         request.now < held.expiresAt
       else { throw request.refusal(.stepNotOpen) }
-      flow.machine.holds(nil)
+      flow.machine.updateCallback(nil)
       // If two requests redeem the handle, only one succeeds.
       guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen) }
       called.returned = try parts.seals.open(held, for: provider, id: id)
@@ -62,7 +62,7 @@ extension FlowEngine {
       let input = ProviderInput(fields: fields, defaultRegion: "").only(descriptor.callbackFields.map(\.name))
       try parts.calls.demandFit(input, to: step, by: descriptor, request)
       let handle = SecretText(Base64URL.encode(random.bytes(32)))
-      flow.machine.holds(
+      flow.machine.updateCallback(
         PostedCallback(
           handle: TokenHash(of: handle.reveal().utf8), fields: try parts.seals.seal(input, for: provider, id: id),
           expiresAt: request.now + Self.longestReturn))

@@ -14,11 +14,11 @@ extension FlowEngine {
       let own = try request.liveSession()
       var found: [ProviderName: [HeldItem]] = [:]
       for name in own.account.credentials.sorted() {
-        guard let provider = keeper(name, request),
-          let kept = try await kept(by: provider, for: own.account.id, request)
+        guard let provider = itemProvider(name, request),
+          let record = try await storedRecord(of: provider, for: own.account.id, request)
         else { continue }
         do {
-          found[name] = Array(try provider.holdings(in: kept).prefix(Self.maxHoldings))
+          found[name] = Array(try provider.holdings(in: record).prefix(Self.maxHoldings))
         } catch {
           logUnreadable(name, error, request)
         }
@@ -28,7 +28,7 @@ extension FlowEngine {
   }
 
   /// The provider, if it can store several items for an account and is configured.
-  private func keeper(_ name: ProviderName, _ request: RequestContext) -> (any FullProvider)? {
+  private func itemProvider(_ name: ProviderName, _ request: RequestContext) -> (any FullProvider)? {
     guard request.generation.policies[name] != nil, let provider = registry(request)[name] as? any FullProvider,
       provider.descriptor.role.contains(.keepsSeveral)
     else { return nil }
@@ -36,7 +36,7 @@ extension FlowEngine {
   }
 
   /// The provider's record of the account in the newest format; nil if it has none.
-  private func kept(by provider: any FullProvider, for account: String, _ request: RequestContext)
+  private func storedRecord(of provider: any FullProvider, for account: String, _ request: RequestContext)
     async throws(FlowError) -> [UInt8]?
   {
     let name = provider.descriptor.name

@@ -2,7 +2,7 @@
 package protocol NodeStore: Sendable {
   /// Reports that a gateway is serving, and deletes gateways that have not reported for long.
   /// - Returns: the gateways that have reported recently, including this one, sorted by ID.
-  func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode]
+  func recordHeartbeat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode]
   /// The gateways that have reported recently, sorted by ID.
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode]
   /// Whether the store belongs to the master key with this `KeyRing.fingerprint`.

@@ -41,7 +41,7 @@ final class ProgramInbox: Sendable {
     var closed: ProgramFault?
     var nextID = 1
     var outstanding = 0
-    var isAnother = false
+    var introductionHasChanged = false
   }
 
   private let most: Int
@@ -104,10 +104,10 @@ final class ProgramInbox: Sendable {
   }
 
   /// Records that the program's introduction differs from when it was loaded. The next load needs a new program.
-  func isAnother() { state.withLock { $0.isAnother = true } }
+  func markIntroductionChanged() { state.withLock { $0.introductionHasChanged = true } }
 
   /// Whether the program must not be used by another generation.
-  var isSpent: Bool { state.withLock { $0.closed != nil || $0.isAnother } }
+  var isSpent: Bool { state.withLock { $0.closed != nil || $0.introductionHasChanged } }
 
   /// Why the inbox is closed.
   var fault: ProgramFault { state.withLock { $0.closed } ?? .stopped }

@@ -13,7 +13,7 @@ package struct ProgramLimits: Sendable {
   package var handshake: Duration = .seconds(10)
   /// The rate of lines that are not answers (logs, invalid lines, late or repeated answers). The program is killed if
   /// it exceeds the rate, because reading costs time.
-  package var unasked = Rate(burst: 1_000, perSecond: 100)
+  package var unrequestedLines = Rate(burst: 1_000, perSecond: 100)
   /// The maximum number of concurrent requests from the program: enough to keep a database busy. Further requests are
   /// refused at once.
   package var requests = 256

@@ -72,21 +72,21 @@ extension ProgramLoop {
       message = try JSONLine.decode(Incoming.self, line)
     } catch {
       log.notifyListener(String(decoding: line, as: UTF8.self))
-      isUnasked(
+      countUnrequestedLine(
         "rubbish", "wrote a line that is not a JSON-RPC message: \(log.excerpt(line)) (\(JSONLine.problem(error)))",
         at: now)
       return
     }
     // Attack: a message is both a request and an answer, and the gateway interprets it in both ways.
     if mayAsk, message.isAmbiguous {
-      isUnasked("rubbish", "wrote a line that is both a request and an answer", at: now)
+      countUnrequestedLine("rubbish", "wrote a line that is both a request and an answer", at: now)
       return
     }
     switch message.kind {
     case .answer(let id): receiveAnswer(id, line, nil, at: now)
     case .failure(let id, let problem): receiveAnswer(id, line, problem, at: now)
     case .notification("log"):
-      guard isUnasked(nil, "", at: now) else { return }
+      guard countUnrequestedLine(nil, "", at: now) else { return }
       do {
         let said = try JSONLine.decode(LogLine.self, line).params
         log.logMessage(said.message, level: said.loggerLevel, values: said.values?.mapValues(\.text) ?? [:], at: now)
@@ -94,12 +94,12 @@ extension ProgramLoop {
         log.complain("log", "its `log` cannot be read: \(JSONLine.problem(error))", at: now)
       }
     case .notification(let method):
-      isUnasked(
+      countUnrequestedLine(
         "notification", "wrote an unknown notification: `\(log.secrets.redacted(method).prefix(40))`", at: now)
     case .request(let id, let method) where mayAsk: receiveRequest(id, method, line, at: now)
     case .request(let id, let method):
       guard
-        isUnasked(
+        countUnrequestedLine(
           "request",
           "sent a request `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests in this version",
           at: now)
@@ -123,7 +123,7 @@ extension ProgramLoop {
           lastHeard = now
           log.complain("too late", "it answered a call after its time, or after it was cancelled (id \(id))", at: now)
         } else {
-          isUnasked("stray", "sent an unexpected or repeated answer (id \(id))", at: now)
+          countUnrequestedLine("stray", "sent an unexpected or repeated answer (id \(id))", at: now)
         }
         return
       }
@@ -143,14 +143,14 @@ extension ProgramLoop {
     return String(log.secrets.redacted(problem.message).prefix(500))
   }
 
-  /// Counts a line that is not an answer. The program is killed if it writes too many.
+  /// Counts a line that is not an answer, and complains about it. Kills the program if it writes too many.
   /// - Parameter kind: the kind of complaint; nil if the line is allowed.
   /// - Returns: false if the limit is exceeded.
-  @discardableResult private func isUnasked(
+  @discardableResult private func countUnrequestedLine(
     _ kind: String?, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant
   ) -> Bool {
     if let kind { log.complain(kind, "it \(sentence())", at: now) }
-    if unasked.allows(at: now) { return true }
+    if unrequestedLines.allows(at: now) { return true }
     terminate("floods the gateway with lines that are not answers", at: now)
     return false
   }
@@ -181,7 +181,7 @@ extension ProgramLoop {
     if let introduction {
       // Attack: a program passes all checks, exits, and returns with another introduction.
       guard said == introduction else {
-        parts.inbox.isAnother()
+        parts.inbox.markIntroductionChanged()
         terminate("changed its introduction after it was loaded; reload the configuration", at: now)
         return
       }

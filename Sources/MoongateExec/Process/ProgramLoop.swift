@@ -47,7 +47,7 @@ final class ProgramLoop {
   var sending = SendQueue()
   /// Calls that were sent or wait until the program is ready.
   var calls = CallTable()
-  var unasked: RateGate
+  var unrequestedLines: RateGate
   var requests: RateGate
   /// The number of unanswered requests of the program.
   var requestsUnderWay = 0
@@ -74,7 +74,7 @@ final class ProgramLoop {
     self.parts = parts
     output = LineBuffer(longest: parts.limits.line)
     errors = LineBuffer(longest: 1_024)
-    unasked = RateGate(parts.limits.unasked)
+    unrequestedLines = RateGate(parts.limits.unrequestedLines)
     requests = RateGate(parts.limits.requestRate)
     delays = RestartDelays(parts.limits)
     errorBytesLeft = parts.limits.errorBytes

@@ -29,7 +29,9 @@ struct RecordingStore: Store {
   func latestMoment() async throws(StoreFault) -> Timestamp { try await base.latestMoment() }
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await base.prune(at: now) }
   func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool { try await base.answers(to: fingerprint) }
-  func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await base.beat(node) }
+  func recordHeartbeat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] {
+    try await base.recordHeartbeat(node)
+  }
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await base.nodes(at: now) }
   func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await base.leave(id, at: now) }
   func ledgerState(_ query: LedgerQuery, at now: Timestamp) async throws(StoreFault) -> LedgerState {

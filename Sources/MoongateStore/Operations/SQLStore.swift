@@ -334,7 +334,7 @@ extension SQLStore {
 }
 
 extension SQLStore {
-  package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] {
+  package func recordHeartbeat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] {
     try await write(at: node.seenAt) { rows in
       try NodeRows.put(node, rows)
       return try NodeRows.all(at: node.seenAt, rows)

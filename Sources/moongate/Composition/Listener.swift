@@ -21,7 +21,7 @@ struct Listener: Service {
   func run() async throws {
     do {
       let socket = try inherited ?? ListeningSocket.open(address)
-      await turn?.come()
+      await turn?.waitForTurn()
       handle.socket = socket
       try await application.serve(socket, gate: handle.gate) { onListening() }
       // Wait for the orderly shutdown: a service that ends early counts as failed.

@@ -38,10 +38,10 @@ final class Heartbeat: Service {
     let isAlien = try? await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         guard await self.isOurs() else { return true }
-        let told = await self.beat()
+        let announced = await self.announce()
         // Announce changes at once: a key rotation waits until all gateways know the key.
         let next = ContinuousClock.now + Self.interval
-        while ContinuousClock.now < next, told == self.news { try await Task.sleep(for: Self.look) }
+        while ContinuousClock.now < next, announced == self.news { try await Task.sleep(for: Self.look) }
       }
       return false
     }
@@ -63,10 +63,10 @@ final class Heartbeat: Service {
   /// Announces this gateway. If the store does not answer, the known nodes become outdated; other services report the
   /// failure.
   /// - Returns: the announced values.
-  private func beat() async -> [String] {
+  private func announce() async -> [String] {
     let (now, news) = (clock.now(), news)
     let node = ServingNode(id: id, generation: news[0], seenAt: now, keys: Array(news.dropFirst()))
-    if let nodes = try? await store.beat(node) { latest.withLock { $0 = (nodes, now) } }
+    if let nodes = try? await store.recordHeartbeat(node) { latest.withLock { $0 = (nodes, now) } }
     return news
   }
 

@@ -32,14 +32,14 @@ struct Watchdog: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        beat()
+        checkAndNotify()
         do { try await Task.sleep(for: interval) } catch { return }
       }
     }
   }
 
   /// Sends a message if every event loop has responded since the last check, then checks the loops again.
-  func beat() {
+  func checkAndNotify() {
     if pulse.take() {
       notifier.alive()
     } else {

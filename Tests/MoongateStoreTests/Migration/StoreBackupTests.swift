@@ -70,7 +70,7 @@ import Testing
   @Test func restoreContainsTheStateAtTheStartOfTheBackup() async throws {
     let store = try await fill()
     // A gateway serves from it and continues to write.
-    _ = try await store.beat(
+    _ = try await store.recordHeartbeat(
       ServingNode(id: "here 127.0.0.1:1 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
     var rows = 0
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { rows += $0.rows }
@@ -121,7 +121,7 @@ import Testing
     let store = try await fill()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
     let before = try await store.events(limit: 10_000).count
-    _ = try await store.beat(
+    _ = try await store.recordHeartbeat(
       ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
     let source = try sqlite("source.db")
     #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) {

@@ -115,7 +115,7 @@ import Testing
     try await fill()
     let store = try SQLiteStore(path: source, keyFingerprint: [1])
     let now = SystemClock(floor: Timestamp(milliseconds: 0)).now()
-    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
+    _ = try await store.recordHeartbeat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
     let refusal = CopyRefusal.served(name: "sqlite:\(source)", gateways: ["here 127.0.0.1:8080"])
     var told = 0
     #expect(throws: refusal) { try copier(source).copy(to: copier(target)) { _ in told += 1 } }
@@ -125,7 +125,7 @@ import Testing
         == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was changed. Stop every gateway that serves from it, "
         + "and try again. One that was killed counts for 15s more.")
     // One that ends says so, and one that was killed is forgotten.
-    _ = try await store.beat(
+    _ = try await store.recordHeartbeat(
       ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.livenessTimeout))
     try await store.leave("here 127.0.0.1:8080 x", at: now)
     try copier(source).copy(to: copier(target)) { _ in }
@@ -149,7 +149,7 @@ import Testing
     try await fill()
     let store = try SQLiteStore(path: target, keyFingerprint: [1])
     let now = SystemClock(floor: Timestamp(milliseconds: 0)).now()
-    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
+    _ = try await store.recordHeartbeat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
     // The target is emptied while a gateway serves from it.
     try await DatabaseQueue(path: target).write { db in try db.execute(sql: "DELETE FROM meta") }
     #expect(throws: CopyRefusal.served(name: "sqlite:\(target)", gateways: ["here 127.0.0.1:8080"])) {

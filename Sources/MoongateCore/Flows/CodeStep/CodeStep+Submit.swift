@@ -67,7 +67,7 @@ extension CodeStep {
     }
     let found: (subject: ProofSubject, choice: AccountChoice?)
     do throws(FlowError) {
-      found = try await whoseCode(code.step, before)
+      found = try await account(ofCode: code.step, before)
     } catch {
       try await ledger.settle([charged.settled(.refund, request)], request)
       throw error
@@ -87,7 +87,7 @@ extension CodeStep {
 
   /// The account that a right code is about, or the accounts from which the user must choose.
   /// - Throws: 410 if none of the accounts for which the code was sent may be recovered any more.
-  private func whoseCode(_ step: StepRecord, _ flow: FlowTransaction) async throws(FlowError) -> (
+  private func account(ofCode step: StepRecord, _ flow: FlowTransaction) async throws(FlowError) -> (
     subject: ProofSubject, choice: AccountChoice?
   ) {
     guard let claimants = step.claimants, let identifier = step.identifier else {

@@ -175,7 +175,7 @@ extension ProviderStep {
   private func nextRound(_ answer: StepAnswer, _ answered: AnsweredAttempt) async throws(FlowError) -> FlowTransaction {
     let request = answered.before.request
     return try await refundingOnFailure(answered.refund, request) { () throws(FlowError) -> FlowTransaction in
-      let flow = answered.before.changing { $0.isAbout(answered.candidate.step.claimants) }
+      let flow = answered.before.changing { $0.updateClaimants(answered.candidate.step.claimants) }
       guard let next = try round(after: answer, by: answered.step.provider, judgedBy: answered.judged, flow) else {
         throw request.refusal(.stepNotOpen)
       }
