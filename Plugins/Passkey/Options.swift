@@ -61,7 +61,7 @@ struct Options {
 
   /// The options of `navigator.credentials.create()`.
   static func creation(
-    _ challenge: [UInt8], _ site: Site, _ rules: Rules, for account: StepAccount, having record: PasskeyRecord?
+    _ challenge: [UInt8], _ site: Site, _ rules: Rules, for account: StepAccount, excluding record: PasskeyRecord?
   ) throws -> String {
     let name = account.identifiers.first?.display ?? account.id
     return try text(

@@ -103,7 +103,7 @@ public struct Passkey: FullProvider {
     guard let account = step.account else { throw PasskeyFault.noAccount }
     let challenge = step.tools.randomBytes(32)
     let options = try Options.creation(
-      challenge, try site(step), Rules(step.tools.settings), for: account, having: held)
+      challenge, try site(step), Rules(step.tools.settings), for: account, excluding: held)
     return .ask(
       [Self.credential], state: try state(step, challenge: challenge).bytes,
       showing: [.ceremony(.create, options: options)])

@@ -169,9 +169,9 @@ extension ConformanceHarness {
     if !proof.facts.isEmpty { check(proof.facts, of: "a proof", declared: descriptor.facts) }
   }
 
-  private func check(_ told: [String: String], of what: String, declared: [FactField]) {
+  private func check(_ reported: [String: String], of what: String, declared: [FactField]) {
     markChecked(.facts)
-    for (name, value) in told.sorted(by: { $0.key < $1.key }) {
+    for (name, value) in reported.sorted(by: { $0.key < $1.key }) {
       guard let fact = declared.first(where: { $0.name == name }) else {
         addFinding(
           .facts, "The fact `\(name)` of \(what) is not declared for it.",

@@ -34,7 +34,7 @@ enum AuthorizationProblem: Error, Equatable {
   /// (RFC 6749 section 4.1.2.1).
   case unsafe(String)
   /// Returned to the client.
-  case told(error: String, description: String, redirect: String, state: String?)
+  case returned(error: String, description: String, redirect: String, state: String?)
 }
 
 /// The choice of the user on the account selection page.
@@ -59,7 +59,7 @@ extension MockGoogle {
     }
     let state = fields["state"]
     func refused(_ error: String, _ description: String) -> AuthorizationProblem {
-      .told(error: error, description: description, redirect: redirect, state: state)
+      .returned(error: error, description: description, redirect: redirect, state: state)
     }
     guard fields["response_type"] == "code" else {
       throw refused("unsupported_response_type", "response_type must be code")
@@ -100,7 +100,7 @@ extension MockGoogle {
   func decide(_ key: String?, _ decision: Decision) throws(AuthorizationProblem) -> String {
     let request = try choice(key).request
     func refused(_ error: String, _ description: String) -> AuthorizationProblem {
-      .told(error: error, description: description, redirect: request.redirect, state: request.state)
+      .returned(error: error, description: description, redirect: request.redirect, state: request.state)
     }
     let subject: String
     let isSlow: Bool

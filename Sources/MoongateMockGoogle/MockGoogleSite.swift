@@ -46,7 +46,7 @@ package struct MockGoogleSite: Sendable {
       }
     } catch AuthorizationProblem.unsafe(let sentence) {
       return Self.page(MockPages.problem(sentence, path: path), .badRequest)
-    } catch AuthorizationProblem.told(let error, let description, let redirect, let state) {
+    } catch AuthorizationProblem.returned(let error, let description, let redirect, let state) {
       return Self.seeOther(provider.back(with: error, description, to: redirect, state: state))
     } catch {
       return Self.page(MockPages.problem("The provider failed: \(error)", path: path), .internalServerError)

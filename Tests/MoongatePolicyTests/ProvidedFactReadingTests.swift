@@ -14,7 +14,7 @@ import Testing
       "policies/phone_otp.lua": "return policy \"phone_otp\" { send = function(f) \(body) end }"
     ])
     var facts = Facts.test()
-    facts.flow = FlowFacts(name: "login", passed: [], told: told)
+    facts.flow = FlowFacts(name: "login", passed: [], reported: told)
     let generation = try folder.generation()
     return try generation.makeEvaluator().verdict(of: Self.send, given: facts)
   }

@@ -141,9 +141,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   }
 
   /// Stores the facts that a provider reports about its passed step.
-  mutating func recordFacts(_ told: [String: String], of provider: ProviderName) {
-    if told.isEmpty, facts == nil { return }
-    facts = (facts ?? [:]).merging([provider: told]) { $1 }
+  mutating func recordFacts(_ reported: [String: String], of provider: ProviderName) {
+    if reported.isEmpty, facts == nil { return }
+    facts = (facts ?? [:]).merging([provider: reported]) { $1 }
   }
 
   /// The current step; nil if none is left.

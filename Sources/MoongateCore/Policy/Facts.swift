@@ -45,12 +45,12 @@ package struct FlowFacts: Sendable {
   package var name: String
   package var passed: Set<ProviderName>
   /// `f.providers.NAME.FACT`: the facts that providers have reported about their steps in this flow.
-  package var told: [ProviderName: [String: String]]
+  package var reported: [ProviderName: [String: String]]
 
-  package init(name: String, passed: Set<ProviderName>, told: [ProviderName: [String: String]] = [:]) {
+  package init(name: String, passed: Set<ProviderName>, reported: [ProviderName: [String: String]] = [:]) {
     self.name = name
     self.passed = passed
-    self.told = told
+    self.reported = reported
   }
 }
 

@@ -24,13 +24,13 @@ package final class KeyRing: Sendable {
     let fingerprints: [(name: String, fingerprint: [UInt8])]
 
     init(_ masters: MasterKeys) {
-      let members = masters.members.filter { $0.rest == nil }
+      let members = masters.members.filter { $0.retired == nil }
       let derived = members.map { DerivedKeys($0.master) }
       let place = members.firstIndex { $0.role == .current } ?? 0
       current = derived[place]
       all = [derived[place]] + derived[..<place].reversed() + derived[(place + 1)...]
-      retired = masters.members.compactMap(\.rest)
-      counting = masters.oldest.rest?.counting ?? derived[0].counting
+      retired = masters.members.compactMap(\.retired)
+      counting = masters.oldest.retired?.counting ?? derived[0].counting
       fingerprints =
         retired.map { ($0.name, $0.counting.fingerprint) } + derived.map { ($0.name, $0.counting.fingerprint) }
     }

@@ -25,23 +25,23 @@ package struct MasterKeys: Sendable {
     /// Empty if the key is retired.
     let master: [UInt8]
     /// What is left of a retired key.
-    let rest: RetiredKey?
+    let retired: RetiredKey?
 
     fileprivate init(_ master: [UInt8], _ role: Role) {
       name = DerivedKeys.name(of: master)
       self.role = role
       self.master = master
-      rest = nil
+      retired = nil
     }
 
-    fileprivate init(_ rest: RetiredKey) {
-      name = rest.name
+    fileprivate init(_ retired: RetiredKey) {
+      name = retired.name
       role = .retired
       master = []
-      self.rest = rest
+      self.retired = retired
     }
 
-    fileprivate var line: String { "\(role.rawValue) \(name) \(rest?.text ?? Base64URL.encode(master))\n" }
+    fileprivate var line: String { "\(role.rawValue) \(name) \(retired?.text ?? Base64URL.encode(master))\n" }
 
     package var description: String { "\(role.rawValue) \(name)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
@@ -126,8 +126,8 @@ package struct MasterKeys: Sendable {
     let mixedUp = KeyRingError.malformed(
       line: line, "its key does not match its name: one of them was cut off or changed")
     if role == .retired {
-      guard let rest = RetiredKey(reading: String(text), name: String(name)) else { throw mixedUp }
-      return Member(rest)
+      guard let retired = RetiredKey(reading: String(text), name: String(name)) else { throw mixedUp }
+      return Member(retired)
     }
     guard let master = Base64URL.decode(String(text)), DerivedKeys.name(of: master) == name else { throw mixedUp }
     guard master.count >= shortest else { throw .malformed(line: line, "its key has under \(shortest) bytes") }
@@ -181,7 +181,7 @@ package struct MasterKeys: Sendable {
     let until = recognising ? now + DeviceToken.lifetime : Timestamp(milliseconds: 0)
     ring.members[place] = Member(RetiredKey(members[place].master, devicesUntil: until))
     let oldest = ring.oldest.name
-    ring.members.removeAll { member in member.name != oldest && member.rest.map { $0.devicesUntil <= now } ?? false }
+    ring.members.removeAll { member in member.name != oldest && member.retired.map { $0.devicesUntil <= now } ?? false }
     return ring
   }
 

@@ -1,7 +1,7 @@
 /// Splits incoming bytes into lines and buffers at most one line.
 struct LineBuffer {
   private let longest: Int
-  private var rest: [UInt8] = []
+  private var incomplete: [UInt8] = []
 
   /// - Parameter longest: the maximum length of a line in bytes, including its end.
   init(longest: Int) { self.longest = longest }
@@ -12,13 +12,13 @@ struct LineBuffer {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
     while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
-      guard rest.count + (end - start) < longest else { return (lines, true) }
-      lines.append(rest + bytes[start..<end])
-      rest = []
+      guard incomplete.count + (end - start) < longest else { return (lines, true) }
+      lines.append(incomplete + bytes[start..<end])
+      incomplete = []
       start = end + 1
     }
-    guard rest.count + (bytes.endIndex - start) < longest else { return (lines, true) }
-    rest += bytes[start...]
+    guard incomplete.count + (bytes.endIndex - start) < longest else { return (lines, true) }
+    incomplete += bytes[start...]
     return (lines, false)
   }
 
@@ -27,17 +27,17 @@ struct LineBuffer {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
     while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
-      lines.append(Array((rest + bytes[start..<end].prefix(longest)).prefix(longest)))
-      rest = []
+      lines.append(Array((incomplete + bytes[start..<end].prefix(longest)).prefix(longest)))
+      incomplete = []
       start = end + 1
     }
-    rest += bytes[start...].prefix(max(0, longest - rest.count))
+    incomplete += bytes[start...].prefix(max(0, longest - incomplete.count))
     return lines
   }
 
   /// The incomplete last line.
   mutating func flush() -> [UInt8]? {
-    defer { rest = [] }
-    return rest.isEmpty ? nil : rest
+    defer { incomplete = [] }
+    return incomplete.isEmpty ? nil : incomplete
   }
 }

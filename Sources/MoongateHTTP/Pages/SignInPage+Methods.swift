@@ -68,7 +68,7 @@ extension SignInPage {
 
   /// The provider of the field for a kind of identifier.
   private func field(_ kind: IdentifierKind, _ pages: [ProviderPage]) -> ProviderPage? {
-    ProviderPage.taking(kind, of: pages)
+    ProviderPage.accepting(kind, of: pages)
   }
 
   /// The other sites with a button, by descending priority.

@@ -107,7 +107,7 @@ struct StepPage: Sendable {
     // The sign-in page asks for the identifier if this provider has its field there; otherwise, this page does.
     guard case .field(let kind, _)? = page.descriptor.entrance else { return nil }
     let takesField =
-      ProviderPage.taking(kind, of: exchange.offered(first: flow.name).filter(\.sendsCodes))?.name == page.name
+      ProviderPage.accepting(kind, of: exchange.offered(first: flow.name).filter(\.sendsCodes))?.name == page.name
     return takesField ? NextPage.page(of: flow.purpose, flow.name) : nil
   }
 

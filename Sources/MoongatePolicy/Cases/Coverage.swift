@@ -112,7 +112,7 @@ final class CoverageRecord: Sendable {
   /// Results of `vary` outside their bounds, each function once.
   var warnings: [ConfigurationProblem] { state.withLock { $0.clamped.values.map(\.warning) } }
 
-  func took(_ sides: [UInt8]) {
+  func covered(_ sides: [UInt8]) {
     state.withLock { state in
       if state.sides.count < sides.count {
         state.sides += [UInt8](repeating: 0, count: sides.count - state.sides.count)

@@ -47,7 +47,7 @@ private final class RecordingEvaluator: PolicyEvaluator {
     record.called(function, answer)
     guard let probe else { return }
     probe.follow(function, facts)
-    record.took(probe.sides)
+    record.covered(probe.sides)
   }
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
@@ -82,13 +82,13 @@ private final class RecordingEvaluator: PolicyEvaluator {
 
   /// - Parameter function: nil if no function is called.
   private func noting<Value>(
-    _ function: FunctionName?, _ facts: Facts, _ told: (Value) -> String, _ body: () throws(PolicyFault) -> Value
+    _ function: FunctionName?, _ facts: Facts, _ describe: (Value) -> String, _ body: () throws(PolicyFault) -> Value
   ) throws(PolicyFault) -> Value {
     guard let function else { return try body() }
     do {
       let value = try body()
       if let clamped = (base as? LuaEvaluator)?.clamped { record.clamped(clamped) }
-      record(function, told(value), facts)
+      record(function, describe(value), facts)
       return value
     } catch {
       record(function, "policy_error", facts)

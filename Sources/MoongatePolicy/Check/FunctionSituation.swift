@@ -154,7 +154,7 @@ struct FunctionSituation {
       facts.account = account(choice)
       facts.identifier = kinds[choice[.identifier]].map { identifier($0, choice) }
       if let name = flows.isEmpty ? nil : flows[choice[.flow]] {
-        facts.flow = FlowFacts(name: name, passed: passed(choice), told: told(choice))
+        facts.flow = FlowFacts(name: name, passed: passed(choice), reported: reported(choice))
       }
       if !facts.account.exists, !facts.client.isNewDevice { return nil }
       facts.limits = limits(choice, at: now)
@@ -193,12 +193,12 @@ struct FunctionSituation {
   }
 
   /// The facts that providers have reported in the flow.
-  private func told(_ choice: FactChoice) -> [ProviderName: [String: String]] {
-    var told: [ProviderName: [String: String]] = [:]
+  private func reported(_ choice: FactChoice) -> [ProviderName: [String: String]] {
+    var reported: [ProviderName: [String: String]] = [:]
     for fact in generation.declaredFacts {
-      if case .provider(let provider) = fact.place { told[provider, default: [:]][fact.name] = value(fact, choice) }
+      if case .provider(let provider) = fact.place { reported[provider, default: [:]][fact.name] = value(fact, choice) }
     }
-    return told
+    return reported
   }
 
   private func value(_ fact: DeclaredFact, _ choice: FactChoice) -> String {

@@ -144,7 +144,7 @@ package struct PolicyDiff: Sendable, Encodable {
           if case .success = begun { flows[act.person] = flow.id }
         }
         if act.kind == .send || flows[act.person] == nil {
-          answers.append(try await told(begun, gateway))
+          answers.append(try await summary(of: begun, gateway))
           continue
         }
       }
@@ -166,13 +166,13 @@ package struct PolicyDiff: Sendable, Encodable {
           flows[act.person] = nil
         }
       }
-      answers.append(try await told(answer, gateway))
+      answers.append(try await summary(of: answer, gateway))
     }
     return answers
   }
 
-  private static func told(_ answer: Result<FlowView, Refusal>, _ gateway: VirtualGateway) async throws -> Answer {
-    switch answer {
+  private static func summary(of result: Result<FlowView, Refusal>, _ gateway: VirtualGateway) async throws -> Answer {
+    switch result {
     case .success: Answer(name: "ok", rule: nil)
     case .failure(let refusal):
       Answer(name: refusal.code.name, rule: try await gateway.audit.event(refusal.decision)?.detail["at"])

@@ -110,7 +110,7 @@ struct SettingsDiff {
     guard let before = old.policies[name], let after = new.policies[name], let provider = providers[name] else {
       return effect
     }
-    let changed = before.taking(path, from: after)
+    let changed = before.replacing(path, from: after)
     let (was, now) = (GuessBudget(of: provider, before), GuessBudget(of: provider, changed))
     if was.per30Days != now.per30Days { effect.guesses = .init(old: was.per30Days, new: now.per30Days) }
     if let old = was.probability30Days, let new = now.probability30Days, old != new {
@@ -137,7 +137,7 @@ struct SettingsDiff {
 
 extension ProviderPolicy {
   /// The same policy with one setting taken from another policy.
-  fileprivate func taking(_ path: String, from other: ProviderPolicy) -> ProviderPolicy {
+  fileprivate func replacing(_ path: String, from other: ProviderPolicy) -> ProviderPolicy {
     let parts = path.split(separator: ".").map(String.init)
     var limits = limits
     var code = code
@@ -151,7 +151,7 @@ extension ProviderPolicy {
       let theirs = other.limits.first { $0.name == parts[1] }
       if let index = limits.firstIndex(where: { $0.name == parts[1] }) {
         if parts.count > 2, let theirs {
-          limits[index] = limits[index].taking(parts[2], from: theirs)
+          limits[index] = limits[index].replacing(parts[2], from: theirs)
         } else {
           limits.remove(at: index)
         }
@@ -178,7 +178,7 @@ extension ProviderPolicy {
 }
 
 extension Limit {
-  fileprivate func taking(_ field: String, from other: Limit) -> Limit {
+  fileprivate func replacing(_ field: String, from other: Limit) -> Limit {
     Limit(
       name: name, action: field == "on" ? other.action : action, key: field == "per" ? other.key : key,
       max: field == "max" ? other.max : max,

@@ -207,12 +207,12 @@ final class FactReader {
   /// The value of a declared fact; null if it does not have the declared type. A policy must not compare a number with
   /// a text that a provider returned by mistake.
   func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
-    let told: String?
+    let value: String?
     switch fact.place {
-    case .identifier(let kind): told = facts.identifier(of: kind)?.attributes[fact.name]
-    case .provider(let provider), .named(let provider): told = facts.flow?.told[provider]?[fact.name]
+    case .identifier(let kind): value = facts.identifier(of: kind)?.attributes[fact.name]
+    case .provider(let provider), .named(let provider): value = facts.flow?.reported[provider]?[fact.name]
     }
-    guard let value = told else { return .null }
+    guard let value else { return .null }
     switch fact.kind {
     case .text: return .text(value)
     case .flag: return value == "true" ? .flag(true) : value == "false" ? .flag(false) : .null

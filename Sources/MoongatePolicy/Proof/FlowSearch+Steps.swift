@@ -29,7 +29,7 @@ extension FlowSearch {
         case .verdicts(let verdicts):
           // The additional provider comes first, if the flow already knows the account.
           for also in verdicts.compactMap(\.self) where situation.knowsAccount {
-            ways += having(also, before).map { facts in
+            ways += factsAllowing(also, before).map { facts in
               var way = before
               way.facts = facts
               way.hasBegun = true
@@ -61,7 +61,7 @@ extension FlowSearch {
           ways.append(passed(provider, pass, before, flow))
           continue
         }
-        for facts in having(also, before) where knowsAccount {
+        for facts in factsAllowing(also, before) where knowsAccount {
           var way = passed(provider, pass, before, flow)
           way.facts = facts
           way.requireNext(also, by: functions.location(verify) ?? flow.location)
@@ -122,7 +122,7 @@ extension FlowSearch {
   }
 
   /// The facts that allow the account to pass the provider, one set for each possibility.
-  func having(_ provider: ProviderName, _ situation: FlowSituation) -> [KnownFacts] {
+  func factsAllowing(_ provider: ProviderName, _ situation: FlowSituation) -> [KnownFacts] {
     factors(provider).compactMap { situation.facts.assuming($0, true) }
   }
 

@@ -204,7 +204,7 @@ struct FlowSearch {
     let purpose = flow.purpose
     var ways: [FlowSituation] = []
     for choice in requirement.choices where purpose.step(of: choice) == .prove {
-      for facts in having(choice, situation) {
+      for facts in factsAllowing(choice, situation) {
         var way = situation
         way.facts = facts
         way.require([choice], .prove, by: requirement)

@@ -43,7 +43,7 @@ struct Moment {
     var flow = flow
     for fact in declared where fact.kind == .flag {
       if case .provider(let provider) = fact.place {
-        flow?.told[provider, default: [:]][fact.name] = String(free[.flag(fact.path)] ?? false)
+        flow?.reported[provider, default: [:]][fact.name] = String(free[.flag(fact.path)] ?? false)
       }
     }
     var session = session

@@ -70,19 +70,19 @@ private final class NameProbes {
   private let answers = LuaCallbacks(declared: [])
   private let types: [String]
   private lazy var state = try? LuaState(answers.callbacks, constructors: types)
-  private var told: [String: String?] = [:]
+  private var messages: [String: String?] = [:]
 
   init(types: [String]) { self.types = types }
 
   /// - Returns: the error message; nil if there is no error.
   func ask(_ probe: String) -> String? {
     if probe == "_ENV" { return "`_ENV` is not offered: name the global itself" }
-    if let known = told[probe] { return known }
+    if let known = messages[probe] { return known }
     var message: String?
     do throws(LuaState.Failure) { try state?.load(Array(probe.utf8), name: "probe", marks: false) } catch {
       if error.kind == .error { message = error.message }
     }
-    told[probe] = .some(message)
+    messages[probe] = .some(message)
     return message
   }
 }

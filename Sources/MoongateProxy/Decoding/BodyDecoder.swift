@@ -67,7 +67,7 @@ package struct BodyDecoder: Sendable {
         input.moveReaderIndex(forwardBy: 2)
         state = .chunkSize
       case .trailers(let length):
-        guard let (line, isLast) = try Self.trailer(input.readableBytesUInt8Span, room: RequestDecoder.limit - length)
+        guard let (line, isLast) = try Self.trailer(input.readableBytesUInt8Span, limit: RequestDecoder.limit - length)
         else { return .incomplete }
         input.moveReaderIndex(forwardBy: line)
         state = isLast ? .end : .trailers(length + line)
@@ -80,9 +80,9 @@ package struct BodyDecoder: Sendable {
     return length == 0 ? nil : input.readSlice(length: length)
   }
 
-  private static func trailer(_ bytes: Span<UInt8>, room: Int) throws(MessageFault) -> (length: Int, isLast: Bool)? {
-    let isTooLong = bytes.count > room
-    switch try FieldLine.read(isTooLong ? bytes.extracting(0..<room) : bytes, at: 0) {
+  private static func trailer(_ bytes: Span<UInt8>, limit: Int) throws(MessageFault) -> (length: Int, isLast: Bool)? {
+    let isTooLong = bytes.count > limit
+    switch try FieldLine.read(isTooLong ? bytes.extracting(0..<limit) : bytes, at: 0) {
     case .incomplete:
       if isTooLong { throw .headTooLarge }
       return nil

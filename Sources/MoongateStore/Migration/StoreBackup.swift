@@ -17,14 +17,14 @@ extension StoreCopier {
   /// - Parameter overwrites: whether to replace an existing file.
   /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`. No new file was created then.
   package func backUp(
-    to path: String, by keys: KeyRing, overwrites: Bool, at now: Timestamp, told: (CopiedTable) -> Void
+    to path: String, by keys: KeyRing, overwrites: Bool, at now: Timestamp, onCopied: (CopiedTable) -> Void
   ) throws {
     guard overwrites || !Self.isThere(path) else { throw BackupRefusal.exists(path: path) }
     guard let fingerprint = try fingerprint() else { throw CopyRefusal.nothingThere(name: name) }
     try Self.withFolder(beside: path) { folder throws in
       let database = "\(folder)/store.db"
       let target = try StoreCopier(.sqlite(path: database))
-      try copy(to: target, CopyExtent(followsWrites: true), told: told)
+      try copy(to: target, CopyExtent(followsWrites: true), onCopied: onCopied)
       let size = (try FileManager.default.attributesOfItem(atPath: database)[.size] as? Int) ?? 0
       let header = BackupHeader(
         createdAt: now.milliseconds, schema: Schema.version, key: keys.currentName,
@@ -42,7 +42,7 @@ extension StoreCopier {
   ///   - keepsSessions: whether to restore the backup's sessions and flows.
   /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`. The store is unchanged then.
   package func restore(
-    from path: String, by keys: KeyRing, replaces: Bool, keepsSessions: Bool, told: (CopiedTable) -> Void
+    from path: String, by keys: KeyRing, replaces: Bool, keepsSessions: Bool, onCopied: (CopiedTable) -> Void
   ) throws -> Restored {
     try Self.withFolder(beside: path) { folder throws in
       let database = "\(folder)/store.db"
@@ -55,7 +55,7 @@ extension StoreCopier {
       var copied: [CopiedTable] = []
       try source.copy(to: self, CopyExtent(tables: tables, replaces: replaces)) { table in
         copied.append(table)
-        told(table)
+        onCopied(table)
       }
       return Restored(header: header, tables: copied)
     }

@@ -69,14 +69,14 @@ package struct StoreCopier: Sendable {
 
   /// Copies a consistent state of this store into an empty one and verifies the copy by reading it back. Finally checks
   /// that this store has not changed in the meantime, so that no write is silently lost.
-  /// - Parameter told: called for each table after it was copied. Nothing is committed until all tables are copied.
+  /// - Parameter onCopied: called for each table after it was copied. Nothing is committed until all tables are copied.
   /// - Throws: `CopyRefusal`, `StoreRefusal` or `StoreFault`. The target is still empty then.
-  package func copy(to target: StoreCopier, told: (CopiedTable) -> Void) throws {
-    try copy(to: target, CopyExtent(), told: told)
+  package func copy(to target: StoreCopier, onCopied: (CopiedTable) -> Void) throws {
+    try copy(to: target, CopyExtent(), onCopied: onCopied)
   }
 
   /// - Parameter extent: what to copy, and whether the source may change meanwhile.
-  func copy(to target: StoreCopier, _ extent: CopyExtent, told: (CopiedTable) -> Void) throws {
+  func copy(to target: StoreCopier, _ extent: CopyExtent, onCopied: (CopiedTable) -> Void) throws {
     guard let version = try snapshot.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
     guard version == Schema.version else {
       throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version)
@@ -86,21 +86,21 @@ package struct StoreCopier: Sendable {
     case Schema.version: break
     case let found?: throw CopyRefusal.olderSchema(name: target.name, found: found, known: Schema.version)
     }
-    try withoutActuallyEscaping(told) { told in
+    try withoutActuallyEscaping(onCopied) { onCopied in
       switch (kind, target.kind) {
-      case (.sqlite(let source), .sqlite(let target)): try Self.copy(source, to: target, extent, told)
-      case (.sqlite(let source), .postgres(let target)): try Self.copy(source, to: target, extent, told)
-      case (.postgres(let source), .sqlite(let target)): try Self.copy(source, to: target, extent, told)
-      case (.postgres(let source), .postgres(let target)): try Self.copy(source, to: target, extent, told)
+      case (.sqlite(let source), .sqlite(let target)): try Self.copy(source, to: target, extent, onCopied)
+      case (.sqlite(let source), .postgres(let target)): try Self.copy(source, to: target, extent, onCopied)
+      case (.postgres(let source), .sqlite(let target)): try Self.copy(source, to: target, extent, onCopied)
+      case (.postgres(let source), .postgres(let target)): try Self.copy(source, to: target, extent, onCopied)
       }
     }
   }
 
   private static func copy(
     _ source: some StoreSnapshot, to target: some StoreSnapshot, _ extent: CopyExtent,
-    _ told: @escaping (CopiedTable) -> Void
+    _ onCopied: @escaping (CopiedTable) -> Void
   ) throws {
     if !extent.followsWrites { try source.read(NoServingNodes(name: source.name)) }
-    try source.read(CopySource(source: source, target: target, extent: extent, told: told))
+    try source.read(CopySource(source: source, target: target, extent: extent, onCopied: onCopied))
   }
 }

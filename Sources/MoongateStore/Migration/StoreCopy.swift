@@ -58,13 +58,14 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   let source: Source
   let target: Target
   let extent: CopyExtent
-  let told: (CopiedTable) -> Void
+  let onCopied: (CopiedTable) -> Void
 
   func run(_ rows: some SQLTransaction) throws {
     try rows.allowLongRun()
     try target.write(
       CopyRows(
-        source: rows, name: target.name, extent: extent, told: told, confirm: extent.followsWrites ? { _ in } : confirm)
+        source: rows, name: target.name, extent: extent, onCopied: onCopied,
+        confirm: extent.followsWrites ? { _ in } : confirm)
     )
   }
 
@@ -90,7 +91,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
   let source: Source
   let name: String
   let extent: CopyExtent
-  let told: (CopiedTable) -> Void
+  let onCopied: (CopiedTable) -> Void
   let confirm: ([CopiedTable]) throws -> Void
 
   func run(_ rows: some SQLTransaction) throws {
@@ -109,7 +110,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
     let copied = try extent.tables.map { table in
       let written = try copy(table, rows)
       guard try TableReader(table).digest(rows) == written else { throw CopyRefusal.differs(table: table.name) }
-      told(written)
+      onCopied(written)
       return written
     }
     if rows.dialect == .postgres { for statement in Self.numbers { _ = try rows.rows(statement) } }

@@ -76,7 +76,7 @@ final class PostgresPool: Sendable {
   /// What a worker does next.
   enum Next {
     case work(any PostgresWork)
-    case rest
+    case wait
     /// Work is waiting, but the connection is from before an outage.
     case renew
     case end
@@ -186,7 +186,7 @@ final class PostgresPool: Sendable {
       }
       guard state.isOpen else { return leave(&state) }
       state.idle.append(worker)
-      return .rest
+      return .wait
     }
   }
 

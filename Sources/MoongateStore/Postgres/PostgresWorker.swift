@@ -6,7 +6,7 @@ import Synchronization
 /// A thread with a connection. It blocks while the database works.
 final class PostgresWorker: Sendable {
   /// How long a connection may be idle before it is closed, except for the last one.
-  private static let rest: Duration = .seconds(300)
+  private static let idleTimeout: Duration = .seconds(300)
   private static let firstPause: Duration = .milliseconds(50)
   /// The maximum pause between two connection attempts. Temporary failures are retried about every second, and a wrong
   /// password less often.
@@ -77,10 +77,10 @@ final class PostgresWorker: Sendable {
       case .end: return false
       case .renew: return true
       case .work(let one): work = one
-      case .rest:
-        switch rest() {
+      case .wait:
+        switch awaitWork() {
         case .work(let one): work = one
-        case .rest, .renew: continue
+        case .wait, .renew: continue
         case .end: return false
         }
       }
@@ -102,14 +102,14 @@ final class PostgresWorker: Sendable {
   }
 
   /// Waits for work. The pool removes the worker from the idle list before it hands over work or closes.
-  private func rest() -> PostgresPool.Next {
-    while signal.wait(timeout: .now() + Self.rest / .seconds(1)) == .timedOut {
+  private func awaitWork() -> PostgresPool.Next {
+    while signal.wait(timeout: .now() + Self.idleTimeout / .seconds(1)) == .timedOut {
       if pool.mayLeave(self) { return .end }
     }
     let work = handed.withLock { work in
       defer { work = nil }
       return work
     }
-    return work.map { .work($0) } ?? .rest
+    return work.map { .work($0) } ?? .wait
   }
 }

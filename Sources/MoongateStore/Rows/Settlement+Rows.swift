@@ -17,7 +17,7 @@ extension Settlement {
       let effect = effect(on: limit)
       if effect == .judge { continue }
       if effect == .count { try CounterRow.countPending(reservation, of: limit, at: now, rows) }
-      try rows.run(CounterRow.takePending, taking(limit))
+      try rows.run(CounterRow.takePending, pendingParameters(of: limit))
     }
     let judged = judged
     let counters = try Ledger(judged, stored: stored, found: found.dropFirst(judged.count), at: now, rows).counters
@@ -61,11 +61,11 @@ extension Settlement {
   /// read.
   var reads: [SQLRead] {
     let judged = judged
-    return judged.map { SQLRead("\(CounterRow.takePending) RETURNING at", taking($0)) }
+    return judged.map { SQLRead("\(CounterRow.takePending) RETURNING at", pendingParameters(of: $0)) }
       + Ledger.reads(judged, nil, at: now)
   }
 
-  private func taking(_ limit: ResolvedLimit) -> [SQLValue] {
+  private func pendingParameters(of limit: ResolvedLimit) -> [SQLValue] {
     [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.settlementTimeout)]
   }
 

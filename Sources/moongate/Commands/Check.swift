@@ -36,15 +36,15 @@ struct Check: AsyncParsableCommand {
     var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(
       separator: "\n\n")
     if !json, let generation, !budget, await !shouldPrintBudgets(budgets, of: generation, judged) { tables = "" }
-    let told = FolderBudget(
+    let costReport = FolderBudget(
       budgets: budgets, costs: costs, table: tables, entryPoints: entryPoints, started: programs.started)
     switch judged {
     case .success(let generation):
-      try printReport(problems: [], warnings: generation.warnings, told, of: generation.id)
+      try printReport(problems: [], warnings: generation.warnings, costReport, of: generation.id)
     case .failure(let refused):
       try printReport(
         problems: refused.problems, warnings: refused.warnings.isEmpty ? generation?.warnings ?? [] : refused.warnings,
-        told, of: refused.id)
+        costReport, of: refused.id)
     }
   }
 
@@ -74,19 +74,20 @@ struct Check: AsyncParsableCommand {
   }
 
   private func printReport(
-    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget, of generation: String?
+    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ costReport: FolderBudget,
+    of generation: String?
   ) throws {
     if json {
-      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, told)))
+      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, costReport)))
     } else {
       let list = ProblemList(problems: problems, warnings: warnings).text
       if !list.isEmpty { print(list + "\n") }
-      if !told.table.isEmpty { print(told.table + "\n") }
-      if let entryPoints = told.entryPoints?.text(colour: Terminal.showsColour), !entryPoints.isEmpty {
+      if !costReport.table.isEmpty { print(costReport.table + "\n") }
+      if let entryPoints = costReport.entryPoints?.text(colour: Terminal.showsColour), !entryPoints.isEmpty {
         print(entryPoints + "\n")
       }
-      if !told.started.isEmpty {
-        print("started for the handshake and stopped again: \(told.started.joined(separator: ", "))")
+      if !costReport.started.isEmpty {
+        print("started for the handshake and stopped again: \(costReport.started.joined(separator: ", "))")
       }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
@@ -161,13 +162,13 @@ struct Check: AsyncParsableCommand {
     /// The programs that were started for their handshake.
     let programs: [String]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget) {
-      costs = told.costs
-      doors = told.entryPoints?.entryPoints ?? []
-      programs = told.started
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ costReport: FolderBudget) {
+      costs = costReport.costs
+      doors = costReport.entryPoints?.entryPoints ?? []
+      programs = costReport.started
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)
-      budgets = told.budgets.map {
+      budgets = costReport.budgets.map {
         Budget(
           provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days,
           probability30Days: $0.probability30Days,

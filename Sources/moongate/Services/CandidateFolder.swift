@@ -21,7 +21,7 @@ enum CandidateFolder {
   private static let folders = ["policies", "flows", "tests", "pages"]
   private static let maxEntries = 2_000
 
-  /// The real path of a folder that the gateway may trust.
+  /// The canonical path of a folder that the gateway may trust.
   /// - Parameter served: the active folder.
   /// - Throws: the reason to refuse it.
   static func trusted(_ path: String, as served: String) throws(Problem) -> String {
@@ -30,20 +30,22 @@ enum CandidateFolder {
     guard path.hasPrefix("/") else {
       throw Problem(place: shown, sentence: "use the absolute path of the folder")
     }
-    guard path.utf8.count < Int(PATH_MAX), !path.utf8.contains(0), let real = real(path) else {
+    guard path.utf8.count < Int(PATH_MAX), !path.utf8.contains(0), let canonical = canonicalPath(path) else {
       throw Problem(place: shown, sentence: "the folder does not exist, or the gateway's user cannot read it")
     }
     var own = stat()
     let owner = stat(served, &own) == 0 ? own.st_uid : 0
     let writers: Set<uid_t> = [0, geteuid(), owner]
-    try demandAncestors(real, writers)
-    try demandEntries(real, writers)
-    for folder in folders where isFolder("\(real)/\(folder)") { try demandEntries("\(real)/\(folder)", writers) }
-    return real
+    try demandAncestors(canonical, writers)
+    try demandEntries(canonical, writers)
+    for folder in folders where isFolder("\(canonical)/\(folder)") {
+      try demandEntries("\(canonical)/\(folder)", writers)
+    }
+    return canonical
   }
 
   /// The path without symbolic links and dots; nil if it does not exist.
-  static func real(_ path: String) -> String? {
+  static func canonicalPath(_ path: String) -> String? {
     guard let found = realpath(path, nil) else { return nil }
     defer { free(found) }
     return String(cString: found)

@@ -35,19 +35,19 @@ extension ConfigurationReload {
   private func loadShadow(_ path: String, by name: String?) async -> RefusedConfiguration? {
     guard let shadowing else { return nil }
     let generation: any PolicyGeneration
-    let real: String
+    let canonicalPath: String
     switch await candidate(path, shadowing) {
-    case .success(let found): (generation, real) = found
+    case .success(let found): (generation, canonicalPath) = found
     case .failure(let refused): return refused
     }
     guard generation.id != generations.current.id else {
       return Self.refusal(path, "is the same as the active configuration: there is nothing to compare")
     }
     watching?.cancel()
-    shadowing.shadow.begin(generation, folder: real, by: name, at: clock.now())
+    shadowing.shadow.begin(generation, folder: canonicalPath, by: name, at: clock.now())
     watching = Task { [shadow = shadowing.shadow] in await DedicatedThread.run(at: .lowPriority) { await shadow.work() }
     }
-    logger.notice("generation \(generation.id.prefix(8)) is the candidate", metadata: ["folder": "\(real)"])
+    logger.notice("generation \(generation.id.prefix(8)) is the candidate", metadata: ["folder": "\(canonicalPath)"])
     return nil
   }
 
@@ -69,7 +69,7 @@ extension ConfigurationReload {
         watched.folder, "has changed since it was loaded: load it again with `moongate policy shadow`, then promote it")
     }
     let replaced = Set([generations.current.id, generations.status.refused?.id].compactMap(\.self))
-    let isServed = watched.folder == CandidateFolder.real(folder.path)
+    let isServed = watched.folder == CandidateFolder.canonicalPath(folder.path)
     let reminder = ConfigurationProblem(
       location: SourceLocation(file: watched.folder, line: 0), path: "",
       message:
@@ -85,16 +85,16 @@ extension ConfigurationReload {
   private func candidate(
     _ path: String, _ shadowing: Shadowing
   ) async -> Result<(generation: any PolicyGeneration, path: String), RefusedConfiguration> {
-    let real: String
+    let canonicalPath: String
     do throws(CandidateFolder.Problem) {
-      real = try CandidateFolder.trusted(path, as: folder.path)
+      canonicalPath = try CandidateFolder.trusted(path, as: folder.path)
     } catch {
       return .failure(Self.refusal(error.place, error.sentence))
     }
-    let loaded = await shadowing.folder(real, beside: folder).load()
+    let loaded = await shadowing.folder(canonicalPath, beside: folder).load()
     // A candidate in shadow mode sends no calls to programs.
     programs?.keep(only: generations.current)
-    return loaded.map { ($0, real) }
+    return loaded.map { ($0, canonicalPath) }
   }
 
   private static func refusal(_ file: String, _ message: String) -> RefusedConfiguration {

@@ -56,7 +56,7 @@ private struct ToyWord: FullProvider {
     let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
     let facts = bench.engine.parts.policies.facts(
       FlowTransaction(id, FlowMachine(record), request), subject: nil, account: nil)
-    #expect(facts.flow?.told[ToyWord.name] == ["length": "7"])
+    #expect(facts.flow?.reported[ToyWord.name] == ["length": "7"])
   }
 
   @Test func longFactIsTheProvidersFault() async throws {

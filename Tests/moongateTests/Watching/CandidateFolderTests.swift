@@ -26,7 +26,8 @@ import Testing
   @Test func filesWritableOnlyByTheOperatorAreTrusted() throws {
     let folder = try folder()
     #expect(
-      try CandidateFolder.trusted(folder.path + "/policies/..", as: folder.path) == CandidateFolder.real(folder.path))
+      try CandidateFolder.trusted(folder.path + "/policies/..", as: folder.path)
+        == CandidateFolder.canonicalPath(folder.path))
   }
 
   /// Attack: another local user changes the candidate or one of its files after it was reviewed.
@@ -47,7 +48,7 @@ import Testing
     try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: folder.path("policies/x.lua"))
     #expect(problem(folder.path, served: folder)?.sentence.contains("belongs to another user (65534)") == true)
     try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: folder.path)
-    #expect(problem(folder.path, served: try self.folder())?.place == CandidateFolder.real(folder.path))
+    #expect(problem(folder.path, served: try self.folder())?.place == CandidateFolder.canonicalPath(folder.path))
     // The owner of the active folder can also change the candidate.
     #expect(problem(folder.path, served: folder) == nil)
   }

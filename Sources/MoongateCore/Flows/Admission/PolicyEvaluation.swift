@@ -124,7 +124,7 @@ struct PolicyEvaluation: FlowPart {
         account: account?.id ?? subject?.account ?? record.account))
     return Facts(
       now: request.now, provider: subject?.provider,
-      flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), told: record.facts ?? [:]),
+      flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), reported: record.facts ?? [:]),
       identifier: subject?.identifier ?? record.proved.last,
       account: account?.facts(at: request.now, in: request.generation) ?? AccountFacts(),
       client: ClientFacts(
@@ -218,12 +218,12 @@ private struct RecordedEvaluation {
   let keys: KeyRing
 
   func run<Answer>(
-    _ function: FunctionName?, _ told: (Answer) -> String, _ body: () throws(PolicyFault) -> Answer
+    _ function: FunctionName?, _ describe: (Answer) -> String, _ body: () throws(PolicyFault) -> Answer
   ) throws(PolicyFault) -> Answer {
     guard let function else { return try body() }
     do {
       let answer = try body()
-      trace.asked(function, told(answer), evaluator.evidence(of: function, given: facts), keys)
+      trace.asked(function, describe(answer), evaluator.evidence(of: function, given: facts), keys)
       return answer
     } catch {
       trace.rule(function.path, at: error.location)

@@ -62,7 +62,7 @@ struct ProviderPage {
   var buttonPriority: Int { if case .button(_, _, let priority)? = descriptor.entrance { priority } else { 0 } }
 
   /// The provider of the field for a kind of identifier: the first with the highest priority.
-  static func taking(_ kind: IdentifierKind, of pages: [ProviderPage]) -> ProviderPage? {
+  static func accepting(_ kind: IdentifierKind, of pages: [ProviderPage]) -> ProviderPage? {
     let able = pages.compactMap { page -> (page: ProviderPage, priority: Int)? in
       if case .field(kind, let priority)? = page.descriptor.entrance { (page, priority) } else { nil }
     }

@@ -6,11 +6,11 @@ enum BuildVersion {
   static let number = "0.1.0"
 
   /// The commit of the build; `development` if the build is not a package.
-  static let commit = told(cversions_commit) ?? "development"
+  static let commit = string(cversions_commit) ?? "development"
 
   /// The version of the Swift compiler; in a package with the patch release.
   static let swift: String = {
-    if let exact = told(cversions_swift) { return exact }
+    if let exact = string(cversions_swift) { return exact }
     #if compiler(>=6.5)
       return "6.5 or later"
     #elseif compiler(>=6.4)
@@ -23,7 +23,7 @@ enum BuildVersion {
   /// The versions of the linked libraries, in a fixed order.
   static var libraries: [(name: String, version: String)] {
     let system = (0...).lazy.map(library).prefix { $0 != nil }.compactMap(\.self)
-    return [("BoringSSL", told(cversions_nio_ssl).map { "of swift-nio-ssl \($0)" } ?? "of swift-nio-ssl")] + system
+    return [("BoringSSL", string(cversions_nio_ssl).map { "of swift-nio-ssl \($0)" } ?? "of swift-nio-ssl")] + system
   }
 
   /// The whole output of `--version`, one item per line; the first line is `moongate VERSION`.
@@ -36,7 +36,7 @@ enum BuildVersion {
       .joined(separator: "\n")
   }
 
-  private static func told(_ text: UnsafePointer<CChar>?) -> String? {
+  private static func string(_ text: UnsafePointer<CChar>?) -> String? {
     guard let text, text.pointee != 0 else { return nil }
     return String(cString: text)
   }
