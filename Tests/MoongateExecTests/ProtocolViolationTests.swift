@@ -52,7 +52,7 @@ import Testing
     let fixture = try ProgramFixture()
     let fault = try await fault(of: "def answer(method, params): return \(lie.body)", fixture: fixture)
     #expect("\(try #require(fault))".contains(lie.words), "\(String(describing: fault))")
-    #expect(fixture.log.lines.contains { $0.contains("misbehaves") && $0.contains("provider=word") })
+    #expect(fixture.log.lines.contains { $0.contains("violates the protocol") && $0.contains("provider=word") })
   }
 
   @Test func beginCannotProveAUser() async throws {

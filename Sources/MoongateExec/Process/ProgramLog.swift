@@ -63,7 +63,7 @@ final class ProgramLog: Sendable {
     }
     guard let left else { return }
     let more = left > 0 ? " (and \(left) more of this kind before)" : ""
-    logger.error("a program misbehaves: \(secrets.redacted(sentence()))\(more)")
+    logger.error("a program violates the protocol: \(secrets.redacted(sentence()))\(more)")
   }
 
   /// Passes the program's text to the listener.
