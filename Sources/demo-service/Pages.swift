@@ -10,7 +10,7 @@ enum HomePage {
         <p class="eyebrow">The service behind the gateway</p>
         <h1>\(known ? "You are in." : "Hello.")</h1>
         \(Page.reminder(visitor, returnTo: "/home"))
-        <p class="lead">\(known ? "The gateway proved that you are" : "The gateway passed your request as") <strong>\(Page.escape(visitor.title))</strong>.</p>
+        <p class="lead">\(known ? "The gateway proved that you are" : "The gateway treats you as") <strong>\(Page.escape(visitor.title))</strong>.</p>
         \(Page.facts(visitor))
         <nav>\(known ? "<a class=\"button\" href=\"/auth/account?return_to=%2Fhome\">Your account</a> <a class=\"button\" href=\"/auth/logout?return_to=%2F\">Sign out</a>" : "<a class=\"button\" href=\"/auth/login?return_to=%2F\">Sign in</a>")</nav>
         <details>

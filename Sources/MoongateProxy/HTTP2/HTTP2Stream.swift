@@ -47,7 +47,7 @@ final class HTTP2Stream: ClientWire {
   /// The bytes of `bufferedFrames` that flow control counts.
   private var bufferedBytes = 0
   private var isTaking = false
-  /// Whether the client has sent its last frame, which may still be buffered. The library accepts no WINDOW_UPDATE then.
+  /// Whether the client has sent its last frame, which may be buffered. The library accepts no WINDOW_UPDATE then.
   private var clientHasEnded = false
   /// The client's window, as the library last reported it.
   private var window: Int
