@@ -63,7 +63,8 @@ struct TokenCalls: Sendable {
         throw exchange.refusal(
           .alreadySet, detail: "There is a token of this name already: rotate it, or revoke it first.", field: "name")
       case .unknown: throw exchange.refusal(.notFound, detail: "There is no such token.")
-      case .expired: throw exchange.refusal(.notFound, detail: "The token has expired: revoke it, and create a new one.")
+      case .expired:
+        throw exchange.refusal(.notFound, detail: "The token has expired: revoke it, and create a new one.")
       case .store(let fault): throw exchange.refusal(.storeUnavailable, fault: fault.description)
       }
     }
