@@ -46,9 +46,11 @@ public enum ServiceBehavior: Sendable {
   case hangs
 }
 
+/// The former name of `ServiceBehavior`.
 @available(*, deprecated, renamed: "ServiceBehavior")
 public typealias SiteManner = ServiceBehavior
 
+/// The former name of `ProviderObservations`.
 @available(*, deprecated, renamed: "ProviderObservations")
 public typealias Sightings = ProviderObservations
 

@@ -147,6 +147,7 @@ public struct PolicySource: Sendable {
 
 /// A field that a step asks the user for.
 public struct InputField: Sendable, Equatable, Codable {
+  /// What the field takes, which decides how a page shows it and how its text is checked.
   public enum Kind: String, Sendable, Codable {
     case digits
     case text

@@ -90,9 +90,26 @@ struct SourceFile {
         guard let keyword = words.firstIndex(where: { keywords.contains($0) }) else { return nil }
         return words.dropFirst(keyword + 1).first.map(String.init)
       })
-    usedNames = Set(
-      code.split { !($0.isLetter || $0.isNumber || $0 == "_") }.filter { $0.first?.isUppercase ?? false }.map(
-        String.init))
+    usedNames = Self.typeNames(in: code)
+  }
+
+  /// The words that begin with a capital letter.
+  private static func typeNames(in code: String) -> Set<String> {
+    var found: Set<String> = []
+    var word: [UInt8] = []
+    for byte in Array(code.utf8) + [0] {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        word.append(byte)
+      default:
+        if let first = word.first, first <= UInt8(ascii: "Z"), first >= UInt8(ascii: "A") {
+          found.insert(String(decoding: word, as: UTF8.self))
+        }
+        word.removeAll(keepingCapacity: true)
+      }
+    }
+    return found
   }
 
   /// Without comments and without texts in quotes, except for the expressions in them. Lines stay lines.
@@ -101,11 +118,9 @@ struct SourceFile {
     return scanner.code()
   }
 
-  /// Every Swift file of a target.
-  static func all(in target: URL) throws -> [SourceFile] {
-    try FileManager.default.subpathsOfDirectory(atPath: target.path).filter { $0.hasSuffix(".swift") }.sorted().map {
-      SourceFile(path: $0, source: try String(contentsOf: target.appendingPathComponent($0), encoding: .utf8))
-    }
+  /// The paths of all Swift files of a target.
+  static func paths(in target: URL) throws -> [String] {
+    try FileManager.default.subpathsOfDirectory(atPath: target.path).filter { $0.hasSuffix(".swift") }.sorted()
   }
 }
 
@@ -119,6 +134,8 @@ private struct CodeScanner {
   }
 
   private static let newline = UInt8(ascii: "\n")
+  private static let quote = UInt8(ascii: "\"")
+  private static let hash = UInt8(ascii: "#")
   private let bytes: [UInt8]
   private var place = 0
   private var kept: [UInt8] = []
@@ -138,44 +155,45 @@ private struct CodeScanner {
   }
 
   private mutating func readCode(_ parentheses: Int) {
-    if isNext("//") {
+    let byte = bytes[place]
+    switch byte {
+    case UInt8(ascii: "/") where isNext("//"):
       while place < bytes.count, bytes[place] != Self.newline { place += 1 }
       return
-    }
-    let hashes = bytes[place...].prefix { $0 == UInt8(ascii: "#") }.count
-    if isNext("\"", after: hashes) {
+    case Self.quote, Self.hash:
+      var hashes = 0
+      while isNext(1, of: Self.hash, after: hashes) { hashes += 1 }
+      guard isNext("\"", after: hashes) else { break }
       let quotes = isNext("\"\"\"", after: hashes) ? 3 : 1
       place += hashes + quotes
       kept.append(UInt8(ascii: " "))
       return parts.append(.text(quotes: quotes, hashes: hashes))
-    }
-    let byte = bytes[place]
-    place += 1
-    switch byte {
     case UInt8(ascii: "("): parts[parts.count - 1] = .code(parentheses: parentheses + 1)
     case UInt8(ascii: ")") where parentheses == 0 && parts.count > 1:
+      place += 1
       kept.append(UInt8(ascii: " "))
       parts.removeLast()
       return
     case UInt8(ascii: ")"): parts[parts.count - 1] = .code(parentheses: parentheses - 1)
     default: break
     }
+    place += 1
     kept.append(byte)
   }
 
   private mutating func readText(_ quotes: Int, _ hashes: Int) {
-    let marks = String(repeating: "#", count: hashes)
-    if isNext(String(repeating: "\"", count: quotes) + marks) {
+    let byte = bytes[place]
+    if byte == Self.quote, isNext(quotes, of: Self.quote, after: 0), isNext(hashes, of: Self.hash, after: quotes) {
       place += quotes + hashes
       parts.removeLast()
-    } else if isNext("\\" + marks + "(") {
+    } else if byte == UInt8(ascii: "\\"), isNext(hashes, of: Self.hash, after: 1) {
+      let isExpression = isNext("(", after: 1 + hashes)
       place += hashes + 2
+      guard isExpression else { return }
       kept.append(UInt8(ascii: " "))
       parts.append(.code(parentheses: 0))
-    } else if isNext("\\" + marks) {
-      place += hashes + 2
     } else {
-      if bytes[place] == Self.newline {
+      if byte == Self.newline {
         kept.append(Self.newline)
         // A quote in a regular expression begins no text.
         if quotes == 1 { parts.removeLast() }
@@ -184,7 +202,18 @@ private struct CodeScanner {
     }
   }
 
-  private func isNext(_ text: String, after offset: Int = 0) -> Bool {
-    bytes[min(place + offset, bytes.count)...].starts(with: text.utf8)
+  private func isNext(_ text: StaticString, after offset: Int = 0) -> Bool {
+    let start = place + offset, count = text.utf8CodeUnitCount
+    guard start + count <= bytes.count else { return false }
+    for index in 0..<count where bytes[start + index] != text.utf8Start[index] { return false }
+    return true
+  }
+
+  /// Whether so many bytes of one kind follow.
+  private func isNext(_ count: Int, of byte: UInt8, after offset: Int) -> Bool {
+    let start = place + offset
+    guard start + count <= bytes.count else { return false }
+    for index in start..<start + count where bytes[index] != byte { return false }
+    return true
   }
 }

@@ -47,6 +47,7 @@ package struct SMTPSettings: Sendable, Equatable {
 
 /// `webhook { … }`: an operator's endpoint that accepts messages as JSON.
 package struct WebhookSettings: Sendable, Equatable {
+  /// A header that each request to the endpoint has.
   package struct Header: Sendable, Equatable {
     package let name: String
     package let value: SecretText

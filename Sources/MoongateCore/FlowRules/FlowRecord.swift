@@ -28,6 +28,7 @@ package struct FlowID: Sendable, Hashable, CustomStringConvertible {
 /// One run of a flow, as it is stored. Steps, texts and lifetimes are fixed at its beginning; limits and functions are
 /// always those of the active generation.
 package struct FlowRecord: Sendable, Equatable, Codable {
+  /// Whether the flow goes on, is complete, or has failed.
   package enum Status: String, Sendable, Codable {
     case pending, complete, failed
   }

@@ -54,6 +54,7 @@ package enum StoredHash: Sendable, Equatable {
 /// `$argon2id$v=19$m=19456,t=2,p=1,keyid=…$salt$digest`: Argon2 in the PHC string format. `keyid` names our pepper; an
 /// imported hash has none.
 package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
+  /// The variant of Argon2 (RFC 9106 section 3.1).
   package enum Kind: String, Sendable {
     case argon2i, argon2id
 

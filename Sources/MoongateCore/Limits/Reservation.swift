@@ -73,6 +73,7 @@ package struct ReservationID: Hashable, Sendable, Codable {
 
 /// The limit that refused, and why.
 package struct ReservationRefusal: Sendable, Equatable {
+  /// Why the limit refused.
   package enum Reason: Sendable, Equatable {
     case locked(until: Timestamp)
     /// Full, without a lock. The oldest event leaves the window at this time.
@@ -93,6 +94,7 @@ package struct ReservationRefusal: Sendable, Equatable {
 
 /// The outcome of a reservation.
 package struct Settlement: Sendable {
+  /// What the reserved act led to.
   package enum Outcome: Sendable {
     /// The message was sent, or the attempt was right.
     case success

@@ -22,6 +22,7 @@ package enum FlowPurpose: Sendable, Hashable {
   /// Sets, changes or removes the factor that a provider stores for an account.
   case factor(ProviderName, FactorOperation)
 
+  /// What a flow does to a factor.
   package enum FactorOperation: String, Sendable, CaseIterable {
     /// The account has no factor and sets one.
     case set

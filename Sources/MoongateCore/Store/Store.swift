@@ -270,6 +270,7 @@ package enum ApplyResult: Sendable, Equatable {
   case applied(locks: [LockBegun], ledgerState: LedgerState? = nil)
   case conflict(Conflict)
 
+  /// Why nothing was applied: what the changes relied on is no longer so.
   package enum Conflict: Sendable, Equatable {
     /// Another request changed the flow. Its code was used or replaced.
     case flowChanged

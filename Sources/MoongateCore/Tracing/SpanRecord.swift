@@ -24,6 +24,7 @@ package struct SpanRecord: Sendable {
   /// Why it failed; nil if it succeeded.
   package var fault: String?
 
+  /// The value of an attribute.
   package enum Value: Sendable, Equatable {
     case text(String)
     case number(Int)

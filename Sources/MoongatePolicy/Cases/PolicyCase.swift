@@ -53,6 +53,7 @@ package struct PolicyCase: Sendable {
     package let location: SourceLocation
   }
 
+  /// An act with its arguments.
   package enum Kind: Sendable, Equatable {
     /// `flow "login"`: begins a flow. The identifiers stay the same.
     case flow(String)
@@ -149,6 +150,7 @@ package struct PolicyCase: Sendable {
 
   /// The expected answer to the previous act; nil fields may have any value.
   package struct Expectation: Sendable, Equatable {
+    /// The kind of answer.
     package enum Status: Sendable, Equatable {
       /// An HTTP status; 200 stands for any answer that is not a refusal.
       case http(Int)

@@ -9,6 +9,7 @@ import MoongateSDK
 package struct AccessDiff: Sendable, Encodable {
   /// A change for one kind of requester and one route.
   package struct Change: Sendable, Encodable, Equatable {
+    /// Whether the requester has access by the new configuration only, or by the old one only.
     package enum Kind: String, Sendable, Encodable { case gains, loses }
 
     /// An example such as `GET /ops/x`.

@@ -6,6 +6,7 @@ import MoongateSDK
 package struct Traffic: Sendable {
   /// An act of a user.
   package struct Act: Sendable {
+    /// What the user does.
     package enum Kind: String, Sendable {
       /// Requests a code.
       case send

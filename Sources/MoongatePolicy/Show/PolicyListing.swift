@@ -3,6 +3,7 @@ import MoongateSDK
 
 /// Every effective value of a provider's policy, or of accounts.lua, with its source.
 package struct PolicyListing: Sendable, Codable {
+  /// One value with its source.
   package struct Line: Sendable, Codable, Equatable {
     /// `limits.verify.max`.
     package let path: String
