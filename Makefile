@@ -133,7 +133,7 @@ test: test-deps
 
 # Takes less than two minutes after a build. Skips tests that kill stores and servers, repeat a suite in PostgreSQL, run
 # all policies or broken providers, or need every page.
-FAST_SKIPS = ^MoongateStoreTests.*(Survival|ConcurrentAttack|Outage|BrokenServer)|overThreeNodes|inPostgreSQL|postgresLooksUpByIndex|failsOnTheRightRule|proverAgrees|neverCrashesOrHangs|thoseThatAreNotBrokenPass|anyNumbers|(Simulation|ShippedCases|ProtocolViolation|Supervision|ConformanceSubjectFile|WeakPIN)Tests|$(TIMED)
+FAST_SKIPS = ^MoongateStoreTests.*(Survival|ConcurrentAttack|Outage|BrokenServer)|overThreeNodes|inPostgreSQL|agreesOnPostgreSQL|copyThereAndBack|postgresLooksUpByIndex|failsOnTheRightRule|proverAgrees|neverCrashesOrHangs|thoseThatAreNotBrokenPass|anyNumbers|guessesAgree|(Simulation|ShippedCases|ProtocolViolation|Supervision|ConformanceSubjectFile|WeakPIN)Tests|$(TIMED)
 FAST_FILES := test_api test_forward test_signing_out test_limits
 test-fast: lint-changed build-tests $(VENV)/ready
 	@export MOONGATE_BIN=$(BIN)
