@@ -15,6 +15,11 @@ package final class AuditTrail: Sendable {
     var refusals: [String: Int] = [:]
     var folds = RefusalFolds()
 
+    /// The event if it waits or is being written.
+    func unwritten(_ id: DecisionID) -> AuditEvent? {
+      waiting.last { $0.id == id } ?? writing.values.lazy.compactMap { $0.last { $0.id == id } }.first
+    }
+
     /// If too many events wait, drops the oldest ones that are not security events first.
     mutating func add(_ event: AuditEvent) {
       if waiting.count >= AuditTrail.most {
@@ -93,8 +98,8 @@ package final class AuditTrail: Sendable {
   /// The latest events, newest first, including those that are not written yet.
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
     try await flush()
-    let events = try await store.events(limit: limit)
-    return state.withLock { state in events.map { $0.count == nil ? $0 : state.folds.fold($0.id) ?? $0 } }
+    let folds = state.withLock { $0.folds }
+    return counted(try await store.events(limit: limit), folds)
   }
 
   /// The events that match a filter, newest first, including those that are not written yet.
@@ -103,16 +108,27 @@ package final class AuditTrail: Sendable {
     matching filter: AuditFilter, limit: Int, in store: any AuditSearch
   ) async throws(StoreFault) -> [AuditEvent] {
     try await flush()
-    let events = try await store.events(matching: filter, limit: limit)
-    return state.withLock { state in events.map { $0.count == nil ? $0 : state.folds.fold($0.id) ?? $0 } }
+    let folds = state.withLock { $0.folds }
+    return counted(try await store.events(matching: filter, limit: limit), folds)
+  }
+
+  /// Stored events with the current counts of their floods, which the store gets when their minute is over.
+  /// - Parameter before: the floods before the store was read. Their minute may have ended since.
+  private func counted(_ events: [AuditEvent], _ before: RefusalFolds) -> [AuditEvent] {
+    state.withLock { state in
+      events.map { event in
+        guard event.count != nil else { return event }
+        let known = [event, before.fold(event.id), state.folds.fold(event.id), state.unwritten(event.id)]
+        return known.compactMap(\.self).max { ($0.count ?? 0) < ($1.count ?? 0) } ?? event
+      }
+    }
   }
 
   /// The event with this ID, written or not. Clients may ask as soon as they have the ID, even while the event is being
   /// written.
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {
     let known = state.withLock { state in
-      state.folds.fold(id) ?? state.waiting.last { $0.id == id }
-        ?? state.writing.values.lazy.compactMap { $0.last { $0.id == id } }.first
+      state.folds.fold(id) ?? state.unwritten(id)
     }
     if let known { return known }
     return try await store.event(id)

@@ -2,6 +2,7 @@ import Logging
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
+import Synchronization
 import Testing
 
 @testable import MoongateCore
@@ -47,6 +48,16 @@ import Testing
     try await trail.flush()
     #expect(try await store.event(ids[999])?.count == 1_000 - RefusalFolds.singles)
     #expect(try await trail.event(ids[999])?.count == 1_000 - RefusalFolds.singles)
+  }
+
+  /// The minute of a flood ends between reading the store and counting.
+  @Test func aFloodThatEndsDuringAReadKeepsItsCount() async throws {
+    let store = InterruptedStore(try SQLiteStore(path: ":memory:", keyFingerprint: [1]))
+    let trail = AuditTrail(store: store, logger: Logger(label: "test"))
+    for number in 0..<1_000 { trail.record(refusal("\(number)")) }
+    try await trail.flush()
+    store.afterRead { trail.writeFloodCounts() }
+    #expect(try await trail.events(limit: 100).compactMap(\.count) == [1_000 - RefusalFolds.singles])
   }
 
   /// A client looks its decision up while the batch is being written to the store.
@@ -126,4 +137,24 @@ private final class SlowStore: AuditStore {
 
   func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { [] }
   func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { nil }
+}
+
+/// An audit store that calls a closure after each read.
+private final class InterruptedStore: AuditStore {
+  private let store: SQLiteStore
+  private let after = Mutex<@Sendable () -> Void>({})
+
+  init(_ store: SQLiteStore) { self.store = store }
+
+  func afterRead(_ closure: @escaping @Sendable () -> Void) { after.withLock { $0 = closure } }
+
+  func append(_ events: [AuditEvent]) async throws(StoreFault) { try await store.append(events) }
+
+  func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    let events = try await store.events(limit: limit)
+    after.withLock(\.self)()
+    return events
+  }
+
+  func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await store.event(id) }
 }
