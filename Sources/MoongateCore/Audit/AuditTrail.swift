@@ -97,9 +97,7 @@ package final class AuditTrail: Sendable {
 
   /// The latest events, newest first, including those that are not written yet.
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
-    try await flush()
-    let folds = state.withLock { $0.folds }
-    return counted(try await store.events(limit: limit), folds)
+    try await counted { () async throws(StoreFault) in try await store.events(limit: limit) }
   }
 
   /// The events that match a filter, newest first, including those that are not written yet.
@@ -107,15 +105,17 @@ package final class AuditTrail: Sendable {
   package func events(
     matching filter: AuditFilter, limit: Int, in store: any AuditSearch
   ) async throws(StoreFault) -> [AuditEvent] {
-    try await flush()
-    let folds = state.withLock { $0.folds }
-    return counted(try await store.events(matching: filter, limit: limit), folds)
+    try await counted { () async throws(StoreFault) in try await store.events(matching: filter, limit: limit) }
   }
 
-  /// Stored events with the current counts of their floods, which the store gets when their minute is over.
-  /// - Parameter before: the floods before the store was read. Their minute may have ended since.
-  private func counted(_ events: [AuditEvent], _ before: RefusalFolds) -> [AuditEvent] {
-    state.withLock { state in
+  /// Reads events from the store, after it has all that wait, and gives them the current counts of their floods, which
+  /// the store gets when their minute is over.
+  private func counted(_ read: () async throws(StoreFault) -> [AuditEvent]) async throws(StoreFault) -> [AuditEvent] {
+    try await flush()
+    // The minute of a flood may end while the store is read.
+    let before = state.withLock { $0.folds }
+    let events = try await read()
+    return state.withLock { state in
       events.map { event in
         guard event.count != nil else { return event }
         let known = [event, before.fold(event.id), state.folds.fold(event.id), state.unwritten(event.id)]

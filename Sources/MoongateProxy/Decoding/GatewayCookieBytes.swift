@@ -7,8 +7,7 @@ enum GatewayCookieBytes {
   /// Whether the name in the range is a gateway cookie. `CredentialTests` checks it with every name, and so its test of
   /// the first letter.
   static func isOurs(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
-    guard !name.isEmpty,
-      bytes[name.lowerBound] == UInt8(ascii: "m") || bytes[name.lowerBound] == UInt8(ascii: "_")
+    guard !name.isEmpty, bytes[name.lowerBound] == UInt8(ascii: "m") || bytes[name.lowerBound] == UInt8(ascii: "_")
     else { return false }
     return names.contains { ByteClass.equalCase(bytes, name, $0) }
   }
