@@ -4,10 +4,6 @@ import Testing
 /// The folders of a target form a graph without cycles. `folders.txt` lists it: a file uses types of its own folder and
 /// of the folders that the list allows.
 @Suite struct FolderGraphTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent()
-  private static let sources = root.appendingPathComponent("Sources")
-
   /// Folders that are no part of their target's graph.
   private static let others: Set<String> = [
     // Targets of their own.
@@ -18,7 +14,9 @@ import Testing
 
   @Test func everyFolderIsListed() throws {
     let maps = try Self.maps()
-    for target in try FileManager.default.contentsOfDirectory(atPath: Self.sources.path).sorted() {
+    for target in try FileManager.default.contentsOfDirectory(
+      atPath: Repository.root.appendingPathComponent("Sources").path
+    ).sorted() {
       let outside = try Self.paths(of: target).filter { maps[target]?.folder(of: $0) == nil }
       let folders = Set(outside.filter { $0.contains("/") }.map { $0.split(separator: "/").dropLast() })
       #expect(folders.isEmpty, "add the folders of Sources/\(target) to Tests/Architecture/folders.txt")
@@ -36,8 +34,7 @@ import Testing
   /// The table of a README explains the folders of the list, in its order.
   @Test func readmesHaveTheFoldersOfTheList() throws {
     for (target, map) in try Self.maps() {
-      let readme = Self.sources.appendingPathComponent("\(target)/README.md")
-      let folders = Self.folders(inTableOf: try String(contentsOf: readme, encoding: .utf8))
+      let folders = Self.folders(inTableOf: try Repository.text(of: "Sources/\(target)/README.md"))
       #expect(folders == map.folders.map(\.name), "Sources/\(target)/README.md")
     }
   }
@@ -120,21 +117,17 @@ import Testing
   }
 
   private static func maps() throws -> [String: FolderMap] {
-    let list = root.appendingPathComponent("Tests/Architecture/folders.txt")
-    return FolderMap.all(in: try String(contentsOf: list, encoding: .utf8))
+    FolderMap.all(in: try Repository.text(of: "Tests/Architecture/folders.txt"))
   }
 
   private static func paths(of target: String) throws -> [String] {
-    try SourceFile.paths(in: sources.appendingPathComponent(target)).filter { path in
-      !others.contains { "\(target)/\(path)".hasPrefix("\($0)/") }
-    }
+    let prefix = "Sources/\(target)/"
+    return try Repository.files(below: "Sources/\(target)", [".swift"]).map { String($0.dropFirst(prefix.count)) }
+      .filter { path in !others.contains { "\(target)/\(path)".hasPrefix("\($0)/") } }
   }
 
   private static func files(of target: String) throws -> [SourceFile] {
-    let folder = sources.appendingPathComponent(target)
-    return try paths(of: target).map {
-      SourceFile(path: $0, source: try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8))
-    }
+    try paths(of: target).map { SourceFile(path: $0, source: try Repository.text(of: "Sources/\(target)/\($0)")) }
   }
 
   /// The first column of the table of folders.

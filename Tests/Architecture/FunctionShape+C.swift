@@ -17,14 +17,8 @@ extension FunctionShape {
   }
 
   /// The functions of every C file below the folder, except those of tests.
-  static func allInC(below folder: URL) throws -> [FunctionShape] {
-    try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted().filter {
-      ($0.hasSuffix(".c") || $0.hasSuffix(".h")) && !$0.split(separator: "/").contains("Tests")
-    }.flatMap { path in
-      allInC(
-        in: try String(contentsOf: folder.appendingPathComponent(path), encoding: .utf8),
-        file: "\(folder.lastPathComponent)/\(path)")
-    }
+  static func allInC(below folder: String) throws -> [FunctionShape] {
+    try Repository.sources(below: folder, [".c", ".h"]).flatMap { allInC(in: try Repository.text(of: $0), file: $0) }
   }
 
   /// The signature that begins in this line, up to the brace of its body; nil if no definition begins there.

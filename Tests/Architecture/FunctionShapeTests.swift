@@ -4,19 +4,14 @@ import Testing
 /// A function has at most five parameters and 60 lines, or the first line of its doc comment says why. A computed
 /// property is measured like a function.
 @Suite struct FunctionShapeTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent()
-
   @Test(arguments: ["Sources", "Plugins"]) func functionsAreSmallOrSayWhyNot(_ folder: String) throws {
-    let functions = try FunctionShape.all(below: Self.root.appendingPathComponent(folder))
+    let functions = try FunctionShape.all(below: folder)
     #expect(functions.count > 100)
     #expect(functions.flatMap(\.violations) == [])
   }
 
   @Test func functionsInCAreSmallOrSayWhyNot() throws {
-    let functions = try ["Sources", "Plugins"].flatMap {
-      try FunctionShape.allInC(below: Self.root.appendingPathComponent($0))
-    }
+    let functions = try ["Sources", "Plugins"].flatMap(FunctionShape.allInC(below:))
     #expect(functions.count > 100)
     #expect(functions.flatMap(\.violations) == [])
   }

@@ -4,9 +4,6 @@ import Testing
 /// Rules that hold for each line of the sources: SQL is in the store only, HTML in templates, and every type that other
 /// targets see has a doc comment.
 @Suite struct SourceRulesTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent()
-
   /// Files with HTML that is no page of the gateway.
   private static let otherPages: Set<String> = [
     // The second part of a mail.
@@ -44,15 +41,10 @@ import Testing
   }
 
   private static func files() throws -> [File] {
-    let files = try ["Sources", "Plugins"].flatMap { folder in
-      try FileManager.default.subpathsOfDirectory(atPath: root.appendingPathComponent(folder).path).sorted().filter {
-        $0.hasSuffix(".swift") && !$0.contains("Templates/")
-      }.map { "\(folder)/\($0)" }
-    }
-    #expect(files.count > 500)
-    return try files.map {
-      File(path: $0, text: try String(contentsOf: root.appendingPathComponent($0), encoding: .utf8))
-    }
+    let paths = try ["Sources", "Plugins"].flatMap { try Repository.files(below: $0, [".swift"]) }
+      .filter { !$0.contains("Templates/") }
+    #expect(paths.count > 500)
+    return try paths.map { File(path: $0, text: try Repository.text(of: $0)) }
   }
 }
 
