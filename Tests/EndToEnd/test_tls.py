@@ -191,10 +191,10 @@ def test_handshakes_that_do_not_end_have_their_places(empty_house, files):
             except TimeoutError:
                 return False
 
-    assert is_refused()
+    wait_for(is_refused, "the four to have their places")
     for connection in silent:
         connection.close()
-    wait_for(lambda: not is_refused(), "their places")
+    wait_for(lambda: not is_refused(), "their places before the time limit of handshakes", 8)
     assert serial(house)
 
 

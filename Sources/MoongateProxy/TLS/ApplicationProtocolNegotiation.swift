@@ -1,3 +1,4 @@
+import MoongateCore
 import NIOCore
 
 /// Refuses a TLS handshake whose ALPN extension contains no supported protocol (RFC 7301 section 3.2).
@@ -24,6 +25,7 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
   private let loop: ProxyLoop
   private var held = ByteBuffer()
   private var isRefused = false
+  private var silent: Scheduled<Void>?
 
   init(loop: ProxyLoop) { self.loop = loop }
 
@@ -47,20 +49,43 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if let event = event as? ChannelEvent, event == .inputClosed {
       if isRefused { return context.close(promise: nil) }
-      // The client ended inside the ClientHello: pass both to the TLS library.
-      pass(context)
+      // The client ended inside the ClientHello: pass both to the TLS library, which closes the connection. A removed
+      // handler passes no events, so it is removed afterwards.
+      passHeld(context)
+      context.fireUserInboundEventTriggered(event)
+      return remove(context)
     }
+    if event is ChannelShouldQuiesceEvent { closeIfSilent(context) }
     context.fireUserInboundEventTriggered(event)
   }
 
+  func handlerRemoved(context: ChannelHandlerContext) { silent?.cancel() }
+
   private func pass(_ context: ChannelHandlerContext) {
+    passHeld(context)
+    remove(context)
+  }
+
+  private func passHeld(_ context: ChannelHandlerContext) {
     let bytes = held
     held = ByteBuffer()
     if bytes.readableBytes > 0 {
       context.fireChannelRead(wrapInboundOut(bytes))
       context.fireChannelReadComplete()
     }
+  }
+
+  private func remove(_ context: ChannelHandlerContext) {
     context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+  }
+
+  /// Does not let clients that send nothing delay a shutdown. They have as long as idle connections have.
+  private func closeIfSilent(_ context: ChannelHandlerContext) {
+    let channel = context.channel
+    let wait = TimeAmount.nanoseconds(loop.shared.idleWhileDraining.wholeNanoseconds)
+    silent = context.eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
+      if held.readableBytes == 0, !isRefused { channel.close(promise: nil) }
+    }
   }
 
   /// Closes only the output: with unread client bytes, a full close would send a reset that overtakes the alert. The
