@@ -195,7 +195,7 @@ def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
         screen.asks_code(number, "register")
         for sent in (2, 3, 4):
             screen.presses("Resend now", "[data-slot=timer]")
-            wait_for(lambda: len(house.outbox()) == sent, "another code")
+            screen.waits(lambda: len(house.outbox()) == sent, "another code")
             # The page ignores the link until its answer has come, which is after the code.
             busy = "return document.querySelector('[data-form=resend]').dataset.busy"
             screen.waits(lambda: not screen.js(busy), "the answer")
