@@ -193,6 +193,7 @@ def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
     try:
         screen = Screen(driver, house.start(), look).forget()
         screen.asks_code(number, "register")
+        screen.waits(lambda: len(house.outbox()) == 1, "the first code")
         for sent in (2, 3, 4):
             screen.presses("Resend now", "[data-slot=timer]")
             screen.waits(lambda: len(house.outbox()) == sent, "another code")
