@@ -361,16 +361,16 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     # In the end, all use the new key, and no gateway ever meets an unknown key.
     assert keys("add").returncode == 0
     new = json.loads(keys("show", "--json").stdout)["keys"][1]["name"]
-    wait_for(lambda: [new in ring for ring in rings()].count(True) == 2, "two to know the new key")
+    wait_for(lambda: [new in ring for ring in rings()].count(True) == 2, "two to know the new key", 10)
     told = keys("rotate")
     assert told.returncode == 1 and re.search(
         rf"{new} is not yet known to \S+ 127\.0\.0\.1:{nodes[2].port}, and every gateway", told.stderr
     ), told.stderr
     shutil.copy2(file, copied)
-    wait_for(lambda: known(old, new), "all to know the new key")
+    wait_for(lambda: known(old, new), "all to know the new key", 10)
     waiting, old_code = begun(nodes[1], number)
     assert keys("rotate").returncode == 0, "each process knows it"
-    wait_for(lambda: [ring[0] for ring in rings()].count(new) == 2, "two to make things with it")
+    wait_for(lambda: [ring[0] for ring in rings()].count(new) == 2, "two to make things with it", 10)
     told = keys("retire", new)
     assert told.returncode == 1 and "is the current key" in told.stderr
     # Two gateways use the new key, one the old one, and each accepts what the others make.
@@ -387,27 +387,27 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     told = keys("retire", old, "--completely")
     assert told.returncode == 1 and "3 gateways serve from this store" in told.stderr, told.stderr
     shutil.copy2(file, copied)
-    wait_for(lambda: known(new, old), "all to make things with the new key")
+    wait_for(lambda: known(new, old), "all to make things with the new key", 10)
     assert [node.session(token).status_code for node in nodes] == [200] * 3
     # Another rotation that one gateway has not seen: the former key, which is not the oldest, stays as long as that
     # gateway uses it.
     assert keys("add").returncode == 0
     shutil.copy2(file, copied)
     third = json.loads(keys("show", "--json").stdout)["keys"][2]["name"]
-    wait_for(lambda: known(new, old, third), "all to know the third key")
+    wait_for(lambda: known(new, old, third), "all to know the third key", 10)
     assert keys("rotate").returncode == 0
-    wait_for(lambda: [ring[0] for ring in rings()].count(third) == 2, "two to make things with it")
+    wait_for(lambda: [ring[0] for ring in rings()].count(third) == 2, "two to make things with it", 10)
     told = keys("retire", new)
     assert told.returncode == 1 and re.search(
         rf"{new} was not retired: \S+ 127\.0\.0\.1:{nodes[2].port} still uses it", told.stderr
     ), told.stderr
     shutil.copy2(file, copied)
-    wait_for(lambda: known(third, new, old), "all to make things with the third key")
+    wait_for(lambda: known(third, new, old), "all to make things with the third key", 10)
     told = keys("retire", new)
     assert told.returncode == 0, told.stderr
-    wait_for(lambda: [new in ring for ring in rings()].count(True) == 1, "two to forget it")
+    wait_for(lambda: [new in ring for ring in rings()].count(True) == 1, "two to forget it", 10)
     shutil.copy2(file, copied)
-    wait_for(lambda: known(third, old), "all to forget it")
+    wait_for(lambda: known(third, old), "all to forget it", 10)
     assert [node.session(token).status_code for node in nodes] == [200] * 3
     # The oldest key, with all gateways stopped: a gateway with the old file is told what happened.
     for node in nodes:
