@@ -68,7 +68,7 @@ extension ClientConnection {
 
   /// Checks the timeouts. The event loop calls it ten times a second.
   func checkTime(_ now: NIODeadline) {
-    let whileDraining = TimeAmount.nanoseconds(loop.shared.idleWhileDraining.wholeNanoseconds)
+    let whileDraining = TimeAmount(loop.shared.idleWhileDraining)
     perform(state.checkTime(now, takesAnswer: takesAnswer, idleWhileDraining: whileDraining))
     checkSession(now)
   }

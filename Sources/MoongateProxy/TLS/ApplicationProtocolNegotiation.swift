@@ -1,4 +1,3 @@
-import MoongateCore
 import NIOCore
 
 /// Refuses a TLS handshake whose ALPN extension contains no supported protocol (RFC 7301 section 3.2).
@@ -49,11 +48,8 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if let event = event as? ChannelEvent, event == .inputClosed {
       if isRefused { return context.close(promise: nil) }
-      // The client ended inside the ClientHello: pass both to the TLS library, which closes the connection. A removed
-      // handler passes no events, so it is removed afterwards.
-      passHeld(context)
-      context.fireUserInboundEventTriggered(event)
-      return remove(context)
+      // The client ended inside the ClientHello: pass both to the TLS library, which closes the connection.
+      return pass(context, then: event)
     }
     if event is ChannelShouldQuiesceEvent { closeIfSilent(context) }
     context.fireUserInboundEventTriggered(event)
@@ -61,29 +57,22 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
 
   func handlerRemoved(context: ChannelHandlerContext) { silent?.cancel() }
 
-  private func pass(_ context: ChannelHandlerContext) {
-    passHeld(context)
-    remove(context)
-  }
-
-  private func passHeld(_ context: ChannelHandlerContext) {
+  /// - Parameter event: what comes after the held bytes. A removed handler passes no events.
+  private func pass(_ context: ChannelHandlerContext, then event: ChannelEvent? = nil) {
     let bytes = held
     held = ByteBuffer()
     if bytes.readableBytes > 0 {
       context.fireChannelRead(wrapInboundOut(bytes))
       context.fireChannelReadComplete()
     }
-  }
-
-  private func remove(_ context: ChannelHandlerContext) {
+    if let event { context.fireUserInboundEventTriggered(event) }
     context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
   }
 
   /// Does not let clients that send nothing delay a shutdown. They have as long as idle connections have.
   private func closeIfSilent(_ context: ChannelHandlerContext) {
     let channel = context.channel
-    let wait = TimeAmount.nanoseconds(loop.shared.idleWhileDraining.wholeNanoseconds)
-    silent = context.eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
+    silent = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(loop.shared.idleWhileDraining)) { [self] in
       if held.readableBytes == 0, !isRefused { channel.close(promise: nil) }
     }
   }
