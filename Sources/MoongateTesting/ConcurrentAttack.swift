@@ -20,18 +20,14 @@ package enum ConcurrentAttack {
   /// Whether one failure locks the identifier: every tenth one. For the others it is only counted.
   package static func isLocked(_ number: Int) -> Bool { number % 10 == 0 }
 
-  /// The first identifiers. They make the attacker's process open its connections and load its libraries.
-  package static let beginning = 0..<5000
-
-  /// Makes one wrong attempt at each of these identifiers, in batches of several hundred per transaction, several at
-  /// once.
-  package static func run(on store: any Store, identifiers: Range<Int>) async throws {
+  /// Makes one wrong attempt at each identifier, in batches of several hundred per transaction, several at once.
+  package static func run(on store: any Store) async throws {
     let random = SeededRandom()
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for start in stride(from: identifiers.lowerBound, to: identifiers.upperBound, by: 500) {
-        if start >= identifiers.lowerBound + 4 * 500 { try await group.next() }
+      for start in stride(from: 0, to: size, by: 500) {
+        if start >= 4 * 500 { try await group.next() }
         group.addTask {
-          let limits = (start..<min(start + 500, identifiers.upperBound)).map(limit)
+          let limits = (start..<start + 500).map(limit)
           let id = ReservationID(from: random)
           _ = try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil))
           let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)

@@ -8,8 +8,7 @@ import MoongateTesting
 ///
 /// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output
 /// which have been acknowledged, a number a line, until it is killed.
-/// `store-writer STORE attack` runs a `ConcurrentAttack` and prints by how many KiB the peak memory grew after its
-/// beginning.
+/// `store-writer STORE attack` runs a `ConcurrentAttack` and prints by how many KiB the peak memory grew.
 /// `store-writer STORE leave` ends while its threads connect.
 ///
 /// STORE is a file of SQLite's, or a connection string.
@@ -21,10 +20,9 @@ enum StoreWriter {
     guard arguments[2] != "leave" else { return leave(arguments[1]) }
     let store = try TestedStore.open(arguments[1])
     guard var number = Int(arguments[2]) else {
-      let beginning = ConcurrentAttack.beginning
-      try await ConcurrentAttack.run(on: store, identifiers: beginning)
+      // The program itself and its libraries are mapped: how much of them is resident is the system's affair.
       let before = try peak()
-      try await ConcurrentAttack.run(on: store, identifiers: beginning.upperBound..<ConcurrentAttack.size)
+      try await ConcurrentAttack.run(on: store)
       return try say(peak() - before)
     }
     while true {
