@@ -78,7 +78,7 @@ import Testing
       #expect(page.status == 403 && page.header("Location") == nil && page.text.contains("Allow cookies for this site"))
       let owner = try await DomainBrowser.owner(client)
       let code = try await owner.fetchCode()
-      owner.cookies.removeAll { $0.name.hasSuffix("flow") }
+      owner.cookies.removeAll { $0.name == "__Host-moongate-flow" }
       let refused = try await owner.visit(code)
       #expect(
         refused.status == 403 && refused.text.contains("Allow cookies for this site")
