@@ -128,18 +128,28 @@ def states_drawn(diagram):
 
 
 def test_module_imports_match_the_diagram():
-    """Each arrow between two modules is a dependency in Package.swift."""
+    """The arrows are the dependencies in Package.swift that no others imply."""
     package = (ROOT / "Package.swift").read_text()
     diagram = re.search(r"```mermaid\nflowchart BT\n(.*?)```", (FOLDER / "README.md").read_text(), re.S)[1]
-    arrows = [
+    arrows = {
         (line.split(" --> ")[0].strip(), target.strip())
         for line in diagram.splitlines()
         if " --> " in line
         for target in line.split(" --> ")[1].split(" & ")
-    ]
-    assert len(arrows) >= 10
-    for module, dependency in arrows:
-        if "Plugins" in (module, dependency):
-            continue
-        target = re.search(rf'\.target\(\s*name: "{module}",(.*?)\n    \.', package, re.S)
-        assert target and f'"{dependency}"' in target[1], f"{module} does not depend on {dependency}"
+    }
+    modules = {end for arrow in arrows for end in arrow} - {"Plugins"}
+    direct = {}
+    for module in modules:
+        target = re.search(rf'\.target\(\s*name: "{module}"(.*?)\n    (?:\.|//)', package, re.S)[1]
+        direct[module] = {name for name in modules - {module} if f'"{name}"' in target}
+
+    def implied(module):
+        return set().union(*(direct[name] | implied(name) for name in direct[module]))
+
+    expected = {(module, name) for module in modules for name in direct[module] - implied(module)}
+    assert {arrow for arrow in arrows if "Plugins" not in arrow} == expected
+    assert {arrow for arrow in arrows if "Plugins" in arrow} == {
+        ("Plugins", "MoongateSDK"), ("MoongateCommand", "Plugins")
+    }
+    named = set(re.findall(r'\n    \.target\(\s*name: "(Moongate\w+)"', package)) - {"MoongateTesting"}
+    assert modules == named
