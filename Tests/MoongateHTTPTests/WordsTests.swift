@@ -163,6 +163,12 @@ import Testing
     #expect(Set(found).isSubset(of: rule.categories))
   }
 
+  /// Attack: a service or provider whose name is a placeholder of the text that it stands in.
+  @Test func placeholdersInValuesStay() throws {
+    let said = try language("en").text("device_on", ["browser": "{system}", "system": "{browser}"])
+    #expect(said == "{system} on {browser}")
+  }
+
   @Test func arabicHasSixForms() throws {
     let arabic = try language("ar")
     #expect(arabic.isRightToLeft)

@@ -27,8 +27,15 @@ package protocol MessageLanguage: Sendable {
 extension MessageLanguage {
   /// The translated text with its placeholders filled in.
   func text(_ english: String, _ values: KeyValuePairs<String, String>) -> String {
-    // Attack: a service or name that is called {code}. Each placeholder is filled once, from left to right.
-    var rest = translated(english)[...]
+    filled(translated(english), values)
+  }
+
+  /// The text with the values in place of its {placeholders}. Placeholders without a value stay.
+  ///
+  /// Attack: a service or name that is called {code}. Each placeholder is filled once, from left to right, so the
+  /// values are never searched for placeholders.
+  package func filled(_ text: String, _ values: KeyValuePairs<String, String>) -> String {
+    var rest = text[...]
     var said = ""
     while let open = rest.firstIndex(of: "{") {
       said += rest[..<open]

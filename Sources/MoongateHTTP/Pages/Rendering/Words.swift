@@ -103,11 +103,11 @@ struct Words: MustacheParent, Sendable {
   func text(ofChoice provider: ProviderName) -> String? { texts["way_\(provider)"] }
 
   /// The text with its placeholders replaced.
-  func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { fill(self[name], values) }
+  func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { filled(self[name], values) }
 
   /// The text for a length. `NAME_8` is a special form for the length 8, such as "an 8-digit code".
   func text(_ name: String, length: Int) -> String {
-    fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)])
+    filled(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)])
   }
 
   /// The plural form of a name with the number in it: `minutes_one`, `minutes_few`, `minutes_other`.
@@ -143,7 +143,7 @@ struct Words: MustacheParent, Sendable {
     if case .policyReason(let reason) = refusal.code, let said = sentences[reason] { return said }
     let english = refusal.sentence
     if let wait = refusal.retryAfter, let range = english.firstRange(of: wait.spokenLength) {
-      if let known = known(english.with("{wait}", in: range)) { return fill(known, ["wait": self.wait(wait)]) }
+      if let known = known(english.with("{wait}", in: range)) { return filled(known, ["wait": self.wait(wait)]) }
     }
     return translated(english)
   }
@@ -156,7 +156,7 @@ struct Words: MustacheParent, Sendable {
     guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else {
       return english
     }
-    return fill(known, ["n": String(number.0)])
+    return filled(known, ["n": String(number.0)])
   }
 
   private func known(_ english: String) -> String? {
@@ -168,14 +168,6 @@ struct Words: MustacheParent, Sendable {
     let said = texts.filter { $0.key.hasPrefix("say_") }.sorted { $0.key < $1.key }
     let object = JSONValue.object(said.map { JSONMember(name: String($0.key.dropFirst(4)), value: .text($0.value)) })
     return Array("export default ".utf8) + object.bytes + Array("\n".utf8)
-  }
-
-  private func fill(_ text: String, _ values: KeyValuePairs<String, String>) -> String {
-    var text = text
-    for (name, value) in values {
-      text = text.replacing("{\(name)}", with: isRightToLeft ? value.isolatedForRightToLeft : value)
-    }
-    return text
   }
 }
 
