@@ -141,4 +141,16 @@ import Testing
     let folder = try TestFolder(["gateway.lua": Self.gateway(sms: sms, mail: mail)])
     #expect(folder.problems(environment: Self.environment) == ["gateway.lua:" + problem])
   }
+
+  @Test(
+    arguments: HopByHopHeaders.names.map(\.description) + ["host", "content-type", "content-length"],
+    [{ $0 }, { $0.uppercased() }] as [@Sendable (String) -> String])
+  func webhooksCannotSetHeadersOfTheConnection(_ name: String, _ spelled: @Sendable (String) -> String) throws {
+    let header = spelled(name)
+    let sms = "webhook { url = \"https://a\", headers = { [\"\(header)\"] = \"x\" } }"
+    #expect(
+      try TestFolder(["gateway.lua": Self.gateway(sms: sms)]).problems(environment: Self.environment) == [
+        "gateway.lua:3: providers.phone_otp.sms.headers.\(header): is not a header that can be set here"
+      ])
+  }
 }

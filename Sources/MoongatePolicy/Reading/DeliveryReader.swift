@@ -131,6 +131,9 @@ struct DeliveryReader {
     return WebhookSettings(url: url, headers: headers)
   }
 
+  /// Headers that belong to the connection, or that the gateway writes for each request.
+  private static let framing: [StaticString] = HopByHopHeaders.names + ["host", "content-type", "content-length"]
+
   /// Additional headers of requests to the URL.
   func headers(of reader: TableReader) -> [WebhookSettings.Header] {
     var headers: [WebhookSettings.Header] = []
@@ -142,9 +145,7 @@ struct DeliveryReader {
         let isToken =
           !name.isEmpty
           && name.utf8.allSatisfy { (0x21...0x7e).contains($0) && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
-        if !isToken
-          || ["host", "content-type", "content-length", "transfer-encoding", "connection"].contains(name.lowercased())
-        {
+        if !isToken || Self.framing.contains(where: { $0.description == name.lowercased() }) {
           problems.add(node.location, table.path(name), "is not a header that can be set here")
         } else if let value = textOrSecret(node, table.path(name)) {
           headers.append(WebhookSettings.Header(name: name, value: value))

@@ -1,3 +1,4 @@
+import MoongateCore
 import NIOCore
 import NIOHPACK
 import Testing
@@ -46,6 +47,13 @@ import Testing
     ("x", " a"), ("x", "a "), ("x", "\ta"), ("x", "a\t"), ("x", " "), ("cookie", "a=1 "), ("host", " a.example"),
   ]) func malformed(name: String, value: String) {
     #expect(write(plain + [(name, value)]) == nil)
+  }
+
+  /// RFC 9113 section 8.2.2. The conversion compares each of the forbidden names itself. The other hop-by-hop headers
+  /// are valid in HTTP/2 and removed later, as they are from requests of HTTP/1.1.
+  @Test(arguments: HopByHopHeaders.names.map(\.description)) func hopByHopHeadersAreRefused(_ name: String) {
+    let isAllowed = ["proxy-authenticate", "proxy-authorization", "te", "trailer"].contains(name)
+    #expect((write(plain + [(name, "x")]) != nil) == isAllowed)
   }
 
   @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}"]) func targetsThatWouldChangeTheLine(
