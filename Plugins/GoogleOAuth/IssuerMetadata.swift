@@ -1,4 +1,5 @@
 import Foundation
+import MoongateSDK
 
 /// The required parts of a discovery document (OpenID Connect Discovery 1.0 section 3).
 struct IssuerMetadata: Sendable, Equatable {
@@ -55,16 +56,9 @@ struct IssuerMetadata: Sendable, Equatable {
     namesIssuerInAnswers = document.authorizationResponseIssParameterSupported ?? false
   }
 
-  /// https, or http to this machine.
-  /// A plugin has only the public SDK, so it does not share the gateway's own check of redirects (`SiteAddress`).
-  ///
-  /// Attack: an address that browsers parse differently: `\` as a slash, or a name before `@`.
+  /// https, or http to this machine, without a fragment, because parameters behind one would not be sent. The scheme is
+  /// in lower case, because the gateway's HTTP client takes no other.
   private static func isSafe(_ address: String) -> Bool {
-    guard address.utf8.count <= longestAddress,
-      address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }),
-      let url = URLComponents(string: address), let host = url.host, !host.isEmpty, url.user == nil,
-      url.password == nil, url.fragment == nil
-    else { return false }
-    return url.scheme == "https" || (url.scheme == "http" && ["localhost", "127.0.0.1", "[::1]", "::1"].contains(host))
+    SiteAddress.isSite(address, atMost: longestAddress) && address.hasPrefix("http") && !address.contains("#")
   }
 }

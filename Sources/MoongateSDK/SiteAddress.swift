@@ -1,15 +1,17 @@
 import Foundation
 
-/// Validates the addresses that a provider redirects users to.
-package enum SiteAddress {
+/// Validates the addresses of other sites, above all those that a provider redirects users to.
+public enum SiteAddress {
   /// Whether the address leads a browser to the host that it appears to name, by TLS, or to this machine, where demos
   /// and tests run.
   ///
   /// Attack: over `http://`, an attacker on the network reads the state of the step and answers as the site.
   /// `http://localhost.example.com/` is not this machine. Browsers read `\` as a slash, and the part before `@` as a
   /// user name.
-  /// - Parameter longest: the maximum length in bytes.
-  package static func isSite(_ address: String, atMost longest: Int = 8_192) -> Bool {
+  /// - Parameters:
+  ///   - address: a URL, such as `https://accounts.example.com/authorize`.
+  ///   - longest: the maximum length in bytes.
+  public static func isSite(_ address: String, atMost longest: Int = 8_192) -> Bool {
     guard address.utf8.count <= longest,
       address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }),
       let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil,

@@ -84,12 +84,22 @@ import Testing
       ["authorization_endpoint": #"https://accounts.example.com/\evil"#],
       ["authorization_endpoint": "https://accounts.example.com:x@evil.example.com/"],
       ["authorization_endpoint": "https://accounts.example.com/\r\nX: 1"],
+      ["token_endpoint": "http://localhost.example.com/"], ["token_endpoint": "http://127.0.0.1.example.com/"],
+      ["token_endpoint": "http://127.1/"], ["authorization_endpoint": "https://accounts.example.com/authorize#x"],
       ["jwks_uri": String(repeating: "https://accounts.example.com/", count: 200)],
       ["token_endpoint_auth_methods_supported": ["private_key_jwt"]], ["jwks_uri": 1],
     ] as [[String: any Sendable]])
   func document(changes: [String: any Sendable]) async throws {
     web.change { $0.discovery = changes }
     await #expect(throws: (any Error).self) { try await Attempted.begun(web) }
+  }
+
+  @Test(
+    "addresses may be http on this machine",
+    arguments: ["http://localhost:9000/token", "http://127.0.0.2/token", "http://[::1]:9000/token"])
+  func loopback(address: String) async throws {
+    web.change { $0.discovery = ["token_endpoint": address] }
+    _ = try await Attempted.begun(web)
   }
 
   @Test("a rejected code is refused; a rejected client is an error for the operator")
