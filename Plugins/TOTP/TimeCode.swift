@@ -18,15 +18,7 @@ enum TimeCode {
   static func code(_ step: Int64, key: [UInt8]) -> [UInt8] {
     let counter = withUnsafeBytes(of: UInt64(bitPattern: step).bigEndian) { Array($0) }
     let mac = Array(HMAC<Insecure.SHA1>.authenticationCode(for: counter, using: SymmetricKey(data: key)))
-    // RFC 4226 section 5.3: the low four bits of the last byte select the four bytes; the highest bit is dropped.
-    let offset = Int(mac[mac.count - 1] & 0x0f)
-    var number = mac[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7fff_ffff
-    var digits = [UInt8](repeating: 0, count: length)
-    for place in digits.indices.reversed() {
-      digits[place] = UInt8(ascii: "0") + UInt8(number % 10)
-      number /= 10
-    }
-    return digits
+    return Array(OneTimeCode.truncate(mac, digits: length).utf8)
   }
 
   /// The result of a code.

@@ -82,7 +82,7 @@ final class ScriptMemory: Sendable {
       let shown = try shown(name, steps)
       text = Self.secret(in: shown) ?? shown
     }
-    guard let key = Base32.bytes(text), !key.isEmpty else {
+    guard let key = Base32.decode(text), !key.isEmpty else {
       throw ScriptProblem("the key of \"\(name)\" is not in base32 (RFC 4648)")
     }
     return key
@@ -139,27 +139,5 @@ extension Shown {
     case .list: "list"
     case .ceremony: "ceremony"
     }
-  }
-}
-
-/// Base32 (RFC 4648 section 6) as users type it: case-insensitive, with optional spaces, hyphens and padding.
-enum Base32 {
-  static func bytes(_ text: String) -> [UInt8]? {
-    var (bits, count, bytes): (UInt32, UInt32, [UInt8]) = (0, 0, [])
-    for letter in text.uppercased().utf8
-    where ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "=")].contains(letter) {
-      switch letter {
-      case 65...90: bits = bits << 5 | UInt32(letter - 65)
-      case 50...55: bits = bits << 5 | UInt32(letter - 50 + 26)
-      default: return nil
-      }
-      count += 5
-      if count >= 8 {
-        count -= 8
-        bytes.append(UInt8(truncatingIfNeeded: bits >> count))
-        bits &= (1 << count) - 1
-      }
-    }
-    return bytes
   }
 }

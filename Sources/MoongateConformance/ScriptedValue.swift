@@ -57,12 +57,7 @@ public struct TOTPRecipe: Sendable, Equatable {
       case .sha1: .sha1
       case .sha256: .sha256
       }
-    // RFC 4226 section 5.3.
-    let code = digest.code(of: message, key: key)
-    let start = Int((code.last ?? 0) & 15)
-    let number = code[start..<(start + 4)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } & 0x7fff_ffff
-    let text = String(number % (0..<digits).reduce(1) { product, _ in product * 10 })
-    return String(repeating: "0", count: max(0, digits - text.count)) + text
+    return OneTimeCode.truncate(digest.code(of: message, key: key), digits: digits)
   }
 }
 

@@ -60,11 +60,6 @@ import Testing
     }
   }
 
-  @Test(
-    "keys are encoded as in RFC 4648",
-    arguments: [("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foobar", "MZXW6YTBOI")])
-  func base32(text: String, encoded: String) { #expect(Base32.encode(Array(text.utf8)) == encoded) }
-
   @Test("the QR code contains issuer and account") func address() {
     let address = KeyAddress.make(key: Array("foobar".utf8), issuer: "My: Shop", person: "asha@example.com")
     #expect(

@@ -19,7 +19,8 @@ struct CaseApp: Sendable {
     }
     guard let items = addresses.first?.queryItems else { return nil }
     let said = Dictionary(items.compactMap { item in item.value.map { (item.name, $0) } }) { first, _ in first }
-    guard let secret = said["secret"], let bytes = Self.bytes(secret), said["algorithm"] ?? "SHA1" == "SHA1",
+    guard let secret = said["secret"], let bytes = Base32.decode(secret), !bytes.isEmpty,
+      said["algorithm"] ?? "SHA1" == "SHA1",
       let digits = Int(said["digits"] ?? "6"), (6...8).contains(digits), let period = Int64(said["period"] ?? "30"),
       (1...3600).contains(period)
     else { return nil }
@@ -32,30 +33,7 @@ struct CaseApp: Sendable {
   func code(at moment: Timestamp) -> String {
     let counter = withUnsafeBytes(of: UInt64(max(0, moment.milliseconds / period)).bigEndian) { Array($0) }
     let mac = Array(HMAC<Insecure.SHA1>.authenticationCode(for: counter, using: key))
-    // RFC 4226, section 5.3.
-    let offset = Int(mac[mac.count - 1] & 0x0f)
-    let number = mac[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7fff_ffff
-    let text = String(number)
-    return String((String(repeating: "0", count: digits) + text).suffix(digits))
-  }
-
-  /// Decodes Base32 (RFC 4648, section 6) without padding.
-  private static func bytes(_ text: String) -> [UInt8]? {
-    var (bits, count, bytes) = (0, 0, [UInt8]())
-    for letter in text.utf8 where letter != UInt8(ascii: "=") {
-      switch letter {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"): bits = bits << 5 | Int(letter - 65)
-      case UInt8(ascii: "2")...UInt8(ascii: "7"): bits = bits << 5 | Int(letter - 50 + 26)
-      default: return nil
-      }
-      count += 5
-      if count >= 8 {
-        count -= 8
-        bytes.append(UInt8(truncatingIfNeeded: bits >> count))
-        bits &= (1 << count) - 1
-      }
-    }
-    return bytes.isEmpty ? nil : bytes
+    return OneTimeCode.truncate(mac, digits: digits)
   }
 }
 
