@@ -83,22 +83,22 @@ struct ProviderTest: AsyncParsableCommand {
 
   /// One line per rule; under a broken rule, what was observed and how to fix it.
   static func text(_ report: ConformanceReport, colour: Bool) -> String {
-    let paint = { (code: Int, text: String) in colour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text }
+    let style = TerminalStyle(isOn: colour)
     let width = ConformanceRule.allCases.map(\.rawValue.count).max() ?? 0
     var lines = [report.provider]
     for line in report.lines {
       let name = line.rule.rawValue.padding(toLength: width, withPad: " ", startingAt: 0)
       switch line.verdict {
-      case .held: lines.append("  \(paint(32, "✓")) \(name)  \(line.rule.summary)")
+      case .held: lines.append("  \(style.green("✓")) \(name)  \(line.rule.summary)")
       case .broken:
-        lines.append("  \(paint(31, "✗")) \(name)  \(line.rule.summary)")
+        lines.append("  \(style.red("✗")) \(name)  \(line.rule.summary)")
         for finding in report.findings where finding.rule == line.rule {
           lines +=
             ["      \(finding.seen)"] + (finding.field.map { ["      Field: \($0)"] } ?? []) + [
-              "      \(paint(2, finding.advice))"
+              "      \(style.dim(finding.advice))"
             ]
         }
-      case .doesNotApply(let why): lines.append("  \(paint(2, "- \(name)  does not apply: \(why)"))")
+      case .doesNotApply(let why): lines.append("  \(style.dim("- \(name)  does not apply: \(why)"))")
       }
     }
     let count = { (verdict: (ConformanceReport.Verdict) -> Bool) in report.lines.count { verdict($0.verdict) } }
