@@ -1,12 +1,26 @@
 /// The names of the gateway's cookies for one configuration, and the `Set-Cookie` values that set and expire them (RFC
 /// 6265bis section 4.1.3.2 for the prefixes).
 package struct GatewayCookies: Sendable, Hashable {
-  /// Every name that can be ours under any configuration. These cookies are neither sent upstream nor accepted from
-  /// there. No other list has them.
+  private static let plainSession: StaticString = "moongate"
+  private static let hostSession: StaticString = "__Host-moongate"
+  /// With a `Domain`, which the prefix `__Host-` does not allow.
+  private static let sharedSession: StaticString = "__Secure-moongate"
+  private static let plainFlow: StaticString = "moongate-flow"
+  private static let hostFlow: StaticString = "__Host-moongate-flow"
+  private static let plainDevice: StaticString = "moongate-device"
+  private static let hostDevice: StaticString = "__Host-moongate-device"
+
+  /// The names of the session, flow and device cookies under any configuration. These cookies are neither sent upstream
+  /// nor accepted from there. No other list has them.
   package static let allNames: [StaticString] = [
-    "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-flow", "moongate-device",
-    "__Host-moongate-device",
+    plainSession, hostSession, sharedSession, plainFlow, hostFlow, plainDevice, hostDevice,
   ]
+
+  /// The cookie with the language that the user selected on a page. It contains no credential and may reach services,
+  /// so it is not in `allNames`.
+  package static let selectedLanguage = "moongate-language"
+  /// The cookie with the last sign-in method, not in `allNames` for the same reason.
+  package static let signInMethod = "moongate-way"
 
   /// The name of the session cookie with these settings.
   package static func sessionName(_ settings: GatewaySettings) -> StaticString {
@@ -15,8 +29,8 @@ package struct GatewayCookies: Sendable, Hashable {
 
   /// - Parameter isShared: whether the cookie is for a domain and its subdomains.
   private static func sessionName(isSecure: Bool, isShared: Bool) -> StaticString {
-    guard isSecure else { return "moongate" }
-    return isShared ? "__Secure-moongate" : "__Host-moongate"
+    guard isSecure else { return plainSession }
+    return isShared ? sharedSession : hostSession
   }
 
   /// The cookie with a session's token.
@@ -35,10 +49,9 @@ package struct GatewayCookies: Sendable, Hashable {
     let host = host ?? publicURL.host
     isSecure = publicURL.isSecure
     domain = cookieDomain
-    let prefix = isSecure ? "__Host-" : ""
     session = Self.sessionName(isSecure: isSecure, isShared: cookieDomain != nil).description
-    flow = prefix + "moongate-flow"
-    device = prefix + "moongate-device"
+    flow = (isSecure ? Self.hostFlow : Self.plainFlow).description
+    device = (isSecure ? Self.hostDevice : Self.plainDevice).description
     let labels = host.split(separator: ".")
     let isAddress = host.hasPrefix("[") || IPAddressText.parse(Array(host.utf8)) != nil
     parentDomains =
@@ -83,21 +96,21 @@ package struct GatewayCookies: Sendable, Hashable {
   }
 
   private func expiries(keeping: Bool) -> [String] {
-    var variants: [(String, String?)] = []
+    var variants: [(name: String, domain: String?)] = []
     if isSecure {
-      variants.append(("__Host-moongate", nil))
-      variants.append(("__Secure-moongate", nil))
-      variants += (domain.map { [$0] } ?? []).map { ("__Secure-moongate", $0) }
+      variants.append((Self.hostSession.description, nil))
+      variants.append((Self.sharedSession.description, nil))
+      variants += (domain.map { [$0] } ?? []).map { (Self.sharedSession.description, $0) }
     } else {
-      variants.append(("moongate", nil))
-      variants += Set(parentDomains + (domain.map { [$0] } ?? [])).sorted().map { ("moongate", $0) }
+      variants.append((Self.plainSession.description, nil))
+      variants += Set(parentDomains + (domain.map { [$0] } ?? [])).sorted().map { (Self.plainSession.description, $0) }
     }
     if keeping {
       // Only the variants that would make the next sign-in fail: those with the session cookie's name, except the one
       // being set.
-      variants.removeAll { $0.0 != session || $0.1 == domain }
+      variants.removeAll { $0.name != session || $0.domain == domain }
     }
-    return variants.map { line($0.0, "", domain: $0.1) + "; Max-Age=0" }
+    return variants.map { line($0.name, "", domain: $0.domain) + "; Max-Age=0" }
   }
 
   private func line(_ name: String, _ value: String, domain: String?) -> String {

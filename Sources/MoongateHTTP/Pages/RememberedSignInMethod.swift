@@ -4,7 +4,7 @@ import MoongateCore
 /// Remembers the last sign-in method in a cookie, so that the page begins with it. It contains only the method, so a
 /// forged cookie can only change which form is shown first.
 enum RememberedSignInMethod {
-  static let cookie = "moongate-way"
+  private static let cookie = GatewayCookies.signInMethod
   /// A year in seconds.
   private static let maxAge = 31_536_000
 

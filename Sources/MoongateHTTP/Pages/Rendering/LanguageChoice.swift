@@ -6,7 +6,7 @@ import MoongateCore
 /// selected on a page, the browser's preference (RFC 9110, section 12.5.4), or English.
 enum LanguageChoice {
   /// The cookie with the selected language. It is sent only to hosted pages and contains no personal data.
-  static let cookie = "moongate-language"
+  private static let cookie = GatewayCookies.selectedLanguage
   /// A year in seconds.
   private static let maxAge = 31_536_000
 
