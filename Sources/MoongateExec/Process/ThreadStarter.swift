@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// Starts threads from a dedicated thread, so that they inherit the priority of the thread that created the starter.
 ///
@@ -11,57 +10,23 @@ final class ThreadStarter: Sendable {
     let name: String
     let stackSize: Int
     let body: @Sendable () -> Void
-  }
 
-  private final class Queue: Sendable {
-    private struct State {
-      var orders: [Order] = []
-      var isOver = false
-    }
-
-    private let condition = NSCondition()
-    private let state = Mutex(State())
-
-    func add(_ order: Order) {
-      state.withLock { $0.orders.append(order) }
-      wake()
-    }
-
-    func end() {
-      state.withLock { $0.isOver = true }
-      wake()
-    }
-
-    private func wake() {
-      condition.lock()
-      condition.signal()
-      condition.unlock()
-    }
-
-    func work() {
-      while true {
-        condition.lock()
-        while state.withLock({ $0.orders.isEmpty && !$0.isOver }) { condition.wait() }
-        condition.unlock()
-        let (orders, isOver) = state.withLock { state -> ([Order], Bool) in
-          defer { state.orders = [] }
-          return (state.orders, state.isOver)
-        }
-        for order in orders {
-          let thread = Thread(block: order.body)
-          thread.name = order.name
-          thread.stackSize = order.stackSize
-          thread.start()
-        }
-        if isOver { return }
-      }
+    func start() {
+      let thread = Thread(block: body)
+      thread.name = name
+      thread.stackSize = stackSize
+      thread.start()
     }
   }
 
-  private let queue = Queue()
+  private let queue = BlockingQueue<Order>()
 
   init() {
-    let thread = Thread { [queue] in queue.work() }
+    let thread = Thread { [queue] in
+      while let orders = queue.takeAll() {
+        for order in orders { order.start() }
+      }
+    }
     thread.name = "exec starter"
     thread.start()
   }
