@@ -74,6 +74,7 @@ enum Page {
   /// A reminder for users with an unverified email address, with a link to the gateway's page, which leads back here.
   static func reminder(_ visitor: Visitor, returnTo: String) -> String {
     guard visitor.hasUnverifiedEmail else { return "" }
+    // Foundation's encoding, not the SDK's: like any service, the demo uses nothing of the gateway.
     let back = returnTo.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     return """
       <p class="banner" role="status">Your email address is not verified yet. <a href="/auth/email?return_to=\(back)">Verify Your Email</a></p>

@@ -61,6 +61,7 @@ struct Assertion: Decodable {
   init?(jwt: String) {
     let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3 else { return nil }
+    // Base64url is decoded here, not by the SDK: like any service, the demo uses nothing of the gateway.
     var payload = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
     payload += String(repeating: "=", count: (4 - payload.count % 4) % 4)
     guard let data = Data(base64Encoded: payload), let decoded = try? JSONDecoder().decode(Self.self, from: data) else {
