@@ -6,9 +6,9 @@ extension AccountPage {
     exchange.generation.flows[flow]?.steps.first?.choices.contains { exchange.generation.policies[$0] != nil } ?? false
   }
 
-  /// A link to a page that returns here.
+  /// The address of a page that returns here.
   /// - Parameter done: the value of `done=` on return.
-  static func way(_ path: String, _ flow: String, done: String? = nil) -> String {
+  static func returningAddress(_ path: String, _ flow: String, done: String? = nil) -> String {
     FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(done ?? flow)"])
   }
 
@@ -19,7 +19,7 @@ extension AccountPage {
       // The first address does not replace another one.
       let done = label == "add" && purpose == .change(.email) ? "add_email" : nil
       return AccountModel.Link(
-        label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done),
+        label: words[label], address: Self.returningAddress(path(of: flow, exchange), flow, done: done),
         name: "\(words[label]): \(words[about])")
     }
     var rows: [AccountModel.Row] = []
@@ -141,7 +141,8 @@ extension AccountPage {
       let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)
       let said = operation == .reset ? words["reset"] : page.link(to: purpose, words) ?? words[purpose.label]
       return AccountModel.Link(
-        label: said, address: Self.way(page.ownPath ?? ProviderPage.stepPath, flow), name: "\(said): \(title)")
+        label: said, address: Self.returningAddress(page.ownPath ?? ProviderPage.stepPath, flow),
+        name: "\(said): \(title)")
     }
     return AccountModel.Row(
       name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)

@@ -162,7 +162,7 @@ struct AccountPage: Sendable {
       backLabel: words.text("back_to", ["service": exchange.gateway.brand.name ?? exchange.gateway.service]),
       initial: called.first { $0.isLetter }.map { String($0).uppercased() }, called: called,
       isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
-      verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "",
+      verify: verifying.map { Self.returningAddress(path(of: $0, exchange), $0) } ?? "",
       name: nameForm(account, shown: name, refusedName, words),
       rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty,
       language: words.language,

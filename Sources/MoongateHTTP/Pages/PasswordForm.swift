@@ -38,9 +38,9 @@ struct PasswordForm: Sendable {
     guard let flow = exchange.generation.flows[name], flow.purpose.needsSession else { return nil }
     // The button on the account page connects a site.
     if flow.purpose.connectsSite { return exchange.redirect(to: "/auth/account") }
-    let ways = ways(flow, account, exchange)
-    if ways.password != nil || !ways.sites.isEmpty {
-      return page(ways, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange)
+    let methods = methods(flow, account, exchange)
+    if methods.password != nil || !methods.sites.isEmpty {
+      return page(methods, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange)
     }
     // The operator's flow begins with a code.
     for page in exchange.offered(first: name) where flow.purpose != .stepUp && page.sendsCodes {
@@ -50,7 +50,7 @@ struct PasswordForm: Sendable {
     throw exchange.refusal(.denied)
   }
 
-  private func ways(_ flow: FlowDefinition, _ account: Account, _ exchange: Exchange) -> ProofMethods {
+  private func methods(_ flow: FlowDefinition, _ account: Account, _ exchange: Exchange) -> ProofMethods {
     let offered = exchange.offered(first: flow.name).filter(\.isOnSignInPage)
     let isElsewhere = account.identifiers.contains { $0.identifier.kind == .federated }
     return ProofMethods(
@@ -99,21 +99,21 @@ struct PasswordForm: Sendable {
       throw refusal
     }
     exchange.log(refusal)
-    var ways = ProofMethods(password: provider)
+    var methods = ProofMethods(password: provider)
     if let definition = exchange.generation.flows[flow], definition.purpose.needsSession,
       let own = try await driver.session(exchange)
     {
-      ways = self.ways(definition, own.account, exchange)
+      methods = self.methods(definition, own.account, exchange)
     }
     let problem = pages.words(exchange).sentenceWithAttempts(of: refusal)
-    var response = page(ways, id: id, flow: flow, returnTo: returnTo, problem, refusal, exchange)
+    var response = page(methods, id: id, flow: flow, returnTo: returnTo, problem, refusal, exchange)
     response.setCookies(cookies)
     return response
   }
 
   /// More than five parameters: the members of the page's model that differ between requests.
   private func page(
-    _ ways: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?,
+    _ methods: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
@@ -121,11 +121,13 @@ struct PasswordForm: Sendable {
     let model = PasswordModel(
       heading: words[isNew ? "new_password_title" : "confirm_title"],
       subtitle: words[
-        isNew ? "new_password_subtitle" : !ways.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],
+        isNew
+          ? "new_password_subtitle"
+          : !methods.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],
       label: words[isNew ? "new_password" : "password"], button: words[isNew ? "save_password" : "continue"],
-      autocomplete: isNew ? "new-password" : "current-password", asksPassword: ways.password != nil,
-      provider: ways.password?.name.rawValue,
-      sites: ways.sites.map { SiteButton($0, words) }, hasSites: !ways.sites.isEmpty, isNew: isNew, id: id,
+      autocomplete: isNew ? "new-password" : "current-password", asksPassword: methods.password != nil,
+      provider: methods.password?.name.rawValue,
+      sites: methods.sites.map { SiteButton($0, words) }, hasSites: !methods.sites.isEmpty, isNew: isNew, id: id,
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
       wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: refusal?.code == .tooManyAttempts)
     let address = FormFields.address("/auth/login", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])

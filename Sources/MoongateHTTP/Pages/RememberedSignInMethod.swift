@@ -15,10 +15,10 @@ enum RememberedSignInMethod {
   }
 
   /// The `Set-Cookie` value that stores or clears the method; nil if nothing changes.
-  static func keep(_ way: SignInPage.SignInMethod, _ exchange: Exchange) -> String? {
+  static func keep(_ method: SignInPage.SignInMethod, _ exchange: Exchange) -> String? {
     let known = find(in: exchange)
-    let kept = way == .email || way == .code ? way : nil
-    guard way != .reset, kept != known else { return nil }
+    let kept = method == .email || method == .code ? method : nil
+    guard method != .reset, kept != known else { return nil }
     let secure = exchange.gateway.publicURL.isSecure ? "; Secure" : ""
     return
       "\(cookie)=\(kept?.rawValue ?? ""); Path=/auth; Max-Age=\(kept == nil ? 0 : maxAge); HttpOnly; SameSite=Lax\(secure)"

@@ -2,7 +2,7 @@ import MoongateCore
 
 /// The input and messages of the sign-in and registration pages.
 struct SignInForm {
-  var way: SignInPage.SignInMethod
+  var method: SignInPage.SignInMethod
   /// A flow of the operator, which a route or link names.
   var flow: String?
   var returnTo: String?

@@ -29,21 +29,23 @@ extension SignInPage {
   }
 
   /// The provider that sends the code of an existing flow, and the flow; nil if the form does not edit it.
-  func sender(of edited: EditedFlow, as way: SignInMethod, _ exchange: Exchange) -> (
+  func sender(of edited: EditedFlow, as method: SignInMethod, _ exchange: Exchange) -> (
     provider: ProviderPage, flow: String
   )? {
     let view = edited.view
-    guard way != .email, !view.isUnderWay, !view.purpose.needsSession,
+    guard method != .email, !view.isUnderWay, !view.purpose.needsSession,
       let provider = view.due.flatMap(exchange.page(of:)), provider.sendsCodes,
-      provider.isEmail == (way != .phone)
+      provider.isEmail == (method != .phone)
     else { return nil }
     return (provider, view.flow)
   }
 
   /// The provider that sends the first code of a flow with another page's field, and the flow. The edited flow has
   /// ended meanwhile, so it begins again.
-  func sender(in flow: String, as way: SignInMethod, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
-    guard way != .email else { return nil }
-    return exchange.offered(first: flow).first { $0.sendsCodes && $0.isEmail == (way != .phone) }.map { ($0, flow) }
+  func sender(in flow: String, as method: SignInMethod, _ exchange: Exchange) -> (
+    provider: ProviderPage, flow: String
+  )? {
+    guard method != .email else { return nil }
+    return exchange.offered(first: flow).first { $0.sendsCodes && $0.isEmail == (method != .phone) }.map { ($0, flow) }
   }
 }

@@ -28,9 +28,9 @@ extension SignInPage {
   }
 
   /// The provider and the flow of a sign-in method; nil if it is not available.
-  func entry(_ way: SignInMethod, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+  func entry(_ method: SignInMethod, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let flow = own ?? defaultFlow
-    switch way {
+    switch method {
     case .phone: return field(.phone, exchange.offered(first: flow)).map { ($0, flow) }
     case .code: return field(.email, exchange.offered(first: flow).filter(\.sendsCodes)).map { ($0, flow) }
     case .email: return passwordEntry(exchange)
@@ -94,14 +94,14 @@ extension SignInPage {
     kind == .login && page.ceremonyButton != nil && page.descriptor.role.contains(.findsAccount)
   }
 
-  func isOffered(_ way: SignInMethod, _ own: String?, _ exchange: Exchange) -> Bool {
-    entry(way, own, exchange) != nil && (kind == .login || way == .phone || way == .email)
+  func isOffered(_ method: SignInMethod, _ own: String?, _ exchange: Exchange) -> Bool {
+    entry(method, own, exchange) != nil && (kind == .login || method == .phone || method == .email)
   }
 
   /// The requested method, if the page offers it. Otherwise, the first method of the operator's flow, or the first of
   /// all.
-  func way(_ asked: String?, _ own: String?, _ exchange: Exchange) -> SignInMethod {
-    if let way = asked.flatMap(SignInMethod.init(rawValue:)), isOffered(way, own, exchange) { return way }
+  func method(_ asked: String?, _ own: String?, _ exchange: Exchange) -> SignInMethod {
+    if let method = asked.flatMap(SignInMethod.init(rawValue:)), isOffered(method, own, exchange) { return method }
     if kind == .login, own == nil, let last = RememberedSignInMethod.find(in: exchange), isOffered(last, own, exchange)
     {
       return last

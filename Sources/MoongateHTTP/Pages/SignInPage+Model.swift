@@ -12,7 +12,7 @@ extension SignInPage {
     let isLogin = kind == .login
     let name = isLogin ? "login" : "register"
     let (heading, subtitle): (String, String) =
-      switch form.way {
+      switch form.method {
       case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
       case .reset: ("reset_title", "reset_subtitle")
       case .code: ("code_title", "code_subtitle")
@@ -23,61 +23,63 @@ extension SignInPage {
     let address = FormFields.address(
       here,
       [
-        "id": form.id, "with": parameter(form.way, here, form, exchange), "flow": form.flow, "return_to": form.returnTo,
-        "refused": form.refused,
+        "id": form.id, "with": parameter(form.method, here, form, exchange), "flow": form.flow,
+        "return_to": form.returnTo, "refused": form.refused,
         "by": form.refusedBy,
       ])
-    let (ways, forms) = methodLinks(form, words, exchange)
+    let (methods, forms) = methodLinks(form, words, exchange)
     let forgotten =
-      form.way == .email && isOffered(.reset, form.flow, exchange)
+      form.method == .email && isOffered(.reset, form.flow, exchange)
       ? self.address(of: .reset, here, form, exchange) : nil
     let otherPath = isLogin ? "/auth/register" : "/auth/login"
     let other = SignInModel.Link(
       label: words[name + "_other"],
-      address: self.address(of: form.way == .email || form.way == .code ? .email : nil, otherPath, form, exchange),
+      address: self.address(
+        of: form.method == .email || form.method == .code ? .email : nil, otherPath, form, exchange),
       question: words[name + "_question"])
     let hasOther = exchange.generation.flows[isLogin ? "register" : "login"] != nil
-    let buttons = form.way == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
+    let buttons = form.method == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
     let model = SignInModel(
-      heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone,
-      isEmail: form.way == .email,
-      isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow,
+      heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin,
+      isPhone: form.method == .phone, isEmail: form.method == .email,
+      isAddress: form.method == .code || form.method == .reset, way: form.method.rawValue, id: form.id, flow: form.flow,
       returnTo: form.returnTo,
       phone: form.shownPhone, region: form.region ?? exchange.gateway.region,
       callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email,
       firstName: form.firstName,
-      lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
+      lastName: form.lastName, hasNames: !isLogin && form.method == .email, code: form.code, problem: form.problem,
       isCalm: form.isCalm,
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email",
       passwordIsInvalid: form.invalid == "password",
       wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
       button: words[
-        form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
+        form.method == .phone
+          ? "send_otp" : form.method == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
       sites: buttons, hasSites: !buttons.isEmpty,
-      ceremonies: form.way == .reset ? [] : ceremonies(form, words, exchange), ways: ways, forms: forms,
+      ceremonies: form.method == .reset ? [] : ceremonies(form, words, exchange), ways: methods, forms: forms,
       forgotten: forgotten,
-      offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other,
+      offer: form.offersOther && hasOther ? other : nil, other: form.method == .reset || !hasOther ? nil : other,
       isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
-    let title = form.way == .reset || form.way == .code ? words[heading] : words[name + "_page"]
+    let title = form.method == .reset || form.method == .code ? words[heading] : words[name + "_page"]
     return pages.page(
       model, title: title, kind: name, refusal: refusal, status: status, at: address, isTypedInto: true, exchange)
   }
 
   /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.
-  private func parameter(_ way: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String? {
-    guard way == nil || way == .phone else { return way?.rawValue }
+  private func parameter(_ method: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String? {
+    guard method == nil || method == .phone else { return method?.rawValue }
     let isLastOther = RememberedSignInMethod.find(in: exchange) != nil
     return isLastOther && path == Kind.login.path && form.flow == nil ? SignInMethod.phone.rawValue : nil
   }
 
   /// The address of a method on the sign-in or registration page, with the typed phone number.
-  private func address(of way: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String {
-    let phone = form.way == .phone ? form.shownPhone : nil
+  private func address(of method: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String {
+    let phone = form.method == .phone ? form.shownPhone : nil
     return FormFields.address(
       path,
       [
-        "with": parameter(way, path, form, exchange), "phone": phone,
+        "with": parameter(method, path, form, exchange), "phone": phone,
         // A number without its country could belong to another person in the default country, who would receive the
         // code.
         "region": phone == nil ? nil : form.region, "flow": form.flow, "return_to": form.returnTo,
@@ -86,16 +88,16 @@ extension SignInPage {
 
   /// The links to other sign-in methods: as links, and as buttons that submit the typed address.
   private func methodLinks(_ form: SignInForm, _ words: Words, _ exchange: Exchange)
-    -> (ways: [SignInModel.Link], forms: [SignInModel.Link])
+    -> (methods: [SignInModel.Link], forms: [SignInModel.Link])
   {
-    var ways: [SignInModel.Link] = []
-    let offer = { (way: SignInMethod, label: String) in
-      if way != form.way, isOffered(way, form.flow, exchange) {
-        ways.append(SignInModel.Link(label: words[label], address: address(of: way, kind.path, form, exchange)))
+    var methods: [SignInModel.Link] = []
+    let offer = { (method: SignInMethod, label: String) in
+      if method != form.method, isOffered(method, form.flow, exchange) {
+        methods.append(SignInModel.Link(label: words[label], address: address(of: method, kind.path, form, exchange)))
       }
     }
     var forms: [SignInModel.Link] = []
-    switch form.way {
+    switch form.method {
     case .phone: offer(.email, "use_email")
     case .email:
       if isOffered(.code, form.flow, exchange) {
@@ -107,17 +109,17 @@ extension SignInPage {
       offer(.email, "remembered")
       offer(.phone, "use_phone")
     }
-    if form.way != .reset {
+    if form.method != .reset {
       for other in links(form.flow, exchange) {
         let address = ProviderPage.stepAddress(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
-        ways.append(
+        methods.append(
           SignInModel.Link(
             label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address
           ))
       }
     }
-    if form.isSignedIn { ways = [SignInModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
-    return (ways, forms)
+    if form.isSignedIn { methods = [SignInModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
+    return (methods, forms)
   }
 
   private func ceremonies(_ form: SignInForm, _ words: Words, _ exchange: Exchange) -> [SignInCeremony] {

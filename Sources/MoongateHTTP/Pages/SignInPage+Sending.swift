@@ -19,8 +19,8 @@ extension SignInPage {
     }
     let edited = try await edited(sent["id"], exchange)
     let own = edited == nil ? ownFlow(sent["flow"], exchange) : edited?.flow
-    let way = sent["with"].flatMap(SignInMethod.init(rawValue:)) ?? .phone
-    var form = SignInForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
+    let method = sent["with"].flatMap(SignInMethod.init(rawValue:)) ?? .phone
+    var form = SignInForm(method: method, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
     form.id = sent["id"]
     form.region = SignInForm.region(sent["region"])
     form.phone = sent["phone"]
@@ -35,7 +35,7 @@ extension SignInPage {
     // Switches to another method and keeps the typed address. It is in the form's body, not in a URL, which browsers
     // and logs store.
     if let asked = try exchange.query()["with"].flatMap(SignInMethod.init(rawValue:)), isOffered(asked, own, exchange) {
-      form.way = asked
+      form.method = asked
       return page(form, exchange)
     }
     // Without cookies, the user could not enter the code, because the flow would belong to another browser.
@@ -53,17 +53,17 @@ extension SignInPage {
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     var form = form
-    let way = form.way
+    let method = form.method
     var inputs: [String: InputValue] = [:]
     let entry =
-      site.map { ($0, own ?? defaultFlow) } ?? edited.flatMap { sender(of: $0, as: way, exchange) } ?? entry(
-        way, own, exchange)
-      ?? own.flatMap { sender(in: $0, as: way, exchange) }
+      site.map { ($0, own ?? defaultFlow) } ?? edited.flatMap { sender(of: $0, as: method, exchange) } ?? entry(
+        method, own, exchange)
+      ?? own.flatMap { sender(in: $0, as: method, exchange) }
     guard let (provider, flow) = entry else { throw exchange.refusal(.stepNotOpen) }
     if site == nil {
-      inputs[provider.identifierField] = .text(sent[way == .phone ? "phone" : "email"] ?? "")
-      if way == .email, let field = provider.passwordField { inputs[field] = .text(sent["password"] ?? "") }
-      let more = way == .phone ? ["region"] : kind == .register ? ["first_name", "last_name"] : []
+      inputs[provider.identifierField] = .text(sent[method == .phone ? "phone" : "email"] ?? "")
+      if method == .email, let field = provider.passwordField { inputs[field] = .text(sent["password"] ?? "") }
+      let more = method == .phone ? ["region"] : kind == .register ? ["first_name", "last_name"] : []
       for name in more { if let text = sent[name] { inputs[name] = .text(text) } }
     }
     let steps = PageFlow(driver: driver)
@@ -71,7 +71,7 @@ extension SignInPage {
       flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
     switch outcome.result {
     case .success(let begun):
-      let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(way, exchange) : nil
+      let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(method, exchange) : nil
       return pages.continueFlow(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
     case .failure(let refusal):
       if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }

@@ -54,7 +54,7 @@ struct SignInPage: Sendable {
       if hasOnlyLinks(flow, exchange) {
         return exchange.redirect(to: ProviderPage.stepAddress(flow ?? defaultFlow, with: nil, returnTo: returnTo))
       }
-      var form = SignInForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
+      var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
       form.region = SignInForm.region(query["region"])
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
@@ -66,7 +66,7 @@ struct SignInPage: Sendable {
       case .success(let view) = await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)),
       view.status == .pending
     else {
-      var form = SignInForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
+      var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
       form.region = SignInForm.region(query["region"])
       return page(form, exchange)
@@ -85,7 +85,7 @@ struct SignInPage: Sendable {
     }
     // A signed-in user resets the password from the account page. The code goes to the account's own address.
     if kind == .login, query["with"] == SignInMethod.reset.rawValue, isOffered(.reset, flow, exchange) {
-      var form = SignInForm(way: .reset, flow: nil, returnTo: returnTo)
+      var form = SignInForm(method: .reset, flow: nil, returnTo: returnTo)
       form.email = account.identifier(.email)?.identifier.display
       form.isSignedIn = true
       return page(form, exchange)
@@ -103,8 +103,8 @@ struct SignInPage: Sendable {
     let own = flow ?? ownFlow(of: view, exchange)
     let isEmail = view.step.flatMap { exchange.page(of: $0.provider) }.map { $0.sendsCodes && $0.isEmail } ?? false
     var form = SignInForm(
-      way: view.purpose.recoveredProvider != nil
-        ? .reset : view.purpose.registersFactor ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
+      method: view.purpose.recoveredProvider != nil
+        ? .reset : view.purpose.registersFactor ? .email : isEmail ? .code : method(query["with"], view.flow, exchange),
       flow: own, returnTo: returnTo)
     form.id = view.id.secret.reveal()
     form.region = SignInForm.region(query["region"])

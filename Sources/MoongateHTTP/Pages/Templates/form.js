@@ -182,10 +182,10 @@ function refusal(page) {
   }
   // The scripts announce it.
   for (const loud of told) loud.removeAttribute("role");
-  const way = page.querySelector("[data-ask-for] .choices a");
-  if (way) {
-    way.className = "link";
-    told.push(way);
+  const link = page.querySelector("[data-ask-for] .choices a");
+  if (link) {
+    link.className = "link";
+    told.push(link);
   }
   return told;
 }
