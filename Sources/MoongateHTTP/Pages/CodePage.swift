@@ -214,15 +214,10 @@ struct CodePage: Sendable {
 
   private func sentence(_ refusal: Refusal, _ words: Words, _ exchange: Exchange) -> String {
     switch refusal.code {
-    case .invalidCode: return words.sentenceWithAttempts(of: refusal)
-    // The countdown below shows the time.
-    case .resendTooSoon: return words.translated(refusal.code.sentence)
-    case .sendLimit, .rateLimited:
-      return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) }
-        ?? words.sentence(of: refusal)
-    case .deliveryFailed: return words.undelivered(refusal, otherwise: "failed_to_send", exchange)
-    case .busy, .storeUnavailable, .policyError: return words["unable_to_verify"]
-    default: return words.sentence(of: refusal)
+    // A limit without a lock has the same message as a lock.
+    case .tooManyAttempts: words.sentence(of: refusal)
+    case .deliveryFailed: words.sentence(of: refusal, failing: words["failed_to_send"], exchange)
+    default: words.sentence(of: refusal, failing: words["unable_to_verify"], exchange)
     }
   }
 

@@ -109,15 +109,7 @@ struct ContactPage: Sendable {
       case .verify: ("verify_email", "verify_email_subtitle")
       default: ("confirm_title", sentTo == nil ? "confirm_other_subtitle" : "confirm_subtitle")
       }
-    var problem = refusal.map { words.sentence(of: $0) }
-    switch refusal?.code {
-    case .resendTooSoon: problem = words.translated(RefusalCode.resendTooSoon.sentence)
-    case .sendLimit, .tooManyAttempts, .rateLimited:
-      problem = refusal?.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? problem
-    case .deliveryFailed: problem = refusal.map { words.undelivered($0, otherwise: "failed_to_send", exchange) }
-    case .busy, .storeUnavailable, .policyError: problem = words["failed_to_send"]
-    default: break
-    }
+    let problem = refusal.map { words.sentence(of: $0, failing: words["failed_to_send"], exchange) }
     // If a service behind the gateway requires the step, the page names the service.
     let isAsked = returnTo.map { !$0.hasPrefix("/auth/") } ?? false
     let reason = exchange.reason(for: purpose, returnTo: returnTo, words)

@@ -84,32 +84,22 @@ extension SignInPage {
     }
   }
 
-  /// Sets the messages of this page where they differ from those of the refusal.
+  /// Sets the message of a refusal, and what the page shows with it.
   /// - Parameter site: the other site of the sign-in; nil for a code or a password.
   private func explain(_ refusal: Refusal, of site: ProviderPage?, in form: inout SignInForm, _ exchange: Exchange) {
     let words = pages.words(exchange)
-    form.problem = words.sentence(of: refusal)
+    let siteFailed = site?.siteFailed(words)
+    form.problem = words.sentence(of: refusal, failing: siteFailed ?? words["unable_to_send"], exchange)
     form.code = refusal.code.name
     switch refusal.code {
     case .accountNotFound, .alreadyRegistered: form.offersOther = true
     case .tooManyAttempts, .sendLimit, .rateLimited:
-      if let wait = refusal.retryAfter {
-        form.problem = words.text("too_many_in", ["wait": words.wait(wait)])
-        form.wait = Countdown(wait)
-      }
+      form.wait = refusal.retryAfter.map(Countdown.init)
       form.stressesSupport = true
     case .resendTooSoon:
-      if let wait = refusal.retryAfter {
-        form.problem = words.translated(refusal.code.sentence)
-        form.wait = Countdown(wait)
-        form.waitsForCode = true
-      }
-    case .deliveryFailed where refusal.deliveryReason != nil:
-      form.problem = words.undelivered(refusal, otherwise: "unable_to_send", exchange)
-    case .deliveryFailed, .busy, .storeUnavailable, .policyError:
-      form.problem = site?.siteFailed(words) ?? words["unable_to_send"]
-    case .oauthFailed: form.problem = site?.siteFailed(words) ?? form.problem
-    case .invalidPassword: form.problem = words.sentenceWithAttempts(of: refusal)
+      form.wait = refusal.retryAfter.map(Countdown.init)
+      form.waitsForCode = form.wait != nil
+    case .oauthFailed: form.problem = siteFailed ?? form.problem
     default: break
     }
     let fields: [RefusalCode: String] = [

@@ -152,17 +152,6 @@ struct ProviderPage {
   }
 }
 
-extension Words {
-  /// The message if a code could not be delivered: the reason that the provider has declared, or else a word of the
-  /// page.
-  func undelivered(_ refusal: Refusal, otherwise name: String, _ exchange: Exchange) -> String {
-    guard let reason = refusal.deliveryReason, let provider = refusal.provider.flatMap(exchange.page(of:)) else {
-      return self[name]
-    }
-    return withTranslations(of: provider.descriptor.words).translated(reason.sentence)
-  }
-}
-
 extension Exchange {
   /// How pages present a provider; nil for one that is not configured or that this program does not have.
   func page(of provider: ProviderName) -> ProviderPage? {
