@@ -226,12 +226,8 @@ struct PINPage: Sendable {
     _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String],
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    switch refusal.code {
-    case .unauthenticated: return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
-    case .flowNotFound, .flowExpired: throw refusal
-    default: break
-    }
-    exchange.log(refusal)
+    let signIn = FormFields.address("/auth/login", ["return_to": returnTo])
+    if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var view: FlowView?
     if let id { view = try? await driver.engine.view(id, client: try await driver.caller(exchange)).get() }
     let task = view.flatMap { self.task(of: $0) } ?? self.task(of: exchange.generation.purpose(of: flow))

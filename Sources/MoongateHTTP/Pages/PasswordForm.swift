@@ -95,10 +95,7 @@ struct PasswordForm: Sendable {
     _ refusal: Refusal, by provider: ProviderPage?, id: String?, _ flow: String, _ returnTo: String?,
     _ cookies: [String], _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else {
-      throw refusal
-    }
-    exchange.log(refusal)
+    if let response = try exchange.responseWithoutForm(after: refusal, signIn: nil) { return response }
     var methods = ProofMethods(password: provider)
     if let definition = exchange.generation.flows[flow], definition.purpose.needsSession,
       let own = try await driver.session(exchange)

@@ -262,16 +262,11 @@ struct StepPage: Sendable {
   private func refused(
     _ refusal: Refusal, _ state: FlowState, _ typed: FormFields, _ cookies: [String], _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    switch refusal.code {
-    case .unauthenticated:
-      let back =
-        state.id == nil
-        ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
-      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": back]))
-    case .flowNotFound, .flowExpired: throw refusal
-    default: break
-    }
-    exchange.log(refusal)
+    let back =
+      state.id == nil
+      ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
+    let signIn = FormFields.address("/auth/login", ["return_to": back])
+    if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var response: Response
     if let id = state.id,
       case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange))

@@ -26,6 +26,22 @@ extension Exchange {
     response.setCookies(cookies)
     return response
   }
+
+  /// The response to a refusal after which a form is not shown again. Logs the refusal if the form is shown.
+  /// - Parameter signIn: the address where a user without a session signs in; if nil, that refusal is thrown.
+  /// - Returns: nil if the page shows the refusal.
+  /// - Throws: the refusal if the flow does not exist or has expired.
+  func responseWithoutForm(after refusal: Refusal, signIn: String?) throws(Refusal) -> Response? {
+    switch refusal.code {
+    case .unauthenticated:
+      guard let signIn else { throw refusal }
+      return redirect(to: signIn)
+    case .flowNotFound, .flowExpired: throw refusal
+    default:
+      log(refusal)
+      return nil
+    }
+  }
 }
 
 extension Request {
