@@ -17,9 +17,9 @@ struct APIDescription: @unchecked Sendable {
     let segments = target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
     for (template, methods) in paths.sorted(by: { $0.key < $1.key }) {
       let pattern = template.split(separator: "/", omittingEmptySubsequences: false)
-      // The calls for apps accept a trailing slash.
-      let isOfSeeds = (methods["post"]?["tags"] as? [String]) == ["Calls for apps"]
-      let given = isOfSeeds && segments.last == "" ? segments.dropLast() : segments
+      // The calls of the App API accept a trailing slash.
+      let isOfAppAPI = (methods["post"]?["tags"] as? [String]) == ["Calls for apps"]
+      let given = isOfAppAPI && segments.last == "" ? segments.dropLast() : segments
       guard pattern.count == given.count, zip(pattern, given).allSatisfy({ $0.hasPrefix("{") && $1 != "" || $0 == $1 })
       else { continue }
       return methods[method.lowercased()]

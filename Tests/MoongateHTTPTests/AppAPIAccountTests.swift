@@ -8,8 +8,8 @@ import Password
 import PhoneOTP
 import Testing
 
-/// The app calls for email, password and passcode.
-@Suite struct SeedAccountTests {
+/// The calls of the App API (v1) for email, password and passcode.
+@Suite struct AppAPIAccountTests {
   private func gateway() throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), EmailCode(), PIN(), Password()]) { generation in
       let phone = StepRule.test("phone_otp")

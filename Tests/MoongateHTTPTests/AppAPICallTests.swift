@@ -3,8 +3,8 @@ import HTTPTypes
 import MoongateTesting
 import Testing
 
-/// The calls for apps, with a phone number.
-@Suite struct SeedCallTests {
+/// The calls of the App API (v1) for a phone number.
+@Suite struct AppAPICallTests {
   @Test(arguments: ["", "/"]) func registerSignInAndOut(slash: String) async throws {
     try await HTTPGateway().run { client in
       let sent = try await client.call(.post, "/api/auth/send-otp\(slash)", #"{"phone_number":"+919999999999"}"#)
