@@ -27,7 +27,7 @@ import Testing
     "delete /api/auth/tokens/{token}",
   ]
 
-  @Test func listsEveryCallAndTheyAreAllThere() async throws {
+  @Test func descriptionMatchesTheCalls() async throws {
     try await HTTPGateway().run { client in
       let answer = try await client.call(.get, "/api/auth/openapi.json")
       #expect(answer.status == 200)

@@ -7,7 +7,7 @@ import Testing
 
 /// The admin listener's account calls.
 @Suite struct AccountCallTests {
-  @Test func peopleAreLookedUpLockedAndDeleted() async throws {
+  @Test func accountsAreListedLockedAndDeleted() async throws {
     let http = try HTTPGateway()
     let gateway = http.gateway
     try await http.run { client in

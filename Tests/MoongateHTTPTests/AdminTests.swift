@@ -60,7 +60,7 @@ import Testing
     try TestGateway(providers: [PhoneOTP()], generation: .gateway(for: [PhoneOTP()]), store: store)
   }
 
-  @Test func metricsTellOfGenerationsAndRefusals() async throws {
+  @Test func metricsReportGenerationsAndRefusals() async throws {
     let gateway = try Self.gateway()
     gateway.generations.refuse(
       ActiveGeneration.RefusedCandidate(

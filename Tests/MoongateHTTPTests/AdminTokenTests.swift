@@ -108,7 +108,7 @@ import Testing
   }
 
   /// Attack: the token is removed from gateway.lua, and the listener stays open to everyone until the next start.
-  @Test func anOpenListenerKeepsTheTokenThatItBeganWith() async throws {
+  @Test func openListenerStillRequiresARemovedToken() async throws {
     let gateway = try gateway()
     let application = try application(gateway)
     var next = TestGeneration.gateway(for: [PhoneOTP()])
@@ -164,7 +164,7 @@ import Testing
     (.post, "/accounts/ac_x/unlock"), (.post, "/accounts/ac_x/disable"), (.delete, "/accounts/ac_x/sessions"),
     (.delete, "/accounts/ac_x/factors/pin"), (.get, "/outbox"), (.get, "/outbox?x=1"), (.head, "/outbox"),
     (.get, "/accounts/ac_x/export"),
-  ]) func aTokenThatReadsDoesNotAct(_ method: HTTPRequest.Method, _ path: String) async throws {
+  ]) func readingTokenMayNotAct(_ method: HTTPRequest.Method, _ path: String) async throws {
     let gateway = try named()
     let application = try application(gateway)
     let reading = try await ask(gateway, application, path, method, authorization: ["Bearer \(Self.reading)"])
@@ -173,7 +173,7 @@ import Testing
     #expect(acting.status != .forbidden && acting.status != .unauthorized, "\(acting.status)")
   }
 
-  @Test func aTokenThatReadsReads() async throws {
+  @Test func readingTokenMayRead() async throws {
     let gateway = try named()
     let application = try application(gateway)
     for path in ["/policy", "/metrics", "/locks", "/events", "/accounts", "/openapi.json"] {

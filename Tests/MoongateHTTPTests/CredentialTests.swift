@@ -61,7 +61,7 @@ import Testing
     return (proxied, found.isContradictory)
   }
 
-  @Test(arguments: 0..<8 as Range<UInt64>) func bothReadTheSame(_ seed: UInt64) throws {
+  @Test(arguments: 0..<8 as Range<UInt64>) func proxyAndAPIReadTheSameCredentials(_ seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let settings = settings(secure: seed & 1 == 0, shared: seed & 2 == 0)
     let name = GatewayCookies(settings).session
@@ -109,9 +109,8 @@ import Testing
       (nil, "Bearer\t\(one)", false),
       (nil, "Bearer \t\(one)", false), ("moongate=", "Bearer \(one)", nil), ("moongate=\(one)", "Bearer\t\(two)", true),
       ("=moongate=\(one)", nil, false),
-    ] as [(String?, String?, Bool?)]) func toTheLetter(_ cookie: String?, _ authorization: String?, _ isSession: Bool?)
-    throws
-  {
+    ] as [(String?, String?, Bool?)])
+  func proxyAndAPIAgreeOnAmbiguousCredentials(_ cookie: String?, _ authorization: String?, _ isSession: Bool?) throws {
     var lines: [(name: String, value: [UInt8])] = []
     if let cookie { lines.append(("Cookie", Array(cookie.utf8))) }
     if let authorization { lines.append(("Authorization", Array(authorization.utf8))) }

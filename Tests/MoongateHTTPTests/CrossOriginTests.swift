@@ -13,7 +13,7 @@ import Testing
     return try HTTPGateway(settings: settings)
   }
 
-  @Test func aNamedOriginMayAskAndRead() async throws {
+  @Test func configuredOriginMayCallTheAPI() async throws {
     try await gateway().run { client in
       let ask = [
         ("Origin", Self.page), ("Access-Control-Request-Method", "POST"),
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func itsCallsMayCarryTheCookie() async throws {
+  @Test func configuredOriginMaySendTheSessionCookie() async throws {
     try await gateway().run { client in
       let token = try await client.register().token
       let cookie = ("Cookie", "moongate=\(token)")
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func twoOriginsAreNone() async throws {
+  @Test func duplicateOriginHeadersAreIgnored() async throws {
     try await gateway(["https://a.example.com", Self.page]).run { client in
       let answer = try await client.call(
         .get, "/api/auth/session", headers: [("Origin", Self.page), ("Origin", "https://a.example.com")])
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func pagesAndOtherAddressesAreNotMeant() async throws {
+  @Test func pagesAndOtherAddressesHaveNoCORSHeaders() async throws {
     try await gateway().run { client in
       for path in ["/auth/login", "/.well-known/moongate/jwks.json"] {
         let answer = try await client.send(.get, path, headers: [("Origin", Self.page), ("Accept", "text/html")])

@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func returnToIsAnsweredWhereItMayLead() async throws {
+  @Test func nextIsReturnToOnlyIfItIsAccepted() async throws {
     try await HTTPGateway().run { client in
       _ = try await client.register()
       for (asked, next) in [("/here?x=1", "/here?x=1"), ("https://evil/", "/home"), ("//evil", "/home")] {
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func aFlowOfABrowserIsThatBrowsersAlone() async throws {
+  @Test func flowIsBoundToItsBrowser() async throws {
     try await HTTPGateway().run { client in
       _ = try await client.register()
       client.gateway.clock.advance(by: .seconds(900))

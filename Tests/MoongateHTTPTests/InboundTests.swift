@@ -141,7 +141,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
 
   /// Attack: duplicate parameters, which the gateway and the provider could read differently; forged states; other
   /// content types and oversized bodies.
-  @Test func postThatCannotBeReadOneWayIsRefused() async throws {
+  @Test func ambiguousPostIsRefused() async throws {
     try await run { (client, vendor) async throws in
       let (_, state) = try await away(client)
       #expect(try await post(client, "state=\(state)&code=a&code=b").status == 400)
@@ -168,7 +168,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
   }
 
   /// Attack: the exemption from the Origin check for callbacks and webhooks extends to the gateway's other forms.
-  @Test func otherFormsStillWantOurOrigin() async throws {
+  @Test func otherFormsRequireTheGatewaysOrigin() async throws {
     try await run { (client, _) async throws in
       for path in ["/auth/step", "/auth/login", "/auth/logout", "/auth/account"] {
         let answer = try await client.send(
@@ -230,7 +230,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
   }
 
   /// Attack: a webhook for a provider that receives none or is not configured, or by another method.
-  @Test func pathIsThereForThoseThatDeclareIt() async throws {
+  @Test func webhookPathExistsOnlyIfDeclared() async throws {
     try await run { (client, _) async throws in
       for name in ["phone_otp", "nobody"] { #expect(try await hook(client, "x", name: name).status == 404) }
       #expect(try await client.send(.get, "/auth/hook/vendor").status == 405)

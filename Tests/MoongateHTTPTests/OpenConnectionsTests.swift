@@ -78,7 +78,7 @@ import Testing
   }
 
   /// Each event loop is kept busy, so that the connection is added after the listener was told to end.
-  @Test(arguments: [true, false]) func aConnectionOnItsWayIsKnown(isClosed: Bool) async throws {
+  @Test(arguments: [true, false]) func connectionAddedWhileEndingIsEnded(isClosed: Bool) async throws {
     let (heard, hears) = AsyncStream.makeStream(of: Void.self)
     let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
     let address = try #require(listener.localAddress)

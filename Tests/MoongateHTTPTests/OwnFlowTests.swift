@@ -174,7 +174,7 @@ private struct Club: FullProvider {
     }
   }
 
-  @Test func aLockedPasswordOfAStepUpCountsDown() async throws {
+  @Test func lockedPasswordOfAStepUpShowsACountdown() async throws {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), Password()]) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("password")])
       generation.flows["password_set"] = .test(

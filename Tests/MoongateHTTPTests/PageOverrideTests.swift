@@ -93,12 +93,12 @@ import Testing
       ])
   }
 
-  @Test func everyProblemOfAFileAtOnce() {
+  @Test func allProblemsOfAFileAreReported() {
     #expect(problems(["logout.mustache": "{{w.one}}\n{{w.two}}\n{{>three}}"]).map(\.location.line) == [1, 2, 3])
   }
 
   /// Rendering such a template would overflow the stack and end the program.
-  @Test func templatesWithoutEnd() {
+  @Test func recursiveTemplatesAreRefused() {
     #expect(problems(["logo.mustache": "<i>{{>logo}}</i>"]).map(\.location.file) == ["pages/logo.mustache"])
     let both = problems(["logo.mustache": "{{>leave}}", "leave.mustache": "{{>logo}}"])
     #expect(both.map(\.location.file) == ["pages/leave.mustache", "pages/logo.mustache"])

@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: ["", "G", "GBR", "1B", "%22%3E", "%C3%A9%C3%A9"])
-  func aCountryThatIsNone(_ region: String) async throws {
+  func invalidCountryIsIgnored(_ region: String) async throws {
     try await HTTPGateway().run { client in
       let page = try await client.send(.get, "/auth/login?phone=12&region=\(region)")
       #expect(page.status == 200 && page.text.contains("data-region=\"IN\""))

@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func expiredLockedAndGone() async throws {
+  @Test func codePageShowsExpiryLockAndMissingFlow() async throws {
     try await HTTPGateway().run { client in
       let browser = try await codePage(client)
       let address = browser.address
@@ -215,7 +215,7 @@ import Testing
     }
   }
 
-  @Test func formsOfOtherSites() async throws {
+  @Test func formsFromOtherSitesAreRefused() async throws {
     try await HTTPGateway().run { client in
       for path in ["/auth/login", "/auth/register", "/auth/verify?id=fl_x", "/auth/logout"] {
         for origin in [nil, "null", "https://evil.example"] {
@@ -232,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func formsThatCannotBeRead() async throws {
+  @Test func unreadableFormsAreRefused() async throws {
     try await HTTPGateway().run { client in
       let headers = [("Accept", "text/html"), ("Origin", "http://localhost:8080")]
       let form = ("Content-Type", "application/x-www-form-urlencoded")
@@ -423,7 +423,7 @@ import Testing
     #expect(hindi.contains("सेवा ने उत्तर देने में बहुत समय लिया।"))
   }
 
-  @Test func errorsForPeopleAndForPrograms() async throws {
+  @Test func errorsAreRenderedAsPageOrJSON() async throws {
     try await HTTPGateway().run { client in
       let page = try await client.send(.get, "/auth/error?code=too_many_attempts", headers: [("Accept", "text/html")])
       #expect(page.status == 429)

@@ -29,7 +29,7 @@ import Testing
   }
 
   /// A flow whose step could not be begun has an address of its own, where the page shows the refusal again.
-  @Test func theContactPageOfAFlowSaysWhenToTryAgain() async throws {
+  @Test func contactPageOfAFlowShowsTheWait() async throws {
     let gateway = try HTTPGateway { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("phone_otp")])
     }

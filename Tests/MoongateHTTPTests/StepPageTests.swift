@@ -116,7 +116,7 @@ import Testing
   }
 
   /// Attack: one code of the app, observed or intercepted, is used in several flows at once.
-  @Test func oneCodeOpensOneFlow() async throws {
+  @Test func concurrentUseOfOneCodeCompletesOneFlow() async throws {
     try await gateway().run { client in
       let (app, _) = try await setUp(try await Browser.owner(client), client)
       var browsers: [Browser] = []
@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test func wrongOnesLockAndSayForHowLong() async throws {
+  @Test func wrongCodesLockAndThePageShowsTheWait() async throws {
     try await gateway().run { client in
       let (app, _) = try await setUp(try await Browser.owner(client), client)
       let browser = try await halfWay(client)
@@ -323,7 +323,7 @@ import Testing
   }
 
   /// With a complete translation, the page contains no English text.
-  @Test func theAppInHindi() async throws {
+  @Test func stepPageIsTranslated() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
       try await browser.visit("/auth/step?flow=totp_set")

@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func aPersonMakesAndEndsTokensByTheAPI() async throws {
+  @Test func userCreatesAndRevokesTokensByTheAPI() async throws {
     try await gateway().run { client in
       let session = try await client.register().token
       let bearer = [("Authorization", "Bearer \(session)")]
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func aPersonMakesAndEndsTokensOnThePages() async throws {
+  @Test func userCreatesAndRevokesTokensOnThePages() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
       let account = try await browser.visit("/auth/account")
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func whereNoRouteTakesThemThePageIsSilent() async throws {
+  @Test func accountPageHidesTokensIfNoRouteAcceptsThem() async throws {
     try await gateway(nil).run { client in
       let browser = try await Browser.owner(client)
       #expect(try await !browser.visit("/auth/account").text.contains("/auth/account/tokens"))

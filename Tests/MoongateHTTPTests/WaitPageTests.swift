@@ -149,7 +149,7 @@ final class PushApproval: FullProvider {
     }
   }
 
-  @Test func stepUpOffersTheOtherWayWhileItWaits() async throws {
+  @Test func waitingStepUpOffersTheOtherProvider() async throws {
     try await run { client, push in
       client.gateway.clock.advance(by: .seconds(1_000))
       let browser = Browser(client)

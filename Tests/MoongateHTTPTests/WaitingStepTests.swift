@@ -81,7 +81,7 @@ import Testing
 
   /// Attack: a thief with a stolen session waits at the recovery codes until the owner has set up an app, and then
   /// replaces it.
-  @Test func anAppThatWaitsDoesNotReplaceOneThatWasSetUpMeanwhile() async throws {
+  @Test func waitingStepDoesNotReplaceAnAppThatWasSetUpMeanwhile() async throws {
     try await run { person in
       let waiting = try await person.open("totp_set")
       let stray = try #require(waiting.app)
@@ -96,7 +96,7 @@ import Testing
 
   /// Attack: one code is used for new recovery codes and for a step-up; completing the first then restores the older
   /// record, and the code is used again.
-  @Test func aCodeIsNotGoodAgainByWhatWaitedWithIt() async throws {
+  @Test func waitingStepDoesNotMakeAUsedCodeValidAgain() async throws {
     try await run { person in
       let app = try await person.setUp()
       let change = try await person.open("totp_change").id
@@ -109,7 +109,7 @@ import Testing
   }
 
   /// Attack: a waiting step restores an app that its owner has removed because the phone was stolen.
-  @Test func anAppThatWasRemovedStaysRemoved() async throws {
+  @Test func waitingStepDoesNotRestoreARemovedApp() async throws {
     try await run { person in
       let app = try await person.setUp()
       let change = try await person.open("totp_change").id

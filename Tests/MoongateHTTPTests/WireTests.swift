@@ -21,7 +21,7 @@ extension ApplicationRequestContextSource {
 
 /// The environment of the calls: timeouts, a failing store, the client's address, and secrets in the log.
 @Suite struct WireTests {
-  @Test func aBodyThatTricklesIn() async throws {
+  @Test func stalledBodyTimesOut() async throws {
     let http = try HTTPGateway(timeLimit: .milliseconds(20))
     let (body, source) = RequestBody.makeStream()
     await source.yield(ByteBuffer(string: #"{"flow":"#))
@@ -35,7 +35,7 @@ extension ApplicationRequestContextSource {
     source.finish()
   }
 
-  @Test func aStoreThatDoesNotAnswer() async throws {
+  @Test func unavailableStoreAnswers503() async throws {
     let store = try SQLiteStore.memory()
     let http = try HTTPGateway(store: store)
     try await http.run { client in
@@ -63,7 +63,7 @@ extension ApplicationRequestContextSource {
     }
   }
 
-  @Test func theAddressThatLimitsCountBy() async throws {
+  @Test func clientAddressComesFromTrustedProxies() async throws {
     var settings = GatewaySettings.test()
     settings.trustedProxies = [AddressBlock(network: [0, 0, 0, 0], prefix: 32)]
     let http = try HTTPGateway(settings: settings)

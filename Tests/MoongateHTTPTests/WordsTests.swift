@@ -24,7 +24,7 @@ import Testing
 
   /// A custom language with a general form of a sentence does not fall back to the English forms for particular
   /// numbers.
-  @Test func formsForOneNumberAreTheLanguagesOwn() {
+  @Test func formsForANumberDoNotFallBackToEnglish() {
     let own = PageFile(
       name: "nl.words", bytes: Array("sent_digits = Un code à {length} chiffres\nsent_digits_9 = Neuf\n".utf8))
     let dutch = PageSet([own], brand: Brand()).languages[2]
@@ -179,14 +179,14 @@ import Testing
   }
 
   /// A custom file from before there were more than two plural forms.
-  @Test func theOldNameOfTheGeneralFormStillWorks() {
+  @Test func formerNameOfTheGeneralFormIsAccepted() {
     let own = PageFile(name: "nl.words", bytes: Array("minutes_one = {n} minuut\nminutes_many = {n} minuten\n".utf8))
     let set = PageSet([own], brand: Brand())
     #expect(set.problems == [])
     #expect([60, 120].map { set.languages[2].wait(.seconds($0)) } == ["1 minuut", "2 minuten"])
   }
 
-  @Test func aFormThatIsLeftOutIsTheGeneralOne() {
+  @Test func missingPluralFormUsesTheGeneralForm() {
     let own = PageFile(name: "pl.words", bytes: Array("minutes_few = {n} minuty\nminutes_other = {n} minut\n".utf8))
     let set = PageSet([own], brand: Brand())
     #expect(set.problems == [])

@@ -25,7 +25,7 @@ import Testing
   }
 
   /// Attack: a code seen in a history, in a log or on a screen is used again, later or at the same time.
-  @Test func aCodeIsGoodOnce() async throws {
+  @Test func codeIsRedeemedOnce() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       let code = try await browser.fetchCode()
@@ -49,7 +49,7 @@ import Testing
 
   /// Attack: a stolen code in the thief's browser, with no nonce, with its own, or with two. Every attempt uses up the
   /// code.
-  @Test func aCodeIsGoodInTheBrowserThatAsked() async throws {
+  @Test func codeIsRefusedInAnotherBrowser() async throws {
     try await DomainWorld.run { client in
       let owner = try await DomainBrowser.owner(client)
       let other = String(repeating: "N", count: 43)
@@ -70,7 +70,7 @@ import Testing
 
   /// Attack: login CSRF. The victim opens a link with the attacker's code and then enters secrets into the attacker's
   /// account.
-  @Test func anAttackersCodeSignsNoVictimIn() async throws {
+  @Test func attackersCodeIsRefusedInVictimsBrowser() async throws {
     try await DomainWorld.run { client in
       let attacker = try await DomainBrowser.owner(client, "+919999999991")
       let stranger = DomainBrowser(client)
@@ -90,7 +90,7 @@ import Testing
 
   /// Attack: the attacker's challenge in the victim's browser. The code arrives at the right host, in a browser whose
   /// nonce does not match.
-  @Test func anAttackersChallengeGivesNoUsableCode() async throws {
+  @Test func codeForAnAttackersChallengeIsRefused() async throws {
     try await DomainWorld.run { client in
       let attacker = DomainBrowser(client)
       let begun = try #require(
@@ -104,7 +104,7 @@ import Testing
 
   /// Attack: a code for one origin is used at another one: on the same domain, on another domain, or with a different
   /// Host.
-  @Test func aCodeIsGoodAtItsOrigin() async throws {
+  @Test func codeIsRefusedAtAnotherOrigin() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       for host in ["shop.example.org", "app.example.net"] {
@@ -126,7 +126,7 @@ import Testing
   }
 
   /// Attack: a code from a history or a log is used after it has expired, even in the browser that requested it.
-  @Test func aCodeIsGoodForThirtySeconds() async throws {
+  @Test func codeExpiresAfterThirtySeconds() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       let codes = [try await browser.fetchCode(), try await browser.fetchCode()]
@@ -138,7 +138,7 @@ import Testing
   }
 
   /// Attack: a code fetched before its session was signed out, locked, stepped up or expired.
-  @Test func aCodeDiesWithItsSignIn() async throws {
+  @Test func codeIsRefusedAfterItsSessionHasEnded() async throws {
     try await DomainWorld.run { client in
       for (index, end) in ["sign out", "lock", "step up", "expiry"].enumerated() {
         let browser = try await DomainBrowser.owner(client, "+91999999999\(index)")
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func codesOfEveryWrongKind() async throws {
+  @Test func invalidCodesAreRefused() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       let whole = try await browser.fetchCode()
@@ -207,7 +207,7 @@ import Testing
   }
 
   /// Attack: an open redirect through a link to our own pages, before and after the sign-in.
-  @Test func noHandoffLeadsElsewhere() async throws {
+  @Test func handoffDoesNotRedirectToForeignAddresses() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       for wanted in [
@@ -260,7 +260,7 @@ import Testing
   /// Attack: cookie tossing. A neighbouring host of the domain sets a nonce it knows, next to ours or before one
   /// exists. Possible only without HTTPS, where no prefix protects the name. Two cookies of one name count as none, and
   /// a new handoff removes the planted one.
-  @Test func aTossedNonceIsNone() async throws {
+  @Test func duplicateNonceCookiesAreIgnoredAndRemoved() async throws {
     try await DomainWorld.run(isSecure: false) { client in
       let attacker = DomainBrowser(client)
       attacker.cookies.append(

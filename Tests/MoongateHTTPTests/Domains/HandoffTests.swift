@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func severalTabsAtOnceAllArrive() async throws {
+  @Test func severalTabsCompleteTheirHandoffs() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       let codes = [try await browser.fetchCode(target: "/one"), try await browser.fetchCode(target: "/two")]
@@ -98,7 +98,7 @@ import Testing
 
   /// Attack: a stolen token of one domain is sent to another one, as a cookie or as Bearer; or a domain's token is used
   /// to create others.
-  @Test func aTokenIsGoodOnItsOwnDomain() async throws {
+  @Test func tokenIsRefusedOnOtherDomains() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       _ = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func signingOutAnywhereSignsOutEverywhere() async throws {
+  @Test func signOutOnOneDomainEndsTheSessionOnAllDomains() async throws {
     try await DomainWorld.run { client in
       for place in ["https://app.example.org", "https://auth.example.com"] {
         let browser = try await DomainBrowser.owner(client, place.contains("org") ? "+919999999991" : "+919999999992")
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func theAPISignsOutOnAFurtherDomainToo() async throws {
+  @Test func apiSignOutOnAFurtherDomainEndsTheSession() async throws {
     try await DomainWorld.run { client in
       for call in [("DELETE", "/api/auth/session"), ("POST", "/api/auth/logout")] {
         let browser = try await DomainBrowser.owner(client, call.0 == "POST" ? "+919999999991" : "+919999999992")
@@ -174,7 +174,7 @@ import Testing
   }
 
   /// Attack: a page or a call on a further domain changes the account, or begins a step-up with that domain's token.
-  @Test func pagesAndAccountCallsAreThoseOfPublicURL() async throws {
+  @Test func pagesAndAccountCallsAreServedOnlyAtPublicURL() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       _ = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func theAccountListsOneDeviceOnce() async throws {
+  @Test func sessionListShowsABrowserOnce() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       for origin in [DomainWorld.app, "https://app.example.net"] {
@@ -216,7 +216,7 @@ import Testing
   }
 
   /// Signing in as another person on one domain replaces the previous person on the others too.
-  @Test func anotherPersonInTheSameBrowserIsThatPersonEverywhere() async throws {
+  @Test func handoffReplacesThePreviousUserOfTheBrowser() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       _ = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
