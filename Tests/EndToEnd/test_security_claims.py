@@ -111,9 +111,9 @@ def test_sign_ins_and_refusals_are_in_the_audit_trail(house, number):
     assert house.api("GET", "/session", **bearer(done["session"]["token"])).status_code == 200
 
 
-def test_example_on_doors_requires_the_app_of_everybody(tmp_path, number):
-    """Documentation/security/doors.md: its example is a valid file and works as described."""
-    text = (ROOT / "Documentation/security/doors.md").read_text()
+def test_example_on_entry_points_requires_the_app_of_everybody(tmp_path, number):
+    """Documentation/security/entry-points.md: its example is a valid file and works as described."""
+    text = (ROOT / "Documentation/security/entry-points.md").read_text()
     house = relaxed(tmp_path)
     (house.config / "accounts.lua").write_text(re.search(r"```lua\n-- accounts\.lua\n(.*?)```", text, re.S)[1])
     house.start()

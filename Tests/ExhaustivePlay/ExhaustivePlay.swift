@@ -115,7 +115,7 @@ struct ExhaustivePlay {
   func play() async throws -> Set<Begun> {
     var begun: Set<Begun> = []
     let entryPoints = generation.flows.values.filter { !$0.needsSession(by: providers) }.map(\.name).sorted()
-    for world in worlds { for door in entryPoints { try await explore(door, world, &begun) } }
+    for world in worlds { for entryPoint in entryPoints { try await explore(entryPoint, world, &begun) } }
     return begun
   }
 
@@ -177,12 +177,12 @@ struct ExhaustivePlay {
   /// Explores all paths that begin with these acts. Each successful act is explored once for each following act.
   /// - Parameter reached: a run that has already performed them.
   private func explore(
-    _ door: String, _ world: World, after acts: [(act: Act, address: ClientAddress)] = [], reached: Run? = nil,
+    _ entryPoint: String, _ world: World, after acts: [(act: Act, address: ClientAddress)] = [], reached: Run? = nil,
     _ begun: inout Set<Begun>
   ) async throws {
     var run = reached
     for (act, address) in self.acts(world) {
-      if run == nil { run = try await replay(acts, door, world) }
+      if run == nil { run = try await replay(acts, entryPoint, world) }
       guard let started = run else { return }
       guard let view = await perform(act, from: address, started) else {
         // A refused act that leaves the flow unchanged can be followed by another one. This does not apply to a
@@ -192,9 +192,9 @@ struct ExhaustivePlay {
       }
       run = nil
       if view.status == .complete {
-        try await note(view, door, started, world, &begun)
+        try await note(view, entryPoint, started, world, &begun)
       } else if acts.count < 6 {
-        try await explore(door, world, after: acts + [(act, address)], reached: started, &begun)
+        try await explore(entryPoint, world, after: acts + [(act, address)], reached: started, &begun)
       }
     }
   }
@@ -203,7 +203,7 @@ struct ExhaustivePlay {
     (try? await engine.view(run.flow, client: client(Self.home, run.device)).get())?.choices ?? []
   }
 
-  private func replay(_ prefix: [(act: Act, address: ClientAddress)], _ door: String, _ world: World) async throws
+  private func replay(_ prefix: [(act: Act, address: ClientAddress)], _ entryPoint: String, _ world: World) async throws
     -> Run?
   {
     let number = counter.next()
@@ -211,7 +211,7 @@ struct ExhaustivePlay {
     let now = clock.now()
     let device = world.isKnownDevice ? try keys.remember(DeviceToken(from: random, at: now), account, [], at: now) : nil
     let client = client(Self.home, device)
-    guard case .success(let view) = await engine.create(door, returnTo: nil, browser: nil, client: client) else {
+    guard case .success(let view) = await engine.create(entryPoint, returnTo: nil, browser: nil, client: client) else {
       return nil
     }
     let run = Run(flow: view.id, account: account, device: device, number: number)
@@ -301,12 +301,13 @@ struct ExhaustivePlay {
     return try? await engine.submit(run.flow, fields: fields, client: client).get()
   }
 
-  private func note(_ view: FlowView, _ door: String, _ run: Run, _ world: World, _ begun: inout Set<Begun>)
+  private func note(_ view: FlowView, _ entryPoint: String, _ run: Run, _ world: World, _ begun: inout Set<Begun>)
     async throws
   {
     guard let token = view.session?.token, let session = try await store.session(TokenHash(of: token.reveal().utf8))
     else { return }
-    let isRecovered = door == "password_reset" && !world.hasPhone && world.email != .verified && !world.isFederated
+    let isRecovered =
+      entryPoint == "password_reset" && !world.hasPhone && world.email != .verified && !world.isFederated
     begun.insert(
       Begun(
         world: world, isNewAccount: session.account.id != run.account, isRecovered: isRecovered,

@@ -67,14 +67,15 @@ private struct EntryPointSearch {
     let registered = Set(made.values.flatMap(\.self).map(account))
     var entryPoints: [EntryPoint] = []
     for flow in sessions.entryPoints {
-      if let door = door(flow, .everything, try entries(flow, [everything])) { entryPoints.append(door) }
+      if let found = entryPoint(flow, .everything, try entries(flow, [everything])) { entryPoints.append(found) }
       let own = (made[flow.name] ?? []).map(\.passed)
-      if let door = door(flow, .registered, own + (try entries(flow, registered))) { entryPoints.append(door) }
+      if let found = entryPoint(flow, .registered, own + (try entries(flow, registered))) { entryPoints.append(found) }
     }
     return entryPoints
   }
 
-  private func door(_ flow: FlowDefinition, _ person: EntryPoint.Person, _ sets: [[ProviderName]]) -> EntryPoint? {
+  private func entryPoint(_ flow: FlowDefinition, _ person: EntryPoint.Person, _ sets: [[ProviderName]]) -> EntryPoint?
+  {
     guard let least = sets.map(\.count).min() else { return nil }
     var smallest: [[ProviderName]] = []
     for set in sets where set.count == least && !smallest.contains(where: { Set($0) == Set(set) }) {
@@ -139,11 +140,13 @@ extension EntryPointTable {
     let style = TerminalStyle(isOn: colour)
     if isIncomplete { return "no entry points: the search exceeded 100,000 situations" }
     guard !entryPoints.isEmpty else { return "" }
-    let flow = max(4, entryPoints.map(\.flow.count).max() ?? 0)
-    var lines = [style.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]
-    for door in entryPoints {
-      let sets = door.alternatives.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
-      lines.append("\(Columns.pad(door.flow, to: flow))  \(Columns.pad(door.account.rawValue, to: 10))  \(sets)")
+    let heading = "entry point"
+    let flow = max(heading.count, entryPoints.map(\.flow.count).max() ?? 0)
+    var lines = [style.dim("\(Columns.pad(heading, to: flow))  account     the weakest sign-in that opens it")]
+    for entryPoint in entryPoints {
+      let sets = entryPoint.alternatives.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
+      lines.append(
+        "\(Columns.pad(entryPoint.flow, to: flow))  \(Columns.pad(entryPoint.account.rawValue, to: 10))  \(sets)")
     }
     return lines.joined(separator: "\n")
   }

@@ -47,8 +47,8 @@ package struct GuaranteeProver {
     switch guarantee.scope {
     case .sessions(let facts):
       var shortest: SessionState?
-      for door in sessions.entryPoints {
-        try sessions.open(door, facts) { session in
+      for entryPoint in sessions.entryPoints {
+        try sessions.open(entryPoint, facts) { session in
           if let found = shortest, (found.acts, found.facts.count) <= (session.acts, session.facts.count) {
             return false
           }

@@ -34,8 +34,8 @@ struct RouteSearch {
         """
     }
     var pending: [SessionState] = []
-    for door in sessions.entryPoints {
-      try sessions.open(door, KnownFacts()) { session in
+    for entryPoint in sessions.entryPoints {
+      try sessions.open(entryPoint, KnownFacts()) { session in
         pending.append(session)
         return true
       }

@@ -55,9 +55,9 @@ struct SessionSearch {
     for provider in providers.all where provider.descriptor.isSecondFactor {
       guard joined.assume(.keeps(provider.descriptor.name), false) else { return }
     }
-    for door in sorted({ !$0.needsSession(by: providers) }) {
+    for registration in sorted({ !$0.needsSession(by: providers) }) {
       var found: FlowSituation?
-      try flows.walk(door, nobody) { registered in
+      try flows.walk(registration, nobody) { registered in
         guard registered.isFederated, registered.set.isEmpty, !registered.proved.contains(.phone) else { return true }
         found = registered
         return false
@@ -66,7 +66,7 @@ struct SessionSearch {
       for (step, location) in zip(flow.steps, flow.stepLocations) {
         for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
           let completedFlows = [
-            CompletedFlow(flow: door.name, events: found.events),
+            CompletedFlow(flow: registration.name, events: found.events),
             CompletedFlow(flow: flow.name, events: [.passed(provider, at: location)]),
           ]
           for facts in try unrequired(beside: provider, in: flow, joined) {
@@ -75,7 +75,7 @@ struct SessionSearch {
                 completedFlows: completedFlows, passed: [provider], facts: facts, isNewAccount: false, verified: [],
                 keeps: [],
                 claimsEmail: false,
-                oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
+                oldest: registration.lifetime + registration.session.lifetime + AppCode.lifetime))
             if !goesOn { return }
           }
         }

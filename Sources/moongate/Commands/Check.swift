@@ -158,13 +158,19 @@ struct Check: AsyncParsableCommand {
     /// The cost that attackers can cause.
     let costs: [CostBudget]
     /// The weakest combination of steps that opens a session, for each flow.
-    let doors: [EntryPoint]
+    let entryPoints: [EntryPoint]
     /// The programs that were started for their handshake.
     let programs: [String]
 
+    enum CodingKeys: String, CodingKey {
+      case problems, warnings, budgets, costs
+      case entryPoints = "doors"
+      case programs
+    }
+
     init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ costReport: FolderBudget) {
       costs = costReport.costs
-      doors = costReport.entryPoints?.entryPoints ?? []
+      entryPoints = costReport.entryPoints?.entryPoints ?? []
       programs = costReport.started
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)

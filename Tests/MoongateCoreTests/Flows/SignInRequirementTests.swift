@@ -79,23 +79,24 @@ import Testing
       generation.conditions[isKept] = { $0.account.factors.contains("password") }
     }
     require(bench, emailForPIN, change: rules)
-    #expect(try await Door.loginByPhone.open(bench).choices == [EngineTestBench.mail])
+    #expect(try await EntryPoint.loginByPhone.open(bench).choices == [EngineTestBench.mail])
     require(bench, emailForPIN, Self.requirement(EngineTestBench.mail, when: isKept)) { generation in
       rules(&generation)
       generation.policies["pin"] = nil
     }
     #expect(
-      try await Door.loginByPhone.open(bench).choices == [EngineTestBench.mail], "what is configured still counts")
+      try await EntryPoint.loginByPhone.open(bench).choices == [EngineTestBench.mail], "what is configured still counts"
+    )
     require(bench, emailForPIN) { generation in
       rules(&generation)
       generation.policies["pin"] = nil
     }
-    #expect(try await Door.loginByPhone.open(bench).session != nil)
+    #expect(try await EntryPoint.loginByPhone.open(bench).session != nil)
   }
 
-  // MARK: every door
+  // MARK: every entry point
 
-  enum Door: String, CaseIterable, Sendable {
+  enum EntryPoint: String, CaseIterable, Sendable {
     case loginByPhone, loginByEmail, loginByGoogle, enterByPhone, enterByGoogle, registerByGoogle, password,
       passwordReset
 
@@ -123,11 +124,13 @@ import Testing
 
   /// Attack: the second factor is required in one flow, and a client begins another flow that opens the same account
   /// with one factor.
-  @Test(arguments: Door.allCases) func requiredFactorIsAskedForAtEveryDoor(_ door: Door) async throws {
+  @Test(arguments: EntryPoint.allCases) func requiredFactorIsAskedForAtEveryEntryPoint(_ entryPoint: EntryPoint)
+    async throws
+  {
     let bench = try await EngineTestBench.full(Self.asShipped)
     let own = try await owner(bench)
     let before = try await bench.store.sessions(of: own.account.id).count
-    let view = try await door.open(bench)
+    let view = try await entryPoint.open(bench)
     #expect(view.status == .pending && view.session == nil && view.account == nil && view.deviceToken == nil)
     #expect(view.choices == [EngineTestBench.pin] && !view.isEnrolling)
     #expect(await bench.engine.skip(view.id, client: bench.client()).refusal?.code == .stepNotOpen)
@@ -144,12 +147,12 @@ import Testing
   @Test func aResetWithoutTheRequiredFactorChangesNothing() async throws {
     let bench = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(bench)
-    _ = try await Door.passwordReset.open(bench)
+    _ = try await EntryPoint.passwordReset.open(bench)
     #expect(
       await bench.secret(
         "login_password", ["email": Self.ownerEmail, "secret": "mule"], provider: "password", by: bench.client()
       ).refusal != nil)
-    #expect(try await Door.password.open(bench).choices == [EngineTestBench.pin])
+    #expect(try await EntryPoint.password.open(bench).choices == [EngineTestBench.pin])
   }
 
   @Test func appReceivesItsCodeOnlyAfterTheRequiredFactor() async throws {
@@ -186,9 +189,9 @@ import Testing
     let bench = try await EngineTestBench.full()
     _ = try await owner(bench)
     require(bench, Self.requirement(EngineTestBench.pin, EngineTestBench.phone))
-    #expect(try await Door.loginByPhone.open(bench).status == .complete)
+    #expect(try await EntryPoint.loginByPhone.open(bench).status == .complete)
     // Those choices that the account has.
-    #expect(try await Door.loginByEmail.open(bench).choices == [EngineTestBench.pin, EngineTestBench.phone])
+    #expect(try await EntryPoint.loginByEmail.open(bench).choices == [EngineTestBench.pin, EngineTestBench.phone])
   }
 
   @Test func severalRequirementsAreAskedForInTurn() async throws {
@@ -197,7 +200,7 @@ import Testing
     require(
       bench, Self.requirement(EngineTestBench.pin), Self.requirement(EngineTestBench.mail),
       Self.requirement(EngineTestBench.phone))
-    let id = try await Door.enterByPhone.open(bench).id
+    let id = try await EntryPoint.enterByPhone.open(bench).id
     #expect(try await prove(bench, id).get().choices == [EngineTestBench.mail])
     _ = try await bench.engine.begin(id, provider: nil, fields: [:], client: bench.client()).get()
     await bench.engine.deliveriesEnd()
@@ -215,7 +218,7 @@ import Testing
         "login", account: .existing,
         steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin, isSkippable: true)])
     }
-    let id = try await Door.loginByPhone.open(bench).id
+    let id = try await EntryPoint.loginByPhone.open(bench).id
     let view = try await bench.engine.skip(id, client: bench.client()).get()
     #expect(view.status == .pending && view.choices == [EngineTestBench.pin])
     #expect(await bench.engine.skip(id, client: bench.client()).refusal?.code == .stepNotOpen)
@@ -237,7 +240,7 @@ import Testing
 
     let claimed = Identifier(kind: .email, value: "+4444", display: "+4444")
     _ = try await bench.store.apply([.claimIdentifier(account: own.account.id, claimed)], at: bench.clock.now())
-    let login = try await Door.loginByPhone.open(bench)
+    let login = try await EntryPoint.loginByPhone.open(bench)
     #expect(login.choices == [EngineTestBench.mail])
     let wrong = await bench.engine.begin(
       login.id, provider: nil, fields: ["phone": .text("4444")], client: bench.client())
@@ -277,7 +280,7 @@ import Testing
     let refused = await bench.engine.begin(
       view.id, provider: "password", fields: ["new_secret": .text("mule")], client: bench.client())
     #expect(refused.refusal?.code == .denied)
-    #expect(try await Door.password.open(bench).status == .complete, "the old one is still the account's")
+    #expect(try await EntryPoint.password.open(bench).status == .complete, "the old one is still the account's")
     // Nor may they set up another of the choices in place of the one that the account has.
     require(bench, Self.requirement("password", EngineTestBench.pin, enroll: true))
     let again = try await bench.pass("password_reset", EngineTestBench.mail, Self.ownerEmail, by: bench.client())
@@ -458,14 +461,14 @@ import Testing
   @Test func lockedFactorStaysRequired() async throws {
     let bench = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(bench)
-    let id = try await Door.loginByPhone.open(bench).id
+    let id = try await EntryPoint.loginByPhone.open(bench).id
     for _ in 0..<3 {
       _ = await bench.engine.begin(id, provider: "pin", fields: ["secret": .text("2")], client: bench.client())
     }
-    for door in Door.allCases {
-      let view = try await door.open(bench)
-      #expect(view.status == .pending && view.choices == [EngineTestBench.pin], "\(door)")
-      #expect(await prove(bench, view.id).refusal?.code == .tooManyAttempts, "\(door)")
+    for entryPoint in EntryPoint.allCases {
+      let view = try await entryPoint.open(bench)
+      #expect(view.status == .pending && view.choices == [EngineTestBench.pin], "\(entryPoint)")
+      #expect(await prove(bench, view.id).refusal?.code == .tooManyAttempts, "\(entryPoint)")
     }
   }
 }

@@ -67,8 +67,8 @@ import Testing
       .generation(), providers: try ProviderRegistry(ShippedProviders.all))
     #expect(
       table.text(colour: false) == """
-        door   account     the least that gets in
-        login  everything  email_code + pin, or email_code + totp, or phone_otp + pin, or phone_otp + totp
+        entry point  account     the weakest sign-in that opens it
+        login        everything  email_code + pin, or email_code + totp, or phone_otp + pin, or phone_otp + totp
         """)
   }
 }

@@ -25,7 +25,7 @@ import Testing
     try GuaranteeFolder(everyDoor.merging(files) { $1 }).refutations()
   }
 
-  @Test func accountRequirementProtectsEveryDoor() throws {
+  @Test func accountRequirementProtectsEveryEntryPoint() throws {
     let files: [String: String?] = [
       "accounts.lua":
         "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",

@@ -305,10 +305,10 @@ import Testing
     #expect(decision.refusal?.code == .stepUpRequired)
   }
 
-  // MARK: both doors
+  // MARK: proxy and forward-auth
 
   /// The proxy and forward-auth decide the same about the same request.
-  @Test func bothDoorsDecideTheSame() throws {
+  @Test func proxyAndForwardAuthDecideTheSame() throws {
     let pin = ProviderName(test: "pin")
     let routes: [Route] = [
       .test("/open/**", ports: [], open: true), .test("/staff/**", ports: [], groups: ["staff"]),
