@@ -64,18 +64,18 @@ actor IssuerDirectory {
   /// The key that signed a token; nil if the provider does not publish it.
   /// - Throws: `OAuthFault` if the keys are not available.
   func key(_ token: IDToken, of issuer: String, by web: any WebClient, at now: Int64) async throws -> KeySet.Key? {
-    let known = try await keys(of: issuer, by: web, at: now, anew: false)
+    let known = try await keys(of: issuer, by: web, at: now, refetch: false)
     if let key = known.key(for: token) { return key }
     // The provider may have rotated its keys, so fetch them again, but not for every forged token.
     let recent = entry(issuer).refetches.filter { $0 <= now && now - $0 < Self.refetchWindow }
     guard recent.count < Self.maxRefetches else { return nil }
     entries[issuer]?.refetches = recent + [now]
-    return try await keys(of: issuer, by: web, at: now, anew: true).key(for: token)
+    return try await keys(of: issuer, by: web, at: now, refetch: true).key(for: token)
   }
 
-  private func keys(of issuer: String, by web: any WebClient, at now: Int64, anew: Bool) async throws -> KeySet {
+  private func keys(of issuer: String, by web: any WebClient, at now: Int64, refetch: Bool) async throws -> KeySet {
     let kept = entry(issuer).keys
-    if !anew, let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
+    if !refetch, let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
     let address = try await metadata(of: issuer, by: web, at: now).keys
     let fetch = entry(issuer).fetchingKeys ?? Fetch { try KeySet(try await Self.fetch(address, by: web), of: issuer) }
     if entries[issuer]?.fetchingKeys == nil { entries[issuer]?.fetchingKeys = fetch }

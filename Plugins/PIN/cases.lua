@@ -38,7 +38,7 @@ return tests {
     flow "pin_change", enter { pin = "739154", new_pin = "402917" }, expect { status = "refused" },
   },
 
-  case "a forgotten PIN is made anew by a code, which ends its lock" {
+  case "a forgotten PIN is replaced after a code, which ends its lock" {
     phone "+919999999999", email "asha@example.com", account { has_pin = true },
     flow "pin_unlock", wrong { until_locked = true },
     flow "pin_reset", send { until_sent = true }, right(), expect { status = "pending", step = "pin" },

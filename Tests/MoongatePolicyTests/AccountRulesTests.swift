@@ -367,7 +367,7 @@ import Testing
     let warnings = try Self.warnings(Self.signIn("{ \"password\" },"), ["flows/password_reset.lua": reset])
     #expect(
       warnings.contains(
-        "accounts.lua:3: sign_in[1]: flow \"password_reset\" can never be completed: it sets `password` anew, which verifies nothing; add another "
+        "accounts.lua:3: sign_in[1]: flow \"password_reset\" can never be completed: it replaces `password`, which verifies nothing; add another "
           + "factor, as in any_of { … }"), "\(warnings)")
   }
 

@@ -27,7 +27,7 @@ return policy "email_code" {
     -- One network address cannot try address after address.
     verify_ip = { on = "verify", per = "ip", max = 50, window = "1h", counts = "failures" },
     -- A hundred wrong codes without one right code lock the account's email codes, each time for longer. A right code
-    -- begins anew.
+    -- resets the count.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 

@@ -8,7 +8,7 @@ return policy "google_oauth" {
     -- Only what came back from Google and was refused counts from here on; "Cancel" is not counted.
     -- One address cannot have us ask Google again and again.
     verify_ip = { on = "verify", per = "ip", max = 60, window = "1h", counts = "failures" },
-    -- A sign-in that keeps failing has to be begun anew.
+    -- A sign-in that keeps failing has to be started again.
     verify_flow = { on = "verify", per = "flow", max = 5, window = "15m", counts = "failures" },
   },
 

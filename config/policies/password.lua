@@ -25,7 +25,7 @@ return policy "password" {
     -- One network address cannot try address after address.
     verify_ip = { on = "verify", per = "ip", max = 100, window = "1h", counts = "failures" },
     -- A hundred wrong passwords without one right one lock the account's password, each time for longer. A right
-    -- password begins anew.
+    -- password resets the count.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 

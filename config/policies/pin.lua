@@ -10,7 +10,7 @@ return policy "pin" {
       lock = { "15m", "1h", "6h", "24h" } },
     -- One network address cannot try account after account.
     verify_ip = { on = "verify", per = "ip", max = 100, window = "1h", counts = "failures" },
-    -- A hundred wrong PINs without one right PIN lock it, each time for longer. A right PIN, or a reset, begins anew.
+    -- A hundred wrong PINs without one right PIN lock it, each time for longer. A right or new PIN resets the count.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 

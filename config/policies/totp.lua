@@ -8,7 +8,7 @@ return policy "totp" {
       lock = { "30m", "3h", "12h", "24h" } },
     -- One network address cannot try account after account.
     verify_ip = { on = "verify", per = "ip", max = 100, window = "1h", counts = "failures" },
-    -- A hundred in a row without a success lock it, each time for longer. A right code begins anew.
+    -- A hundred in a row without a success lock it, each time for longer. A right code resets the count.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 

@@ -37,7 +37,7 @@ return tests {
     wrong { until_locked = true }, expect { locked = true },
   },
 
-  case "a forgotten password is chosen anew by a code" {
+  case "a forgotten password is replaced after a code" {
     email "asha@example.com", account { password = "correct horse" },
     flow "password_reset", send(), right(), expect { status = "pending", step = "password" },
     enter { password = "another horse" }, expect { status = "complete" },

@@ -37,7 +37,7 @@ return tests {
     flow "enter", send(), right(), expect { status = "refused" },
   },
 
-  case "a stranger's number gets no code to log in with" {
+  case "an unknown number gets no code to log in with" {
     flow "login", phone "+919999999999", account { exists = false },
     send(), expect { messages = 0 },
   },

@@ -12,7 +12,7 @@ extension FlowMachine {
     case offering([ProviderName])
     /// A step was begun.
     case open(StepRecord, StepPhase)
-    /// Several accounts claim the identifier that was proved, and the user chooses one of them.
+    /// Several accounts claim the verified identifier, and the user chooses one of them.
     case choosingAccount(AccountChoice)
     /// All steps are done. The flow completes unless accounts.lua requires another step.
     case passed

@@ -8,7 +8,7 @@ import MoongateSDK
 package struct ProofBasis: Sendable, Equatable, Codable {
   /// `Account.epoch` when the account became known; nil before that.
   package var epoch: Int?
-  /// The proved identifiers that the account had at that moment, verified or claimed.
+  /// The verified identifiers that the account had at that moment, verified or claimed.
   package var held: [Identifier] = []
   /// Steps that proved an identifier that is new to the account. They are not factors and not in `passed`.
   ///
@@ -25,7 +25,7 @@ package struct ProofBasis: Sendable, Equatable, Codable {
 struct ProofSubject: Sendable {
   /// nil if the proof belongs to no account yet.
   var account: AccountVersion?
-  /// The proved identifiers that the account already had.
+  /// The verified identifiers that the account already had.
   var held: [Identifier] = []
   /// The account that holds the new identifier.
   var holder: AccountVersion?
@@ -37,7 +37,7 @@ struct ProofSubject: Sendable {
 /// A passed step, as the machine receives it.
 package struct PassedProof: Sendable {
   package let step: PassedStep
-  /// The proved identifiers, most specific first.
+  /// The verified identifiers, most specific first.
   package var proved: [Identifier] = []
   /// Those of them that the account already had.
   package var held: [Identifier] = []

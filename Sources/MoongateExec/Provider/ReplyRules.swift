@@ -104,7 +104,7 @@ struct ReplyRules {
     return facts
   }
 
-  /// The proved identifier in the gateway's spelling.
+  /// The verified identifier in the gateway's spelling.
   ///
   /// Attack: a program proves another user's phone number to open that account. A program can prove only the identifier
   /// that the gateway read in this step, the identifiers of the step's account, and identities whose issuer is the

@@ -128,14 +128,14 @@ struct SignInRequirementChecks {
 
   // MARK: flows that cannot be completed
 
-  /// Warns of flows that set the required factor anew. The old factor is not required there, and setting a new one
+  /// Warns of flows that replace the required factor. The old factor is not required there, and setting a new one
   /// verifies nothing.
   private func warnOfDeadFlows(_ requirement: SignInRequirement, _ path: String) {
     guard requirement.when == nil else { return }
     for flow in signInFlows where flow.account != .new && requirement.choices.allSatisfy({ !proves($0, in: flow) }) {
       problems.warn(
         requirement.location, path,
-        "flow \"\(flow.name)\" can never be completed: it sets \(requirement.choices.map { "`\($0)`" }.joined(separator: " and ")) anew, "
+        "flow \"\(flow.name)\" can never be completed: it replaces \(requirement.choices.map { "`\($0)`" }.joined(separator: " and ")), "
           + "which verifies nothing; add another factor, as in any_of { … }")
     }
   }
