@@ -100,7 +100,7 @@ package struct FlowMachine: Sendable {
   package mutating func closedStep() { record.step = nil }
 
   /// Adds data that is handed over when the flow completes.
-  package mutating func updatePendingProofs(_ change: (inout PendingProofs) -> Void) { change(&record.gathered) }
+  package mutating func updatePendingProofs(_ change: (inout PendingProofs) -> Void) { change(&record.pendingProofs) }
 
   /// Stores the facts that a provider reports about its passed step.
   package mutating func recordFacts(_ facts: [String: String], of provider: ProviderName) {

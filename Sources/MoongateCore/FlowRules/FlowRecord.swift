@@ -28,7 +28,7 @@ package struct FlowID: Sendable, Hashable, CustomStringConvertible {
 /// One run of a flow, as it is stored. Steps, texts and lifetimes are fixed at its beginning; limits and functions are
 /// always those of the active generation.
 package struct FlowRecord: Sendable, Equatable, Codable {
-  /// Whether the flow goes on, is complete, or has failed.
+  /// Whether the flow is pending, complete, or failed.
   package enum Status: String, Sendable, Codable {
     case pending, complete, failed
   }
@@ -67,7 +67,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var proved: [Identifier]
   package var account: String?
   /// What is handed over when the flow completes.
-  package var gathered: PendingProofs
+  package var pendingProofs: PendingProofs
   /// What the proofs of this flow relied on; nil for a flow that an older version began. Such a flow is closed, because
   /// it could end in a session that these rules would not allow.
   package var basis: ProofBasis?
@@ -91,6 +91,14 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var registered: Set<ProviderName>?
   /// The facts that providers have reported about passed steps, for policies; nil: none.
   package private(set) var facts: [ProviderName: [String: String]]?
+
+  /// The names in stored rows. A property without a case here is not stored.
+  package enum CodingKeys: String, CodingKey, CaseIterable {
+    case id, name, version, status, createdAt, expiresAt, declaredPurpose, accountRule, steps, session, next, codes
+    case returnTo, browser, network, position, step, accountChoice, passed, proved, account
+    case pendingProofs = "gathered"
+    case basis, startedIn, app, appCode, isNewAccount, completedNext, origin, isSentByApp, registered, facts
+  }
 
   /// More than five parameters: everything that is fixed when a flow begins.
   package init(
@@ -118,7 +126,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     passed = []
     proved = []
     self.account = account?.id
-    gathered = PendingProofs()
+    pendingProofs = PendingProofs()
     basis = ProofBasis(epoch: account?.epoch)
     self.startedIn = startedIn
     self.app = app
@@ -137,7 +145,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   mutating func close() {
     steps = []
     codes = [:]
-    gathered = PendingProofs()
+    pendingProofs = PendingProofs()
     facts = nil
   }
 
@@ -169,7 +177,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// site: what comes back from there belongs to the user who went there.
   var isUntouched: Bool {
     let isOnlySentAway = step.map { $0.redirectTo != nil && $0.challenge == nil && $0.identifier == nil } ?? true
-    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == PendingProofs()
+    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && pendingProofs == PendingProofs()
       && accountChoice == nil
       && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
   }

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// What a flow has gathered and hands over when it completes. Nothing of it changes an account before that.
+/// What a flow has collected so far, and hands over when it completes. Nothing of it changes an account before that.
 package struct PendingProofs: Sendable, Equatable, Codable {
   /// Identifiers that the user has claimed but not verified.
   package var claimed: [Identifier] = []
@@ -38,7 +38,7 @@ package struct StoredRecord: Sendable, Equatable, Codable {
 }
 
 extension KeyedDecodingContainer {
-  /// A flow stored by an older version has gathered nothing.
+  /// A flow stored by an older version has no pending proofs.
   func decode(_ type: PendingProofs.Type, forKey key: Key) throws -> PendingProofs {
     try decodeIfPresent(PendingProofs.self, forKey: key) ?? PendingProofs()
   }

@@ -127,7 +127,7 @@ extension ProviderPolicy {
       // A global limit counts over all providers, the others over their own.
       let scope = limit.key == .global ? "" : provider.rawValue
       var counted = [Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value]
-      // Attack: strangers who lock the owner out. Attempts of strangers and of the owner's devices are counted
+      // Attack: attackers lock the owner out. Attempts from unknown devices and from the owner's devices are counted
       // separately.
       //
       // Attack: an unlimited number of messages to a number of the attacker's own. Each code that arrives makes another

@@ -33,7 +33,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
   /// For full providers: the fields that another site has posted, until the browser fetches them.
   package var returned: PostedCallback?
   /// For full providers: the record by which they judged first, if they have asked for more since. A step that is begun
-  /// anew has none.
+  /// again has none.
   package var judgedBy: StoredRecord.Judged?
 
   /// More than five parameters: everything that is fixed when a step begins.

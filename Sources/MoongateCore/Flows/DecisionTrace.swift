@@ -41,7 +41,7 @@ final class DecisionTrace: Sendable {
   func asked(_ function: FunctionName, _ answer: String, _ evidence: PolicyEvidence?, _ keys: KeyRing) {
     let place = evidence.map { "  \($0.location)" } ?? ""
     note("asked.\(function.path)", answer + place)
-    for (name, value) in evidence?.notes(keys) ?? [:] where name != "at" { note(name, value) }
+    for (name, value) in evidence?.traceLines(keys) ?? [:] where name != "at" { note(name, value) }
   }
 
   /// Records the state of limits that were checked but not charged.
@@ -62,17 +62,17 @@ extension RequestContext {
   /// Records that the limit decided, and its state.
   func decided(by limit: ResolvedLimit, used: Int?, lockedUntil: Timestamp?) {
     let written = generation.policies[limit.provider]?.limits.first { $0.name == limit.name }
-    notes.rule("limits.\(limit.name)", at: written?.location)
-    notes.note("per", limit.key.rawValue)
-    notes.note("max", String(limit.max))
-    notes.note("counts", limit.counts.rawValue)
-    notes.note("window", limit.window.map { String($0.components.seconds) })
-    notes.note("used", used.map(String.init))
-    notes.note("locked_until", lockedUntil?.text)
+    trace.rule("limits.\(limit.name)", at: written?.location)
+    trace.note("per", limit.key.rawValue)
+    trace.note("max", String(limit.max))
+    trace.note("counts", limit.counts.rawValue)
+    trace.note("window", limit.window.map { String($0.components.seconds) })
+    trace.note("used", used.map(String.init))
+    trace.note("locked_until", lockedUntil?.text)
   }
 
   /// Records that a value of the provider's policy decided.
   func decided(by path: String, of provider: ProviderName?) {
-    notes.rule(path, at: provider.flatMap { generation.policies[$0]?.locations[path] })
+    trace.rule(path, at: provider.flatMap { generation.policies[$0]?.locations[path] })
   }
 }

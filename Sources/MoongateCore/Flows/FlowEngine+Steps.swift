@@ -10,7 +10,7 @@ extension FlowEngine {
     -> Result<FlowView, Refusal>
   {
     await answer(client, flow: id) { request throws(FlowError) in
-      request.notes.note("act", LimitAction.send.rawValue)
+      request.trace.note("act", LimitAction.send.rawValue)
       let sent = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(request)[$0] }
       var input = named.map { sent.declared(by: $0.descriptor) } ?? sent
@@ -41,7 +41,7 @@ extension FlowEngine {
   /// Sends another code for the open step. The previous code stops working.
   package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
-      request.notes.note("act", LimitAction.send.rawValue)
+      request.trace.note("act", LimitAction.send.rawValue)
       return try await parts.codeStep.resend(try await storage.load(id, request))
     }
   }
@@ -54,7 +54,7 @@ extension FlowEngine {
     FlowView, Refusal
   > {
     await answer(client, flow: id) { request throws(FlowError) in
-      request.notes.note("act", "submit")
+      request.trace.note("act", "submit")
       let input = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
       if fields["code_verifier"] != nil, let view = try await parts.completion.redeem(id, input, request) {
         return view

@@ -23,7 +23,7 @@ extension FlowEngine {
     WebhookAnswer, Refusal
   > {
     await answer(client, flow: nil) { request throws(FlowError) in
-      request.notes.note("act", "webhook")
+      request.trace.note("act", "webhook")
       guard receivesWebhooks(name, in: request.generation),
         let receiver = registry(request)[name] as? any WebhookReceiver
       else {

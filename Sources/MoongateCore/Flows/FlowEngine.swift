@@ -115,7 +115,7 @@ extension FlowEngine {
   /// - Returns: what the client learns of it.
   private func refusal(for error: FlowError, _ request: RequestContext, flow: FlowID?) -> Refusal {
     let client = request.client
-    var detail = request.notes.lines
+    var detail = request.trace.lines
     detail["generation"] = request.generation.id
     var refusal: Refusal
     switch error {
@@ -137,11 +137,11 @@ extension FlowEngine {
     }
     refusal.decision = audit.record(
       AuditEvent(
-        id: client.decision, at: request.now, kind: .refused, flow: request.notes.subject.flow,
+        id: client.decision, at: request.now, kind: .refused, flow: request.trace.subject.flow,
         flowPrefix: flow?.prefix,
-        provider: request.notes.subject.provider,
-        account: request.notes.subject.account ?? client.session?.account.id,
-        identifier: request.notes.subject.identifier, address: client.address.description, code: refusal.code.name,
+        provider: request.trace.subject.provider,
+        account: request.trace.subject.account ?? client.session?.account.id,
+        identifier: request.trace.subject.identifier, address: client.address.description, code: refusal.code.name,
         detail: detail))
     return refusal
   }

@@ -30,7 +30,7 @@ struct FlowTransaction: Sendable {
   var record: FlowRecord { machine.record }
 
   /// Records how the request was decided, for `moongate policy explain`.
-  var trace: DecisionTrace { request.notes }
+  var trace: DecisionTrace { request.trace }
 
   /// A copy with the machine changed by the body.
   func changing(_ body: (inout FlowMachine) -> Void) -> FlowTransaction {

@@ -74,7 +74,7 @@ struct FlowViews: FlowPart {
     view.returnTo = record.returnTo
     view.isForApp = record.app != nil
     view.isEnrolling = due?.requirement == .enroll
-    if isOfBrowser { (view.firstName, view.lastName) = (record.gathered.firstName, record.gathered.lastName) }
+    if isOfBrowser { (view.firstName, view.lastName) = (record.pendingProofs.firstName, record.pendingProofs.lastName) }
     return view
   }
 
@@ -150,9 +150,9 @@ struct FlowViews: FlowPart {
     let states = ledgerState.counters
     let isTold = { (limit: ResolvedLimit) in !admission.hides(policy, flow) || !limit.disablesPerson }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
-    let tries =
+    let attempts =
       Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
-    let verify = tries.filter { isTold($0.0) }
+    let verify = attempts.filter { isTold($0.0) }
     view.attemptsLeft = verify.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }
       .min()
     view.lockedUntil = verify.compactMap { $1.isLocked(at: request.now) ? $1.lockedUntil : nil }.max()

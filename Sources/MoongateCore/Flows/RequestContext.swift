@@ -10,21 +10,21 @@ struct RequestContext: Sendable {
   /// The language of messages that the request sends; nil for the request's preferred language.
   var messageLanguage: (any MessageLanguage)?
   /// The trace of the decision.
-  let notes = DecisionTrace()
+  let trace = DecisionTrace()
   /// Records the questions to policies; nil if no shadow is active.
   var watch: RequestWatch?
 
   /// What a request has recorded about its decision.
   struct Records: Sendable {
-    fileprivate let notes: DecisionTrace.State
+    fileprivate let trace: DecisionTrace.State
     fileprivate let watch: RequestWatch.State?
   }
 
-  var records: Records { Records(notes: notes.recorded, watch: watch?.recorded) }
+  var records: Records { Records(trace: trace.recorded, watch: watch?.recorded) }
 
   /// Continues with earlier records, as if nothing had been recorded since.
   func restore(_ records: Records) {
-    notes.recorded = records.notes
+    trace.recorded = records.trace
     if let state = records.watch { watch?.recorded = state }
   }
 

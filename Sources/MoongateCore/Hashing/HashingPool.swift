@@ -58,7 +58,7 @@ package final class HashingPool: HashingPermits {
     while true {
       switch shares.enter(address) {
       case .entered:
-        return HashingSlot(hashing: hashing, place: HashingPermit(self, of: address), jobs: jobs, salt: salt)
+        return HashingSlot(hashing: hashing, permit: HashingPermit(self, of: address), jobs: jobs, salt: salt)
       case .full: return nil
       case .overShare:
         if since == nil {
@@ -92,17 +92,17 @@ final class HashingPermit: Sendable {
 /// A hasher with its own permit.
 private struct HashingSlot: SecretHasher {
   let hashing: SecretHashing
-  let place: HashingPermit
+  let permit: HashingPermit
   let jobs: HashingQueue
   let salt: [UInt8]?
   let last = LastHash()
 
   func hash(_ secret: [UInt8]) async throws -> String {
-    try await jobs.run(place) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
+    try await jobs.run(permit) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
   }
 
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
-    try await jobs.run(place) { [hashing, salt, last] () throws(HashingFault) in
+    try await jobs.run(permit) { [hashing, salt, last] () throws(HashingFault) in
       try hashing.verify(secret, against: hash, salt: salt, remembering: last)
     }
   }

@@ -3,11 +3,11 @@ import Synchronization
 
 /// Holds the permit of a job until it is done, even if the caller is gone.
 private final class RetainedPermit: Sendable {
-  private let place: Mutex<HashingPermit?>
+  private let permit: Mutex<HashingPermit?>
 
-  init(_ place: HashingPermit) { self.place = Mutex(place) }
+  init(_ permit: HashingPermit) { self.permit = Mutex(permit) }
 
-  func release() { place.withLock { $0 = nil } }
+  func release() { permit.withLock { $0 = nil } }
 }
 
 /// The queue for the hashing threads, and the threads. Client addresses take turns; jobs of one address are served in
@@ -75,23 +75,23 @@ final class HashingQueue: Sendable {
   var served: Int { state.withLock { $0.served } }
 
   /// Runs the body on a hashing thread.
-  /// - Parameter place: the permit, held while the body waits or runs, even if the caller is gone.
+  /// - Parameter permit: held while the body waits or runs, even if the caller is gone.
   /// - Throws: what the body throws; `HashingFault.busy` if it waited too long; `CancellationError` if the task was
   ///   cancelled while it waited. A body that has begun runs to its end and its result is used. A client therefore
   ///   cannot test a guess without being charged by closing the connection.
-  func run<Value: Sendable>(_ place: HashingPermit, _ body: @escaping @Sendable () throws(HashingFault) -> Value)
+  func run<Value: Sendable>(_ permit: HashingPermit, _ body: @escaping @Sendable () throws(HashingFault) -> Value)
     async throws -> Value
   {
     let id = state.withLock { state in
       state.lastID += 1
       return state.lastID
     }
-    let held = RetainedPermit(place)
+    let held = RetainedPermit(permit)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
         join(
           Job(
-            id: id, since: steady(), address: place.address,
+            id: id, since: steady(), address: permit.address,
             run: {
               let result = Result { () throws(HashingFault) in try body() }
               // Release the permit before resuming: the caller may ask for another one at once.

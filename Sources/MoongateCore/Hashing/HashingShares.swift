@@ -17,7 +17,7 @@ final class HashingShares: Sendable {
 
   private struct State {
     var taken = 0
-    var places: [[UInt8]: Int] = [:]
+    var permits: [[UInt8]: Int] = [:]
     /// How many requests of each address wait for one of its permits.
     var waiting: [[UInt8]: Int] = [:]
   }
@@ -41,9 +41,9 @@ final class HashingShares: Sendable {
   func enter(_ address: [UInt8]) -> Entry {
     state.withLock { state in
       guard state.taken < most else { return .full }
-      guard state.places[address, default: 0] < share else { return .overShare }
+      guard state.permits[address, default: 0] < share else { return .overShare }
       state.taken += 1
-      state.places[address, default: 0] += 1
+      state.permits[address, default: 0] += 1
       return .entered
     }
   }
@@ -51,7 +51,7 @@ final class HashingShares: Sendable {
   func leave(_ address: [UInt8]) {
     state.withLock { state in
       state.taken -= 1
-      state.places[address] = state.places[address].flatMap { $0 > 1 ? $0 - 1 : nil }
+      state.permits[address] = state.permits[address].flatMap { $0 > 1 ? $0 - 1 : nil }
     }
   }
 

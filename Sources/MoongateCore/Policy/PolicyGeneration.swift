@@ -95,10 +95,10 @@ package struct PolicyEvidence: Sendable {
 
 extension PolicyEvidence {
   /// The location and the facts for the audit trail, with personal values as keyed hashes.
-  package func notes(_ keys: KeyRing) -> [String: String] {
-    var notes = ["at": location.description]
-    for fact in facts { notes["fact.\(fact.path)"] = fact.namesPerson ? keys.logHash(fact.value) : fact.value }
-    return notes
+  package func traceLines(_ keys: KeyRing) -> [String: String] {
+    var lines = ["at": location.description]
+    for fact in facts { lines["fact.\(fact.path)"] = fact.namesPerson ? keys.logHash(fact.value) : fact.value }
+    return lines
   }
 }
 

@@ -1,13 +1,13 @@
 import MoongateSDK
 
-/// The token of a device that has passed steps before, so that strangers who try someone's identifier do not lock its
+/// The token of a device that has passed steps before, so that attackers who try someone's identifier do not lock its
 /// owner out. Sealed by the core; a client can neither read nor create one.
 ///
 /// It contains, as keyed hashes, the accounts and the providers that this device has passed for them.
 ///
 /// Attack: someone who can pass one step (with a stolen SIM) signs in again and again, to get fresh counters for
 /// another one (the PIN). A mark is therefore for one provider and one account: if this device has never passed the
-/// PIN, its attempts at it count as a stranger's.
+/// PIN, its attempts at it count as those of an unknown device.
 package struct DeviceToken: Sendable, Equatable {
   /// How long it is valid after the last sign-in.
   package static let lifetime: Duration = .seconds(365 * 86_400)

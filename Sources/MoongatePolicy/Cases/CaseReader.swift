@@ -109,7 +109,7 @@ struct CaseReader {
     case ("client", let argument?): return client(argument).map { .client($0) }
     case ("send", let argument): return untilSent(argument, word).map { .send(untilSent: $0) }
     case ("resend", let argument): return untilSent(argument, word).map { .resend(untilSent: $0) }
-    case ("wrong", let argument): return tries(argument).map { .wrong($0) }
+    case ("wrong", let argument): return wrongAttempts(argument).map { .wrong($0) }
     case ("right", _): return .right
     case ("enter", let argument?): return entered(argument).map { .enter($0) }
     case ("skip", _): return .skip
@@ -195,7 +195,7 @@ struct CaseReader {
     return untilSent
   }
 
-  private func tries(_ node: LuaNode?) -> PolicyCase.WrongAttempts? {
+  private func wrongAttempts(_ node: LuaNode?) -> PolicyCase.WrongAttempts? {
     guard let node else { return .times(1) }
     guard let reader = TableReader(node, .caseWrong, path: "wrong", problems: problems) else { return nil }
     let untilLocked = reader.flag("until_locked") ?? false

@@ -3,7 +3,7 @@ import MoongateSDK
 
 extension CaseRun {
   /// More attempts than any policy allows without a lock.
-  private static let maxTries = 20_000
+  private static let maxAttempts = 20_000
   /// More waits than any policy requires for one code.
   private static let maxWaits = 1_000
 
@@ -51,7 +51,7 @@ extension CaseRun {
         guard let flow = run.flow else { return }
         run.take(await run.gateway.resend(flow.id, by: run.client))
       }
-    case .wrong(let tries): return try await wrong(tries, act)
+    case .wrong(let attempts): return try await wrong(attempts, act)
     case .right: return try await right(act)
     case .enter(let fields):
       try await makeAccount(act)
@@ -264,9 +264,9 @@ extension CaseRun {
     return String(code + [characters[(index + 1) % characters.count]])
   }
 
-  private mutating func wrong(_ tries: PolicyCase.WrongAttempts, _ act: PolicyCase.Act) async throws -> String {
+  private mutating func wrong(_ attempts: PolicyCase.WrongAttempts, _ act: PolicyCase.Act) async throws -> String {
     if let waiting = await waitingStep() {
-      guard tries == .times(1) else {
+      guard attempts == .times(1) else {
         throw fail(act, "a waiting step can be denied only once: begin it again to deny it again")
       }
       return try await decide(false, at: waiting, act)
@@ -276,7 +276,7 @@ extension CaseRun {
     let ceremony = try await ceremonyStep()
     let code = await wrongCode()
     let asked = await dueProvider()?.descriptor
-    let most = if case .times(let times) = tries { times } else { Self.maxTries }
+    let most = if case .times(let times) = attempts { times } else { Self.maxAttempts }
     var made = 0
     while made < most {
       try checkTime()
@@ -288,7 +288,7 @@ extension CaseRun {
         await submit(code)
       }
       made += 1
-      if tries == .untilLocked {
+      if attempts == .untilLocked {
         guard case .refusal(let refusal)? = answer else { break }
         if [.tooManyAttempts, .disabled].contains(refusal.code) {
           return "\(outcomeText), after \(made) wrong one\(made == 1 ? "" : "s")"
@@ -298,7 +298,7 @@ extension CaseRun {
         }
       }
     }
-    if tries == .untilLocked { throw fail(act, "no lock after \(made) wrong attempts: no limit on verify applies") }
+    if attempts == .untilLocked { throw fail(act, "no lock after \(made) wrong attempts: no limit on verify applies") }
     return outcomeText
   }
 

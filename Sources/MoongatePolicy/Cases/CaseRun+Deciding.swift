@@ -10,13 +10,13 @@ extension CaseRun {
   /// Simulates the user's decision, and polls the step at its next polling time.
   mutating func decide(_ isApproved: Bool, at step: StepView, _ act: PolicyCase.Act) async throws -> String {
     guard let flow else { return outcomeText }
-    guard let rehearsal = providers[step.provider] as? any DecidedRehearsal else {
+    guard let dryRun = providers[step.provider] as? any DecidedRehearsal else {
       throw fail(
         act,
         "\(step.provider) waits for an approval, which its dry run cannot simulate: it does not conform to DecidedRehearsal"
       )
     }
-    rehearsal.decide(isApproved)
+    dryRun.decide(isApproved)
     gateway.clock.advance(by: step.retryAfter ?? .zero)
     take(await gateway.submit(flow.id, fields: [:], by: client))
     return outcomeText

@@ -125,7 +125,9 @@ package struct PolicyDiff: Sendable, Encodable {
     let gateway = try VirtualGateway(
       generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
     var people = SimulatedAccounts(gateway, target, provider)
-    for person in 0..<traffic.people where !traffic.strangers.contains(person) { try await people.makeAccount(person) }
+    for person in 0..<traffic.people where !traffic.unregistered.contains(person) {
+      try await people.makeAccount(person)
+    }
     var flows: [Int: FlowID] = [:]
     var answers: [Answer] = []
     answers.reserveCapacity(traffic.acts.count)

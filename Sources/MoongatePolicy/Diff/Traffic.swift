@@ -26,7 +26,7 @@ package struct Traffic: Sendable {
   package let acts: [Act]
   package let people: Int
   /// Users without an account.
-  package let strangers: Set<Int>
+  package let unregistered: Set<Int>
 
   /// Generates a week of traffic: users who sign in once a day and sometimes mistype, an attacker who guesses codes of
   /// the first user, and one who floods users with codes.
@@ -65,7 +65,7 @@ package struct Traffic: Sendable {
     }
     self.acts = acts.sorted { $0.at < $1.at }
     self.people = people
-    strangers = []
+    unregistered = []
   }
 
   /// Reads recorded events in the format of `GET /events`, as a JSON array or one event per line.
@@ -75,13 +75,13 @@ package struct Traffic: Sendable {
     let wrong = Set(["invalid_code"] + provider.outcomes.filter(\.isFailure).map(\.reason.rawValue))
     let provider = provider.name
     var people: [String: Int] = [:]
-    var strangers: Set<Int> = []
+    var unregistered: Set<Int> = []
     var acts: [Act] = []
     for (at, event) in try Self.events(in: data, wrong) where event.provider ?? provider.rawValue == provider.rawValue {
       // A keyed hash identifies a user as well as the identifier itself.
       guard let kind = event.act(wrong), let identifier = event.identifier ?? event.account else { continue }
       let person = people[identifier] ?? people.count
-      if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
+      if event.code == "account_not_found", people[identifier] == nil { unregistered.insert(person) }
       people[identifier] = person
       acts.append(
         Act(
@@ -90,7 +90,7 @@ package struct Traffic: Sendable {
     }
     self.acts = acts
     self.people = people.count
-    self.strangers = strangers
+    self.unregistered = unregistered
   }
 
   private struct Event: Decodable {

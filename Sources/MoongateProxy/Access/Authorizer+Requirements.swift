@@ -107,7 +107,7 @@ extension Authorizer {
         route.kills = 0
         return .allow
       }
-      detail.merge(evaluator.evidence(of: function, given: facts)?.notes(keys) ?? [:]) { $1 }
+      detail.merge(evaluator.evidence(of: function, given: facts)?.traceLines(keys) ?? [:]) { $1 }
     } catch {
       verdict = .fault(error)
     }

@@ -35,7 +35,7 @@ extension PostgresErrorClassification {
     (["could not translate host name"], .unknownHost),
     (["session is read-only", "hot standby"], .readOnly),
     (["no password supplied"], .noPassword),
-    (["expected authentication request", "invalid response to SSL negotiation", "lost synchronization"], .stranger),
+    (["expected authentication request", "invalid response to SSL negotiation", "lost synchronization"], .notPostgres),
     (["does not support SSL"], .noTLS),
     (["root certificate"], .noAuthority),
     (["does not match host name", "host name from server certificate"], .certificate(.otherHost)),

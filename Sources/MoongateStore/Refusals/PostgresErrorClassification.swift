@@ -7,7 +7,7 @@ package enum PostgresErrorClassification: Sendable, Equatable {
   /// The peer accepts connections and closes them.
   case hangsUp
   /// The peer does not speak PostgreSQL's protocol.
-  case stranger
+  case notPostgres
   case wrongPassword
   /// The server requires a password, and none is configured.
   case noPassword
@@ -59,7 +59,7 @@ package enum PostgresErrorClassification: Sendable, Equatable {
     case .unknownHost: "its host's name is not known"
     case .silent: "its address does not answer"
     case .hangsUp: "its address accepts connections and closes them"
-    case .stranger: "what listens at its address is not PostgreSQL"
+    case .notPostgres: "what listens at its address is not PostgreSQL"
     case .wrongPassword: "wrong password"
     case .noPassword: "it requires a password"
     case .notAdmitted: "it does not admit this user from here"

@@ -71,7 +71,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "\(name) does not answer. Check the network, such as a firewall, and host and port of `store` in gateway.lua."
     case .hangsUp:
       "\(name) accepts connections and closes them. Read the log of the server, or of the load balancer in front of it."
-    case .stranger: "What listens at \(name) is not PostgreSQL. Correct host and port of `store` in gateway.lua."
+    case .notPostgres: "What listens at \(name) is not PostgreSQL. Correct host and port of `store` in gateway.lua."
     case .wrongPassword:
       "PostgreSQL refuses the password for \(name). Correct user and password of `store` in gateway.lua."
     case .noPassword:

@@ -177,7 +177,7 @@ enum IdentifierRows {
 
   /// Removes the claims of other accounts.
   ///
-  /// Attack: someone registers a stranger's address first and shares the account of the stranger who later verifies it.
+  /// Attack: someone registers another user's address first and shares the account of the user who later verifies it.
   /// The address belongs to the account that verifies it; other claimants lose the address, the secrets that belong to
   /// it (such as a password), and their sessions.
   /// - Parameter providers: the providers whose secrets belong to an identifier.

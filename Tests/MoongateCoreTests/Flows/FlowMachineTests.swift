@@ -20,6 +20,14 @@ import Testing
         network: [], account: nil))
   }
 
+  /// A property that `CodingKeys` lacks would be lost between two requests.
+  @Test func everyPropertyIsStoredUnderItsName() {
+    let labels = Mirror(reflecting: machine(.test(phone)).record).children.compactMap(\.label)
+    // Wrapped properties are listed as `_network`. One name is older than its property.
+    let names = labels.map { $0 == "pendingProofs" ? "gathered" : String($0.trimmingPrefix("_")) }
+    #expect(Set(names) == Set(FlowRecord.CodingKeys.allCases.map(\.rawValue)))
+  }
+
   @Test func stepsPassInOrderAndThenItIsComplete() {
     var flow = machine(.test(phone), .test(pin))
     #expect(flow.next == .offer([phone]))

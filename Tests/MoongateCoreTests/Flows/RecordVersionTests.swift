@@ -117,7 +117,7 @@ private struct Versioned: FullProvider {
       _ = try await bench.engine.submit(id, fields: ["x": .text("secret")], client: client).get()
       let record = try #require(try await bench.store.flow(id.hash))
       #expect(record.facts == ["toy": ["made_in": "1999"]])
-      #expect(record.gathered.records["toy"]?.isRenewal == (version == 1 ? true : nil))
+      #expect(record.pendingProofs.records["toy"]?.isRenewal == (version == 1 ? true : nil))
     }
   }
 

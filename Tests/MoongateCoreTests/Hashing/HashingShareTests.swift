@@ -83,7 +83,7 @@ import Testing
     _ body: @escaping @Sendable () -> Void
   ) throws -> Task<Void, any Error> {
     try #require(pool.shares.enter(address) == .entered)
-    let place = HashingPermit(pool, of: address)
-    return Task { try await line.run(place) { () throws(HashingFault) in body() } }
+    let permit = HashingPermit(pool, of: address)
+    return Task { try await line.run(permit) { () throws(HashingFault) in body() } }
   }
 }

@@ -85,7 +85,7 @@ import Testing
       """
     let traffic = try Traffic(recorded: Data(events.utf8), of: PhoneOTP().descriptor)
     #expect(traffic.acts.map(\.kind) == [.send, .send, .right])
-    #expect(traffic.people == 2 && traffic.strangers == [0])
+    #expect(traffic.people == 2 && traffic.unregistered == [0])
   }
 
   /// Events within one second keep their order: two sign-ins of a user do not overlap.

@@ -112,14 +112,14 @@ import Testing
 
   /// Unknown users cost the same number of hash operations.
   @Test func unknownPeopleCostTheSameWork() async throws {
-    let places = CountedPermits(
+    let permits = CountedPermits(
       SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
-    let bench = try SecretsBench(places: places)
+    let bench = try SecretsBench(permits: permits)
     try await bench.person()
     let known = await bench.login("wrong one")
-    let after = places.verified
+    let after = permits.verified
     let unknown = await bench.login("wrong one", as: "nobody@example.com")
-    #expect(after == 1 && places.verified == 2)
+    #expect(after == 1 && permits.verified == 2)
     var left = try #require(known.refusal)
     let right = try #require(unknown.refusal)
     left.decision = right.decision

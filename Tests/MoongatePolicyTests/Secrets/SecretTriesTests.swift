@@ -9,8 +9,8 @@ import Testing
 @Suite struct SecretTriesTests {
   private static func counted(gate: (@Sendable () async -> Void)? = nil) throws -> (SecretsBench, CountedPermits) {
     let hashing = SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap)
-    let places = CountedPermits(hashing, gate: gate)
-    return (try SecretsBench(places: places), places)
+    let permits = CountedPermits(hashing, gate: gate)
+    return (try SecretsBench(permits: permits), permits)
   }
 
   private static func all(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> String) async throws
@@ -27,27 +27,27 @@ import Testing
 
   /// Attack: parallel wrong attempts exceed the limit.
   @Test func twoHundredWrongPINsAtOnceAreFiveComparisons() async throws {
-    let (bench, places) = try Self.counted()
+    let (bench, permits) = try Self.counted()
     try await bench.person()
     let session = try await bench.session()
     let told = try await Self.all(200) { index in
       await bench.enter("pin_unlock", "pin", ["pin": "4029\(10 + index % 80)"], by: bench.client(session)).told
     }
-    #expect(places.verified == 5)
+    #expect(permits.verified == 5)
     #expect(told == ["invalid_pin": 4, "too_many_attempts": 196])
     #expect(
       await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told
         == "too_many_attempts")
-    #expect(places.verified == 5, "the correct PIN is not checked either")
+    #expect(permits.verified == 5, "the correct PIN is not checked either")
   }
 
   @Test func twoHundredWrongPasswordsAtOnceAreFiveComparisons() async throws {
-    let (bench, places) = try Self.counted()
+    let (bench, permits) = try Self.counted()
     try await bench.person()
     let told = try await Self.all(200) { index in
       await bench.login("guess number \(index)", from: Self.address(index)).told
     }
-    #expect(places.verified == 5)
+    #expect(permits.verified == 5)
     #expect(told == ["invalid_password": 4, "too_many_attempts": 196])
   }
 
@@ -83,7 +83,7 @@ import Testing
 
   /// Attack: a new flow or session resets the attempts.
   @Test func nothingGivesAFreshBudget() async throws {
-    let (bench, places) = try Self.counted()
+    let (bench, permits) = try Self.counted()
     try await bench.person()
     let spellings = [
       "asha@example.com", "ASHA@example.com", " asha@EXAMPLE.com", "Asha@Example.Com\t", "asha@ｅｘａｍｐｌｅ.com",
@@ -96,7 +96,7 @@ import Testing
       ).told
       #expect(told == (index < 4 ? "invalid_password" : "too_many_attempts"), "\(spelling)")
     }
-    #expect(places.verified == 5)
+    #expect(permits.verified == 5)
     // Another flow and another session of the account share the attempts of the PIN.
     for index in 0..<6 {
       let session = try await bench.session()
@@ -108,7 +108,7 @@ import Testing
     let change = await bench.enter(
       "pin_change", "pin", ["pin": SecretsBench.pin, "new_pin": "402917"], by: bench.client(session))
     #expect(change.told == "too_many_attempts")
-    #expect(places.verified == 10)
+    #expect(permits.verified == 10)
   }
 
   /// The last attempt can succeed.
@@ -128,7 +128,7 @@ import Testing
 
   /// Malformed and weak input is not an attempt, and reveals nothing about the current secret.
   @Test func malformedInputIsNotCounted() async throws {
-    let (bench, places) = try Self.counted()
+    let (bench, permits) = try Self.counted()
     try await bench.person()
     let session = try await bench.session()
     for typed in ["", "12345", "1234567", "12345a", "٧٣٩١٥٤", "739154\0", "7391 54"] {
@@ -141,7 +141,7 @@ import Testing
     }
     #expect(await bench.login(String(repeating: "a", count: 1025)).told == "invalid_input")
     #expect(await bench.login("").told == "invalid_input")
-    #expect(places.verified == 0)
+    #expect(permits.verified == 0)
     #expect(
       await bench.enter("pin_unlock", "pin", ["pin": "402917"], by: bench.client(session)).refusal?.attemptsLeft == 4)
     #expect(await bench.login("wrong one").refusal?.attemptsLeft == 4)
@@ -180,7 +180,7 @@ import Testing
 
   /// During a flood, the answer is `busy`, and no counter is charged.
   @Test func busyChargesNothing() async throws {
-    let busy = try SecretsBench(places: NoPlaces())
+    let busy = try SecretsBench(permits: NoPermits())
     try await busy.person()
     let session = try await busy.session()
     let pins = try await Self.all(100) { _ in
@@ -200,7 +200,7 @@ import Testing
   @Test func aFloodOfTheRealThreads() async throws {
     let pool = HashingPool(
       keys: try SecretsBench.keys(), random: SeededRandom(seed: 3), cost: .cheap, threads: 1, queue: 1)
-    let bench = try SecretsBench(places: pool)
+    let bench = try SecretsBench(permits: pool)
     try await bench.person()
     let told = try await Self.all(300) { index in await bench.login("wrong one", from: Self.address(index)).told }
     #expect(told["invalid_password", default: 0] <= 4)

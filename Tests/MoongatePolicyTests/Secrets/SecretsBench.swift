@@ -26,7 +26,7 @@ final class SecretsBench: Sendable {
   /// - Parameters:
   /// - hashing: nil: in place, at the given cost.
   /// - store: nil: in memory.
-  init(places: (any HashingPermits)? = nil, store: (any Store)? = nil, cost: HashCost = .cheap) throws {
+  init(permits: (any HashingPermits)? = nil, store: (any Store)? = nil, cost: HashCost = .cheap) throws {
     self.store = try store ?? SQLiteStore.memory()
     keys = try Self.keys()
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
@@ -41,7 +41,7 @@ final class SecretsBench: Sendable {
     engine = FlowEngine(
       store: self.store, generations: ActiveGeneration(generation, at: clock.now()),
       providers: try ProviderRegistry(ShippedProviders.all),
-      delivery: mailbox, hashing: places ?? InlineHashing(hashing), clock: clock, random: random, keys: keys,
+      delivery: mailbox, hashing: permits ?? InlineHashing(hashing), clock: clock, random: random, keys: keys,
       audit: audit, logger: log.logger)
   }
 
@@ -161,6 +161,6 @@ final class CountedPermits: HashingPermits, SecretHasher {
 }
 
 /// No permits.
-struct NoPlaces: HashingPermits {
+struct NoPermits: HashingPermits {
   func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

@@ -83,7 +83,7 @@ extension AccountChecks {
     let record = flow.record
     guard let account else { return false }
     return record.purpose.isReset
-      || record.gathered.records.keys.contains { name in
+      || record.pendingProofs.records.keys.contains { name in
         let purpose = record.stepPurpose(of: name)
         return account.credentials.contains(name) && purpose != .prove
           && !(purpose == .set && keepsSeveral(name, flow.request))

@@ -63,8 +63,8 @@ struct AccountLookup: FlowPart {
   /// The accounts whose forgotten factor, such as a password, may be replaced by a code to the identifier in a recovery
   /// flow.
   ///
-  /// Attack: the attacker makes an account that they can also open in another way, claims a stranger's address on it,
-  /// and waits until the stranger recovers "their" password there. An account that has verified some other identifier
+  /// Attack: the attacker makes an account that they can also open in another way, claims a victim's address on it, and
+  /// waits until the victim recovers "their" password there. An account that has verified some other identifier
   /// cannot be recovered by an address that it only claims.
   func recoverable(by identifier: Identifier, _ flow: FlowTransaction) async throws(FlowError) -> IdentifierOwners {
     guard let provider = flow.record.purpose.recoveredProvider else { return .none }
@@ -116,7 +116,7 @@ struct AccountLookup: FlowPart {
   func admittedClaims(_ flow: FlowTransaction) async throws(FlowError) -> [Identifier] {
     let record = flow.record
     var admitted: [Identifier] = []
-    for claimed in record.gathered.claimed where !record.proved.contains(claimed) {
+    for claimed in record.pendingProofs.claimed where !record.proved.contains(claimed) {
       let claims = try await asking { () async throws(StoreFault) in
         try await store.accounts(claiming: claimed, having: nil, limit: Self.maxClaims)
       }

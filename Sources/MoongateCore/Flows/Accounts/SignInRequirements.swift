@@ -34,7 +34,7 @@ struct SignInRequirements: FlowPart {
     for (index, requirement) in requirements.enumerated() where !record.hasMet(requirement) {
       if let when = requirement.when, !(try policies.condition(when, of: account, flow)) { continue }
       guard let step = step(for: requirement, account, record, request) else {
-        request.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
+        request.trace.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
         throw request.refusal(
           .denied, detail: "Signing in needs another step that is not set up for this account. Please contact support.")
       }
@@ -55,7 +55,7 @@ struct SignInRequirements: FlowPart {
     for (index, requirement) in request.generation.accounts.signIn.enumerated()
     where proved.isDisjoint(with: requirement.choices) {
       if let when = requirement.when, !(try policies.condition(when, of: holder, flow)) { continue }
-      request.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
+      request.trace.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
       throw request.refusal(.alreadyRegistered)
     }
   }
@@ -109,7 +109,7 @@ extension FlowRecord {
 
   /// Whether a step that accounts.lua requires has set up the factor. It is created when the flow completes.
   private func hasSetUp(_ name: ProviderName) -> Bool {
-    gathered.records[name]?.sealed != nil
+    pendingProofs.records[name]?.sealed != nil
       && steps[..<position].contains { $0.requirement == .enroll && $0.choices.contains(name) }
   }
 }

@@ -42,7 +42,7 @@ struct AttemptLedger: FlowPart {
     unlessLocked barring: [ResolvedLimit] = [], in flow: RecentFlow? = nil, reading account: String? = nil,
     _ request: RequestContext
   ) async throws(FlowError) -> Charged {
-    if !action.hasOutcome { request.notes.note("act", action.rawValue) }
+    if !action.hasOutcome { request.trace.note("act", action.rawValue) }
     var limits = limits
     var isDisabled = false
     let id = ReservationID(from: random)
@@ -97,13 +97,13 @@ struct AttemptLedger: FlowPart {
 
   /// Counts an event without an outcome: the begin of a step, or an account that is about to be created.
   func count(_ limits: [ResolvedLimit], as action: LimitAction, _ request: RequestContext) async throws(FlowError) {
-    let act = request.notes.lines["act"]
+    let act = request.trace.lines["act"]
     if limits.isEmpty {
       request.watch?.asked(action)
     } else {
       _ = try await charge(limits, for: action, timer: nil, request)
     }
-    request.notes.note("act", act)
+    request.trace.note("act", act)
   }
 
   /// Maps a refusal of the ledger to a refusal for the client.
@@ -119,7 +119,7 @@ struct AttemptLedger: FlowPart {
 
   private func note(_ refusal: ReservationRefusal, _ request: RequestContext) {
     guard let limit = refusal.limit else {
-      request.decided(by: "timers.resend_after", of: request.notes.subject.provider)
+      request.decided(by: "timers.resend_after", of: request.trace.subject.provider)
       return
     }
     switch refusal.reason {
@@ -131,7 +131,7 @@ struct AttemptLedger: FlowPart {
 
   /// Records the state of limits for `policy explain`. If the store cannot provide it, the refusal is still returned.
   private func note(_ limits: [ResolvedLimit], _ request: RequestContext) async {
-    if let states = try? await store.counters(limits, at: request.now) { request.notes.uncharged(limits, states) }
+    if let states = try? await store.counters(limits, at: request.now) { request.trace.uncharged(limits, states) }
   }
 
   /// Refuses the request while an attempt limit is locked. Nothing is sent or compared then.
@@ -152,7 +152,7 @@ struct AttemptLedger: FlowPart {
     async throws(FlowError)
   {
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: request.now) }
-    request.notes.uncharged(limits, states)
+    request.trace.uncharged(limits, states)
     for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: request.now) {
       request.decided(
         by: limit, used: state.used, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)

@@ -59,7 +59,7 @@ struct PolicyEvaluation: FlowPart {
     do {
       guard policy.hasVaryingNumbers else { return try body(fixed, fixed) }
       return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
-        let recorded = RecordedEvaluation(evaluator: evaluator, facts: facts, trace: request.notes, keys: keys)
+        let recorded = RecordedEvaluation(evaluator: evaluator, facts: facts, trace: request.trace, keys: keys)
         return try body(
           { varying throws(PolicyFault) in
             try recorded.run(varying.function, { String($0) }) { () throws(PolicyFault) in
@@ -118,7 +118,7 @@ struct PolicyEvaluation: FlowPart {
   /// The facts of a step that policy functions see.
   func facts(_ flow: FlowTransaction, subject: StepSubject?, account: Account?) -> Facts {
     let (record, request) = (flow.record, flow.request)
-    request.notes.about(
+    request.trace.about(
       DecisionTrace.Subject(
         flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) },
         account: account?.id ?? subject?.account ?? record.account))
@@ -144,7 +144,7 @@ struct PolicyEvaluation: FlowPart {
     facts.action = action
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: request.now)
     }
-    request.notes.uncharged(
+    request.trace.uncharged(
       action == .send ? limits.send : limits.verify,
       Array(action == .send ? states.prefix(limits.send.count) : states.dropFirst(limits.send.count)))
     facts.limits = zip(limits.all, states).map { limit, state in
@@ -182,9 +182,9 @@ struct PolicyEvaluation: FlowPart {
   private func note(
     _ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ request: RequestContext
   ) {
-    request.notes.note("verdict", verdict.text)
-    request.notes.note("rule", function.path)
-    for (name, value) in evidence?.notes(keys) ?? [:] { request.notes.note(name, value) }
+    request.trace.note("verdict", verdict.text)
+    request.trace.note("rule", function.path)
+    for (name, value) in evidence?.traceLines(keys) ?? [:] { request.trace.note(name, value) }
   }
 
   /// Runs a flow's `when` function.
@@ -199,7 +199,7 @@ struct PolicyEvaluation: FlowPart {
     request.watch?.asked(.condition(function, facts))
     do {
       return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
-        let recorded = RecordedEvaluation(evaluator: evaluator, facts: facts, trace: request.notes, keys: keys)
+        let recorded = RecordedEvaluation(evaluator: evaluator, facts: facts, trace: request.trace, keys: keys)
         return try recorded.run(function, { String($0) }) { () throws(PolicyFault) in
           try evaluator.condition(of: function, given: facts)
         }

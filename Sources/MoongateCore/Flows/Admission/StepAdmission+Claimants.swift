@@ -85,13 +85,15 @@ extension StepAdmission {
     }
     var subject = policies.subject(of: step, policy, flow)
     subject.isOwnDevice = false
-    let strangers = try policies.limits(
+    let unknownDevice = try policies.limits(
       policy, subject, facts: policies.facts(flow, subject: subject, account: nil), request
     ).verify
     if known.isEmpty {
-      return (try await ledger.charge(strangers, for: .verify, timer: nil, hidesDisabled: hides, request), candidates)
+      return (
+        try await ledger.charge(unknownDevice, for: .verify, timer: nil, hidesDisabled: hides, request), candidates
+      )
     }
-    let both = limits + strangers.notCounted(by: limits)
+    let both = limits + unknownDevice.notCounted(by: limits)
     do throws(FlowError) {
       let charged = try await ledger.charge(both, for: .verify, timer: nil, hidesDisabled: hides, request)
       if !charged.isDisabled { return (charged, candidates) }

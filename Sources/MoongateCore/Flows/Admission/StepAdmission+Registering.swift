@@ -22,8 +22,8 @@ extension StepAdmission {
   /// something in the flow.
   func countRegistration(_ flow: FlowTransaction) async throws(FlowError) {
     let record = flow.record
-    let identifier = record.proved.last ?? record.gathered.claimed.first
-    for name in Set(record.passed.map(\.provider)).union(record.gathered.records.keys).sorted() {
+    let identifier = record.proved.last ?? record.pendingProofs.claimed.first
+    for name in Set(record.passed.map(\.provider)).union(record.pendingProofs.records.keys).sorted() {
       guard let policy = flow.request.generation.policies[name] else { continue }
       _ = try await countRegistration(by: policy, identifier, flow)
     }

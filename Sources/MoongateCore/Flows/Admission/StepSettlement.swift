@@ -40,13 +40,13 @@ struct StepSettlement: FlowPart {
       flow.machine.recordFacts(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
     }
     let kept = try storedRecord(accepted, isEnrolment: before.machine.due?.requirement == .enroll, flow)
-    flow.machine.updatePendingProofs { gathered in
+    flow.machine.updatePendingProofs { pending in
       // Attack: an account of the attacker's at the other site that was once given the victim's address, which the site
       // does not vouch for. The address is not verified here.
-      gathered.claimed += proof.claimed + proof.attested
-      gathered.firstName = proof.firstName ?? gathered.firstName
-      gathered.lastName = proof.lastName ?? gathered.lastName
-      if let kept { gathered.records[name] = kept }
+      pending.claimed += proof.claimed + proof.attested
+      pending.firstName = proof.firstName ?? pending.firstName
+      pending.lastName = proof.lastName ?? pending.lastName
+      if let kept { pending.records[name] = kept }
     }
     if let also = accepted.also { flow.machine.requireNext(also) }
     if let confirmedBy = accepted.subject.confirmedBy { flow.machine.requireNext(confirmedBy) }
@@ -124,11 +124,11 @@ struct StepSettlement: FlowPart {
       var event = event(.locked, flow, step: step)
       event.detail["limit"] = lock.limit.name
       event.detail["lock"] = Base64URL.encode(lock.limit.counter)
-      event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator turns it on"
+      event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator re-enables it"
       audit.record(event)
     }
     for (limit, place) in zip(charged.limits, charged.places) {
-      request.notes.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)")
+      request.trace.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)")
     }
     let tightest = zip(charged.limits, charged.places).min { $0.0.max - $0.1 < $1.0.max - $1.1 }?.0
     if let tightest {

@@ -76,7 +76,7 @@ extension CodeStep {
       if let used = checks.identifierToUse(of: kinds, in: own, for: record.purpose, request) { return used }
       throw nothingToProve(kinds, own, record.purpose, request)
     }
-    if let claimed = record.gathered.claimed.first(where: { kinds.contains($0.kind) }) { return claimed }
+    if let claimed = record.pendingProofs.claimed.first(where: { kinds.contains($0.kind) }) { return claimed }
     return try read(provider, input, request)
   }
 
@@ -98,7 +98,7 @@ extension CodeStep {
   func demandRight(to identifier: Identifier, of own: Account?, _ flow: FlowTransaction) throws(FlowError) {
     let (record, request) = (flow.record, flow.request)
     guard let own else {
-      let claimed = record.gathered.claimed.filter { $0.kind == identifier.kind }
+      let claimed = record.pendingProofs.claimed.filter { $0.kind == identifier.kind }
       guard claimed.isEmpty || claimed.contains(identifier) else { throw request.refusal(.denied) }
       return
     }

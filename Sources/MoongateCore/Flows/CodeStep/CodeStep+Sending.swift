@@ -138,7 +138,7 @@ extension CodeStep {
       identifier: identifier, account: flow.record.counted(identifier, step.account),
       claimants: recipient.owners.claimants.map(\.id))
     var subject = policies.sendersSubject(policy, target, flow)
-    // Attack: accounts that claim strangers' addresses, each with a device that is trusted for it. Only identifiers
+    // Attack: accounts that claim other users' addresses, each with a device that is trusted for it. Only identifiers
     // that the account has verified are exempt from the ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     subject.isTrusted = subject.isTrusted && holds
@@ -228,7 +228,7 @@ extension CodeStep {
     while let failed = await code.deliver() {
       let name = code.sent.provider
       let event = report(failed, of: waiting.sent(code.sent), before)
-      request.notes.note(event.detail.filter { $0.key != "request" })
+      request.trace.note(event.detail.filter { $0.key != "request" })
       try await ledger.settle([code.settled(.refundPerson, request), .audit(event)], request)
       if let reason = failed.reason {
         (refusal.provider, refusal.deliveryReason) = (name, reason)

@@ -7,7 +7,7 @@ import MoongateSDK
 private struct FollowUpSecret: Sendable {
   let provider: any FullProvider
   let policy: ProviderPolicy
-  let place: HashingGrant
+  let permit: HashingGrant
 }
 
 /// A step that was judged right. It is not stored yet.
@@ -25,10 +25,10 @@ extension CodeStep {
     let typed: String
     do throws(InputProblem) { typed = try input.text("code") } catch { throw flow.request.refusal(error) }
     let read = try admission.read(typed, for: step, flow.request)
-    let following = try await following(step, input, flow)
+    let secret = try await followUpSecret(step, input, flow)
     let proved = try await judge(read, step, policy, flow)
-    guard let following else { return try await completion.finishRefunding(proved.flow) }
-    return try await submitFollowUp(proved, following, input)
+    guard let secret else { return try await completion.finishRefunding(proved.flow) }
+    return try await submitFollowUp(proved, secret, input)
   }
 
   /// The ID of no account.
@@ -129,9 +129,10 @@ extension CodeStep {
 
   // MARK: - A secret beside the code
 
-  /// Whether the input also holds the next step's secret and can be judged. A PIN that is too weak is refused before
+  /// The next step's secret, if the input also holds it and it can be judged. A PIN that is too weak is refused before
   /// the code is compared, so that the code is neither charged nor used up.
-  private func following(_ step: StepRecord, _ input: ProviderInput, _ flow: FlowTransaction) async throws(FlowError)
+  private func followUpSecret(_ step: StepRecord, _ input: ProviderInput, _ flow: FlowTransaction)
+    async throws(FlowError)
     -> FollowUpSecret?
   {
     let request = flow.request
@@ -155,18 +156,19 @@ extension CodeStep {
     do throws(InputProblem) { try full.check(capabilities.context, input) } catch { throw request.refusal(error) }
     let attempt = ProviderAttempt(provider: full, policy: policy, input: input, step: ahead)
     return FollowUpSecret(
-      provider: full, policy: policy, place: try await providerStep.hashingPlace(attempt, capabilities.context, flow))
+      provider: full, policy: policy,
+      permit: try await providerStep.hashingPermit(attempt, capabilities.context, flow))
   }
 
   /// Continues with the secret that came with a right code. If the secret is refused, the code's step stays passed and
   /// the next step is due.
-  private func submitFollowUp(_ proved: VerifiedCode, _ following: FollowUpSecret, _ input: ProviderInput)
+  private func submitFollowUp(_ proved: VerifiedCode, _ secret: FollowUpSecret, _ input: ProviderInput)
     async throws(FlowError)
     -> FlowView
   {
     var flow = proved.flow
     let request = flow.request
-    guard try await completion.nextAction(&flow) == .offer([following.policy.provider]) else {
+    guard try await completion.nextAction(&flow) == .offer([secret.policy.provider]) else {
       return try await completion.finishRefunding(flow)
     }
     let codeOnly = flow
@@ -174,23 +176,23 @@ extension CodeStep {
     // secret.
     var reached = flow
     do throws(FlowError) {
-      let descriptor = following.provider.descriptor
+      let descriptor = secret.provider.descriptor
       let begun = ProviderBegin(
-        provider: following.provider, policy: following.policy, input: input.declared(by: descriptor))
+        provider: secret.provider, policy: secret.policy, input: input.declared(by: descriptor))
       let opened = try await providerStep.opening(begun, flow)
       guard opened.isComplete else { return try await completion.finishRefunding(codeOnly) }
       reached = opened.flow
       let input = try calls.answer(input, to: opened.step, by: descriptor, request)
-      let capabilities = try await calls.makeCapabilities(following.provider, opened.step, input, opened.flow)
-      do throws(InputProblem) { try following.provider.check(capabilities.context, input) } catch {
+      let capabilities = try await calls.makeCapabilities(secret.provider, opened.step, input, opened.flow)
+      do throws(InputProblem) { try secret.provider.check(capabilities.context, input) } catch {
         throw request.refusal(error)
       }
       try calls.demandFit(input, to: opened.step, by: descriptor, request)
       let attempt = ProviderAttempt(
-        provider: following.provider, policy: following.policy, input: input, step: opened.step, asksAgain: false)
-      switch try await providerStep.judgement(of: attempt, capabilities, following.place.hasher, opened.flow) {
+        provider: secret.provider, policy: secret.policy, input: input, step: opened.step, asksAgain: false)
+      switch try await providerStep.judgement(of: attempt, capabilities, secret.permit.hasher, opened.flow) {
       case .proved(var second):
-        if following.place.isRegistration { second.machine.countsRegistration(by: following.policy.provider) }
+        if secret.permit.isRegistration { second.machine.countsRegistration(by: secret.policy.provider) }
         return try await completion.finishRefunding(second)
       case .waits(var waiting, let refund):
         waiting.changes.append(refund)

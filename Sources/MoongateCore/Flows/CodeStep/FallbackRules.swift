@@ -37,13 +37,13 @@ struct FallbackRules: FlowPart {
   func isSwitch(to name: ProviderName, from step: StepRecord, _ flow: FlowTransaction) -> Bool {
     guard step.challenge != nil else { return false }
     let senders = senders(beside: step.provider, flow)
-    // Beginning with the first sender begins the step anew, perhaps for another identifier.
+    // Beginning with the first sender begins the step again, perhaps for another identifier.
     return senders.dropFirst().contains(name)
   }
 
   /// Whether this device has passed another sender of the step for the account.
   ///
-  /// Attack: strangers use up the attempts at a fallback, and its owner is locked out at the provider that their device
+  /// Attack: attackers use up the attempts at a fallback, and its owner is locked out at the provider that their device
   /// has not passed yet. A device that has passed one of the providers has separate counters at all of them.
   func hasPassed(anySenderBeside name: ProviderName, for account: String?, _ flow: FlowTransaction) -> Bool {
     guard let account, flow.request.device != nil else { return false }

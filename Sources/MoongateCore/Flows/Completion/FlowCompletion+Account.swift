@@ -12,7 +12,7 @@ struct AccountOutcome: Sendable {
   /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. If so, all other
   /// sessions of the account end and earlier proofs are no longer valid.
   ///
-  /// Attack: the thief whose session made the owner change the PIN goes on in that session.
+  /// Attack: the thief whose session made the owner change the PIN continues in that session.
   var isChange = false
   var changes: [Change] = []
   /// Records rewritten in a newer form. They are stored together, or not at all if one of the records that were judged
@@ -101,17 +101,18 @@ extension FlowCompletion {
       outcome.account.identifiers.removeAll { $0.identifier.kind == kind && $0.identifier != new }
       outcome.changes.append(.dropIdentifiers(account: account.id, kind, except: new))
     }
-    for claimed in record.gathered.claimed where outcome.account.identifier(claimed.kind) == nil {
+    for claimed in record.pendingProofs.claimed where outcome.account.identifier(claimed.kind) == nil {
       outcome.account.identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
       outcome.changes.append(.claimIdentifier(account: account.id, claimed))
     }
-    if (record.gathered.firstName != nil && account.firstName == nil)
-      || (record.gathered.lastName != nil && account.lastName == nil)
+    if (record.pendingProofs.firstName != nil && account.firstName == nil)
+      || (record.pendingProofs.lastName != nil && account.lastName == nil)
     {
-      outcome.account.firstName = account.firstName ?? record.gathered.firstName
-      outcome.account.lastName = account.lastName ?? record.gathered.lastName
+      outcome.account.firstName = account.firstName ?? record.pendingProofs.firstName
+      outcome.account.lastName = account.lastName ?? record.pendingProofs.lastName
       outcome.changes.append(
-        .nameAccount(account: account.id, firstName: record.gathered.firstName, lastName: record.gathered.lastName))
+        .nameAccount(
+          account: account.id, firstName: record.pendingProofs.firstName, lastName: record.pendingProofs.lastName))
     }
     return outcome
   }
@@ -158,12 +159,12 @@ extension FlowCompletion {
   private func newAccountOutcome(_ flow: FlowTransaction) -> AccountOutcome {
     let (record, request) = (flow.record, flow.request)
     var identifiers = record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: request.now) }
-    for claimed in record.gathered.claimed where !identifiers.contains(where: { $0.identifier == claimed }) {
+    for claimed in record.pendingProofs.claimed where !identifiers.contains(where: { $0.identifier == claimed }) {
       identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
     }
     let account = Account(
-      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName,
-      lastName: record.gathered.lastName,
+      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.pendingProofs.firstName,
+      lastName: record.pendingProofs.lastName,
       createdAt: request.now,
       lastSeenAt: request.now, identifiers: identifiers)
     return AccountOutcome(
@@ -174,7 +175,7 @@ extension FlowCompletion {
   /// Moves the providers' records from the flow to the account and seals them again for it.
   private func moveRecords(of flow: FlowTransaction, to outcome: inout AccountOutcome) throws(FlowError) {
     let account = outcome.account.id
-    for (provider, kept) in flow.record.gathered.records.sorted(by: { $0.key < $1.key }) {
+    for (provider, kept) in flow.record.pendingProofs.records.sorted(by: { $0.key < $1.key }) {
       // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by
       // the same record.
       if let judged = kept.judgedBy, !(kept.isRenewal ?? false) {
@@ -259,7 +260,7 @@ extension FlowCompletion {
       !before.identifiers.contains(where: { $0.identifier == proved && $0.verifiedAt != nil })
     else { return nil }
     guard before.isRecoverable(by: proved) else { throw flow.request.refusal(.flowExpired) }
-    let kept = Set(record.gathered.records.filter { $0.value.sealed != nil }.keys)
+    let kept = Set(record.pendingProofs.records.filter { $0.value.sealed != nil }.keys)
     var reclaimed = account
     reclaimed.identifiers.removeAll { $0.identifier != proved }
     reclaimed.credentials.formIntersection(kept)

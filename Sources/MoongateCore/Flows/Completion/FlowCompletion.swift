@@ -118,7 +118,8 @@ struct FlowCompletion: FlowPart {
     }
     // Attack: a registration for `any` account takes the password first and then a code. Someone who reads one code to
     // an address would replace the password of the account that has it.
-    if known != nil, purpose.registersFactor, purpose.provider.map({ record.gathered.records[$0] != nil }) ?? false {
+    if known != nil, purpose.registersFactor, purpose.provider.map({ record.pendingProofs.records[$0] != nil }) ?? false
+    {
       isRefused = true
     }
     if isRefused {
@@ -138,7 +139,7 @@ struct FlowCompletion: FlowPart {
     _ ending: FlowEnding
   ) async throws(FlowError) {
     let request = flow.request
-    // A completed record no longer holds the gathered proofs.
+    // A completed record no longer holds its pending proofs.
     var record = flow.record
     record.account = outcome.account.id
     var judged = flow

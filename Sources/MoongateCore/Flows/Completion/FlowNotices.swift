@@ -49,7 +49,7 @@ struct FlowNotices: FlowPart {
         .newDevice(userAgent: request.client.userAgent, at: request.now), to: after.noticeAddress, of: before, request)
     }
     notifyOfIdentifiers(flow, before: before, after: after)
-    for provider in record.gathered.records.keys.sorted() {
+    for provider in record.pendingProofs.records.keys.sorted() {
       let purpose = record.stepPurpose(of: provider)
       let keepsSeveral = checks.keepsSeveral(provider, request)
       let change: StepPurpose
@@ -75,8 +75,8 @@ struct FlowNotices: FlowPart {
       }
     } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // Notify the old identifier: someone who took over the account with a new one must not be the only one who knows.
-      // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to
-      // the stranger that no limit counts. Unverified identifiers are therefore not notified.
+      // Attack: accounts that claim another user's address and change it away, again and again, each time with a mail
+      // to that user that no limit counts. Unverified identifiers are therefore not notified.
       let gone = before.identifiers.filter { held in
         held.identifier.kind == given && held.verifiedAt != nil
           && !after.identifiers.contains { $0.identifier == held.identifier }

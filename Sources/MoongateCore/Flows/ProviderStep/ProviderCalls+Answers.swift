@@ -32,7 +32,7 @@ extension ProviderCalls {
       "\(sentence)",
       metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)"].merging(more) { known, _ in known
       })
-    request.notes.note("fault", sentence)
+    request.trace.note("fault", sentence)
     return request.refusal(.busy)
   }
 

@@ -148,7 +148,7 @@ struct ProviderCalls: FlowPart {
       metrics.record(call, of: provider, .fault, since: start)
       // Attack: a decoder's error quotes what it could not decode, such as the code that was entered.
       let fault = capabilities.redaction("\(error)")
-      request.notes.note(faultDetail(fault, of: provider, in: call, at: request.now))
+      request.trace.note(faultDetail(fault, of: provider, in: call, at: request.now))
       logger.error(
         "a provider failed",
         metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fault": "\(fault)"])
@@ -158,7 +158,7 @@ struct ProviderCalls: FlowPart {
       try demandProper(answer, of: provider, request)
     } catch {
       metrics.record(call, of: provider, .fault, since: start)
-      request.notes.note(faultDetail(request.notes.lines["fault"] ?? "", of: provider, in: call, at: request.now))
+      request.trace.note(faultDetail(request.trace.lines["fault"] ?? "", of: provider, in: call, at: request.now))
       throw error
     }
     metrics.record(call, of: provider, ProviderMetrics.Outcome(answer), since: start)

@@ -15,7 +15,7 @@ extension ProviderStep {
   ///
   /// Attack: an unlimited number of registrations, each of which costs a hash. If the hash is for a new account, the
   /// account is counted first, and registrations over the limit do not wait for a permit.
-  func hashingPlace(_ attempt: ProviderAttempt, _ context: StepContext, _ flow: FlowTransaction)
+  func hashingPermit(_ attempt: ProviderAttempt, _ context: StepContext, _ flow: FlowTransaction)
     async throws(FlowError) -> HashingGrant
   {
     let (provider, request) = (attempt.provider, flow.request)

@@ -108,7 +108,7 @@ extension ProviderStep {
           && checks.isOpen(descriptor.name, to: account, in: .stepUp, request)
       }
       // A code to that very address, or the password that goes with it. Attack: a code to the account's number would
-      // show the number to a stranger.
+      // show the number to an attacker.
       guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else {
         throw request.refusal(.alreadyRegistered)
       }

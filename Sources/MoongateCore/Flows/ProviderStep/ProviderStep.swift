@@ -75,7 +75,7 @@ struct ProviderStep: FlowPart {
     -> FlowView
   {
     let request = before.request
-    request.notes.note("act", "poll")
+    request.trace.note("act", "poll")
     if let field = given.input.fields.keys.min() {
       throw request.refusal(
         InputProblem(
@@ -107,10 +107,10 @@ struct ProviderStep: FlowPart {
       throw request.refusal(error)
     }
     try calls.demandFit(attempt.input, to: attempt.step, by: descriptor, request)
-    let place = try await hashingPlace(attempt, capabilities.context, flow)
-    switch try await judgement(of: attempt, capabilities, place.hasher, flow) {
+    let permit = try await hashingPermit(attempt, capabilities.context, flow)
+    switch try await judgement(of: attempt, capabilities, permit.hasher, flow) {
     case .proved(var proved):
-      if place.isRegistration { proved.machine.countsRegistration(by: attempt.step.provider) }
+      if permit.isRegistration { proved.machine.countsRegistration(by: attempt.step.provider) }
       return try await completion.finishRefunding(proved)
     case .waits(let waiting, let refund):
       if try await storage.storeRefunding(waiting, refund) { return try await views.view(of: waiting) }

@@ -69,11 +69,11 @@ struct RotateKeys: AsyncParsableCommand {
   /// Checks that every gateway knows the key. A gateway that does not know it would refuse data that another makes with
   /// it.
   private func demandKnown(_ key: String) async throws {
-    let strangers = try await nodes().filter { !$0.keys.contains(key) }
-    guard strangers.isEmpty else {
+    let unaware = try await nodes().filter { !$0.keys.contains(key) }
+    guard unaware.isEmpty else {
       throw StartProblem(
         """
-        \(key) is not yet known to \(strangers.map(\.name).joined(separator: ", ")), and every gateway must know a key before another uses it. Copy the key \
+        \(key) is not yet known to \(unaware.map(\.name).joined(separator: ", ")), and every gateway must know a key before another uses it. Copy the key \
         file there. A gateway reloads it within a second and reports it within three more. To rotate at once, use --force; gateways with the old file then \
         refuse what others make with the new key.
         """)

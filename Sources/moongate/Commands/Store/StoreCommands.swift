@@ -28,19 +28,19 @@ struct MigrateStore: AsyncParsableCommand {
   @Flag(help: "Show what would be done, without doing it.") var dryRun = false
 
   func run() async throws {
-    let vault = try StoreCopier.named(address, configuration)
+    let store = try StoreCopier.named(address, configuration)
     try StoreCopier.answering {
-      let found = try vault.version()
+      let found = try store.version()
       let known = StoreCopier.knownVersion
       if dryRun {
-        guard found != known else { return print("\(vault.name): the schema is already \(known).") }
-        return print("\(vault.name): the schema would be migrated from \(found ?? 0) to \(known).")
+        guard found != known else { return print("\(store.name): the schema is already \(known).") }
+        return print("\(store.name): the schema would be migrated from \(found ?? 0) to \(known).")
       }
-      let before = try vault.migrate()
+      let before = try store.migrate()
       print(
         before == known
-          ? "\(vault.name): the schema is already \(known)."
-          : "\(vault.name): the schema was migrated from \(before) to \(known).")
+          ? "\(store.name): the schema is already \(known)."
+          : "\(store.name): the schema was migrated from \(before) to \(known).")
     }
   }
 }
@@ -58,9 +58,9 @@ struct CheckStore: AsyncParsableCommand {
   @Argument(help: "The store. Default: the store of gateway.lua.") var address: String?
 
   func run() async throws {
-    let vault = try StoreCopier.named(address, configuration)
-    let report = try StoreCopier.answering { try vault.check() }
-    print("\(vault.name): schema \(report.version)")
+    let store = try StoreCopier.named(address, configuration)
+    let report = try StoreCopier.answering { try store.check() }
+    print("\(store.name): schema \(report.version)")
     for count in report.counts {
       print("\(count.table.padding(toLength: 16, withPad: " ", startingAt: 0))\(count.rows)")
     }
