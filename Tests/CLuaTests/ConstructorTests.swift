@@ -12,6 +12,17 @@ extension OpaquePointer {
       #expect(status == CLUA_OK)
     }
   }
+
+  /// Registers what to use instead of a name that is left out.
+  func add(hint: String, for name: String) {
+    let status = name.withCString { name in
+      hint.withCString { hint in
+        var one = clua_hint(name: name, hint: hint)
+        return clua_hints_add(self, &one, 1)
+      }
+    }
+    #expect(status == CLUA_OK)
+  }
 }
 
 /// The constructors of a state.

@@ -47,6 +47,7 @@ final class Script {
       "policy": CLUA_TAKES_NAME, "gateway": CLUA_TAKES_TABLE, "routes": CLUA_TAKES_TABLE, "any_of": CLUA_TAKES_TABLE,
       "env": CLUA_TAKES_TEXT,
     ])
+    state.add(hint: "a policy has no output; the reason of deny is logged", for: "print")
     facts = clua_facts_new(state)
     for (slot, path) in ["now", "phone.country", "client.ip", "client.new_device"].enumerated() {
       _ = clua_facts_add(state, facts, path, Int32(slot), false)

@@ -126,6 +126,8 @@ static clua_state *new_state(int32_t *facts) {
       {"vary", CLUA_TAKES_BOUNDS_AND_FUNCTION},
   };
   if (state != NULL && clua_constructors_add(state, words, sizeof words / sizeof *words) != CLUA_OK) abort();
+  static const clua_hint hints[] = {{"os", "there is no clock"}, {"print", "there is no output"}};
+  if (state != NULL && clua_hints_add(state, hints, sizeof hints / sizeof *hints) != CLUA_OK) abort();
   if (state == NULL) return NULL;
   *facts = clua_facts_new(state);
   static const char *const paths[] = {"now", "phone.country", "client.new_device", "limits.verify.used"};

@@ -5,8 +5,8 @@
 // handler. Swift passes and receives flat values. Callbacks into Swift return a status and a flat value; C raises after
 // the Swift frame has returned.
 //
-// CLua does not know what scripts are for. Swift registers the functions that scripts may call, and gives the values
-// that they make their meaning.
+// CLua does not know what scripts are for. Swift registers the functions that scripts may call, gives the values that
+// they make their meaning, and says what to use instead of names that the sandbox leaves out.
 #pragma once
 
 #include <stdbool.h>
@@ -138,11 +138,19 @@ typedef struct {
   clua_form form;
 } clua_constructor;
 
+/// What to use instead of a name of Lua that the sandbox leaves out, for the error about this name. Both texts are
+/// copied.
+typedef struct {
+  const char *name, *hint;
+} clua_hint;
+
 /// Creates a state with the sandbox loaded. Returns NULL if memory is exhausted.
 clua_state *clua_new(const clua_callbacks *callbacks);
 /// Adds constructors to the globals of every script: calling one makes a tagged value with its name. Existing globals
 /// keep their meaning.
 clua_status clua_constructors_add(clua_state *state, const clua_constructor *list, size_t count);
+/// Adds hints. A later hint for the same name replaces the earlier one.
+clua_status clua_hints_add(clua_state *state, const clua_hint *list, size_t count);
 /// Frees the state. NULL is allowed.
 void clua_free(clua_state *state);
 

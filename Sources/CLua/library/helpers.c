@@ -1,5 +1,5 @@
 #define _GNU_SOURCE // memmem
-// The helpers of policies: text, addresses, durations and hours.
+// The helpers of scripts: text, addresses, durations and hours.
 #include <arpa/inet.h>
 #include <stdio.h>
 

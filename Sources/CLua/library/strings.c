@@ -1,4 +1,4 @@
-// `string`: the functions of Lua's library that policies need, with every loop charged. Letters are ASCII, regardless
+// `string`: the functions of Lua's library that scripts need, with every loop charged. Letters are ASCII, regardless
 // of the locale.
 #include <stdio.h>
 

@@ -65,41 +65,18 @@ void freeze_table(lua_State *L, int index) {
 
 // MARK: unknown names
 
-static const struct {
-  const char *name, *instead;
-} left_out[] = {
-  {"os", "a policy has no clock; use f.now"},
-  {"io", "a policy cannot read files; use env and file in gateway.lua for secrets"},
-  {"print", "a policy has no output; the reason of deny is logged"},
-  {"next", "use pairs, which iterates in sorted order"},
-  {"require", "a file cannot load other files"},
-  {"dofile", "a file cannot load other files"},
-  {"loadfile", "a file cannot load other files"},
-  {"load", "a policy cannot run text as code"},
-  {"coroutine", "a policy cannot pause"},
-  {"random", "a policy must decide the same for the same facts"},
-  {"randomseed", "a policy must decide the same for the same facts"},
-  {"_G", "name the global itself"},
-  {"setmetatable", "tables have no metatables"},
-  {"getmetatable", "tables have no metatables"},
-  {"rawget", "tables have no metatables"},
-  {"rawset", "tables have no metatables"},
-  {"rawequal", "tables have no metatables"},
-  {"xpcall", "use pcall"},
-  {"debug", "a policy cannot inspect the program that runs it"},
-  {"package", "a file cannot load other files"},
-  {"collectgarbage", "memory is managed automatically"},
-  {"dump", "a policy cannot dump code"},
-  {NULL, NULL},
-};
+// The registry holds a table of hints under this address, by name.
+static const char hints_key = 0;
 
 // Upvalues: the library's name ("" for globals) and its table.
 static int refuse_unknown(lua_State *L) {
   size_t length;
   const char *name = push_text(L, 2, &length);
   const char *library = lua_tostring(L, lua_upvalueindex(1));
-  for (int i = 0; left_out[i].name != NULL; i++)
-    if (strcmp(left_out[i].name, name) == 0) return raise(L, "`%s` is not offered: %s", name, left_out[i].instead);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &hints_key);
+  lua_pushvalue(L, -2);
+  if (lua_rawget(L, -2) == LUA_TSTRING) return raise(L, "`%s` is not offered: %s", name, lua_tostring(L, -1));
+  lua_pop(L, 2);
   push_suggestion(L, lua_upvalueindex(2), name, length);
   const char *suggestion = lua_tostring(L, -1);
   if (library[0] != 0) return raise(L, "`%s.%.60s` is not offered%s", library, name, suggestion);
@@ -349,6 +326,8 @@ void sandbox_open(lua_State *L) {
   clua_state *S = state_of(L);
   lua_newtable(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &mark_key);
+  lua_newtable(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &hints_key);
   facts_open(L);
   push_environment(L, false);
   S->environment = luaL_ref(L, LUA_REGISTRYINDEX);
@@ -362,4 +341,29 @@ void sandbox_open(lua_State *L) {
   lua_setfield(L, -2, "__index");
   lua_setmetatable(L, -2);
   lua_pop(L, 1);
+}
+
+typedef struct {
+  const clua_hint *list;
+  size_t count;
+} addition;
+
+// Argument 1: an `addition`, as a light pointer.
+static int add_hints(lua_State *L) {
+  const addition *added = lua_touserdata(L, 1);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &hints_key);
+  for (size_t i = 0; i < added->count; i++) {
+    const clua_hint *one = &added->list[i];
+    lua_pushlstring(L, one->name, strlen(one->name));
+    lua_pushlstring(L, one->hint, strlen(one->hint));
+    lua_rawset(L, -3);
+  }
+  return 0;
+}
+
+clua_status clua_hints_add(clua_state *S, const clua_hint *list, size_t count) {
+  addition added = {list, count};
+  clua_status status = run_protected(S, add_hints, &added, NULL);
+  S->settled = false;
+  return status;
 }

@@ -136,6 +136,7 @@ void constructors_add(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &tagged_key);
   }
   lua_pop(L, 1);
+  // Decisions are values of the language and not constructors: `clua_call` returns them as kinds of their own.
   make(L, CLUA_ALLOW, "allow", 0);
   lua_setfield(L, -2, "allow");
   lua_pushcfunction(L, decide_deny);

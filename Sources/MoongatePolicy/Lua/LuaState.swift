@@ -21,22 +21,38 @@ final class LuaState {
       throw Failure(kind: .memory, line: 0, message: "out of memory: no Lua state could be created")
     }
     self.pointer = pointer
+    try add(hints: LeftOutNames.hints)
     try add(Constructor.all.map { ($0.name, $0.form.inCLua) } + constructors.map { ($0, CLUA_TAKES_TABLE) })
   }
 
   private func add(_ constructors: [(name: String, form: clua_form)]) throws(Failure) {
-    let texts = constructors.map(\.name.utf8CString)
+    let status = withCStrings(constructors.map(\.name)) { names in
+      let list = zip(names, constructors).map { clua_constructor(name: $0, form: $1.form) }
+      return clua_constructors_add(pointer, list, list.count)
+    }
+    if status != CLUA_OK { throw failure(status) }
+  }
+
+  private func add(hints: [(name: String, hint: String)]) throws(Failure) {
+    let status = withCStrings(hints.map(\.name) + hints.map(\.hint)) { texts in
+      let list = zip(texts, texts.dropFirst(hints.count)).map { clua_hint(name: $0, hint: $1) }
+      return clua_hints_add(pointer, list, list.count)
+    }
+    if status != CLUA_OK { throw failure(status) }
+  }
+
+  /// Calls the body with the texts as C strings, which are valid until it returns.
+  private func withCStrings(_ texts: [String], _ body: ([UnsafePointer<CChar>]) -> clua_status) -> clua_status {
+    let texts = texts.map(\.utf8CString)
     var end = 0
     let starts = texts.map { text in
       defer { end += text.count }
       return end
     }
-    let status = Array(texts.joined()).withUnsafeBufferPointer { text in
-      guard let base = text.baseAddress else { return CLUA_OK }
-      let list = zip(constructors, starts).map { clua_constructor(name: base + $1, form: $0.form) }
-      return clua_constructors_add(pointer, list, list.count)
+    return Array(texts.joined()).withUnsafeBufferPointer { bytes in
+      guard let base = bytes.baseAddress else { return CLUA_OK }
+      return body(starts.map { base + $0 })
     }
-    if status != CLUA_OK { throw failure(status) }
   }
 
   deinit { clua_free(pointer) }
