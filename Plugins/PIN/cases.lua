@@ -19,7 +19,7 @@ return tests {
       expect { status = 422, code = "weak_pin", field = "new_pin" },
   },
 
-  case "what is not six digits is no try" {
+  case "an answer that is not six digits is no attempt" {
     phone "+919999999999", account { has_pin = true },
     flow "pin_unlock", enter { pin = "12345" }, expect { status = 422, code = "invalid_input", field = "pin" },
     right(), expect { status = "complete" },

@@ -15,7 +15,7 @@ return tests {
     flow "totp_disable", enter { code = "000000" }, expect { status = 401, code = "not_set_up" },
   },
 
-  case "what is not six digits is no try" {
+  case "an answer that is not six digits is no attempt" {
     phone "+919999999999", account {},
     flow "totp_set", enter { code = "12345" }, expect { status = 422, code = "invalid_input", field = "code" },
   },

@@ -4,7 +4,7 @@ import MoongateSDK
 /// The writes of a process that will be killed, and a check that all acknowledged writes survived.
 package enum Crash {
   private static let provider = ProviderName(test: "phone_otp")
-  private static let tries = limit("tries", max: 1_000_000)
+  private static let attempts = limit("attempts", max: 1_000_000)
   private static let start = ManualClock.start
 
   private static func limit(_ name: String, max: Int, lock: [Duration] = []) -> ResolvedLimit {
@@ -33,7 +33,7 @@ package enum Crash {
     flow.version = 1
     flow.status = .complete
     let locked = limit("locked \(number)", max: 1, lock: [.seconds(900)])
-    for (kind, limit) in [(UInt8(1), tries), (2, limit("open \(number)", max: 5)), (3, locked)] {
+    for (kind, limit) in [(UInt8(1), attempts), (2, limit("open \(number)", max: 5)), (3, locked)] {
       _ = try await store.reserve(
         ReservationRequest(id: reservation(number, kind), now: now, limits: [limit], timer: nil))
     }
@@ -45,7 +45,7 @@ package enum Crash {
     _ = try await store.apply(
       [
         .settle(
-          Settlement(reservation: reservation(number, 1), outcome: .failure, limits: [tries], timer: nil, now: now)),
+          Settlement(reservation: reservation(number, 1), outcome: .failure, limits: [attempts], timer: nil, now: now)),
         .settle(
           Settlement(reservation: reservation(number, 3), outcome: .failure, limits: [locked], timer: nil, now: now)),
         .createAccount(account), .putSession(session), .putFlow(flow),
@@ -57,9 +57,9 @@ package enum Crash {
   package static func missing(_ rounds: [Int], kills: Int, in store: any Store) async throws -> [String] {
     var missing: [String] = []
     let last = start + .milliseconds(rounds.max() ?? 0)
-    let counted = try await store.counters([tries], at: last)[0].settled
-    if counted < rounds.count { missing.append("\(rounds.count - counted) charged tries") }
-    if counted > rounds.count + kills { missing.append("\(counted - rounds.count) tries too many") }
+    let counted = try await store.counters([attempts], at: last)[0].settled
+    if counted < rounds.count { missing.append("\(rounds.count - counted) charged attempts") }
+    if counted > rounds.count + kills { missing.append("\(counted - rounds.count) attempts too many") }
     for number in rounds {
       let states = try await store.counters(
         [limit("open \(number)", max: 5), limit("locked \(number)", max: 1)], at: last)

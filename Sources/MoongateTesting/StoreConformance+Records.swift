@@ -177,7 +177,7 @@ extension StoreConformance {
         try await bench.apply(.createAccount(bench.account("ac_3", verified: [bench.email()])))
           == .conflict(.identifierTaken))
     },
-    StoreConformance("registering with a proved address takes it from those who only claim it") { bench async throws in
+    StoreConformance("registering with a verified address takes it from those who claim it") { bench async throws in
       let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
       try await bench.apply(
         .createAccount(bench.account("ac_1", claimed: [bench.email()])),

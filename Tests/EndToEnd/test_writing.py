@@ -97,10 +97,10 @@ def test_spelling_finds_mistakes(tmp_path):
     assert "teh ==> the" in misspelled([tmp_path / "a.md"])[0]
 
 
-def old_manner(text):
-    """The phrases of a text that it must not have, as (line, words)."""
-    phrases = re.compile("|".join(f"(?:{phrase})" for phrase in listed("old_manner.txt")), re.I)
-    for number, line in prose(text):
+def old_manner(lines, name="old_manner.txt"):
+    """The phrases of the list in lines that must not have them, as (line, words)."""
+    phrases = re.compile("|".join(f"(?:{phrase})" for phrase in listed(name)), re.I)
+    for number, line in lines:
         # Names in code are not prose, nor are the addresses of links.
         plain = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "`…`", line))
         for found in phrases.finditer(plain):
@@ -110,13 +110,69 @@ def old_manner(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_plain_english(page):
     """No text has words of the old manner: `words/old_manner.txt`, each with what to write instead."""
-    found = [f"{place(page, number)}: {words}" for number, words in old_manner(page.read_text())]
+    found = [f"{place(page, number)}: {words}" for number, words in old_manner(prose(page.read_text()))]
     assert found == []
 
 
 def test_the_old_manner_is_found():
     text = "Whoever comes is told so.\n\n```\nwhoever\n```\n\nA `whoever` in code.\n"
-    assert [number for number, _ in old_manner(text)] == [1, 1]
+    assert [number for number, _ in old_manner(prose(text))] == [1, 1]
+
+
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+QUOTED = r"'(?:[^'\\\n]|\\.)*'"
+C_TEXTS = STRING + r"|//[^\n]*|/\*.*?\*/"
+# What of a source is text: comments and string literals. Literals inside an interpolation are not found.
+TEXTS = {
+    ".swift": r'""".*?"""|' + C_TEXTS,
+    ".c": C_TEXTS,
+    ".h": C_TEXTS,
+    ".py": r'""".*?"""|#[^\n]*|' + STRING + "|" + QUOTED,
+    ".lua": r"--\[\[.*?\]\]|--[^\n]*|\[\[.*?\]\]|" + STRING + "|" + QUOTED,
+}
+
+
+def comments_and_literals(source, suffix):
+    """The lines of comments and string literals as (number, text), without the code of interpolations."""
+    for found in re.finditer(TEXTS[suffix], source, re.S):
+        first = source.count("\n", 0, found.start()) + 1
+        for number, line in enumerate(found[0].splitlines(), first):
+            yield number, re.sub(r"\\\((?:[^()]|\([^()]*\))*\)", "…", line) if suffix == ".swift" else line
+
+
+def test_plain_english_of_sources():
+    """No comment or message has words that the glossary has replaced: `words/old_manner_sources.txt`. Tests may."""
+    sources = [
+        file
+        for file in files(*TEXTS)
+        if file.relative_to(ROOT).parts[0] in ("Sources", "Plugins", "config", "Packaging")
+        and "Tests" not in file.relative_to(ROOT).parts
+    ]
+    assert len(sources) > 1000
+    found = [
+        f"{place(file, number)}: {words}"
+        for file in sources
+        for number, words in old_manner(
+            comments_and_literals(file.read_text(), file.suffix), "old_manner_sources.txt"
+        )
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "suffix, source",
+    [
+        (".swift", 'let door = 1  // Which `door`?\n/// Every door.\nprint("\\(gathered) strangers")\n'),
+        (".swift", 'let text = """\n  An unproved number, at any door.\n  """\nlet doors = gathered\n'),
+        (".lua", "local door = 1\n-- Every door.\nreturn 'three wrong tries'\n"),
+        (".py", "door = 1\n# Every door.\ntext = 'a stranger' + \"doors\"\n"),
+        (".c", "int door;\n/* Every door,\n   every vault. */\n"),
+    ],
+)
+def test_the_old_manner_is_found_in_sources(suffix, source):
+    lines = comments_and_literals(source, suffix)
+    expected = [2, 2] if '"""' in source else [2, 3]
+    assert [number for number, _ in old_manner(lines, "old_manner_sources.txt")] == expected
 
 
 def test_lines_of_markdown():
