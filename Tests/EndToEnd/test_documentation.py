@@ -170,7 +170,7 @@ def requirements(name):
 
 
 def named_tests(text):
-    """Names of tests in code spans: test_file.py::test, Suite.test or Folder/Suite.test."""
+    """Names of tests in code spans: a file in Python, `::` and its test, or Suite.test, or Folder/Suite.test."""
     return re.findall(r"`(test_\w+\.py::test_\w+|(?:\w+/)?\w+Tests\.\w+)`", text)
 
 

@@ -1,5 +1,4 @@
-"""The account page and the pages that lead to it: registration by email address, names, sites, devices. Test names
-contain the rows of the seeds."""
+"""The account page and the pages that lead to it: registration by email address, names, sites, devices."""
 
 import pytest
 import requests
@@ -45,10 +44,10 @@ def session(screen):
     return answer.json() if answer.status_code == 200 else None
 
 
-# Rows 4.1 and 4.2: the account exists before the code.
+# The account exists before the code.
 
 
-def test_4_1_the_account_is_made_before_the_code(screen, number):
+def test_the_account_is_made_before_the_code(screen, number):
     email = address(number)
     code = registers(screen, email)
     account = session(screen)["account"]
@@ -62,7 +61,7 @@ def test_4_1_the_account_is_made_before_the_code(screen, number):
     }
 
 
-def test_4_2_back_continues_and_keeps_the_input(screen, number):
+def test_back_continues_and_keeps_the_input(screen, number):
     email = address(number)
     code = registers(screen, email)
     screen.find(".back").click()
@@ -80,7 +79,7 @@ def test_4_2_back_continues_and_keeps_the_input(screen, number):
     assert code and session(screen)["account"]["is_email_verified"] is False
 
 
-def test_4_2_a_mistyped_address_is_edited_on_the_spot(screen, number):
+def test_a_mistyped_address_is_edited_on_the_spot(screen, number):
     mistyped, email = address(number, "ahsa"), address(number)
     lost = registers(screen, mistyped)
     seen = {entry["id"] for entry in screen.house.outbox()}
@@ -99,7 +98,7 @@ def test_4_2_a_mistyped_address_is_edited_on_the_spot(screen, number):
     assert (account["email"], account["is_email_verified"]) == (email, True)
 
 
-def test_4_1_registration_does_not_verify_an_address(screen, number, shipped):
+def test_registration_does_not_verify_an_address(screen, number, shipped):
     """Attack: a verified address is registered again, to find out whether it has an account or to get into it."""
     email = address(number)
     screen.enters(registers(screen, email)).at("/profile-setup")
@@ -116,7 +115,7 @@ def test_4_1_registration_does_not_verify_an_address(screen, number, shipped):
     assert (found["id"], found["is_email_verified"]) == (owner["id"], True)
 
 
-def test_4_1_an_unverified_address_opens_nothing(screen, number, shipped):
+def test_an_unverified_address_opens_nothing(screen, number, shipped):
     """Attack: an account is registered with the victim's address before the victim does, and waits for the victim's
     code."""
     email = address(number)
@@ -130,7 +129,7 @@ def test_4_1_an_unverified_address_opens_nothing(screen, number, shipped):
     assert told.status_code == 401 or told.json()["account"]["email"] is None, "the address is the victim's alone"
 
 
-def test_4_1_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
+def test_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
     """If the operator requires verification, there is no account before the code."""
     house = House(tmp_path)
     house.edit("flows/register_email.lua", lambda text: text.replace(", skippable = true", ""))
@@ -150,7 +149,7 @@ def test_4_1_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
         house.stop()
 
 
-def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
+def test_a_newer_session_enters_the_code_that_was_resent(shipped, number):
     """Resent without a token, and entered after a new sign-in. Another account's session gets nothing from it."""
     email = address(number, "app")
 

@@ -1,4 +1,4 @@
-"""Seeds' rows S1: the code page. Test names contain the rows."""
+"""The code page: input, resend, errors, locks, focus, announcements and looks."""
 
 import re
 
@@ -55,7 +55,7 @@ def state(screen):
     return screen.find("form[data-form=code]").get_attribute("data-state")
 
 
-def test_1_1_page_texts(screen, number):
+def test_page_texts(screen, number):
     screen.asks_code(number, "register")
     shown = f"+91 {number[3:8]} {number[8:]}"
     screen.reads(
@@ -73,7 +73,7 @@ def test_1_1_page_texts(screen, number):
     assert screen.find("[data-support]").get_attribute("href") == "mailto:help@example.com"
 
 
-def test_1_2_six_boxes_are_one_field(screen, number):
+def test_six_boxes_are_one_field(screen, number):
     code = screen.asks_code(number, "register")
     field = screen.driver.switch_to.active_element
     assert field.get_attribute("id") == "code", "focused on arrival"
@@ -107,7 +107,7 @@ def test_1_2_six_boxes_are_one_field(screen, number):
     ],
     ids=["code", "spaced", "with white space", "SMS", "bound line"],
 )
-def test_1_2_paste(screen, number, text):
+def test_pasted_text_with_a_code_fills_the_boxes(screen, number, text):
     code = screen.asks_code(number, "register")
     if text.startswith("{1}"):
         pasted = f"{wrong(code)} is not it\n@localhost #{code}"
@@ -117,13 +117,13 @@ def test_1_2_paste(screen, number, text):
     screen.at("/profile-setup")
 
 
-def test_1_2_pasted_text_without_a_code_changes_nothing(screen, number):
+def test_pasted_text_without_a_code_changes_nothing(screen, number):
     typed = wrong(screen.asks_code(number, "register"))[:3]
     screen.types(typed).pastes("#code", "hello world")
     assert boxes(screen) == typed and screen.find("#code").get_attribute("value") == typed
 
 
-def test_1_2_without_scripts_the_field_shows_the_input(screen, number):
+def test_without_scripts_the_field_shows_the_input(screen, number):
     screen.asks_code(number, "register")
     screen.driver.execute_cdp_cmd("Network.enable", {})
     screen.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -140,7 +140,7 @@ def test_1_2_without_scripts_the_field_shows_the_input(screen, number):
         screen.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
 
 
-def test_1_3_sends_itself(screen, number):
+def test_a_complete_code_is_sent_by_itself(screen, number):
     code = screen.asks_code(number, "register")
     screen.slow(700)
     try:
@@ -158,7 +158,7 @@ def test_1_3_sends_itself(screen, number):
     screen.reads("Invalid code. Please try again.")
 
 
-def test_1_3_a_digit_taken_back_in_time_sends_nothing(screen, number):
+def test_a_digit_taken_back_in_time_sends_nothing(screen, number):
     code = screen.asks_code(number, "register")
     screen.types(wrong(code))
     screen.types(Keys.BACKSPACE)
@@ -166,7 +166,7 @@ def test_1_3_a_digit_taken_back_in_time_sends_nothing(screen, number):
     assert state(screen) == "open" and boxes(screen) == wrong(code)[:5]
 
 
-def test_1_4_resend(hasty, number):
+def test_resend(hasty, number):
     hasty.asks_code(number, "register")
     hasty.listens()
     hasty.matches(r"Resend code in 00:0[12]")
@@ -186,7 +186,7 @@ def test_1_4_resend(hasty, number):
     hasty.matches(r"Resend code in 01:5\d")
 
 
-def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
+def test_after_the_third_resend(driver, tmp_path, number, look):
     """A countdown to the next resend, for both links; the last code still works."""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }'))
@@ -216,7 +216,7 @@ def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
         house.stop()
 
 
-def test_1_4_a_clock_that_is_wrong(screen, number):
+def test_a_clock_that_is_wrong(screen, number):
     screen.asks_code(number, "register")
     screen.driver.execute_cdp_cmd("Page.enable", {})
     added = screen.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "Date.now = () => 0"})
@@ -228,7 +228,7 @@ def test_1_4_a_clock_that_is_wrong(screen, number):
         screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
 
 
-def test_1_5_wrong(screen, number):
+def test_wrong_code(screen, number):
     code = screen.moves().asks_code(number, "register")
     screen.listens()
     screen.types(wrong(code))
@@ -247,7 +247,7 @@ def test_1_5_wrong(screen, number):
     screen.at("/profile-setup")
 
 
-def test_1_6_expired(fleeting, number):
+def test_expired_code(fleeting, number):
     fleeting.asks_code(number, "register")
     fleeting.reads("This code has expired. Please request a new one.", "00:00")
     assert not fleeting.find("#code").is_enabled() and not fleeting.find("button.main").is_enabled()
@@ -277,7 +277,7 @@ def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
     hasty.at("/auth/login")
 
 
-def test_1_7_locked(screen, number):
+def test_too_many_wrong_codes(screen, number):
     code = screen.asks_code(number, "register")
     for left in (4, 3, 2, 1):
         screen.types(wrong(code)).reads(f"Invalid code. Please try again. {left} tr")
@@ -292,7 +292,7 @@ def test_1_7_locked(screen, number):
     screen.is_sound("locked")
 
 
-def test_1_7_the_lock_ends(hasty, number):
+def test_the_lock_ends(hasty, number):
     code = hasty.asks_code(number, "register")
     hasty.types(wrong(code)).reads("1 try left.").types(wrong(code)).reads("Too many attempts.")
     # The code has expired in the meantime, but the page has not.
@@ -304,7 +304,7 @@ def test_1_7_the_lock_ends(hasty, number):
     hasty.at("/profile-setup")
 
 
-def test_1_8_no_connection(screen, number):
+def test_no_connection(screen, number):
     code = screen.asks_code(number, "register")
     screen.offline()
     screen.types(code)
@@ -319,7 +319,7 @@ def test_1_8_no_connection(screen, number):
     screen.presses("Retry").at("/profile-setup")
 
 
-def test_1_8_the_lost_answer_was_a_success(screen, number):
+def test_the_lost_answer_was_a_success(screen, number):
     code = screen.asks_code(number, "register")
     # The request arrives, but its response is lost.
     screen.js("""const real = window.fetch; window.fetch = async (...parts) => {
@@ -329,7 +329,7 @@ def test_1_8_the_lost_answer_was_a_success(screen, number):
     screen.presses("Retry").at("/profile-setup")
 
 
-def test_1_9_right(screen, number):
+def test_right_code(screen, number):
     screen.house.register(number)
     code = screen.asks_code(number)
     screen.listens()
@@ -343,7 +343,7 @@ def test_1_9_right(screen, number):
     screen.waits(lambda: screen.path != "/auth/verify", "the way back over a page that is done")
 
 
-def test_1_9_where_it_leads(screen, number):
+def test_page_after_the_right_code(screen, number):
     screen.opens("/auth/register?return_to=%2Freports%3Fx%3D1").fills("phone", number)
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
     screen.find("button.main").click()
@@ -354,7 +354,7 @@ def test_1_9_where_it_leads(screen, number):
     assert screen.driver.current_url.endswith("?return_to=%2Freports%3Fx%3D1")
 
 
-def test_1_10_back_and_edit(screen, number, other_number):
+def test_back_and_edit(screen, number, other_number):
     screen.asks_code(number, "register")
     screen.types("12")
     screen.driver.back()
@@ -378,7 +378,7 @@ def test_1_10_back_and_edit(screen, number, other_number):
     screen.waits(lambda: other[3:8] + " " + other[8:] in screen.text, "the other number")
 
 
-def test_1_10_a_refusal_is_shown_inside_the_sheet(screen, number, other_number):
+def test_a_refusal_is_shown_inside_the_sheet(screen, number, other_number):
     screen.house.register(number)
     screen.asks_code(number)
     screen.presses("Edit phone number")
@@ -401,7 +401,7 @@ def test_1_10_a_refusal_is_shown_inside_the_sheet(screen, number, other_number):
     )
 
 
-def test_1_10_no_support_no_link(driver, tmp_path, number):
+def test_no_support_no_link(driver, tmp_path, number):
     house = House(tmp_path)
     house.edit("gateway.lua", lambda text: text.replace(', support = "mailto:help@example.com"', ""))
     try:
@@ -412,7 +412,7 @@ def test_1_10_no_support_no_link(driver, tmp_path, number):
         house.stop()
 
 
-def test_1_11_announcements_and_focus_order(screen, number):
+def test_announcements_and_focus_order(screen, number):
     code = screen.asks_code(number, "register")
     screen.driver.refresh()
     screen.at("/auth/verify").hears(f"Verify Phone Number. We've sent a 6-digit code to +91 {number[3:8]} {number[8:]}")
@@ -440,7 +440,7 @@ def test_1_11_announcements_and_focus_order(screen, number):
     screen.at("/profile-setup")
 
 
-def test_1_11_by_keyboard_alone(screen, number):
+def test_by_keyboard_alone(screen, number):
     """A complete flow with its sheet and dialog, using only the keyboard."""
     active = lambda: screen.driver.switch_to.active_element
     screen.opens("/auth/register")
@@ -482,14 +482,14 @@ def test_1_11_by_keyboard_alone(screen, number):
     screen.types("482915").reads("Confirm passcode").types("482915").at("/home")
 
 
-def test_1_11_calm_red_flash_instead_of_a_shake(screen, number):
+def test_calm_red_flash_instead_of_a_shake(screen, number):
     code = screen.looks(calm=True).asks_code(number, "register")
     screen.types(wrong(code)).reads("Invalid code")
     assert screen.js("return document.querySelector('.row').getAnimations().length") == 0
     assert screen.js("return document.querySelectorAll('.box')[1].getAnimations()[0].animationName") == "flash"
 
 
-def test_1_11_large_text(screen, number):
+def test_large_text(screen, number):
     screen.looks((320, 800)).asks_code(number, "register")
     screen.js("document.documentElement.style.fontSize = '200%'")
     assert screen.js("return document.documentElement.scrollWidth") <= 320
@@ -499,7 +499,7 @@ def test_1_11_large_text(screen, number):
     assert len(set(tops)) <= 2
 
 
-def test_1_13_events(screen, number):
+def test_events(screen, number):
     code = screen.asks_code(number, "register")
     screen.types(wrong(code)).reads("Invalid code")
     screen.waits(lambda: state(screen) == "open", "the next try", 6)
@@ -526,7 +526,7 @@ def test_1_13_events(screen, number):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [(320, 720), (1280, 800)], ids=["phone", "laptop"])
-def test_1_14_the_look(screen, number, size, dark):
+def test_sizes_and_colours(screen, number, size, dark):
     code = screen.looks(size, dark).asks_code(number, "register")
     screen.is_sound("default")
     look = screen.js("""const box = document.querySelectorAll('.box')[3], style = getComputedStyle(box), button = document.querySelector('button.main');

@@ -1,5 +1,4 @@
-"""Focus and announcements after errors, and locks that apply to one number only. Test names contain the rows of the
-seeds."""
+"""Focus and announcements after errors, and locks that apply to one number only."""
 
 import re
 
@@ -34,7 +33,7 @@ def heard(screen, sentence):
     return [said for said in screen.js("return window.heard") if sentence in said]
 
 
-def test_1_7_after_a_lock(screen, number):
+def test_after_a_lock(screen, number):
     code = screen.asks_code(number, "register")
     for said in ("4 tries", "3 tries", "2 tries", "1 try", "Too many attempts"):
         screen.find("#code").send_keys(wrong(code))
@@ -44,7 +43,7 @@ def test_1_7_after_a_lock(screen, number):
     assert screen.find("#phone").get_attribute("value") == "", "not the number that is locked"
 
 
-def test_1_6_after_the_expiry(driver, tmp_path, number):
+def test_after_the_expiry(driver, tmp_path, number):
     house = hurried(tmp_path, "3s")
     try:
         screen = Screen(driver, house).forget()
@@ -56,7 +55,7 @@ def test_1_6_after_the_expiry(driver, tmp_path, number):
         house.stop()
 
 
-def test_1_7_announcement_when_a_lock_ends(driver, quick, number):
+def test_announcement_when_a_lock_ends(driver, quick, number):
     screen = Screen(driver, quick).forget()
     code = screen.asks_code(number, "register")
     screen.types(wrong(code)).reads("1 try left.").types(wrong(code)).reads("Too many attempts.").listens()
@@ -68,7 +67,7 @@ def test_1_7_announcement_when_a_lock_ends(driver, quick, number):
     assert focus(screen) in ("code", "Resend now")
 
 
-def test_2_6_after_a_send_that_failed(screen, number):
+def test_after_a_send_that_failed(screen, number):
     screen.opens("/auth/register").fills("phone", number)
     screen.offline()
     sends(screen).reads("Unable to send OTP. Check your connection.")
@@ -76,14 +75,14 @@ def test_2_6_after_a_send_that_failed(screen, number):
     screen.offline(False)
 
 
-def test_2_4_after_the_question(screen, number):
+def test_after_the_question(screen, number):
     screen.opens("/auth/login").fills("phone", number)
     sends(screen).reads("No Account Found").presses("Cancel", "dialog[open]")
     screen.waits(lambda: focus(screen) == "phone", "the number again")
 
 
 @pytest.mark.parametrize("after", ["another number", "the same number"])
-def test_2_5_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
+def test_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
     house = House(tmp_path_factory.mktemp("house"))
     house.edit(
         "policies/phone_otp.lua",
@@ -115,7 +114,7 @@ def test_2_5_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
         house.stop()
 
 
-def test_2_13_the_red_flash_is_of_the_whole_field(screen):
+def test_the_red_flash_is_of_the_whole_field(screen):
     screen.looks(calm=True).opens("/auth/login").fills("phone", "12345")
     screen.types(Keys.ENTER).reads("Please enter a valid 10-digit mobile number")
     moves = screen.js(

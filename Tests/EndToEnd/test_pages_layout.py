@@ -1,5 +1,4 @@
-"""Layout of the pages: no shifts between states, large text, small windows, an open keyboard, and forced colors.
-Test names contain the rows of the seeds."""
+"""Layout of the pages: no shifts between states, large text, small windows, an open keyboard, and forced colors."""
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -32,7 +31,7 @@ def stay(screen, waits):
     )
 
 
-def test_1_4_and_1_8_toasts_are_on_top(screen, number):
+def test_toasts_are_on_top(screen, number):
     calm(screen).asks_code(number, "register")
     screen.offline().types("123456").reads("Unable to verify. Check your connection.", "Retry")
     # The window of a phone with an open keyboard.
@@ -45,7 +44,7 @@ def test_1_4_and_1_8_toasts_are_on_top(screen, number):
     screen.is_sound("a toast").offline(False)
 
 
-def test_1_1_links_are_underlined_where_they_are_pointed_at_or_reached(screen, number):
+def test_links_are_underlined_where_they_are_pointed_at_or_reached(screen, number):
     line = "return getComputedStyle(arguments[0]).textDecorationLine"
     screen.asks_code(number, "register")
     edit = screen.find("[data-edit]")
@@ -60,7 +59,7 @@ def test_1_1_links_are_underlined_where_they_are_pointed_at_or_reached(screen, n
     assert "link" in reached.get_attribute("class").split() and screen.js(line, reached) == "underline", "focus"
 
 
-def test_1_5_nothing_moves_and_every_box_is_red(screen, number):
+def test_nothing_moves_and_every_box_is_red(screen, number):
     code = calm(screen).asks_code(number, "register")
     before = top(screen), top(screen, "[data-slot=timer]")
     for said in ("4 tries left", "3 tries left", "2 tries left", "1 try left", "Too many attempts"):
@@ -76,7 +75,7 @@ def test_1_5_nothing_moves_and_every_box_is_red(screen, number):
             )
 
 
-def test_1_9_boxes_turn_green_with_a_check(screen, number):
+def test_boxes_turn_green_with_a_check(screen, number):
     code = screen.looks((390, 844)).asks_code(number, "register")
     stay(screen, [400])
     screen.types(code).reads("Verified ✓")
@@ -90,7 +89,7 @@ def test_1_9_boxes_turn_green_with_a_check(screen, number):
     screen.finishes().waits(lambda: set(screen.js(borders)) == {GREEN}, "six green boxes", 2)
 
 
-def test_1_3_a_button_at_work_keeps_its_colour(screen, number):
+def test_a_button_at_work_keeps_its_colour(screen, number):
     code = calm(screen).asks_code(number, "register")
     colour = "return getComputedStyle(document.querySelector('button.main')).backgroundColor"
     screen.slow(1500).types(wrong(code))
@@ -99,7 +98,7 @@ def test_1_3_a_button_at_work_keeps_its_colour(screen, number):
     screen.slow(0).reads("Invalid code")
 
 
-def test_1_14_sizes(screen, number):
+def test_sizes(screen, number):
     calm(screen).asks_code(number, "register")
     look = screen.js("""const heading = getComputedStyle(document.querySelector('h1')), box = document.querySelector('.box').getBoundingClientRect();
       return [document.querySelector('.emblem svg').getBoundingClientRect().width, heading.fontWeight, heading.fontSize, box.width]""")
@@ -107,7 +106,7 @@ def test_1_14_sizes(screen, number):
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_2_1_the_phone_field_is_one(screen, dark):
+def test_the_phone_field_is_one(screen, dark):
     calm(screen, dark=dark).opens("/auth/login")
     before = top(screen)
     ring = screen.js("return getComputedStyle(document.querySelector('.field')).boxShadow")
@@ -124,7 +123,7 @@ def test_2_1_the_phone_field_is_one(screen, dark):
     screen.is_sound("a wrong number")
 
 
-def test_4_8_a_wrong_field_is_red_while_it_has_the_focus(screen):
+def test_a_wrong_field_is_red_while_it_has_the_focus(screen):
     calm(screen).opens("/auth/login?with=email").fills("email", "asha@example.org").fills("password", "not this one")
     before = top(screen)
     screen.find("button.main").click()
@@ -135,7 +134,7 @@ def test_4_8_a_wrong_field_is_red_while_it_has_the_focus(screen):
     assert top(screen) == before, "Sign in does not move"
 
 
-def test_1_11_text_at_twice_its_size(screen, number):
+def test_text_at_twice_its_size(screen, number):
     calm(screen).opens("/auth/login")
     screen.js("document.documentElement.style.fontSize = '200%'")
     screen.find("#phone").send_keys("9876543210")
@@ -152,7 +151,7 @@ def test_1_11_text_at_twice_its_size(screen, number):
     assert sides and min(sides) >= 0 and max(sides) <= 390, sides
 
 
-def test_3_1_the_whole_pad_in_a_small_window(screen, number):
+def test_the_whole_pad_in_a_small_window(screen, number):
     screen.belongs_to(number)
     for path in ("/auth/pin?flow=pin_set", "/auth/pin?return_to=/home"):
         calm(screen, SMALL).opens(path)
@@ -172,7 +171,7 @@ def test_3_1_the_whole_pad_in_a_small_window(screen, number):
     assert bottom <= SMALL[1], ("the code of a reset", bottom)
 
 
-def test_3_4_keys_stay_when_it_is_locked(screen, number):
+def test_keys_stay_when_it_is_locked(screen, number):
     screen.belongs_to(number).opens("/auth/pin?flow=pin_set")
     screen.keys("482915").reads("Confirm passcode").keys("482915").at("/home")
     calm(screen).opens("/auth/pin?return_to=/home")
@@ -182,7 +181,7 @@ def test_3_4_keys_stay_when_it_is_locked(screen, number):
         assert top(screen, ".pad") == before, said
 
 
-def test_3_6_keys_stay_where_they_are(screen, number):
+def test_keys_stay_where_they_are(screen, number):
     calm(screen.belongs_to(number)).opens("/auth/pin?flow=pin_set")
     before = top(screen, ".pad")
     screen.keys("111111").reads("Confirm passcode").slow(1200).keys("111111")
@@ -192,7 +191,7 @@ def test_3_6_keys_stay_where_they_are(screen, number):
     assert top(screen, ".pad") == before and not screen.js("return document.querySelector('.pad').inert")
 
 
-def test_1_11_the_readers_own_colours(screen, number):
+def test_the_readers_own_colours(screen, number):
     code = calm(screen).asks_code(number, "register")
     screen.looks((390, 844), forced=True)
     screen.types(wrong(code)[:3])
@@ -308,7 +307,7 @@ def test_large_text_breaks_no_word_of_a_title_and_no_date(screen, number, size):
         assert screen.js("return document.documentElement.scrollWidth - innerWidth") <= 0, path
 
 
-def test_1_8_large_text_keeps_the_buttons_of_a_toast_in_it(screen, number):
+def test_large_text_keeps_the_buttons_of_a_toast_in_it(screen, number):
     calm(screen).asks_code(number, "register")
     screen.offline().types("123456").reads("Unable to verify. Check your connection.", "Retry")
     for size in ((390, 844), SMALL):
@@ -320,7 +319,7 @@ def test_1_8_large_text_keeps_the_buttons_of_a_toast_in_it(screen, number):
 
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["letters", "flags"])
-def test_2_1_a_country_has_its_flag_or_its_letters(screen, drawn):
+def test_a_country_has_its_flag_or_its_letters(screen, drawn):
     """On systems without flags, empty boxes would be shown."""
     screen.opens("/auth/login")
     # The tests' fonts have no flags; with flags, the pixels have colors.

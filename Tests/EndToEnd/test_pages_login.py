@@ -1,4 +1,4 @@
-"""Seeds' rows S2, 4.8 and 5.1 to 5.3: the sign-in pages. Test names contain the rows."""
+"""The sign-in and registration pages, by phone number, email address and Google, and their splash screen."""
 
 import re
 import time
@@ -14,7 +14,7 @@ def button(screen):
     return screen.find("button.main")
 
 
-def test_2_1_and_2_13_page_texts(screen):
+def test_page_texts(screen):
     screen.opens("/auth/login").reads(
         "Welcome Back!",
         "Sign in to continue",
@@ -45,7 +45,7 @@ def test_2_1_and_2_13_page_texts(screen):
     assert order == ["Mobile Number", "Country code, India +91", "Clear", "Send OTP", "Continue with Google"], order
 
 
-def test_2_1_as_you_type(screen):
+def test_the_number_is_formatted_as_you_type(screen):
     screen.opens("/auth/login").listens()
     field = screen.find("#phone")
     field.send_keys("99999")
@@ -64,7 +64,7 @@ def test_2_1_as_you_type(screen):
 
 
 @pytest.mark.timed
-def test_2_1_not_a_number(screen):
+def test_input_that_is_not_a_number(screen):
     screen.opens("/auth/login")
     field = screen.find("#phone")
     field.send_keys("99999 9999")
@@ -85,7 +85,7 @@ def test_2_1_not_a_number(screen):
     assert took < 100, f"{took} ms"
 
 
-def test_2_1_countries(screen):
+def test_countries(screen):
     screen.opens("/auth/login")
     screen.find("#phone").send_keys("12345")
     screen.find(".country").click()
@@ -114,7 +114,7 @@ def test_2_1_countries(screen):
 
 
 @pytest.mark.parametrize("language", ["en", "hi"])
-def test_2_1_countries_by_common_names(screen, language):
+def test_countries_by_common_names(screen, language):
     """By ISO code, by alternative names, and by English names in every language."""
     screen.opens(f"/auth/login?language={language}").find(".country").click()
     screen.waits(lambda: screen.find("[role=option]").text, "the countries")
@@ -137,7 +137,7 @@ def test_2_1_countries_by_common_names(screen, language):
     search.clear()
     search.send_keys("gb")
     flag = screen.js("return getComputedStyle(document.querySelector('#country-GB .flag'), '::before').content")
-    # The tests' fonts have no flags (test_2_1_a_country_has_its_flag_or_its_letters).
+    # The tests' fonts have no flags (test_a_country_has_its_flag_or_its_letters).
     assert flag.strip('"') in ("GB", "\U0001f1ec\U0001f1e7"), flag
     assert screen.says("#country-GB").endswith("+44")
     screen.is_sound("countries").presses("Cancel" if language == "en" else "रद्द करें", "dialog[open]").opens(
@@ -145,7 +145,7 @@ def test_2_1_countries_by_common_names(screen, language):
     )
 
 
-def test_2_1_typing_works_if_formatting_fails(screen, number):
+def test_typing_works_if_formatting_fails(screen, number):
     screen.house.register(number)
     screen.opens("/auth/login")
     screen.driver.execute_cdp_cmd("Network.enable", {})
@@ -159,7 +159,7 @@ def test_2_1_typing_works_if_formatting_fails(screen, number):
         screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
 
 
-def test_2_1_enter_before_the_number_is_judged(screen, number):
+def test_enter_before_the_number_is_judged(screen, number):
     screen.house.register(number)
     screen.opens("/auth/login").slow(700)
     try:
@@ -169,7 +169,7 @@ def test_2_1_enter_before_the_number_is_judged(screen, number):
         screen.slow(0)
 
 
-def test_2_2_sending(screen, number):
+def test_button_while_a_code_is_sent(screen, number):
     screen.house.register(number)
     screen.opens("/auth/login").listens()
     screen.find("#phone").send_keys(number[3:])
@@ -187,7 +187,7 @@ def test_2_2_sending(screen, number):
     ] and told[0][1], told
 
 
-def test_2_3_google(screen):
+def test_google_button(screen):
     screen.opens("/auth/login").presses("Continue with Google")
     screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
     screen.presses("Cancel").at("/auth/login").reads("Sign-in cancelled")
@@ -198,7 +198,7 @@ def test_2_3_google(screen):
     screen.presses("Fail with an error").at("/auth/login").reads("Google sign-in failed. Try again.")
 
 
-def test_2_4_and_2_7_no_account(screen, number):
+def test_no_account(screen, number):
     screen.opens("/auth/login").fills("phone", number[3:])
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     button(screen).click()
@@ -214,7 +214,7 @@ def test_2_4_and_2_7_no_account(screen, number):
     assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}"
 
 
-def test_2_5_too_many(driver, tmp_path, number):
+def test_too_many_codes_for_a_number(driver, tmp_path, number):
     house = House(tmp_path)
     house.edit(
         "policies/phone_otp.lua",
@@ -234,7 +234,7 @@ def test_2_5_too_many(driver, tmp_path, number):
         house.stop()
 
 
-def test_2_6_no_connection(screen, number):
+def test_no_connection(screen, number):
     screen.house.register(number)
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
@@ -250,7 +250,7 @@ def test_2_6_no_connection(screen, number):
     screen.at("/auth/verify")
 
 
-def test_2_6_response_that_is_not_a_gateway_page(screen, number):
+def test_response_that_is_not_a_gateway_page(screen, number):
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     screen.js(
@@ -261,13 +261,13 @@ def test_2_6_response_that_is_not_a_gateway_page(screen, number):
     assert number.endswith(screen.find("#phone").get_attribute("value").replace(" ", ""))
 
 
-def test_2_7_input_is_kept(screen, number):
+def test_input_is_kept(screen, number):
     screen.opens("/auth/login").fills("phone", number[3:8])
     screen.presses("Create Account").at("/auth/register")
     assert screen.find("#phone").get_attribute("value").replace(" ", "") == number[3:8]
 
 
-def test_2_8_back_to_where_the_person_was(screen, number):
+def test_back_to_where_the_person_was(screen, number):
     screen.driver.get(screen.house.url + "/reports?x=1")
     screen.at("/auth/login")
     screen.house.register(number)
@@ -281,7 +281,7 @@ def test_2_8_back_to_where_the_person_was(screen, number):
     screen.waits(lambda: screen.driver.current_url == screen.house.url + "/reports?x=1", "the page that was asked for")
 
 
-def test_2_11_too_soon(screen, number):
+def test_code_requested_too_soon(screen, number):
     screen.house.register(number)
     screen.asks_code(number)
     first = screen.driver.current_url
@@ -298,7 +298,7 @@ def test_2_11_too_soon(screen, number):
     assert "Too many" not in screen.text
 
 
-def test_2_9_and_4_8_by_email(screen, number):
+def test_sign_in_by_email(screen, number):
     email = f"asha{number[-5:]}@example.org"
     screen.opens("/auth/login").presses("Use email instead").reads(
         "Email", "Password", "Forgot password?", "Email me a code instead"
@@ -369,7 +369,7 @@ def test_2_9_and_4_8_by_email(screen, number):
     ).at("/home")
 
 
-def test_2_12_events(screen, number):
+def test_events(screen, number):
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     button(screen).click()
@@ -391,7 +391,7 @@ def told(screen, name):
     return [line for line in lines if line["kind"] == "client" and line["detail"]["name"] == name]
 
 
-def test_2_12_google_has_signed_in(screen, number):
+def test_google_has_signed_in(screen, number):
     before = len(told(screen, "login_google_success"))
     screen.opens("/auth/login").presses("Continue with Google")
     screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
@@ -411,7 +411,7 @@ def test_the_look(screen, size, dark):
         assert screen.errors() == []
 
 
-def test_5_1_splash(screen):
+def test_splash(screen):
     screen.moves().opens("/auth/login")
     assert "Moongate" in screen.find(".splash").get_attribute("textContent")
     moves = screen.js(

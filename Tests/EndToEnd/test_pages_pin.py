@@ -1,4 +1,4 @@
-"""Seeds' rows S3, 4.2 to 4.6 and 4.9: passcodes, emails and the account. Test names contain the rows."""
+"""Passcodes: setting, changing, resetting and locking them. The email address of an account, and its page."""
 
 import pytest
 import requests
@@ -60,7 +60,7 @@ def seen(screen):
     return {entry["id"] for entry in screen.house.outbox()}
 
 
-def test_3_1_the_pad(screen):
+def test_the_pad(screen):
     screen.opens("/auth/pin?flow=pin_set")
     keys = screen.all(".pad > *")
     assert [key.get_attribute("textContent").strip() for key in keys] == [
@@ -95,7 +95,7 @@ def test_3_1_the_pad(screen):
     screen.is_sound("create")
 
 
-def test_3_2_create(screen):
+def test_create_a_passcode(screen):
     screen.opens("/auth/pin?flow=pin_set&return_to=%2Fauth%2Faccount%3Fdone%3Dpin_set").reads(
         "Set Passcode", "Create a passcode", "Cancel"
     )
@@ -110,7 +110,7 @@ def test_3_2_create(screen):
     screen.is_sound("account, with a passcode")
 
 
-def test_3_3_change(screen):
+def test_change_a_passcode(screen):
     with_pin(screen).opens("/auth/account").presses("Change: Passcode").at("/auth/pin").reads(
         "Change Passcode", "Enter current passcode"
     )
@@ -125,7 +125,7 @@ def test_3_3_change(screen):
     )
 
 
-def test_3_4_and_3_8_the_lock(screen):
+def test_a_route_that_requires_a_passcode(screen):
     screen.opens("/pay/now").at("/auth/pin").reads("Create a passcode", "Moongate asks you to set this up first.")
     screen.keys(PIN).reads("Confirm passcode")
     # A passcode that was just set is not requested.
@@ -172,7 +172,7 @@ def test_voluntary_step_has_no_reason(screen):
     screen.opens("/auth/step?flow=step_up&return_to=%2Fhome").reads("Moongate asks you to confirm that it's you.")
 
 
-def test_3_4_locked(screen):
+def test_locked_passcode(screen):
     with_pin(screen).opens("/auth/pin")
     # The page identifies the account on shared devices, with no more of the number than its owner needs.
     masked = screen.reads("Account").says("main .subtitle bdi").replace(" ", "")
@@ -192,7 +192,7 @@ def test_3_4_locked(screen):
     screen.presses("Forgot Passcode?").reads("Send Reset Code")
 
 
-def test_3_5_forgotten(screen):
+def test_forgotten_passcode(screen):
     with_pin(screen).opens("/auth/pin?return_to=/home").presses("Forgot Passcode?")
     screen.reads(
         "We can send a reset code to your phone, or you can logout and sign in again.",
@@ -219,7 +219,7 @@ def test_3_5_forgotten(screen):
     screen.keys(OTHER).at("/home")
 
 
-def test_3_2_a_mismatch_is_shown_once(screen):
+def test_a_mismatch_is_shown_once(screen):
     screen.moves().opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode").listens()
     screen.js(
         """window.shakes = 0; document.addEventListener('animationstart', event => { if (event.animationName === 'shake') shakes += 1 })"""
@@ -232,7 +232,7 @@ def test_3_2_a_mismatch_is_shown_once(screen):
     assert screen.js("return shakes") == 1
 
 
-def test_3_5_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
+def test_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
     with_pin(screen).opens("/pay/now").at("/auth/pin").presses("Forgot Passcode?")
     before = seen(screen)
     screen.presses("Send Reset Code", "dialog[open]")
@@ -253,7 +253,7 @@ def test_3_5_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
     screen.keys(OTHER).reads("Confirm new passcode").keys(OTHER).at("/pay/now")
 
 
-def test_3_5_asked_again_too_soon(screen):
+def test_asked_again_too_soon(screen):
     asks = lambda: (
         screen.opens("/auth/pin?return_to=/home").presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]")
     )
@@ -263,7 +263,7 @@ def test_3_5_asked_again_too_soon(screen):
     screen.waits(lambda: "Resend code in" in screen.find("dialog[open]").text, "the wait, where it was asked for")
 
 
-def test_3_5_by_email_and_logout(screen):
+def test_by_email_and_logout(screen):
     email = f"pin{screen.number[-5:]}@example.org"
     screen.opens("/auth/email?flow=change_email").reads("Add your email").is_sound("add an email")
     before = seen(screen)
@@ -298,7 +298,7 @@ def with_pin_cookie(screen):
     return with_pin(screen)
 
 
-def test_3_6_a_server_that_fails(screen):
+def test_a_server_that_fails(screen):
     screen.opens("/auth/pin?flow=pin_set")
     screen.keys(PIN).reads("Confirm passcode")
     screen.offline()
@@ -310,7 +310,7 @@ def test_3_6_a_server_that_fails(screen):
     screen.keys(PIN).at("/home")
 
 
-def test_3_6_the_servers_own_sentence(screen):
+def test_the_servers_own_sentence(screen):
     """Not every failure is a network failure."""
     screen.opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode")
     screen.js("""const real = fetch; window.fetch = async (address, ...more) => { if (!address.startsWith('/auth/')) return real(address, ...more); window.fetch = real;
@@ -321,7 +321,7 @@ def test_3_6_the_servers_own_sentence(screen):
     screen.keys(PIN).at("/home")
 
 
-def test_3_9_turn_off(screen):
+def test_turn_a_passcode_off(screen):
     with_pin(screen).opens("/auth/account").presses("Turn off: Passcode").at("/auth/pin").reads(
         "Turn Off Passcode", "Enter current passcode"
     )
@@ -329,7 +329,7 @@ def test_3_9_turn_off(screen):
     screen.keys(PIN).at("/auth/account").reads("Passcode turned off.", "Set up")
 
 
-def test_4_2_to_4_6_email(screen):
+def test_email_address_of_an_account(screen):
     email, next_email = (f"{name}{screen.number[-5:]}@example.org" for name in ("one", "two"))
     screen.opens("/receipts/1").at("/auth/email").reads("Add your email")
     before = seen(screen)

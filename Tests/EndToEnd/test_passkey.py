@@ -229,7 +229,7 @@ def test_device_without_user_verification(driver, tmp_path, number):
 
 
 def test_in_place_of_the_passcode(screen, key):
-    """Seeds' row 3.7."""
+    """A passkey satisfies a route that requires a step, and the passcode remains as the alternative."""
     adds(with_pin(screen), proof=lambda screen: screen.at("/auth/pin").keys("482915"))
     # A session in which neither was proved.
     screen.forget().belongs_to(screen.number)

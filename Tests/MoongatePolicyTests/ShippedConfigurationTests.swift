@@ -29,7 +29,7 @@ import Testing
     #expect(generation.gateway.providers[ProviderName(test: "phone_otp")]?.deliveries == ["sms": .outbox])
   }
 
-  @Test func thePhonePolicyIsTheSeeds() throws {
+  @Test func phonePolicyHasTheExpectedValues() throws {
     let policy = try #require(try shipped().policies[ProviderName(test: "phone_otp")])
     #expect(policy.code == CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600)))
     #expect(policy.resendAfter == [.fixed(.seconds(60)), .fixed(.seconds(120))])

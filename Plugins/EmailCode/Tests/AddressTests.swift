@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(
-    "the default policy has the numbers of seed 003",
+    "the default policy has the expected numbers",
     arguments: [
       #"length = 6, alphabet = "digits", ttl = "15m""#, #"resend_after = { "60s" }"#,
       #"per = "email", max = 4, window = "15m""#,

@@ -5,7 +5,7 @@ import Testing
 /// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
 @Suite("The default policy") struct ShippedPolicyTests {
   @Test(
-    "has the numbers of the seed",
+    "has the expected numbers",
     arguments: [
       #"length = 6, alphabet = "digits", ttl = "10m""#, #"resend_after = { "60s", "120s" }"#,
       #"max = 4, window = "15m""#,

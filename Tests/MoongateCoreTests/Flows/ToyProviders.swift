@@ -134,7 +134,8 @@ final class CountedPermits: HashingPermits {
 }
 
 extension EngineTestBench {
-  /// A bench with every flow of the seeds, a PIN, a password and Google.
+  /// A bench with a PIN, a password and Google, and with flows for signing in, registering, stepping up and changing an
+  /// account.
   static func full(
     hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false,
     languages: any MessageLanguages = EnglishMessages(),

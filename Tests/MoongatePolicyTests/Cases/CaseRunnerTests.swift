@@ -31,7 +31,7 @@ import Testing
   static let enter =
     "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } }, next = { new = \"/new\", returning = \"/home\" } }"
 
-  @Test func theExampleOfTheDesignHolds() async throws {
+  @Test func aCaseOfFiveWrongCodesAndALockPasses() async throws {
     let report = try await report(
       """
       case "five wrong codes lock for 15 minutes" {
