@@ -72,15 +72,15 @@ class Gateway(Node):
 
 
 class Chaos:
-    def __init__(self, cluster, postgres, dice, nodes_killed, stores_killed, again):
-        self.cluster, self.postgres, self.dice, self.again = cluster, postgres, dice, again
+    def __init__(self, cluster, postgres, generator, nodes_killed, stores_killed, again):
+        self.cluster, self.postgres, self.generator, self.again = cluster, postgres, generator, again
         self.nodes_killed, self.stores_killed = nodes_killed, stores_killed
         self.mending = []
         self.kills = {"gateway": 0, "PostgreSQL": 0}
         self.broken = []
         # Everything that was reported to users and must still exist.
         self.accounts, self.sessions, self.locks = [], [], []
-        self.counts = {"tries": 0, "unavailable": 0, "right": 0}
+        self.counts = {"attempts": 0, "unavailable": 0, "right": 0}
         self.slowest = 0
         self.lock = threading.Lock()
 
@@ -92,7 +92,7 @@ class Chaos:
     # Killing and restarting.
 
     def kill_node(self):
-        node = self.dice.choice(self.cluster.nodes)
+        node = self.generator.choice(self.cluster.nodes)
         with node.turn:
             if not node.program.runs:
                 return
@@ -125,7 +125,7 @@ class Chaos:
             return
         self.postgres.kill()
         self.kills["PostgreSQL"] += 1
-        self.mend(lambda: (time.sleep(self.dice.uniform(0, 2)), self.postgres.start(60)), store=True)
+        self.mend(lambda: (time.sleep(self.generator.uniform(0, 2)), self.postgres.start(60)), store=True)
 
     def mend(self, work, store=False):
         thread = threading.Thread(target=work, daemon=True)
@@ -176,7 +176,7 @@ class Chaos:
         """Repeats an action at any gateway until one answers."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            node = self.dice.choice(self.cluster.nodes)
+            node = self.generator.choice(self.cluster.nodes)
             status, told = act(node)
             if status not in UNAVAILABLE:
                 return node, status, told
@@ -228,33 +228,33 @@ class Chaos:
         if code is None:
             return self.found(f"round {number}: {phone} is registered, and its sign-in answered {id}")
         wrong = str((int(code) + 1) % 1_000_000).zfill(6)
-        guesses = [wrong] * self.dice.choice([4, 8, 12])
-        if self.dice.random() < 0.5:
-            guesses[self.dice.randrange(len(guesses))] = code
-        places = [self.dice.choice(self.cluster.nodes) for _ in guesses]
-        dice = self.dice.random()
+        guesses = [wrong] * self.generator.choice([4, 8, 12])
+        if self.generator.random() < 0.5:
+            guesses[self.generator.randrange(len(guesses))] = code
+        places = [self.generator.choice(self.cluster.nodes) for _ in guesses]
+        draw = self.generator.random()
         kill = (
             self.kill_node
-            if dice < self.nodes_killed
+            if draw < self.nodes_killed
             else self.kill_store
-            if dice < self.nodes_killed + self.stores_killed
+            if draw < self.nodes_killed + self.stores_killed
             else None
         )
-        pause = self.dice.uniform(0, 0.15)
+        pause = self.generator.uniform(0, 0.15)
         with ThreadPoolExecutor(len(guesses)) as pool:
-            tries = [
+            attempts = [
                 pool.submit(node.ask, "POST", f"/api/auth/flows/{id}/submit", {"code": guess})
                 for guess, node in zip(guesses, places)
             ]
             if kill:
                 time.sleep(pause)
                 kill()
-            answers = [each.result() for each in tries]
+            answers = [each.result() for each in attempts]
         self.judge(number, phone, id, code, guesses, answers)
 
     def judge(self, number, phone, id, code, guesses, answers):
         statuses = [status for status, _ in answers]
-        self.counts["tries"] += len(statuses)
+        self.counts["attempts"] += len(statuses)
         self.counts["unavailable"] += sum(status in UNAVAILABLE for status in statuses)
         if strange := set(statuses) - UNAVAILABLE - {200, 401, 409, 429}:
             self.found(
@@ -385,7 +385,7 @@ def main():
         rounds, locks, seconds = chaos.run(chosen.rounds, chosen.seconds)
         print(
             f"{rounds} rounds of {chosen.rounds} in {seconds:.0f} s: {chaos.kills['gateway']} gateways and {chaos.kills['PostgreSQL']} times PostgreSQL "
-            f"killed; {chaos.counts['tries']} tries, {chaos.counts['unavailable']} of them unanswered or 503; looked for again at the end: "
+            f"killed; {chaos.counts['attempts']} attempts, {chaos.counts['unavailable']} of them unanswered or 503; looked for again at the end: "
             f"{len(chaos.accounts)} accounts, {len(chaos.sessions)} sessions, {locks} of {len(chaos.locks)} locks; "
             f"every gateway served again within {chaos.slowest:.1f} s; {len(chaos.broken)} broken promises (seed {seed})",
             flush=True,

@@ -284,82 +284,82 @@ SIZES = [
 SMUGGLED = b"GET /open/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def case(dice: random.Random):
+def case(generator: random.Random):
     """The bytes of one connection: requests, some of them malformed."""
     data = b"".join(
-        dice.choice(CORPUS).replace(b"{}", b"/open/%d" % dice.randrange(1000)) for _ in range(dice.choice([1, 1, 2, 3]))
+        generator.choice(CORPUS).replace(b"{}", b"/open/%d" % generator.randrange(1000)) for _ in range(generator.choice([1, 1, 2, 3]))
     )
-    for _ in range(dice.choice([0, 1, 1, 1, 2, 3])):
-        data = dice.choice(MUTATIONS)(dice, data)
+    for _ in range(generator.choice([0, 1, 1, 1, 2, 3])):
+        data = generator.choice(MUTATIONS)(generator, data)
     return data + b"GET /open/last HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def _line(dice, data, insert):
+def _line(generator, data, insert):
     """Inserts a line where a field may be."""
     starts = [at + 2 for at in range(len(data)) if data.startswith(b"\r\n", at)]
-    at = dice.choice(starts) if starts else 0
+    at = generator.choice(starts) if starts else 0
     return data[:at] + insert + data[at:]
 
 
-def _length(dice, data):
+def _length(generator, data):
     return _line(
-        dice,
+        generator,
         data,
-        dice.choice(FRAMING_NAMES[:9]) + dice.choice([b": ", b":", b":\t", b" : "]) + dice.choice(LENGTHS) + b"\r\n",
+        generator.choice(FRAMING_NAMES[:9]) + generator.choice([b": ", b":", b":\t", b" : "]) + generator.choice(LENGTHS) + b"\r\n",
     )
 
 
-def _coding(dice, data):
+def _coding(generator, data):
     return _line(
-        dice,
+        generator,
         data,
-        dice.choice(FRAMING_NAMES[9:]) + dice.choice([b": ", b":", b":\t", b" : "]) + dice.choice(CODINGS) + b"\r\n",
+        generator.choice(FRAMING_NAMES[9:]) + generator.choice([b": ", b":", b":\t", b" : "]) + generator.choice(CODINGS) + b"\r\n",
     )
 
 
-def _value(dice, data):
+def _value(generator, data):
     return data.replace(
-        *dice.choice(
+        *generator.choice(
             [
-                (b"Content-Length: 11", b"Content-Length: " + dice.choice(LENGTHS)),
-                (b": chunked", b": " + dice.choice(CODINGS)),
+                (b"Content-Length: 11", b"Content-Length: " + generator.choice(LENGTHS)),
+                (b": chunked", b": " + generator.choice(CODINGS)),
             ]
         )
     )
 
 
-def _size(dice, data):
+def _size(generator, data):
     return data.replace(
-        dice.choice([b"\r\n5\r\n", b"\r\n0\r\n", b"\r\n3\r\n"]),
-        b"\r\n" + dice.choice(SIZES) + dice.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n"]),
+        generator.choice([b"\r\n5\r\n", b"\r\n0\r\n", b"\r\n3\r\n"]),
+        b"\r\n" + generator.choice(SIZES) + generator.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n"]),
         1,
     )
 
 
-def _ending(dice, data):
+def _ending(generator, data):
     ends = [at for at in range(len(data)) if data.startswith(b"\r\n", at)]
     if not ends:
         return data
-    at = dice.choice(ends)
+    at = generator.choice(ends)
     return (
         data[:at]
-        + dice.choice([b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r", b" \r\n", b"\r\n ", b"\0\r\n", b"\x0b\r\n"])
+        + generator.choice([b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r", b" \r\n", b"\r\n ", b"\0\r\n", b"\x0b\r\n"])
         + data[at + 2 :]
     )
 
 
-def _blank(dice, data):
+def _blank(generator, data):
     places = [at for at in range(len(data)) if data[at] in b" \t:"]
     if not places:
         return data
-    at = dice.choice(places)
-    return data[:at] + dice.choice(BLANKS) + data[at + dice.randrange(2) :]
+    at = generator.choice(places)
+    return data[:at] + generator.choice(BLANKS) + data[at + generator.randrange(2) :]
 
 
-def _version(dice, data):
+def _version(generator, data):
     return data.replace(
         b"HTTP/1.1",
-        dice.choice(
+        generator.choice(
             [
                 b"HTTP/1.0",
                 b"HTTP/1.2",
@@ -377,10 +377,10 @@ def _version(dice, data):
     )
 
 
-def _target(dice, data):
+def _target(generator, data):
     return data.replace(
         b"/open/",
-        dice.choice(
+        generator.choice(
             [
                 b"/open/ ",
                 b"/open/\t",
@@ -398,19 +398,19 @@ def _target(dice, data):
     )
 
 
-def _prefix(dice, data):
-    return dice.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n", b" ", b"\0", b"\xef\xbb\xbf"]) + data
+def _prefix(generator, data):
+    return generator.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n", b" ", b"\0", b"\xef\xbb\xbf"]) + data
 
 
-def _tail(dice, data):
-    return data + dice.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n", SMUGGLED, b"0\r\n\r\n" + SMUGGLED, b"x"])
+def _tail(generator, data):
+    return data + generator.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n", SMUGGLED, b"0\r\n\r\n" + SMUGGLED, b"x"])
 
 
-def _host(dice, data):
+def _host(generator, data):
     return _line(
-        dice,
+        generator,
         data,
-        dice.choice(
+        generator.choice(
             [
                 b"Host: other\r\n",
                 b"host: localhost\r\n",
@@ -428,18 +428,18 @@ def _host(dice, data):
     )
 
 
-def _byte(dice, data):
-    at = dice.randrange(len(data))
+def _byte(generator, data):
+    at = generator.randrange(len(data))
     return (
         data[:at]
-        + dice.choice([bytes([dice.randrange(256)]), b"", bytes([data[at] ^ 1 << dice.randrange(8)])])
+        + generator.choice([bytes([generator.randrange(256)]), b"", bytes([data[at] ^ 1 << generator.randrange(8)])])
         + data[at + 1 :]
     )
 
 
-def _repeat(dice, data):
-    start, end = sorted(dice.randrange(len(data)) for _ in range(2))
-    at = dice.randrange(len(data))
+def _repeat(generator, data):
+    start, end = sorted(generator.randrange(len(data)) for _ in range(2))
+    at = generator.randrange(len(data))
     return data[:at] + data[start:end][:200] + data[at:]
 
 

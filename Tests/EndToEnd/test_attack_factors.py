@@ -42,7 +42,7 @@ def reset(house, person):
     return answer.json()
 
 
-DOORS = {
+ENTRY_POINTS = {
     "login by phone": lambda house, person: prove(house, house.flow("login"), "phone_otp", person.phone),
     "login by email": lambda house, person: prove(house, house.flow("login"), "email_code", person.email),
     "enter": lambda house, person: prove(house, house.flow("enter"), "phone_otp", person.phone),
@@ -65,9 +65,9 @@ def finish(house, flow, person):
     return done.json()
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_flow_asks_for_the_app(house, protected, door):
-    document = DOORS[door](house, protected)
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_every_flow_asks_for_the_app(house, protected, entry_point):
+    document = ENTRY_POINTS[entry_point](house, protected)
     assert_no_session(document)
     # A wrong code of the app does not help, and the right one completes the flow.
     house.api("POST", f"/flows/{document['id']}/begin", {"provider": "totp"})

@@ -155,11 +155,11 @@ def forwarded(service, heads):
 
 
 def test_forwarded_requests_are_read_alike_by_other_servers(wired, service):
-    dice = random.Random(SEED)
+    generator = random.Random(SEED)
     deadline = time.monotonic() + SECONDS
     tried = passed = refused = 0
     while time.monotonic() < deadline:
-        data = framing.case(dice)
+        data = framing.case(generator)
         before = len(service.requests)
         heads = answers(wired.ports[0], data)
         messages = forwarded(service, heads)

@@ -255,7 +255,7 @@ def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
     house.start()
     house.gateway.end()
     path = house.config / "data/master.key"
-    dice = random.Random(8)
+    generator = random.Random(8)
     ended = 0
     for turn in range(24):
         before = path.read_bytes()
@@ -264,7 +264,7 @@ def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        time.sleep(dice.uniform(0.0, 0.35))
+        time.sleep(generator.uniform(0.0, 0.35))
         process.kill()
         ended += process.wait() == 0
         after = path.read_bytes()

@@ -157,19 +157,19 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     wait_for(lambda: "MoongateDown" in firing(), "the alert of a gateway that is down", 30)
 
 
-class Carrier(HTTPService):
+class DeliverySite(HTTPService):
     """A site that accepts messages until it is told to fail."""
 
     def __init__(self):
         self.status = 200
-        carrier = self
+        delivery = self
 
         class Answers(Handler):
             protocol_version = "HTTP/1.0"
 
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(carrier.status)
+                self.send_response(delivery.status)
                 self.end_headers()
 
         super().__init__(Answers)
@@ -195,7 +195,7 @@ def meanwhile(work):
 
 def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_path, monkeypatch):
     """The alerts for a dead upstream, a refused candidate and a gateway that is down are in the test above."""
-    house, carrier, sink = empty_house, Carrier(), free_port()
+    house, delivery, sink = empty_house, DeliverySite(), free_port()
     # It expires in two days.
     cert, key = certificate(tmp_path, "soon")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
@@ -211,7 +211,7 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
             )
             .replace(
                 "phone_otp = { sms = outbox() }",
-                f'phone_otp = {{ sms = webhook {{ url = "http://127.0.0.1:{carrier.port}/" }} }}',
+                f'phone_otp = {{ sms = webhook {{ url = "http://127.0.0.1:{delivery.port}/" }} }}',
                 1,
             )
         ),
@@ -255,7 +255,7 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(guess, range(110)))
     fires("MoongateSendsToUnusualCountry", "MoongateAttemptsRefused", "MoongateLocks", "MoongateAuditBehind")
-    carrier.status = 500
+    delivery.status = 500
     with meanwhile(guess):
         fires("MoongateDeliveryFailures", "MoongateDeliveryBreakerOpen")
 
@@ -297,4 +297,4 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
             fires("MoongateStoreSlow")
         with meanwhile(lambda: held(6)):
             fires("MoongateStoreFaults")
-    carrier.end()
+    delivery.end()

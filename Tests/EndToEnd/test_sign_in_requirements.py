@@ -1,4 +1,4 @@
-"""The shipped accounts.lua: who has set up an authenticator app gets no session without it, whichever door they take (docs: Documentation/guides/second-factors-and-guarantees.md)."""
+"""The shipped accounts.lua: an account with an authenticator app gets no session without it in any flow (docs: Documentation/guides/second-factors-and-guarantees.md)."""
 
 import pytest
 
@@ -103,7 +103,7 @@ def asks_for_the_app(flow, person, before):
 
 
 @pytest.mark.parametrize(
-    "door, fields",
+    "entry_point, fields",
     [
         ("login", {"provider": "phone_otp", "phone": "+919876512345"}),
         ("login", {"provider": "email_code", "email": EMAIL}),
@@ -111,9 +111,9 @@ def asks_for_the_app(flow, person, before):
     ],
     ids=["login by number", "login by address", "enter"],
 )
-def test_a_code_alone_opens_nothing(person, door, fields):
+def test_a_code_alone_opens_nothing(person, entry_point, fields):
     before = person.sessions()
-    flow = wait_for(lambda: open_by_code(person, door, fields), "a code")
+    flow = wait_for(lambda: open_by_code(person, entry_point, fields), "a code")
     asks_for_the_app(flow, person, before)
     problem(person.house.api("POST", f"/flows/{flow['id']}/skip", {}), 409, "step_not_open")
     done = person.finishes(flow["id"])
@@ -124,9 +124,9 @@ def test_a_code_alone_opens_nothing(person, door, fields):
     } and done.json()["session"]["aal"] == 2
 
 
-def open_by_code(person, door, fields):
+def open_by_code(person, entry_point, fields):
     """The flow after the code; None while the timer of the previous code runs."""
-    id = person.house.flow(door)
+    id = person.house.flow(entry_point)
     seen = {entry["id"] for entry in person.house.outbox()}
     if person.house.api("POST", f"/flows/{id}/begin", fields).status_code == 429:
         return None

@@ -19,7 +19,7 @@ from processes import Program
 from test_http2 import routed
 from test_systemd import Notifications, listening, serve
 from test_websocket import EchoService
-from upgrades import Kept, Load, Upgraded, lives
+from upgrades import Load, PersistentConnection, Upgraded, lives
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_signing_out_holds_in_both_processes(house):
     """Attack: a user signs out at the new process, and a stolen token is used on a connection of the old one; or the
     other way round."""
     here, there = (house.register(number)["session"]["token"] for number in ("+919876501011", "+919876501012"))
-    kept, other = Kept(house), Kept(house)
+    kept, other = PersistentConnection(house), PersistentConnection(house)
     for connection in (kept, other):
         for token in (here, there):
             assert connection.ask("GET", "/home", token)[0] == 200
@@ -116,7 +116,7 @@ def test_attempts_count_in_both_processes(house):
     flow = house.flow()
     assert house.begin(flow, number).status_code == 200
     code = house.code(number)
-    kept = [Kept(house) for _ in range(3)]
+    kept = [PersistentConnection(house) for _ in range(3)]
     for connection in kept:
         assert connection.ask("GET", f"/api/auth/flows/{flow}")[0] == 200
     house.upgraded()
@@ -138,7 +138,7 @@ def test_a_code_is_spent_once(house):
     house.register(number)
     flow = house.flow()
     assert house.begin(flow, number).status_code == 200
-    kept = Kept(house)
+    kept = PersistentConnection(house)
     assert kept.ask("GET", f"/api/auth/flows/{flow}")[0] == 200
     code = house.code(number)
     house.upgraded()
@@ -146,7 +146,7 @@ def test_a_code_is_spent_once(house):
     assert (first[0], first[2]) == (200, True)
     assert house.submit(flow, code).status_code == 409
     # A flow created by one process is begun by the other.
-    kept = Kept(house)
+    kept = PersistentConnection(house)
     created = house.flow()
     house.upgraded()
     created_later = house.flow()
@@ -220,7 +220,7 @@ def test_a_variable_that_was_left_behind_is_refused(house):
 
 def test_the_next_process_inherits_only_its_sockets(house):
     """Attack: a connection that the old process has closed stays open in the new one by inheritance."""
-    kept = [Kept(house) for _ in range(5)]
+    kept = [PersistentConnection(house) for _ in range(5)]
     for connection in kept:
         assert connection.ask("GET", "/api/auth/openapi.json")[0] == 200
     house.upgraded()

@@ -80,7 +80,7 @@ class Upgraded(House):
             self.demo.end()
 
 
-class Kept:
+class PersistentConnection:
     """An HTTP/1.1 connection that stays open as long as the gateway allows."""
 
     def __init__(self, house):
@@ -120,7 +120,7 @@ class Load:
         # Not faster than other work allows; a connection is still rarely idle.
         while not self.over.wait(0.002):
             try:
-                kept = kept or Kept(self.house)
+                kept = kept or PersistentConnection(self.house)
                 status, text, is_last = kept.ask("GET", self.path, self.token)
                 self.count += 1
                 self.last += is_last

@@ -39,7 +39,7 @@ import Testing
     #expect(Self.read(peer: [10, 0, 0, 1], for: list)?.address.description == address)
   }
 
-  @Test func strangersAreNotBelieved() {
+  @Test func forwardedHeadersOfUntrustedPeersAreIgnored() {
     let client = Self.read(peer: [11, 0, 0, 1], for: ["9.9.9.9"], proto: ["https"], host: ["admin.example"])
     #expect(client?.address.description == "11.0.0.1")
     #expect(client?.origin == "http://own.example:8080")

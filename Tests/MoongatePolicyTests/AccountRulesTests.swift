@@ -312,7 +312,7 @@ import Testing
     )
   }
 
-  @Test func aResetIsADoorToo() throws {
+  @Test func stepThatAResetFlowLacksGivesAWarning() throws {
     let login = Self.flow("login_password", "existing", "{ \"password\" },\n{ \"pin\" },")
     let reset = Self.flow(
       "password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },",

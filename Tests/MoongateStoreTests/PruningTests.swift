@@ -88,7 +88,7 @@ import Testing
   }
 
   /// Attempts of processes that died, in any number: no step of pruning reads more of them than of any other table.
-  @Test func abandonedTriesGoInSmallSteps() async throws {
+  @Test func abandonedAttemptsAreDeletedInSmallSteps() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let database = try DatabaseQueue(path: folder.path("moongate.db"))
@@ -114,7 +114,7 @@ import Testing
 
   /// A transaction that has locked the counter counts the attempt in one statement and moves it in the next, with a
   /// time that it was given before it waited for the lock.
-  @Test func aTryThatLeftItsWindowJustNowIsLeftToItsCounter() async throws {
+  @Test func attemptsAreKeptForTenSecondsAfterTheirWindow() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let database = try DatabaseQueue(path: folder.path("moongate.db"))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Trusted devices: strangers cannot lock an owner out of one, and it gives no advantage to other users.
+/// Trusted devices: other clients cannot lock an owner out of one, and it gives no advantage to other users.
 @Suite struct DeviceTests {
   /// Signs in and returns the device token.
   private func device(
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func aStrangersTriesDoNotLockTheOwnerOut() async throws {
+  @Test func wrongAttemptsElsewhereDoNotLockATrustedDevice() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await device(bench)
     try await lock(bench)
@@ -52,7 +52,7 @@ import Testing
     #expect(await begin(bench, device: nil).refusal?.code == .tooManyAttempts)
   }
 
-  @Test func itsOwnTriesLockItToo() async throws {
+  @Test func wrongAttemptsOfATrustedDeviceLockIt() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await device(bench)
     try await lock(bench, device: own)

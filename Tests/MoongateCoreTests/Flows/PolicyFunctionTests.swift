@@ -41,7 +41,7 @@ import Testing
     #expect(try await bench.submit(id, bench.code).get().status == .complete)
   }
 
-  @Test func aPolicyThatFailsIsAClosedDoor() async throws {
+  @Test func failingPolicyDeniesTheRequest() async throws {
     let fault = PolicyFault(
       kind: .steps, location: SourceLocation(file: "policies/phone_otp.lua", line: 9), message: "ran out of steps")
     let bench = try await bench([Self.verify: { _ in .fault(fault) }])
@@ -164,7 +164,7 @@ import Testing
     #expect(await bench.submit(id, bench.code).refusal?.code == .denied)
   }
 
-  @Test func aFullProvidersTriesAreCharged() async throws {
+  @Test func attemptsOfAFullProviderAreCharged() async throws {
     let bench = try await EngineTestBench {
       $0.flows["both"] = .test(
         "both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])

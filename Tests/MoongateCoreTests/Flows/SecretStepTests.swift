@@ -52,7 +52,7 @@ import Testing
     #expect(try await bench.engine.submit(id, fields: ["secret": .text("1")], client: client).get().status == .complete)
   }
 
-  @Test func twoHundredParallelWrongOnesAreThreeTries() async throws {
+  @Test func twoHundredParallelWrongSecretsAreThreeAttempts() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await owner(bench)
     let refusals = try await withThrowingTaskGroup(of: Refusal?.self) { group in

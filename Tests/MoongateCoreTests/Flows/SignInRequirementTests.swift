@@ -124,7 +124,7 @@ import Testing
 
   /// Attack: the second factor is required in one flow, and a client begins another flow that opens the same account
   /// with one factor.
-  @Test(arguments: EntryPoint.allCases) func requiredFactorIsAskedForAtEveryEntryPoint(_ entryPoint: EntryPoint)
+  @Test(arguments: EntryPoint.allCases) func everyEntryPointAsksForTheRequiredFactor(_ entryPoint: EntryPoint)
     async throws
   {
     let bench = try await EngineTestBench.full(Self.asShipped)
@@ -396,7 +396,7 @@ import Testing
     #expect(try await prove(bench, id).get().choices == [EngineTestBench.mail])
   }
 
-  @Test func aConditionThatFailsIsAClosedDoorAndCostsNoTry() async throws {
+  @Test func failingConditionDeniesTheSignInAndChargesNoAttempt() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await owner(bench: bench, phone: "955555")
     let fault = PolicyFault(

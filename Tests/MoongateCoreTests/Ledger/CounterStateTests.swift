@@ -19,13 +19,13 @@ import Testing
       disables: disables)
   }
 
-  @Test(arguments: [(0, 0, 1), (0, 4, 5), (2, 2, 5)]) func aTryBelowTheLimitHasItsPlace(
+  @Test(arguments: [(0, 0, 1), (0, 4, 5), (2, 2, 5)]) func attemptBelowTheLimitGetsTheNextPlace(
     pending: Int, settled: Int, place: Int
   ) {
     #expect(CounterState(pending: pending, settled: settled).judge(limit(), at: now) == .open(place: place))
   }
 
-  @Test func aLimitFilledByUnsettledTriesWaits() {
+  @Test func limitFilledByUnsettledAttemptsWaits() {
     #expect(CounterState(pending: 1, settled: 4).judge(limit(), at: now) == .wait)
   }
 
@@ -35,14 +35,14 @@ import Testing
     #expect(state.judge(limit(), at: now + .seconds(900)) == .open(place: 1))
   }
 
-  @Test func theFailureThatFillsItBeginsTheFirstLock() {
+  @Test func failureThatReachesTheLimitBeginsTheFirstLock() {
     #expect(
       CounterState(settled: 5).afterFailure(limit(), at: now)
         == .lock(Lock(since: now, until: now + .seconds(900), level: 0)))
     #expect(CounterState(settled: 4).afterFailure(limit(), at: now) == nil)
   }
 
-  @Test func fullOfFailuresWithoutALockBeginsItAtTheNextTry() {
+  @Test func unlockedCounterAtItsLimitLocksAtTheNextAttempt() {
     #expect(
       CounterState(settled: 7).judge(limit(), at: now) == .lock(Lock(since: now, until: now + .seconds(900), level: 0)))
   }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct GuaranteeProofTests {
   private typealias Make = GuaranteeRefusalTests
 
-  private static let everyDoor: [String: String?] = [
+  private static let everyEntryPoint: [String: String?] = [
     "flows/login.lua": Make.flow("login", "existing", "any_of { \"phone_otp\", \"email_code\", \"google_oauth\" }"),
     "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
     "flows/login_password.lua": Make.flow("login_password", "existing", "{ \"password\" }"),
@@ -22,7 +22,7 @@ import Testing
   ]
 
   private static func refutations(_ files: [String: String?]) throws -> [String] {
-    try GuaranteeFolder(everyDoor.merging(files) { $1 }).refutations()
+    try GuaranteeFolder(everyEntryPoint.merging(files) { $1 }).refutations()
   }
 
   @Test func accountRequirementProtectsEveryEntryPoint() throws {

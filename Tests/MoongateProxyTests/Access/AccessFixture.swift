@@ -135,8 +135,7 @@ extension AccessDecision {
   var lookup: CredentialLookup? { if case .needsLookup(let lookup) = outcome { lookup } else { nil } }
   var isNoRoute: Bool { if case .noRoute = outcome { true } else { false } }
 
-  /// The outcome in a form that is the same for the proxy and for forward-auth: Location without the address to return
-  /// to.
+  /// The outcome in a form that is the same for the proxy and forward-auth: Location without the address to return to.
   var summary: String {
     switch outcome {
     case .pass(let grant):

@@ -53,7 +53,7 @@ import Testing
 
   /// Attack: attempts without end at a full limit, while a backup keeps old row versions alive: each would leave
   /// another version for the next to skip.
-  @Test func aTryThatIsRefusedLeavesTheCounterAsItWas() async throws {
+  @Test func refusedAttemptLeavesTheCounterUnchanged() async throws {
     let full = limit("full", max: 1)
     let requests = (0..<4).map { _ in
       ReservationRequest(id: ReservationID(from: random), now: now, limits: [full], timer: nil)

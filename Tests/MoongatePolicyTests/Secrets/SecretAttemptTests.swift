@@ -6,7 +6,7 @@ import Testing
 
 /// Attempts and races for PINs and passwords with the shipped policies: five wrong ones, then a lock of a quarter of an
 /// hour.
-@Suite struct SecretTriesTests {
+@Suite struct SecretAttemptTests {
   private static func counted(gate: (@Sendable () async -> Void)? = nil) throws -> (SecretsBench, CountedPermits) {
     let hashing = SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap)
     let permits = CountedPermits(hashing, gate: gate)
@@ -112,7 +112,7 @@ import Testing
   }
 
   /// The last attempt can succeed.
-  @Test func aRightOneOnTheLastTryPasses() async throws {
+  @Test func rightSecretOnTheLastAttemptSucceeds() async throws {
     let bench = try SecretsBench()
     try await bench.person()
     for left in [4, 3, 2, 1] { #expect(await bench.login("wrong one").refusal?.attemptsLeft == left) }

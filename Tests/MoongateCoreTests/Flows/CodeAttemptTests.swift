@@ -6,7 +6,7 @@ import Testing
 @testable import MoongateCore
 
 /// Attempts, timers and races, tested on the engine.
-@Suite struct TriesTests {
+@Suite struct CodeAttemptTests {
   @Test(arguments: EngineTestBench.codes) func fiveWrongCodesLock(by: ProviderName) async throws {
     let bench = try await EngineTestBench(by: by)
     try await bench.registered()
@@ -57,7 +57,7 @@ import Testing
     #expect(await bench.submit(next, bench.wrong).refusal?.retryAfter == .seconds(3600))
   }
 
-  @Test(arguments: EngineTestBench.codes) func aRightCodeOnTheLastTryPasses(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func rightCodeOnTheLastAttemptSucceeds(by: ProviderName) async throws {
     let bench = try await EngineTestBench(by: by)
     try await bench.registered()
     let id = try await bench.begun()
@@ -171,7 +171,9 @@ import Testing
     #expect(results.count { $0.refusal?.code == .resendTooSoon } == 19)
   }
 
-  @Test(arguments: EngineTestBench.codes) func twoHundredParallelWrongCodesAreFiveTries(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func twoHundredParallelWrongCodesAreFiveAttempts(by: ProviderName)
+    async throws
+  {
     let bench = try await EngineTestBench(by: by)
     try await bench.registered()
     let id = try await bench.begun()

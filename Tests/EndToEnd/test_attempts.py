@@ -19,9 +19,9 @@ def begun(house, phone, flow="login"):
     return flow, house.code(phone)
 
 
-def lock(house, phone, tries=5):
+def lock(house, phone, attempts=5):
     flow, code = begun(house, phone)
-    for left in range(tries - 1, 0, -1):
+    for left in range(attempts - 1, 0, -1):
         refusal = problem(house.submit(flow, wrong(code)), 401, "invalid_code")
         assert refusal["attempts_left"] == left
         assert refusal["detail"] == "Invalid code. Please try again."
@@ -77,7 +77,7 @@ def test_fifty_parallel_right_codes_are_one_session(house, number):
     assert {answer.status_code for answer in answers} <= {200, 409}
 
 
-def test_a_limit_edited_while_it_runs_holds_at_the_next_try(house, number):
+def test_a_limit_edited_while_it_runs_holds_at_the_next_attempt(house, number):
     house.register(number)
     before = house.policy()["active"]
     house.edit(
@@ -86,7 +86,7 @@ def test_a_limit_edited_while_it_runs_holds_at_the_next_try(house, number):
     )
     changed = house.wait_generation(before)
     assert changed["candidate_refused"] is None
-    _, _, refusal = lock(house, number, tries=2)
+    _, _, refusal = lock(house, number, attempts=2)
     assert refusal["retry_after"] <= 900
 
 
