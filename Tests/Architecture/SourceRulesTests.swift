@@ -28,7 +28,7 @@ import Testing
     #expect(try Self.files().flatMap(\.undocumentedTypes) == [])
   }
 
-  @Test func theRulesSeeWhatTheyForbid() {
+  @Test func rulesDetectViolations() {
     func file(_ text: String) -> File { File(path: "A.swift", text: text) }
     #expect(file(#"  let text = "SELECT id FROM account""#).sql.count == 1)
     #expect(file("// a\nrun(\"DELETE FROM flow\")\n").sql == ["A.swift:2: run(\"DELETE FROM flow\")"])

@@ -73,12 +73,12 @@ import Testing
     #expect(counter.alive == 0)
   }
 
-  @Test func withoutACallbackItIsAnError() throws {
+  @Test func missingCallbackIsAnError() throws {
     #expect(try Script.outcome(of: "return f.now") == .failed("this fact cannot be read", line: 2))
     #expect(try Script.outcome(of: "return hour(0, 'UTC')") == .failed("time zones cannot be read here", line: 2))
   }
 
-  @Test func aThousandStatesComeAndGo() throws {
+  @Test func statesAreCreatedAndDestroyedRepeatedly() throws {
     for _ in 0..<200 { #expect(try Script.outcome(of: "return allow") == .allow) }
   }
 }

@@ -46,7 +46,7 @@ extension OpaquePointer {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  @Test(arguments: [false, true]) func makesAValueOfItsName(_ marks: Bool) throws {
+  @Test(arguments: [false, true]) func constructorMakesAValueOfItsName(_ marks: Bool) throws {
     #expect(
       try Self.value(of: "return pigeon { a = 1 }", constructors: ["pigeon": CLUA_TAKES_TABLE], marks: marks)
         == "pigeon")
@@ -60,7 +60,7 @@ extension OpaquePointer {
   }
 
   /// Lua does not intern longer names. The name must not be collected while a function uses it.
-  @Test func aLongNameLives() throws {
+  @Test func longNamesAreNotCollected() throws {
     let name = String(repeating: "a", count: 48)
     let text =
       "local garbage = {} for i = 1, 1000 do garbage[i] = ('x'):rep(i % 50) end garbage = nil return \(name) {}"
@@ -88,13 +88,13 @@ extension OpaquePointer {
   }
 
   /// Attack: a provider with the name `env` or `file` receives the operator's secrets as its settings.
-  @Test(arguments: ["deny", "allow", "string", "pairs"]) func aGlobalKeepsItsMeaning(_ name: String) throws {
+  @Test(arguments: ["deny", "allow", "string", "pairs"]) func constructorsDoNotReplaceGlobals(_ name: String) throws {
     let before = try Self.value(of: "return \(name) { x = 1 }", constructors: [:])
     #expect(try Self.value(of: "return \(name) { x = 1 }", constructors: [name: CLUA_TAKES_TABLE]) == before)
   }
 
   /// Attack: the same with a constructor that was registered before.
-  @Test func theFirstMeaningIsKept() throws {
+  @Test func firstRegistrationOfANameWins() throws {
     #expect(
       try Self.value(of: "return env { x = 1 }", constructors: ["env": CLUA_TAKES_TEXT, "env": CLUA_TAKES_TABLE])
         == "env takes a string, as in env \"…\"")

@@ -171,13 +171,13 @@ import Testing
     for _ in 0..<3 { #expect(script.run() == .killed(CLUA_KILLED_STEPS, line: 2)) }
   }
 
-  @Test func anIteratorWithAStateCannotBeKept() throws {
+  @Test func statefulIteratorCannotBeKeptBetweenCalls() throws {
     let outcome = try Script.outcome(of: "return it()", prelude: "local it = ('abc'):gmatch('.')")
     #expect(
       outcome == .failed("an iterator of gmatch cannot be kept between calls: call gmatch where it is used", line: 0))
   }
 
-  @Test func takesTextOnly() throws {
+  @Test func precompiledCodeIsRefused() throws {
     let script = try Script("return allow")
     script.load("\u{1B}Lua")
     guard case .failed(let message, _) = script.run() else {

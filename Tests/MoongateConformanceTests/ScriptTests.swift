@@ -53,7 +53,7 @@ import Testing
     await #expect(throws: ScriptProblem.self) { try await subject.right(Self.step([])) }
   }
 
-  @Test func aProblemNamesTheFieldAndWhatThereIs() async throws {
+  @Test func problemNamesTheFieldAndTheShownContent() async throws {
     let subject = Self.subject(["code": .shown("list.2")])
     await #expect {
       try await subject.right(Self.step([.qr("x"), .text("y")]))
@@ -72,7 +72,7 @@ import Testing
     (TOTPRecipe.Algorithm.sha1, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", Int64(59_000), "94287082"),
     (.sha1, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", 1_111_111_109_000, "07081804"),
     (.sha256, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZA", 59_000, "46119246"),
-  ]) func codesOfAnAppAreThoseOfTheStandard(
+  ]) func authenticatorCodesMatchTheStandard(
     _ algorithm: TOTPRecipe.Algorithm, _ key: String, _ now: Int64, _ code: String
   ) async throws {
     let recipe = TOTPRecipe(of: "key", digits: 8, algorithm: algorithm)
@@ -86,7 +86,7 @@ import Testing
       ])
   }
 
-  @Test func aKeyHasToBeOneInBase32() async throws {
+  @Test func keyMustBeBase32() async throws {
     let subject = Self.subject(["code": .totp(TOTPRecipe(of: "key"))])
     await #expect(throws: ScriptProblem.self) { try await subject.right(Self.step([])) }
     await #expect(throws: ScriptProblem.self) { try await subject.right(Self.step([.secret("not base32!")])) }
@@ -104,7 +104,7 @@ import Testing
     #expect(Hex.text(Digest.md5.of(long)) == "8a7bd0732ed6a28ce75f6dabc90e1613")
   }
 
-  @Test func eachPartOfAnAnswerIsChanged() {
+  @Test func everyPartOfAnAnswerIsAltered() {
     let all = AlteredAnswer.all(of: "ab-12")
     #expect(all.map(\.text) == ["ba-12", "ab-21", "bb-12", "aa-12", "ab-22", "ab-11", "ab-122", "ab-1", ""])
     #expect(all.first?.what == "word 1 of 2 changed" && !all.contains { $0.text == "ab-12" })
@@ -147,7 +147,7 @@ import Testing
   }
 
   /// Findings about a program contain no names of the Swift API.
-  @Test func findingsSpeakTheLanguageOfTheProvider() {
+  @Test func findingsUseTheAPINamesOfTheProvidersLanguage() {
     #expect(ProviderLanguage.swift.translate("Answer `.refused`.") == "Answer `.refused`.")
     #expect(
       ProviderLanguage.python.translate("Answer `record: .replaceOnce(…)`, and keep what `tools.hasher` makes of it.")

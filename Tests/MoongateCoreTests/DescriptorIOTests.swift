@@ -29,7 +29,7 @@ import Testing
   }
 
   /// Signals interrupt a `write` that waits, and end one that has written a part.
-  @Test func everythingIsWrittenInSpiteOfSignals() throws {
+  @Test func writesContinueAfterSignals() throws {
     var action = sigaction()
     action.__sigaction_handler = .init(sa_handler: { _ in })
     var before = sigaction()

@@ -4,7 +4,7 @@ import Testing
 @testable import MoongateDelivery
 
 @Suite struct OTLPDocumentTests {
-  @Test func isTheProtocolsJSON() throws {
+  @Test func documentFollowsOTLPJSON() throws {
     let span = SpanRecord(
       "GET /", at: TracePlace(high: 1, low: 0xabc, span: 0xf), parent: 2, kind: .server,
       start: 1_700_000_000_000_000_001,

@@ -48,7 +48,7 @@ import Testing
     (#"{"wait": {"poll": 2000, "state": "x"}}"#, "version 1 of the protocol does not have"),
   ]
 
-  @Test(arguments: lies) func aLieIsAFault(_ lie: (body: String, words: String)) async throws {
+  @Test(arguments: lies) func protocolViolationIsAFault(_ lie: (body: String, words: String)) async throws {
     let fixture = try ProgramFixture()
     let fault = try await fault(of: "def answer(method, params): return \(lie.body)", fixture: fixture)
     #expect("\(try #require(fault))".contains(lie.words), "\(String(describing: fault))")
@@ -70,7 +70,7 @@ import Testing
         == .broken("it answers `proved` without an identifier"))
   }
 
-  @Test func itsOwnIdentitiesItMayProve() async throws {
+  @Test func programCanProveItsOwnFederatedIdentities() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(
       #"""
@@ -86,7 +86,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["https://site.example/a?b=c", "http://localhost:8080/", "http://127.0.0.1/"]) func sitesAreSites(
+  @Test(arguments: ["https://site.example/a?b=c", "http://localhost:8080/", "http://127.0.0.1/"])
+  func validSiteAddressesAreAccepted(
     _ address: String
   ) {
     #expect(SiteAddress.isSite(address, atMost: ReplyRules.longestAddress))
@@ -175,7 +176,7 @@ import Testing
     #expect(proof.proved.map(\.attributes) == [["badge": "guest"], ["badge": "admin"]])
   }
 
-  @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func aFactIsAShortPlainText(_ badge: String) async throws {
+  @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func longOrUnprintableFactIsAFault(_ badge: String) async throws {
     let fixture = try ProgramFixture()
     let body =
       #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": \#(badge)}}]}}"#
@@ -204,7 +205,7 @@ import Testing
     #expect(fixture.log.lines.contains { $0.contains("sent an unexpected or repeated answer") })
   }
 
-  @Test func theSecondAnswerIsNotLookedAt() async throws {
+  @Test func secondAnswerIsIgnored() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(
       #"""

@@ -131,7 +131,7 @@ import Testing
   }
 
   /// Attack: hashing work for which no attempt was charged.
-  @Test func nothingIsHashedOutsideSubmit() async throws {
+  @Test func hashingIsRefusedOutsideSubmit() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(
       Self.asking + #"""
@@ -144,7 +144,7 @@ import Testing
   }
 
   /// Attack: a program uses the gateway's tools outside of calls.
-  @Test func nothingIsGrantedBetweenCalls() async throws {
+  @Test func requestsBetweenCallsAreRefused() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(
       Self.asking + #"""

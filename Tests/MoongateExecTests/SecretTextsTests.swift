@@ -6,7 +6,7 @@ import Testing
 @Suite struct SecretTextsTests {
   private let start = ContinuousClock.now
 
-  @Test func allOfManyAreFound() {
+  @Test func manySecretsAreRedacted() {
     let secrets = SecretTexts(["for-good"])
     for number in 0..<20_000 { secrets.add(["word-\(number)-of-it"], at: start) }
     for number in [0, 9_999, 19_999] {
@@ -40,7 +40,7 @@ import Testing
     ),
     (["abcd", "abcd"], "abcd\u{301}", "[redacted]\u{301}"),
   ])
-  func aTextIsFound(_ secrets: [String], _ text: String, _ shown: String) {
+  func secretsInATextAreRedacted(_ secrets: [String], _ text: String, _ shown: String) {
     #expect(Array(SecretTexts(secrets).redacted(text).unicodeScalars) == Array(shown.unicodeScalars))
   }
 }

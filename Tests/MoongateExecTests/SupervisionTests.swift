@@ -194,7 +194,7 @@ import Testing
     #expect(!children().contains(" defunct"))
   }
 
-  @Test func delaysGrowAndAreNeverAlike() {
+  @Test func restartDelaysGrowWithJitter() {
     var delays = RestartDelays(ProgramLimits())
     let grown = (0..<12).map { _ in delays.next(afterRunning: .seconds(1), jitter: 0.5) }
     #expect(grown.prefix(4) == [.milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800)])

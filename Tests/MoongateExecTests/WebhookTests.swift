@@ -48,7 +48,9 @@ import Testing
     #expect(answer == .accepted(text: "None/wA="))
   }
 
-  @Test(arguments: WebhookAnswer.Refusal.allCases) func programRefuses(_ refusal: WebhookAnswer.Refusal) async throws {
+  @Test(arguments: WebhookAnswer.Refusal.allCases) func programCanRefuseAWebhook(_ refusal: WebhookAnswer.Refusal)
+    async throws
+  {
     let answer = try await receive(
       "def answer(method, params): return {\"refused\": \"\(refusal.rawValue)\"}", request([]), try ProgramFixture())
     #expect(answer == .refused(refusal))
@@ -64,7 +66,7 @@ import Testing
   @Test(arguments: [
     #"{}"#, #"{"accepted": {}, "refused": "malformed"}"#, #"{"refused": "made_up"}"#, #"{"refused": None}"#, #""yes""#,
     #"{"proved": {}}"#,
-  ]) func oddAnswerIsAFault(_ answer: String) async throws {
+  ]) func invalidAnswerIsAFault(_ answer: String) async throws {
     let fixture = try ProgramFixture()
     await #expect(throws: ProgramFault.self) {
       try await receive("def answer(method, params): return \(answer)", request([]), fixture)

@@ -293,7 +293,7 @@ import Testing
   private static let enter = flow("enter", "any", "{ \"phone_otp\" },")
   private static let totp = "{ \"totp\", when = function(f) return f.account.factors.totp end },"
 
-  @Test func aFactorThatAnotherFlowLacksIsWarnedOf() throws {
+  @Test func stepThatAnotherFlowLacksGivesAWarning() throws {
     let login = Self.flow("login", "existing", "{ \"phone_otp\" },\n\(Self.totp)")
     let told =
       "step totp does not protect accounts: flow \"enter\" opens the same accounts without it; move it to accounts.lua"
@@ -345,7 +345,7 @@ import Testing
       "`pin` or `email_code` (403 denied): test for it, as in when = function(f) return f.account.factors.pin or f.account.email_verified end, or "
     ),
   ])
-  func anAccountThatIsRefusedIsWarnedOf(_ step: String, _ told: String) throws {
+  func requirementThatRefusesAccountsGivesAWarning(_ step: String, _ told: String) throws {
     #expect(
       try Self.warnings(Self.signIn(step)) == [
         "accounts.lua:3: sign_in[1]: refuses an account that has no \(told)add enroll = true if users should set it up during the sign-in"
@@ -358,7 +358,7 @@ import Testing
     "{ \"email_code\", when = function(f) return f.client.new_device and f.account.email_verified end },",
     "{ \"phone_otp\", when = function(f) return f.account.phone_verified and f.flow.name == \"login\" end },",
   ])
-  func aConditionThatTestsForTheFactorIsNot(_ step: String) throws {
+  func conditionOnTheFactorGivesNoWarning(_ step: String) throws {
     #expect(try Self.warnings(Self.signIn(step)) == [])
   }
 

@@ -102,20 +102,20 @@ import Testing
       ])
   }
 
-  @Test func linksThatLeadSomewhereAreFollowed() throws {
+  @Test func validLinksAreFollowed() throws {
     let folder = try TestFolder(["flows/login.lua": nil])
     try folder.scratch.write(TestFolder.flow, to: "elsewhere/login.lua")
     try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("flows"), withDestinationPath: "elsewhere")
     #expect(folder.problems() == [])
   }
 
-  @Test func aFolderThatIsItsOwn() throws {
+  @Test func folderLinkedToItsParent() throws {
     let folder = try TestFolder(["policies/phone_otp.lua": nil, "policies/email_code.lua": nil])
     try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies"), withDestinationPath: ".")
     #expect(folder.problems().allSatisfy { $0.contains("unknown provider") })
   }
 
-  @Test func aPipeAndAFolderNamedLikeFiles() throws {
+  @Test func pipesAndFoldersNamedLikeFilesAreReported() throws {
     let folder = try TestFolder(["routes.lua": nil])
     #expect(mkfifo(folder.scratch.path("routes.lua"), 0o600) == 0)
     try FileManager.default.createDirectory(

@@ -47,7 +47,7 @@ import Testing
       ])
   }
 
-  @Test func aCredentialThatIsMissingIsNotMade() throws {
+  @Test func missingCredentialIsReportedAndNotCreated() throws {
     #expect(
       try problems("key = credential \"master.key\",") == [
         "gateway.lua:4: key: there is no credential master.key in \(credentials.path): add "

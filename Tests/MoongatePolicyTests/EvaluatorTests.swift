@@ -303,7 +303,7 @@ import Testing
     }
   }
 
-  @Test func functionsKeepTheirNamesOverLayersAndFiles() throws {
+  @Test func functionsAreFoundByFileAndName() throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": "return policy \"phone_otp\" { send = function(f) return deny \"phone\" end }",
       "policies/email_code.lua":
@@ -318,7 +318,7 @@ import Testing
     #expect(try evaluator.condition(of: FunctionName("flows/login.steps[2].when"), given: Self.facts))
   }
 
-  @Test func evaluatorsDecideAlikeWhateverRanBefore() throws {
+  @Test func verdictsDoNotDependOnEarlierCalls() throws {
     let generation = try TestFolder([
       "policies/phone_otp.lua":
         "return policy \"phone_otp\" { send = function(f) local t = {} for i = 1, f.account.age * 100 do t[i] = 'x' .. i end return deny('n' .. #t) end }"
@@ -335,7 +335,7 @@ import Testing
     #expect(try verdicts(ages) == verdicts(ages.reversed()))
   }
 
-  @Test func manyThreadsHaveTheirOwn() async throws {
+  @Test func threadsUseSeparateEvaluators() async throws {
     let generation = try TestFolder([
       "policies/phone_otp.lua":
         "return policy \"phone_otp\" { send = function(f) return deny('n' .. f.account.age) end }"

@@ -52,7 +52,7 @@ import Testing
   ])
   func invalidGates(_ text: String, _ problem: String) throws { #expect(try read(text).problems == [problem]) }
 
-  @Test func aGateThatIsNeverShutIsWarnedOf() throws {
+  @Test func gateThatAllowsEverythingGivesAWarning() throws {
     #expect(try read(#"{ most_flips = "100%" }"#).warnings.contains { $0.contains("allows every change") })
   }
 
@@ -60,7 +60,7 @@ import Testing
     String(decoding: ConfigurationFiles.unmarked(Array(gateway.utf8)), as: UTF8.self)
   }
 
-  @Test func theMarkIsTheSameWhenItIsAccepted() {
+  @Test func acceptingAChangeKeepsTheMark() {
     let plain = mark(#"return gateway { gate = { most_flips = "1%" }, x = 1 }"#)
     for accepted in [
       #"return gateway { gate = { most_flips = "1%", flips_accepted = "0123" }, x = 1 }"#,
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Attack: one change is accepted, and another one hides behind further fields of the same name.
-  @Test func onlyOneTextIsLeftOut() {
+  @Test func markIgnoresOnlyOneAcceptedField() {
     let one = mark(#"flips_accepted = "a" flips_accepted = "b""#)
     #expect(one != mark(#"flips_accepted = "a" flips_accepted = "c""#))
     #expect(mark("flips_accepted = secret") != mark("flips_accepted = other"))

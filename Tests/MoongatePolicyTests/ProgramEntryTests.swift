@@ -126,7 +126,7 @@ struct StubPrograms: ProgramStarter {
     #"email_code = exec { "./hub.sh", sender = "x" }, email_code = exec { "./hub.sh", sender = "y" }"#,
     #"email_code = {}, email_code = exec { "./hub.sh" }"#,
   ])
-  func twoEntriesOfOneNameAreOneLine(_ entries: String) throws {
+  func duplicateEntriesAreReportedOnce(_ entries: String) throws {
     let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: entries)
     let told = try problems(
       try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))

@@ -30,7 +30,7 @@ import Testing
     #expect(try verdict("return f.providers.email_code.domain == nil and allow or deny \"there\"", [:]) == .allow)
   }
 
-  @Test func theyAreReadByTheProvidersNameAlone() throws {
+  @Test func factsAreReadByTheProvidersName() throws {
     let body = "if f.phone_otp.country == \"IN\" then return deny \"home\" end return allow"
     #expect(try verdict(body, [phone: ["country": "IN"]]) == .deny("home"))
     #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow)
@@ -95,7 +95,7 @@ import Testing
   }
 
   /// The prover does not know what a provider will report, so such a condition can have either result.
-  @Test func proverTakesThemForUnknown() throws {
+  @Test func proverTreatsProvidedFactsAsUnknown() throws {
     let files: [String: String?] = [
       "flows/login.lua": """
       return flow "login" {

@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func aLanguageOfNoPageIsWarnedOf() throws {
+  @Test func languageWithoutPagesGivesAWarning() throws {
     let found = try warnings(["hn", "hi", "hi-IN"])
     #expect(found.count == 1)
     #expect(
@@ -46,7 +46,7 @@ import Testing
       "\(found)")
   }
 
-  @Test func anOperatorsOwnLanguageIsSeen() throws {
+  @Test func operatorsLanguageGivesNoWarning() throws {
     #expect(try warnings(["fr"], pages: ["pages/fr.words": "sign_in = Connexion\n"]).isEmpty)
   }
 }

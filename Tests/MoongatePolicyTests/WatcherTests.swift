@@ -8,7 +8,7 @@ import Testing
 @testable import MoongatePolicy
 
 @Suite struct WatcherTests {
-  @Test func waitsUntilTheFolderIsAtRest() {
+  @Test func changesAreReadOnceTheFolderIsStable() {
     var detector = ChangeDetector(0)
     #expect(
       [0, 0, 1, 2, 3, 3, 3, 3].map { detector.observe($0) } == [
@@ -16,7 +16,7 @@ import Testing
       ])
   }
 
-  @Test func aChangeAndBackIsRead() {
+  @Test func revertedChangeIsRead() {
     var detector = ChangeDetector(0)
     #expect([1, 0, 0, 0].map { detector.observe($0) } == [.settling, .settling, .ready, .quiet])
   }

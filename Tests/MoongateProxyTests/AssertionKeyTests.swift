@@ -12,7 +12,7 @@ import Testing
     return try #require(set["keys"]).compactMap { $0["kid"] }
   }
 
-  @Test func theyOverlap() throws {
+  @Test func publishedKeysOverlap() throws {
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     let change = (ManualClock.start.seconds / AssertionKeys.life + 1) * AssertionKeys.life
     let assertions = AssertionKeys(keys, now: ManualClock.start)
@@ -35,7 +35,8 @@ import Testing
   }
 
   /// At any time, the key of a valid assertion is in every key set that a client may have cached.
-  @Test(arguments: [-700, -600, -301, -300, -1, 0, 1, 299, 300, 599, 600, 900] as [Int64]) func noneIsUnknown(
+  @Test(arguments: [-700, -600, -301, -300, -1, 0, 1, 299, 300, 599, 600, 900] as [Int64])
+  func signingKeyIsInEveryCachedKeySet(
     _ offset: Int64
   ) throws {
     let keys = try KeyRing(master: Array(repeating: 9, count: 32))

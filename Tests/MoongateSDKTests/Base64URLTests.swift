@@ -3,7 +3,7 @@ import Testing
 
 /// The encodings themselves are tested in KeyRingTests.
 @Suite struct Base64URLTests {
-  @Test func theAlphabetIsWhatDecodes() {
+  @Test func alphabetIsTheDecodableBytes() {
     for byte in UInt8.min...127 {
       let text = String(Character(Unicode.Scalar(byte))) + "A"
       #expect(Base64URL.contains(byte) == (Base64URL.decode(text) != nil), "\(byte)")

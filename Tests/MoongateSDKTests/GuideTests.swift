@@ -35,7 +35,7 @@ public struct PigeonPost: CodeProvider {
 // ////////
 
 @Suite struct GuideTests {
-  @Test func theProviderOfTheGuideIsThisOne() throws {
+  @Test func guideContainsThisProvider() throws {
     let guide = try String(
       contentsOf: URL(filePath: #filePath).appending(path: "../../../Documentation/plugins/start.md")
         .standardizedFileURL,

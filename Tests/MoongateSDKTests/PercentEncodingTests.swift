@@ -21,7 +21,7 @@ import Testing
   }
 
   /// Attack: a value that contains `&` or `=` adds another field.
-  @Test func aValueStaysOneField() {
+  @Test func valuesCannotAddFields() {
     #expect(PercentEncoding.form([("a", "1&b=2"), ("c", "")]) == "a=1%26b%3D2&c=")
   }
 

@@ -69,13 +69,13 @@ import Testing
     #"steps.begin(flow, nil, "email_code", [:])"#,
     #"try rows.run("DELETE FROM provider_record WHERE provider = 'password'")"#,
   ])
-  func theCheckSeesAName(_ line: String) {
+  func checkDetectsProviderNames(_ line: String) {
     #expect(!Self.isExample(line) && Self.naming.contains { line.range(of: $0, options: .regularExpression) != nil })
   }
 
   /// All files of a provider are in its folder.
   @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
-  func aProviderIsWhole(_ name: String) throws {
+  func providerFolderHasAllFiles(_ name: String) throws {
     let folder = Self.root.appendingPathComponent("Plugins/\(name)")
     for file in ["README.md", "policy.lua", "words/hi.words", "Tests", "\(name).swift"] {
       #expect(FileManager.default.fileExists(atPath: folder.appendingPathComponent(file).path), "\(name)/\(file)")

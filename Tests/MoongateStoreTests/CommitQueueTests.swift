@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func oneThatFailsTakesBackItsOwnWritesOnly() async throws {
+  @Test func failedTransactionRollsBackOnlyItsOwnWrites() async throws {
     let results = await together([
       { try await write("one") }, { try await write("two", thenThrow: true) }, { try await write("three") },
       { try await write("three") },

@@ -29,7 +29,7 @@ import Testing
   }
 
   /// Attack: junk requests, each refused with an event in the trail, push the events of a sign-in out.
-  @Test func aFloodOfRefusalsTakesNoSecurityEventOutOfTheTrail() async throws {
+  @Test func refusalsDoNotDisplaceSecurityEvents() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let database = try DatabaseQueue(path: folder.path("moongate.db"))

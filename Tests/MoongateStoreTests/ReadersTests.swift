@@ -35,7 +35,7 @@ import Testing
   }
 
   /// Attack: a session ends between two statements of one read.
-  @Test func aReadIsOfOneMoment() throws {
+  @Test func readSeesOneSnapshot() throws {
     try readers.read { db in
       #expect(try Self.count(db) == 0)
       try writer.write { db in try db.execute(sql: "INSERT INTO seen VALUES (1)") }

@@ -7,7 +7,7 @@ import Testing
 /// Subscriptions that tell the log which events of the audit trail are stored.
 @Suite struct RecordedEventsTests {
   /// Regression: each notification cost more stack than the one before, until it overflowed.
-  @Test func manyTellingsCostNoStack() {
+  @Test func notificationsUseConstantStack() {
     let recorded = SQLStoreMemory().recorded
     let heard = Atomic<Int>(0)
     recorded.subscribe { heard.add($0.count, ordering: .relaxed) }

@@ -52,7 +52,7 @@ import Testing
     #expect(try await two.session(session.token) == nil)
   }
 
-  @Test func twoThatStartAtOnceMakeOneStore() async throws {
+  @Test func parallelStartsCreateOneStore() async throws {
     let path = folder.path("fresh.db")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<8 { group.addTask { try SQLiteStore(path: path, keyFingerprint: [1]).close() } }

@@ -121,7 +121,7 @@ import Testing
     #expect(refusal().map { "\($0)".contains(path) } ?? true)
   }
 
-  @Test func timeBeginsNoEarlierThanTheStoreRemembers() async throws {
+  @Test func latestMomentIsStored() async throws {
     let store = try open()
     let highest = ManualClock.start + .seconds(3600)
     _ = try await store.reserve(

@@ -56,7 +56,7 @@ import Testing
     #expect(proxies(["127.0.0.1/32", block]).state == .failed)
   }
 
-  @Test func proxiesThatFitAreGood() {
+  @Test func trustedProxiesMustMatchTheListener() {
     for blocks in [["127.0.0.1/32"], ["10.0.0.0/8", "127.0.0.1"], ["fc00::/7", "::1"]] {
       #expect(proxies(blocks).state == .ok)
     }

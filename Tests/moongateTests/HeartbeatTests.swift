@@ -8,7 +8,7 @@ import Testing
 @Suite struct HeartbeatTests {
   /// Attack: a gateway was offline while the oldest key was retired and counts with the retired key. An attacker would
   /// get twice as many attempts.
-  @Test func aStoreOfAnotherKeyEndsTheGateway() async throws {
+  @Test func storeWithAnotherKeyEndsTheGateway() async throws {
     let gateway = try TestGateway(providers: [], generation: .gateway(for: []))
     #expect(try await !gateway.store.answers(to: gateway.keys.fingerprint), "this store was made with another one")
     let heartbeat = Heartbeat(

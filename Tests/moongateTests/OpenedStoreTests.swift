@@ -24,7 +24,7 @@ import Testing
   }
 
   /// A restart loop does not flood the server with a wrong password.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aRefusedStartTakesASecondAtLeast()
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func refusedStartTakesAtLeastASecond()
     async throws
   {
     let server = try #require(PostgresServer.shared)
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func aPauseIsOverWhenThereIsSomethingToSee() {
+  @Test func endingAPauseWakesIt() {
     let pause = PollInterval()
     pause.end()
     pause.end()

@@ -26,7 +26,7 @@ import Testing
   }
 
   /// Attack: a first argument that names another program than the running one.
-  @Test func aNameOfAnotherProgramIsNotTaken() throws {
+  @Test func pathOfAnotherProgramIsIgnored() throws {
     let folder = try ScratchFolder()
     let image = try file(folder.path, "moongate", "1")
     let other = try file(folder.path, "other", "2")

@@ -11,7 +11,7 @@ import Testing
   }
 
   /// Attack: a service fails, and the library writes its name into the log, with all that it holds.
-  @Test func theLogDoesNotTellWhatAServiceHolds() {
+  @Test func loggedServiceNameIsItsType() {
     #expect(ServiceGroupConfiguration.ServiceConfiguration(byType: Keeper()).serviceName == "Keeper")
   }
 }

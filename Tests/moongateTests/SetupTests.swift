@@ -63,7 +63,7 @@ import Testing
   }
 
   /// Attack: an answer with a quote injects Lua code.
-  @Test func anAnswerIsOnlyText() throws {
+  @Test func answersAreEscapedInLua() throws {
     #expect(SetupFolder.quoted("a\"b\\c\nd") == #""a\"b\\c\010d""#)
     let gateway = try #require(
       try files("sqlite", "smtp://localhost", service: "@KEY@\" }, os = { \"").files["gateway.lua"])

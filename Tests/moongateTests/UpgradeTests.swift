@@ -10,8 +10,9 @@ import Testing
   @Test(arguments: [UpgradeMessage.prepared, .serving(generation: "abc"), .failed("Port 1 is taken.")])
   func isReadAsItWasWritten(_ message: UpgradeMessage) { #expect(UpgradeMessage(message.line) == message) }
 
-  @Test(arguments: ["", "prepared", "prepared 2", "serving", "hello", "go {}"]) func anythingElseIsNone(_ line: String)
-  {
+  @Test(arguments: ["", "prepared", "prepared 2", "serving", "hello", "go {}"]) func invalidMessagesAreNotRead(
+    _ line: String
+  ) {
     #expect(UpgradeMessage(line) == nil)
   }
 
@@ -33,7 +34,7 @@ import Testing
 
 /// The sockets that carry the messages.
 @Suite struct ControlSocketTests {
-  @Test func linesComeOneByOne() throws {
+  @Test func linesAreReadOneByOne() throws {
     let (own, other) = try ControlSocket.pair()
     other.send("one")
     other.send("two")

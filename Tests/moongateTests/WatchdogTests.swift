@@ -11,7 +11,7 @@ import Testing
   private static func wait(_ loop: any EventLoop) async throws { try await loop.submit {}.get() }
 
   /// Attack: requests that block an event loop permanently. The gateway must stop its watchdog messages.
-  @Test func anEventLoopThatDoesNotAnswerEndsTheSignOfLife() async throws {
+  @Test func blockedEventLoopStopsTheWatchdogMessages() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
     let loops = Array(group.makeIterator())
     let pulse = EventLoopPulse(loops)

@@ -75,7 +75,7 @@ import Testing
     #expect(fault == wrong.fault)
   }
 
-  @Test func everyAlgorithmProves() throws {
+  @Test func everyAlgorithmIsVerified() throws {
     for signing: SoftAuthenticator.Key in [
       .p256(P256.Signing.PrivateKey()), .ed25519(Curve25519.Signing.PrivateKey()),
       .rsa(try _RSA.Signing.PrivateKey(keySize: .bits2048)),

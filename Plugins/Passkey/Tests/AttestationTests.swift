@@ -102,7 +102,7 @@ import X509
     return try await fixture.registration(key)
   }
 
-  @Test func anAuthenticatorOfATrustedMakerIsTaken() async throws {
+  @Test func authenticatorOfATrustedVendorIsAccepted() async throws {
     let maker = Maker()
     #expect(try await registration(maker.authenticator(), trusting: maker) == nil)
     var silent = maker
@@ -125,7 +125,7 @@ import X509
   }
 
   /// 22: sections 8.2 and 8.2.1.
-  @Test func aCertificateOfAnotherFormIsRefused() async throws {
+  @Test func certificateWithInvalidFieldsIsRefused() async throws {
     let maker = Maker()
     let changes: [@Sendable (inout Maker) -> Void] = [
       { $0.unit = "Sales" }, { $0.isAuthority = true }, { $0.isCritical = true },
@@ -141,7 +141,7 @@ import X509
   @Test(arguments: [
     CBORText.list([]), .list([.bytes([1])]), .list([.integer(1)]), .text("x5c"),
     .list([CBORText](repeating: .bytes([0x30, 0]), count: 9)),
-  ]) func aStatementThatCannotBeReadIsRefused(_ x5c: CBORText) async throws {
+  ]) func unreadableStatementIsRefused(_ x5c: CBORText) async throws {
     let maker = Maker()
     var key = try maker.authenticator()
     key.states = { _ in .map([(.text("alg"), .integer(-7)), (.text("sig"), .bytes([1])), (.text("x5c"), x5c)]) }
@@ -149,7 +149,7 @@ import X509
   }
 
   /// Attack: the attestation statement of another registration.
-  @Test func aStatementIsOfItsRegistration() async throws {
+  @Test func statementOfAnotherRegistrationIsRefused() async throws {
     let maker = Maker()
     var key = try maker.authenticator()
     let states = try #require(key.states)

@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Attack: arbitrary bytes. The decoders must return for all of them, because a trap would end the gateway.
-  @Test func anyBytesAreAnswered() throws {
+  @Test func decodersReturnForArbitraryBytes() throws {
     var random = Lehmer(state: 20_261_123)
     let key = SoftAuthenticator()
     let object = CBORText.map([
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func oneValueHasOneText() {
+  @Test func onlyCanonicalBase64URLIsDecoded() {
     #expect(
       Base64URL.decode("AAE") == [0, 1] && Base64URL.encode([0xff, 0xfe]) == "__4" && Base64URL.decode("") == [])
     for text in ["AAE=", "AA E", "AAF", "A", "+/8", "ÄÄ", "AAE\n"] { #expect(Base64URL.decode(text) == nil, "\(text)") }

@@ -98,7 +98,7 @@ import Testing
   }
 
   /// Attack: two copies of an authenticator answer concurrently in different flows with the same counter value.
-  @Test func ofTwoFlowsJudgedByOneCountOneCompletes() async throws {
+  @Test func clonedAuthenticatorsCompleteOnlyOneFlow() async throws {
     var fixture = PasskeyFixture()
     var key = SoftAuthenticator()
     key.count = 1
@@ -118,7 +118,7 @@ import Testing
   // MARK: challenges
 
   /// Attack: replay of a response in the same step.
-  @Test func aChallengeIsGoodForOneAnswer() async throws {
+  @Test func challengeAcceptsOneResponse() async throws {
     var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
     try await fixture.add(key)
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test func aChallengeLivesTwoMinutes() async throws {
+  @Test func challengeExpiresAfterTwoMinutes() async throws {
     var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
     try await fixture.add(key)
@@ -165,7 +165,7 @@ import Testing
   }
 
   /// Attack: the challenge of a sign-in is answered in a step that removes a passkey.
-  @Test func aChallengeIsForOnePurpose() async throws {
+  @Test func challengeIsInvalidForOtherPurposes() async throws {
     var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
     try await fixture.add(key)
@@ -180,7 +180,7 @@ import Testing
   // MARK: other accounts
 
   /// Attack: the attacker's own passkey for the victim's account.
-  @Test func anotherAccountsPasskeyProvesNothing() async throws {
+  @Test func passkeyOfAnotherAccountIsRefused() async throws {
     var victim = PasskeyFixture()
     try await victim.add(SoftAuthenticator())
     var thief = PasskeyFixture()
@@ -218,7 +218,7 @@ import Testing
     #expect(try fixture.outcome(of: try await fixture.submit(.set, begun, ["credential": text])) == "malformed")
   }
 
-  @Test func anAnswerOf64KiBIsRefused() async throws {
+  @Test func oversizedResponseIsRefused() async throws {
     let fixture = PasskeyFixture()
     let begun = try await fixture.begin(.set)
     var key = SoftAuthenticator()
@@ -230,7 +230,7 @@ import Testing
 
   // MARK: several passkeys
 
-  @Test func anAccountHasTwentyAtMost() async throws {
+  @Test func accountIsLimitedToTwentyPasskeys() async throws {
     var fixture = PasskeyFixture()
     for _ in 0..<20 { try await fixture.add(SoftAuthenticator()) }
     #expect(try fixture.kept.credentials.count == 20)
@@ -259,7 +259,7 @@ import Testing
     #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.name) == ["Passkey", "Key ring"])
   }
 
-  @Test func oneOfSeveralIsRemoved() async throws {
+  @Test func userSelectsThePasskeyToRemove() async throws {
     var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await fixture.add(key) }
@@ -283,7 +283,7 @@ import Testing
     }
   }
 
-  @Test func theOnlyOneIsRemovedByItself() async throws {
+  @Test func onlyPasskeyIsRemovedWithoutASelection() async throws {
     var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
     try await fixture.add(key)
@@ -301,7 +301,7 @@ import Testing
   // MARK: chosen passkey
 
   /// Any passkey of the account proves the user; only the chosen one is removed.
-  @Test func theChosenOneIsRemovedAndNoOther() async throws {
+  @Test func onlyTheSelectedPasskeyIsRemoved() async throws {
     var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await fixture.add(key) }
@@ -320,7 +320,7 @@ import Testing
       try PasskeyRecord(bytes: bytes).credentials.map(\.id) == [keys[0], keys[2]].map { Base64URL.encode($0.id) })
   }
 
-  @Test func theChosenOneThatIsTheLastLeavesNoRecord() async throws {
+  @Test func removingTheLastPasskeyRemovesTheRecord() async throws {
     var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
     try await fixture.add(key)
@@ -335,7 +335,7 @@ import Testing
     }
   }
 
-  @Test func theChosenOneIsRenamed() async throws {
+  @Test func selectedPasskeyIsRenamed() async throws {
     var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await fixture.add(key) }
@@ -352,7 +352,7 @@ import Testing
   }
 
   /// Attack: the item alone, or another account's passkey, removes a passkey.
-  @Test func theChosenOneStaysWithoutAProof() async throws {
+  @Test func removalRequiresAVerifiedPasskey() async throws {
     var fixture = PasskeyFixture()
     let key = SoftAuthenticator()
     try await fixture.add(key)
@@ -396,7 +396,7 @@ import Testing
   }
 
   /// A reset has verified another factor before, so the lost passkey is not required.
-  @Test func aLostOneIsRemovedByAReset() async throws {
+  @Test func resetRemovesALostPasskey() async throws {
     var fixture = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await fixture.add(key) }
@@ -413,14 +413,14 @@ import Testing
   }
 
   /// Attack: a step that only verifies a passkey receives the fields of the removal round.
-  @Test func nothingIsRemovedBeforeAPasskeyWasProved() async throws {
+  @Test func removalFieldsAreRefusedBeforeVerification() async throws {
     var fixture = PasskeyFixture()
     try await fixture.add(SoftAuthenticator())
     let begun = try await fixture.begin(.disable)
     #expect(try fixture.outcome(of: try await fixture.submit(.disable, begun, ["passkey": "all"])) == "malformed")
   }
 
-  @Test func eachIsListedWithItsKind() async throws {
+  @Test func passkeysAreListedWithTheirDetails() async throws {
     var fixture = PasskeyFixture()
     var stick = SoftAuthenticator()
     stick.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
@@ -448,7 +448,7 @@ import Testing
     #expect(try await fixture.registration(key) == nil)
   }
 
-  @Test func furtherOriginsAreThoseThatTheOperatorNames() async throws {
+  @Test func configuredOriginsAreAccepted() async throws {
     var fixture = PasskeyFixture()
     var key = SoftAuthenticator()
     key.origin = "https://app.example.org"

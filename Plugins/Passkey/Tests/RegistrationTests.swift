@@ -176,7 +176,7 @@ import Testing
     #expect(try Self.judge(key).get().id == Base64URL.encode(key.id))
   }
 
-  @Test func everyAlgorithmThatIsOfferedIsTaken() throws {
+  @Test func everyOfferedAlgorithmIsAccepted() throws {
     for key: SoftAuthenticator.Key in [
       .p256(P256.Signing.PrivateKey()), .ed25519(Curve25519.Signing.PrivateKey()),
       .rsa(try _RSA.Signing.PrivateKey(keySize: .bits2048)),

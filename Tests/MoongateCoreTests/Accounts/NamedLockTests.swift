@@ -115,7 +115,7 @@ import Testing
 
   /// Attack: somebody who can write to the database attaches the name of one lock to another, so that the operator
   /// lifts the wrong one.
-  @Test func aNameThatWasMovedDoesNotOpen() throws {
+  @Test func sealedNameOfAnotherCounterIsRefused() throws {
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     let origin = AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1")
     let attempt = try origin.attempt(at: [1], Timestamp(milliseconds: 5), by: keys)
@@ -125,7 +125,7 @@ import Testing
     #expect(throws: (any Error).self) { try AttemptOrigin(opening: moved, by: keys) }
   }
 
-  @Test func aKeyThatWasRotatedStillOpens() throws {
+  @Test func sealedNamesStayReadableAfterAKeyRotation() throws {
     let old = [UInt8](repeating: 7, count: 32)
     let before = try KeyRing(master: old)
     let attempt = try AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1").attempt(

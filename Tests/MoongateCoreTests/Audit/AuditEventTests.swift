@@ -15,12 +15,12 @@ import Testing
       detail: ["rule": "policies/pin.lua:3", "x\"": "\t\r\n/\u{1b}"]),
   ]
 
-  @Test(arguments: events) func isReadBackAsItWas(event: AuditEvent) throws {
+  @Test(arguments: events) func encodedEventDecodesToTheSameEvent(event: AuditEvent) throws {
     #expect(try JSONDecoder().decode(AuditEvent.self, from: Data(event.json)) == event)
   }
 
   /// Our JSON equals what `JSONEncoder` writes: rows of both kinds may stand in one store.
-  @Test(arguments: events) func isWhatAnEncoderWrites(event: AuditEvent) throws {
+  @Test(arguments: events) func jsonEqualsThatOfJSONEncoder(event: AuditEvent) throws {
     let ours = try JSONSerialization.jsonObject(with: Data(event.json)) as? NSDictionary
     let encoders = try JSONSerialization.jsonObject(with: JSONEncoder().encode(event)) as? NSDictionary
     #expect(ours != nil && ours == encoders)

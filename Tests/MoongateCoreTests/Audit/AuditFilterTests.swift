@@ -10,11 +10,11 @@ import Testing
 
   @Test(arguments: [
     ("90s", 90), ("30m", 1800), ("12h", 43_200), ("7d", 604_800), ("1s", 1),
-  ]) func lengthsOfTimeAreBeforeNow(_ text: String, _ seconds: Int64) {
+  ]) func durationsCountBackFromNow(_ text: String, _ seconds: Int64) {
     #expect(Timestamp(since: text, before: Self.now) == Self.now - .seconds(seconds))
   }
 
-  @Test func momentsAreReadAsTheyAreWritten() {
+  @Test func writtenTimestampsAreRead() {
     for moment in [0, 951_782_399, 1_709_164_800, 1_795_000_000, 4_102_444_799] as [Int64] {
       let stamp = Timestamp(milliseconds: moment * 1000)
       #expect(Timestamp(since: stamp.text, before: Self.now) == stamp, "\(stamp.text)")
@@ -28,7 +28,7 @@ import Testing
     "2026-11-20T12:60:00Z", "2026-11-20T12:15:61Z",
     "2026-11-20T12:15:00+05:30", "2026-11-20T12:15:00.5Z", "٧d", "99999999999999999999d", "１２３４-11-20T12:15:00Z",
     "2026-1 -20T12:15:00Z",
-  ]) func otherFormsAreNone(_ text: String) {
+  ]) func otherFormatsAreRefused(_ text: String) {
     #expect(Timestamp(since: text, before: Self.now) == nil)
     #expect(throws: SinceProblem.unreadable) { try Timestamp.since(text, before: Self.now) }
   }
@@ -61,14 +61,14 @@ import Testing
   }
 
   /// Attack: a value chosen by a client ends the line and forges another event in the file.
-  @Test func noValueEndsALine() {
+  @Test func valuesCannotEndALine() {
     let event = AuditEvent(
       id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, address: "x\n{\"class_uid\":3002}",
       detail: ["fault": "a\r\nb\u{2028}c"])
     #expect(!OCSFEvent(event, service: "A\nB").line.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
   }
 
-  @Test func aSignOutIsALogoffAndAnActIsAnother() {
+  @Test func activityFollowsTheKindOfTheEvent() {
     #expect(
       OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .sessionEnded), service: "").activity
         == .logoff)
@@ -80,14 +80,14 @@ import Testing
         == .other)
   }
 
-  @Test func anOperatorsNameForgesNoLineOfALog() {
+  @Test func operatorNamesAreStrippedOfControlCharacters() {
     let identity = OperatorIdentity(name: "ravi\n2026 notice security: account_unlocked\u{1b}[2J", tool: "test")
     #expect(identity.name == "ravi2026 notice security: account_unlocked[2J")
     #expect(OperatorIdentity(name: String(repeating: "x", count: 500), tool: "test").name?.count == 100)
   }
 
   /// A refusal names its account; a folded flood over several accounts names none.
-  @Test func aFloodOverManyPeopleIsAboutNoneOfThem() {
+  @Test func foldedRefusalsOfSeveralAccountsNameNone() {
     var folds = RefusalFolds()
     func refusal(_ number: Int, account: String?) -> AuditEvent {
       AuditEvent(

@@ -26,7 +26,7 @@ import Testing
     return (AuditTrail(store: store, logger: Logger(label: "test")), store)
   }
 
-  @Test func theFirstOfAKindAreStoredOneByOneAndTheRestAsOne() async throws {
+  @Test func firstRefusalsAreStoredSinglyAndTheRestFolded() async throws {
     let (trail, _) = try trail()
     for number in 0..<1_000 { trail.record(refusal("\(number)")) }
     let events = try await trail.events(limit: 100)
@@ -97,7 +97,7 @@ import Testing
   }
 
   /// Attack: a flood from more addresses than can be tracked.
-  @Test func aFloodFromEverywhereIsBoundedToo() async throws {
+  @Test func refusalsFromManyAddressesAreBounded() async throws {
     let (trail, store) = try trail()
     for number in 0..<30_000 {
       trail.record(refusal("\(number)", address: "10.\(number >> 16 & 255).\(number >> 8 & 255).\(number & 255)"))

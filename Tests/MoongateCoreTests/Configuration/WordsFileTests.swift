@@ -4,7 +4,7 @@ import Testing
 @Suite struct WordsFileTests {
   private static func lines(_ text: String) -> [WordsFile.Line] { WordsFile.lines(of: text).map(\.line) }
 
-  @Test func linesHaveTheirNumberAndPart() {
+  @Test func linesKeepTheirNumberAndSection() {
     let lines = WordsFile.lines(of: "# Own words\n\n title = Hello = you \nwrong\n[sentences]\nnot_billed = Ask us.\n")
     #expect(lines.map(\.number) == [3, 4, 6])
     #expect(

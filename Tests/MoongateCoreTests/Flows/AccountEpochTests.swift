@@ -27,7 +27,7 @@ import Testing
   }
 
   /// Attack: a code is sent to the old number, the owner replaces the number, and then the code is typed.
-  @Test func aCodeThatWasSentBeforeTheChangeIsDead() async throws {
+  @Test func codeSentBeforeAnAccountChangeIsRefused() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await bench.signedIn(
       try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
@@ -40,7 +40,7 @@ import Testing
   }
 
   /// Attack: the same with a sign-in of two steps that waits at its last step.
-  @Test func aSignInThatWaitsEndsWithTheChange() async throws {
+  @Test func accountChangeEndsPendingSignIns() async throws {
     let bench = try await EngineTestBench.full {
       $0.flows["login"] = .test(
         "login", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.pin)])
@@ -174,7 +174,7 @@ import Testing
   }
 
   /// Attack: the gateway is upgraded in the middle of a flow that began under weaker rules.
-  @Test func aFlowOfAnOlderProgramEnds() async throws {
+  @Test func flowWithoutAnAccountBasisHasExpired() async throws {
     let bench = try await EngineTestBench.full()
     _ = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
     let id = try await begun(bench, "login")

@@ -10,20 +10,20 @@ import Testing
   @Test(arguments: [
     "verify_email", "change_email", "change_phone", "join_phone", "pin_set", "pin_change", "pin_unlock", "pin_reset",
     "pin_disable", "step_up",
-  ]) func theyBeginWithASession(flow: String) async throws {
+  ]) func accountFlowsRequireASession(flow: String) async throws {
     let bench = try await EngineTestBench.full()
     let refusal = await bench.engine.create(flow, returnTo: nil, browser: nil, client: bench.client()).refusal
     #expect(refusal?.code == .unauthenticated)
   }
 
-  @Test func aFlowThatCannotTellWhoSomeoneIsBeginsWithASession() async throws {
+  @Test func flowThatCannotIdentifyAUserRequiresASession() async throws {
     let bench = try await EngineTestBench.full()
     #expect(
       await bench.engine.create("backwards", returnTo: nil, browser: nil, client: bench.client()).refusal?.code
         == .unauthenticated)
   }
 
-  @Test func aStepUpAddsToTheSessionAndItsOldTokenIsDead() async throws {
+  @Test func stepUpKeepsTheSessionAndReplacesItsToken() async throws {
     let bench = try await EngineTestBench.full()
     let first = try await bench.pass("register", EngineTestBench.phone, "919999999999", by: bench.client())
     let before = try #require(try await bench.session(first))
@@ -175,7 +175,7 @@ import Testing
     #expect(try await bench.store.sessions(of: own.account.id).count == 1)
   }
 
-  @Test func aStepUpIsByWhatTheAccountHolds() async throws {
+  @Test func stepUpAcceptsOnlyIdentifiersOfTheAccount() async throws {
     let bench = try await EngineTestBench.full()
     let own = try #require(
       try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))
@@ -246,7 +246,7 @@ import Testing
     #expect(bench.delivery.notices.first?.subject == "Moongate: Email address changed")
   }
 
-  @Test func anotherPersonsNumberIsNotTaken() async throws {
+  @Test func numberOfAnotherAccountCannotBeAdded() async throws {
     let bench = try await EngineTestBench.full()
     let own = try #require(
       try await bench.session(try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())))

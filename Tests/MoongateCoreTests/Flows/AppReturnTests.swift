@@ -46,7 +46,7 @@ import Testing
     #expect(redeemed.session != nil && redeemed.isOfBrowser == (browser != nil))
   }
 
-  @Test func theCodeIsRedeemedOnceByWhoMadeTheChallenge() async throws {
+  @Test func codeIsRedeemedOnceWithTheVerifier() async throws {
     let bench = try await EngineTestBench.full()
     let (view, code) = try await completed(bench)
     #expect(view.session == nil, "the browser gets no session of its own")
@@ -63,7 +63,7 @@ import Testing
     #expect(await redeem(bench, view.id, code, verifier).refusal?.code == .stepNotOpen)
   }
 
-  @Test func ofFiftyAtOnceOneIsRedeemed() async throws {
+  @Test func parallelRedemptionsSucceedOnce() async throws {
     let bench = try await EngineTestBench.full()
     let (view, code) = try await completed(bench)
     let wins = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -75,7 +75,7 @@ import Testing
   }
 
   /// Attack: the owner sets up a second factor while an app code that was issued without it is still unused.
-  @Test func aFactorThatIsSetUpMeanwhileMakesItWorthless() async throws {
+  @Test func settingUpAFactorInvalidatesTheCode() async throws {
     let bench = try await EngineTestBench.full()
     let (view, code) = try await completed(bench)
     let owner = try #require(
@@ -84,7 +84,7 @@ import Testing
     #expect(await redeem(bench, view.id, code, verifier).refusal?.code == .flowExpired)
   }
 
-  @Test func itLivesAMinute() async throws {
+  @Test func codeExpiresAfterAMinute() async throws {
     let bench = try await EngineTestBench.full()
     let (view, code) = try await completed(bench)
     bench.clock.advance(by: .seconds(60))
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: ["", "short", "ÄÖÜ", String(repeating: "A", count: 42), String(repeating: "A", count: 44)])
-  func aChallengeIsAHash(text: String) {
+  func invalidChallengesAreRefused(text: String) {
     #expect(AppReturn(challenge: text, address: "/") == nil)
   }
 

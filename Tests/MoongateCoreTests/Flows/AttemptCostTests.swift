@@ -28,7 +28,7 @@ import Testing
   }
 
   /// An `ask` refunds the attempt, however often it is answered; it must therefore reveal nothing about a secret.
-  @Test func anAskAfterASubmitCostsNothing() async throws {
+  @Test func askAfterASubmitRefundsTheAttempt() async throws {
     let at = try await opened(Scripted(submits: { _, _ in .ask([Self.field], state: [1]) }))
     _ = try await at.bench.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
     for _ in 0..<9 { _ = try await at.bench.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).get() }
@@ -58,7 +58,7 @@ import Testing
   }
 
   /// Attack: a provider passes the step in `begin`, where no attempt is counted.
-  @Test func aBeginThatProvesIsRefused() async throws {
+  @Test func proofInBeginIsRefused() async throws {
     let at = try await opened(Scripted(begins: { _ in .proved(Proof()) }))
     #expect(
       await at.bench.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).refusal?.code == .denied)

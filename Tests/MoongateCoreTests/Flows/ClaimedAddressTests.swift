@@ -87,7 +87,7 @@ extension EngineTestBench {
   }
 
   /// Attack: strangers try passwords at the address until it is locked.
-  @Test func strangersDoNotLockOutTheDeviceThatRegistered() async throws {
+  @Test func wrongPasswordsElsewhereDoNotLockTheRegisteringDevice() async throws {
     let bench = try await EngineTestBench.full()
     let own = try #require(try await bench.claim("911111", "ashas").deviceToken)
     bench.clock.advance(by: .seconds(1))
@@ -169,7 +169,7 @@ extension EngineTestBench {
     #expect(last.count == 2)
   }
 
-  @Test func passwordsOfOneAddressShareASaltThatNoOtherAddressHas() async throws {
+  @Test func saltIsOfOneAddress() async throws {
     let bench = try await EngineTestBench.full()
     func salt(_ email: String, _ provider: ProviderName = "password") -> [UInt8]? {
       let context = StepContext(

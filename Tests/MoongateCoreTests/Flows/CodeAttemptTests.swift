@@ -32,7 +32,7 @@ import Testing
     #expect(bench.delivery.messages.count == sent)
   }
 
-  @Test(arguments: EngineTestBench.codes) func afterTheLockTheUnspentCodeWorks(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func unusedCodeWorksAfterTheLock(by: ProviderName) async throws {
     let bench = try await EngineTestBench(by: by) {
       $0.policies[by] = .test(
         by,
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test(arguments: EngineTestBench.codes) func aCodeLivesUntilItsEndAndNotAtIt(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func codeIsInvalidFromItsExpiryOn(by: ProviderName) async throws {
     let bench = try await EngineTestBench(by: by)
     try await bench.registered()
     let first = try await bench.begun()
@@ -112,7 +112,9 @@ import Testing
     #expect(try await bench.submit(second, bench.code).get().status == .complete)
   }
 
-  @Test(arguments: EngineTestBench.codes) func anotherNumberInTheFlowKillsTheCodeBefore(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func anotherNumberInTheFlowInvalidatesTheEarlierCode(by: ProviderName)
+    async throws
+  {
     let bench = try await EngineTestBench(by: by)
     let id = try await bench.begun("register", phone: "911111")
     let code = bench.code
@@ -145,7 +147,7 @@ import Testing
     #expect(view.step?.resendAt == bench.clock.now() + .seconds(480))
   }
 
-  @Test(arguments: EngineTestBench.codes) func aSuccessClearsTheTimer(by: ProviderName) async throws {
+  @Test(arguments: EngineTestBench.codes) func successClearsTheResendTimer(by: ProviderName) async throws {
     let bench = try await EngineTestBench(by: by)
     _ = try await bench.submit(try await bench.begun("register"), bench.code).get()
     _ = try await bench.begun("login")

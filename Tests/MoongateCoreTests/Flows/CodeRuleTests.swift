@@ -12,7 +12,7 @@ import Testing
   @Test(arguments: [
     "012345", "012 345", "012-345", " 0 1 2 3 4 5 ", "٠١٢٣٤٥", "०१२३४५", "０１２３４５", "012–345", "012\u{00ad}345",
   ])
-  func isReadAsPeopleTypeIt(typed: String) { #expect(digits.read(typed) == "012345") }
+  func commonSpellingsOfACodeAreRead(typed: String) { #expect(digits.read(typed) == "012345") }
 
   @Test(arguments: [
     "", "12345", "1234567", "12345a", "12345½", "12345²", "１２３４５六", "<script>", "12345\u{0}", "1.2345",
@@ -26,7 +26,7 @@ import Testing
     #expect(letters.read("ßABCD") == nil)
   }
 
-  @Test func theWholeSpaceIsUsedEvenly() {
+  @Test func digitsAreUniformlyDistributed() {
     let random = SeededRandom(seed: 7)
     let rule = CodeRule(length: 4, alphabet: .digits, lifetime: .seconds(600))
     var counts = [Int](repeating: 0, count: 10)

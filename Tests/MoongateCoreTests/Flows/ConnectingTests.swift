@@ -71,7 +71,8 @@ private struct ToySite: FullProvider {
   }
 
   /// Attack: the address of the identity is added too, and codes to it open the account from then on.
-  @Test(arguments: ["verified", "attested", "claimed"]) func theIdentityAloneIsAdded(address: String) async throws {
+  @Test(arguments: ["verified", "attested", "claimed"]) func connectingAddsOnlyTheIdentity(address: String) async throws
+  {
     let bench = try await Self.bench()
     let own = try await Self.owner(bench)
     let done = try await bench.google(
@@ -116,7 +117,7 @@ private struct ToySite: FullProvider {
 
   /// Attack: the thief connects an identity that belongs to another account, to take over that identity or that
   /// account.
-  @Test func anIdentityOfAnotherAccountStaysThere() async throws {
+  @Test func identityOfAnotherAccountIsRefused() async throws {
     let bench = try await Self.bench()
     let victim = try #require(
       try await bench.google("register", sub: "asha", email: "922222", by: bench.client()).get().account)
@@ -132,7 +133,7 @@ private struct ToySite: FullProvider {
   }
 
   /// Attack: a session that was left open, or stolen, gets a sign-in method of the thief's own.
-  @Test func itNeedsARecentProof() async throws {
+  @Test func connectingNeedsARecentProof() async throws {
     let bench = try await Self.bench()
     let own = try await Self.owner(bench)
     let id = try await bench.engine.create("connect", returnTo: nil, browser: nil, client: bench.client(session: own))
@@ -183,7 +184,7 @@ private struct ToySite: FullProvider {
   }
 
   /// Attack: the owner changes the number because of the thief, whose flow is still open.
-  @Test func aChangeOfTheAccountEndsIt() async throws {
+  @Test func accountChangeEndsAPendingConnection() async throws {
     let bench = try await Self.bench()
     let own = try await Self.owner(bench)
     let id = try await Self.begun(bench, by: bench.client(session: own))
@@ -211,7 +212,7 @@ private struct ToySite: FullProvider {
     #expect(try await Self.identities(of: own.account.id, bench) == ["google asha"])
   }
 
-  @Test func identitiesOfTwoSitesStandBesideEachOther() async throws {
+  @Test func accountCanHaveIdentitiesOfTwoSites() async throws {
     let bench = try await Self.bench()
     let own = try await Self.owner(bench)
     let done = try await bench.google("connect", sub: "asha", by: bench.client(session: own)).get()

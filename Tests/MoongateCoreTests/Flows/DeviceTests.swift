@@ -103,7 +103,7 @@ import Testing
   }
 
   /// Attack: the number has a new owner, and the former owner's device hopes for a separate counter at their codes.
-  @Test func aDeviceIsKnownToAnAccountAndNotToANumber() async throws {
+  @Test func deviceIsTrustedForItsAccountAndNotForANumber() async throws {
     let bench = try await EngineTestBench.full()
     let old = try await device(bench)
     let own = try #require(
@@ -114,7 +114,7 @@ import Testing
     #expect(await begin(bench, device: old).refusal?.code == .tooManyAttempts)
   }
 
-  @Test func theResendTimerIsItsOwn() async throws {
+  @Test func trustedDeviceHasASeparateResendTimer() async throws {
     let bench = try await EngineTestBench.full { $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone) }
     let own = try await device(bench)
     _ = try await begin(bench, device: nil).get()

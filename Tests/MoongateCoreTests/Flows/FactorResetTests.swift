@@ -60,7 +60,7 @@ import Testing
     #expect(await bench.secret("pin_unlock", ["secret": "5"], by: bench.client(session: set)).refusal == nil)
   }
 
-  @Test func nothingIsDoneTwice() async throws {
+  @Test func repeatedResetChangesNothing() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await owner(bench)
     #expect(try await reset(bench, own.account.id) == .done)

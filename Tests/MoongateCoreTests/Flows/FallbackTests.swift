@@ -132,7 +132,7 @@ import Testing
 
   /// Attack: an attacker who forces or requests the fallback gets the attempts of the second provider on top of those
   /// of the first.
-  @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
+  @Test(arguments: [true, false]) func bothProvidersShareOneAttemptBudget(_ forces: Bool) async throws {
     let messenger = ToyMessenger()
     let bench = try await EngineTestBench.withFallback(messenger)
     _ = try await bench.registered(by: messenger)

@@ -80,7 +80,7 @@ import Testing
     #expect(await bench.engine.submit(id, fields: fields, client: page).refusal?.code == .alreadyRegistered)
   }
 
-  @Test func theFirstBrowserThatOpensAnAppsFlowHasIt() async throws {
+  @Test func firstBrowserThatOpensAnAppsFlowIsBoundToIt() async throws {
     let bench = try await EngineTestBench.full()
     let id = try await bench.engine.create("enter", returnTo: nil, browser: nil, app: app, client: bench.client()).get()
       .id
@@ -114,7 +114,7 @@ import Testing
     #expect(!redeemed.isOfBrowser, "the app is not signed in by cookies")
   }
 
-  @Test func ofManyBrowsersAtOnceOneHasIt() async throws {
+  @Test func parallelBrowsersBindAnAppsFlowOnce() async throws {
     for isShared in [false, true] {
       let bench = try await EngineTestBench(sharesFlows: isShared)
       let id = try await bench.engine.create("login", returnTo: nil, browser: nil, app: app, client: bench.client())
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func itsCreatorMayEndIt() async throws {
+  @Test func creatorCanEndItsFlow() async throws {
     let bench = try await EngineTestBench.full()
     let id = try await bench.engine.create("login", returnTo: nil, browser: nil, app: app, client: bench.client()).get()
       .id

@@ -30,7 +30,7 @@ import Testing
 
   /// The result equals repeatedly dropping the oldest flow of the owner of the most, for as long as a bound is
   /// exceeded.
-  @Test(arguments: 0..<50) func itIsAsIfTheyWereTakenOneByOne(seed: UInt64) {
+  @Test(arguments: 0..<50) func resultEqualsDroppingFlowsOneByOne(seed: UInt64) {
     let random = SeededRandom(seed: seed)
     let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }
     let flows = (0..<200).map { _ in (["a", "b", "c", "d", "e"][min(number(5), number(5))], 1) }

@@ -68,7 +68,7 @@ import Testing
   @Test(
     arguments: [
       (899, nil), (900, .expired), (1799, .expired), (1800, .gone),
-    ] as [(Int, FlowMachine.Closed?)]) func itsLifeIsHalfOpen(seconds: Int, closed: FlowMachine.Closed?)
+    ] as [(Int, FlowMachine.Closed?)]) func flowIsClosedFromItsExpiryOn(seconds: Int, closed: FlowMachine.Closed?)
   {
     #expect(machine(.test(phone)).closed(at: now + .seconds(seconds)) == closed)
   }
@@ -118,7 +118,7 @@ import Testing
     #expect(refused.state == .failed)
   }
 
-  @Test func anOpenStepSaysWhatItWaitsFor() {
+  @Test func phaseOfAnOpenStepFollowsItsRecord() {
     let challenge = Challenge(
       mac: [1], issuedAt: now, expiresAt: now + .seconds(300),
       rule: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(300)))

@@ -32,7 +32,7 @@ import Testing
     #expect(await refusal(bench, flow, again) == nil)
   }
 
-  @Test func theWindowIsThatOfTheGeneration() async throws {
+  @Test func changeWindowFollowsTheConfiguration() async throws {
     let bench = try await EngineTestBench.full { $0.accounts.changeWithin = .seconds(60) }
     let own = try await bench.signedIn(
       try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
@@ -295,7 +295,7 @@ import Testing
   }
 
   /// Attack: two flows set a PIN at the same moment, and the second would replace the first.
-  @Test func ofTwoThatMakeASecretAtOnceOneDoes() async throws {
+  @Test func parallelFlowsSetASecretOnce() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await bench.signedIn(
       try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))

@@ -132,7 +132,7 @@ import Testing
   }
 
   /// Attack: the thief's own address is added with the identity, and codes to it open the account from then on.
-  @Test func anAddressBesideTheAccountsOwnDoesNotComeAlong() async throws {
+  @Test func joiningDoesNotAddTheAddressOfTheIdentity() async throws {
     let bench = try await EngineTestBench.full()
     let first = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
     let owner = try #require(try await bench.session(first))
@@ -256,7 +256,7 @@ import Testing
 
   /// Attack: an attacker who reads the mail of the old address, such as a former employer, gets in again after its
   /// owner has signed in by Google.
-  @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
+  @Test func signInByGoogleDoesNotRestoreAReplacedAddress() async throws {
     let bench = try await EngineTestBench.full()
     let own = try #require(
       try await bench.session(try await bench.google(sub: "asha", email: "911111", by: bench.client()).get()))
@@ -332,7 +332,7 @@ import Testing
     #expect(try await bench.store.account(own.account.id) != nil)
   }
 
-  @Test func aStateFindsItsFlowInItsBrowserAlone() async throws {
+  @Test func stateIsValidOnlyInItsBrowser() async throws {
     let bench = try await EngineTestBench.full()
     let browser = TokenHash(of: "browser".utf8)
     func begun(_ browser: TokenHash?) async throws -> (FlowID, String) {

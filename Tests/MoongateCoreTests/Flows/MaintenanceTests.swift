@@ -93,7 +93,7 @@ private final class Shared<Value: Sendable>: Sendable {
   }
 
   /// Attack on ourselves: two gateways clean up at a vendor at the same moment.
-  @Test func twoNodesNeverRunItAtOnce() async throws {
+  @Test func maintenanceRunsOnOneNodeAtATime() async throws {
     let runs = Runs()
     let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
@@ -110,7 +110,7 @@ private final class Shared<Value: Sendable>: Sendable {
     #expect(runs.begun == 4 && runs.most == 1)
   }
 
-  @Test func oneThatHangsIsCancelledAndReported() async throws {
+  @Test func hangingMaintenanceIsCancelledAndReported() async throws {
     let ended = Shared(false)
     let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
@@ -179,7 +179,7 @@ private final class Shared<Value: Sendable>: Sendable {
     #expect(runs.begun == 1)
   }
 
-  @Test func oneThatFailsIsReportedAndRunsAgain() async throws {
+  @Test func failingMaintenanceIsReportedAndRunsAgain() async throws {
     let runs = Runs()
     let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in
@@ -204,7 +204,7 @@ private final class Shared<Value: Sendable>: Sendable {
     #expect(runs.begun == 0)
   }
 
-  @Test func aStopEndsTheRun() async throws {
+  @Test func stoppingTheNodeEndsTheRun() async throws {
     let isRunning = Shared(false)
     let bench = try await EngineTestBench(others: [
       Maintained(body: { _ in

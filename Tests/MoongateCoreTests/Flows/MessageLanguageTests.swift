@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Attack: somebody who holds the password or the number signs in with a language that the owner cannot read.
-  @Test func languageOfAStrangerChangesNothing() async throws {
+  @Test func languageOfAnUnknownDeviceIsNotUsed() async throws {
     let bench = try await EngineTestBench.full(languages: Marked())
     let made = try await bench.pass("register", EngineTestBench.phone, "911111", by: client(bench, ["hi"]))
     _ = try await bench.pass("login", EngineTestBench.phone, "911111", by: client(bench, ["ar"]))
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// Attack: a service or a factor that is called `{code}`.
-  @Test func bracesAreFilledOnce() {
+  @Test func placeholdersAreFilledOnce() {
     let language = Marked.Language(tag: "en")
     #expect(language.text("{code} of {service}", ["service": "{code}", "code": "123"]) == "[en] 123 of {code}")
     #expect(language.text("{none} {a}", ["a": "b"]) == "[en] {none} b")

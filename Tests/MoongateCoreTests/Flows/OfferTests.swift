@@ -46,7 +46,7 @@ import Testing
     #expect(await offered(bench, try await signIn(bench)) == pin)
   }
 
-  @Test func ofManySignInsAtOnceOneIsOfferedIt() async throws {
+  @Test func parallelSignInsShowTheOfferOnce() async throws {
     let bench = try await bench()
     var views: [FlowView] = []
     for _ in 0..<8 { views.append(try await signIn(bench)) }
@@ -57,7 +57,7 @@ import Testing
     #expect(made == 1)
   }
 
-  @Test func aNewAccountAndOneThatHasTheFactorAreNotOfferedIt() async throws {
+  @Test func newAccountsAndAccountsWithTheFactorGetNoOffer() async throws {
     let bench = try await bench()
     let new = try await bench.pass("register", EngineTestBench.phone, "922222", by: bench.client())
     #expect(await offered(bench, new) == nil)
@@ -68,7 +68,7 @@ import Testing
 
   /// Attack: another request marks the offer as shown, so that the owner never sees it. Only a completed sign-in does
   /// so.
-  @Test func onlyASignInMarksIt() async throws {
+  @Test func onlyASignInMarksTheOfferAsShown() async throws {
     let bench = try await bench()
     var view = try await signIn(bench)
     let own = try #require(try await bench.session(view))
@@ -118,7 +118,7 @@ import Testing
 
   /// Attack: the offer bypasses the requirements of a change. It creates nothing: the flow that sets the factor up
   /// still requires a recent proof.
-  @Test func theFlowThatSetsItUpDemandsWhatItAlwaysDemands() async throws {
+  @Test func setupAfterAnOfferStillRequiresARecentProof() async throws {
     let bench = try await bench()
     let view = try await signIn(bench)
     let own = try #require(try await bench.session(view))

@@ -33,7 +33,7 @@ import Testing
   }
 
   /// Attack: one address, below its own bound, creates flows without end until everybody's flows are evicted.
-  @Test func aFloodEvictsItself() {
+  @Test func floodFromOneAddressEvictsItsOwnFlows() {
     let flows = PendingFlows(mostPerAddress: 1_000)
     let bound = FlowBound(count: 100)
     for number in 0..<60 { flows.put(record(number), from: [UInt8(number)], at: now, within: bound) }
@@ -51,7 +51,7 @@ import Testing
     #expect(left > 50 && left < 98)
   }
 
-  @Test func aFlowThatWasTakenOutIsGone() {
+  @Test func removedFlowIsNotFound() {
     let flows = PendingFlows()
     flows.put(record(1), from: [1], at: now)
     flows.remove(record(1).id)
@@ -60,7 +60,7 @@ import Testing
 
   // MARK: sharing (`moongate upgrade`)
 
-  @Test func sharingStoresWhatWaits() async {
+  @Test func sharingStoresAllPendingFlows() async {
     let flows = PendingFlows()
     for number in 0..<500 { flows.put(record(number), from: [1], at: now) }
     var stored: [TokenHash] = []
@@ -74,7 +74,7 @@ import Testing
 
   /// Attack: a request that started with a flow in memory overwrites what another process has stored meanwhile, and its
   /// attempts count twice.
-  @Test func aFlowThatIsWorkedWithIsStoredAfterwards() async {
+  @Test func flowInUseIsStoredAfterItsRequest() async {
     let flows = PendingFlows()
     for number in 0..<2 { flows.put(record(number), from: [1], at: now) }
     await flows.enter(record(0).id)

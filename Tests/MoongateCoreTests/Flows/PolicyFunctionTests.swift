@@ -138,7 +138,7 @@ import Testing
     #expect(done.status == .complete)
   }
 
-  @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
+  @Test func policyCanRequireAnIdentityOfTheAccount() async throws {
     let name = FunctionName("policies/phone_otp.verify")
     let bench = try await EngineTestBench.full {
       $0.policies[EngineTestBench.phone] = .test(
@@ -194,7 +194,7 @@ import Testing
     #expect(try await bench.store.account(try #require(done.account).id)?.credentials == [EngineTestBench.pin])
   }
 
-  @Test func numbersThatVaryAreAsked() async throws {
+  @Test func varyingLimitsAreEvaluated() async throws {
     let most = FunctionName("max")
     let bench = try await EngineTestBench {
       var limit = Limit.test(

@@ -192,7 +192,9 @@ struct Scripted: FullProvider {
     (InputField(name: "x", kind: .email, isRequired: false), ""),
     (InputField(name: "x", kind: .text, length: 4, isRequired: false), ""),
   ])
-  func aTextAsPeopleTypeItFits(_ field: InputField, _ text: String) { #expect(field.problem(with: .text(text)) == nil) }
+  func commonSpellingsFitTheField(_ field: InputField, _ text: String) {
+    #expect(field.problem(with: .text(text)) == nil)
+  }
 
   @Test(arguments: [
     (InputValue.flag(true), "x must be a string."), (.other, "x must be a string."),
@@ -273,7 +275,7 @@ struct Scripted: FullProvider {
     #expect(try await second.engine.view(later, client: other).get().step?.attemptsLeft == 3, "given back")
   }
 
-  @Test func callsAreCountedByWhatCameOfThem() async throws {
+  @Test func callsAreCountedByOutcome() async throws {
     struct Broken: Error {}
     let (bench, client) = try await bench(
       Scripted(
@@ -370,11 +372,11 @@ struct Scripted: FullProvider {
       Scripted(name: "Toy"),
       "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
     ),
-  ]) func aProgramDoesNotStartWith(_ provider: Scripted, _ mistake: String) {
+  ]) func invalidProviderIsRefusedAtStart(_ provider: Scripted, _ mistake: String) {
     #expect(throws: ProviderMistake(provider: provider.name, mistake)) { try ProviderRegistry([provider]) }
   }
 
-  @Test func twoOfOneName() {
+  @Test func duplicateProviderNamesAreRefused() {
     #expect(throws: ProviderMistake(provider: "toy", "two providers of this program have this name")) {
       try ProviderRegistry([Scripted(), Scripted()])
     }
@@ -466,7 +468,7 @@ struct Scripted: FullProvider {
   }
 
   /// The same without depending on the scheduler: the second flow was verified before the first completed.
-  @Test func theSecondOfTwoThatWereJudgedByOneRecordIsRefused() async throws {
+  @Test func secondProofOfTheSameRecordIsRefused() async throws {
     let (bench, _) = try await bench(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
       generation in
       generation.flows["login"] = .test(
@@ -528,7 +530,7 @@ struct Scripted: FullProvider {
   // MARK: what it may name
 
   /// Attack: a provider of some other kind proves whatever number it likes.
-  @Test(arguments: [true, false]) func itProvesOnlyWhatItDeclares(isClaimed: Bool) async throws {
+  @Test(arguments: [true, false]) func providerCannotProveUndeclaredIdentifiers(isClaimed: Bool) async throws {
     let number = Identifier(kind: .phone, value: "+919999999999", display: "")
     let (bench, client) = try await bench(
       Scripted(submits: { _, _ in .proved(isClaimed ? Proof(claimed: [number]) : Proof(proved: [number])) }))
@@ -545,7 +547,7 @@ struct Scripted: FullProvider {
     "https:///x",
     "http://127.0.0.1.example/", "http://site.localhost/", "http://127.1/",
   ])
-  func itSendsPeopleToSitesOnly(_ address: String) async throws {
+  func invalidRedirectAddressIsAFault(_ address: String) async throws {
     let (first, client) = try await bench(Scripted(begins: { _ in .redirect(to: address, state: []) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)

@@ -15,7 +15,7 @@ import Testing
         try await bench.secret("pin_set", ["new_secret": pin], by: bench.client(session: first)).get()))
   }
 
-  @Test func wrongOnesLockWhateverTheFlow() async throws {
+  @Test func wrongSecretsOfAllFlowsCountTogether() async throws {
     let bench = try await EngineTestBench.full()
     let own = try await owner(bench)
     #expect(

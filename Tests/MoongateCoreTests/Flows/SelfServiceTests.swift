@@ -35,7 +35,7 @@ import Testing
       export.events.allSatisfy { $0.account == session.account.id || $0.identifier == bench.keys.logHash("+911111") })
   }
 
-  @Test func deletingLeavesNothingAndFreesTheAddress() async throws {
+  @Test func deletionRemovesTheAccountAndFreesTheAddress() async throws {
     let (bench, session) = try await own()
     try await bench.engine.deleteAccount(client: bench.client(session: session)).get()
     try await bench.audit.flush()
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// Attack: a session that was left open exports the account, or deletes it.
-  @Test func bothNeedARecentProof() async throws {
+  @Test func exportAndDeletionNeedARecentProof() async throws {
     let (bench, session) = try await own()
     bench.clock.advance(by: .seconds(601))
     let client = bench.client(session: session)

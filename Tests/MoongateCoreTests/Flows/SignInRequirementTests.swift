@@ -69,7 +69,7 @@ import Testing
   }
 
   /// The record of a provider that was removed from gateway.lua is not a factor, because no step can ask for it.
-  @Test func factorOfAProviderThatWasTakenOutIsNone() async throws {
+  @Test func recordOfARemovedProviderIsNotAFactor() async throws {
     let bench = try await EngineTestBench.full()
     _ = try await owner(bench)
     let emailForPIN = Self.requirement(EngineTestBench.mail, when: Self.hasPIN)
@@ -296,7 +296,7 @@ import Testing
 
   /// Attack: an attacker who knows a password reads the number to which accounts.lua has a code sent.
   @Test(arguments: [("+91 98765 43210", "+•• ••••• •••10"), ("asha@example.com", "a•••@example.com"), ("7", "7")])
-  func whereACodeWentIsAHint(_ display: String, _ hint: String) {
+  func destinationOfACodeIsMasked(_ display: String, _ hint: String) {
     let kind: IdentifierKind = display.contains("@") ? .email : .phone
     #expect(Identifier(kind: kind, value: display, display: display).hint == hint)
   }
@@ -373,7 +373,7 @@ import Testing
     #expect(try await prove(bench, login.id, pin: "1").get().status == .complete)
   }
 
-  @Test func anAccountThatIsMadeHereIsNotSubject() async throws {
+  @Test func newAccountNeedsNoRequiredFactor() async throws {
     let bench = try await EngineTestBench.full { $0.accounts.signIn = [Self.requirement(EngineTestBench.pin)] }
     let view = try await bench.pass("enter", EngineTestBench.phone, "955555", by: bench.client())
     #expect(view.status == .complete && view.account?.isNewUser == true)
@@ -381,7 +381,7 @@ import Testing
 
   // MARK: policies that change or break
 
-  @Test func theActiveGenerationDecidesAtTheEnd() async throws {
+  @Test func requirementsAreThoseOfTheActiveGeneration() async throws {
     let bench = try await EngineTestBench.full()
     _ = try await owner(bench)
     let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id

@@ -39,7 +39,7 @@ import Testing
     #expect(bench.delivery.messages.isEmpty)
   }
 
-  @Test func askingWhoIsRegisteredCostsTheAddress() async throws {
+  @Test func unknownNumbersAreRateLimitedByAddress() async throws {
     let bench = try await EngineTestBench()
     let id = try await bench.flow()
     for number in 0..<30 { #expect(await bench.begin(id, phone: "91\(number)00000").refusal?.code == .accountNotFound) }
@@ -88,7 +88,7 @@ import Testing
     #expect(try await proved().refusal?.code == .alreadyRegistered)
   }
 
-  @Test func aFlowOfABrowserIsThatBrowsersAlone() async throws {
+  @Test func flowOfABrowserIsNotFoundByOtherClients() async throws {
     let bench = try await EngineTestBench()
     let mine = TokenHash(of: "mine".utf8)
     let id = try await bench.engine.create("enter", returnTo: nil, browser: mine, client: bench.client()).get().id
@@ -148,7 +148,7 @@ import Testing
     #expect(await bench.engine.skip(id, client: bench.client()).refusal?.code == .stepNotOpen)
   }
 
-  @Test func aSecondStepIsForWhatTheAccountHolds() async throws {
+  @Test func secondStepAcceptsOnlyIdentifiersOfTheAccount() async throws {
     let bench = try await EngineTestBench {
       $0.flows["both"] = .test(
         "both", account: .existing, steps: [.test(EngineTestBench.phone), .test(EngineTestBench.mail)])
@@ -160,7 +160,7 @@ import Testing
     #expect(await bench.begin(id, phone: "955555").refusal?.code == .denied)
   }
 
-  @Test func theOldTokenIsDeadAfterASignIn() async throws {
+  @Test func signInInvalidatesTheOldToken() async throws {
     let bench = try await EngineTestBench()
     try await bench.registered()
     let directory = SessionDirectory(store: bench.store, clock: bench.clock)
@@ -176,7 +176,7 @@ import Testing
     #expect(try await directory.find(TokenHash(of: try #require(second.session?.token).reveal().utf8)) != nil)
   }
 
-  @Test func anUnknownFlowIsNamed() async throws {
+  @Test func unknownFlowNameIsRefused() async throws {
     let refusal = await (try await EngineTestBench()).engine.create(
       "lgin", returnTo: nil, browser: nil, client: try await EngineTestBench().client()
     ).refusal

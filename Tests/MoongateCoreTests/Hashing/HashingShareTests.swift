@@ -26,7 +26,7 @@ import Testing
     #expect(HashingShares(most: most).share == share)
   }
 
-  @Test func allPlacesTogetherAreBounded() {
+  @Test func totalPermitsAreBounded() {
     let shares = HashingShares(most: 4)
     for address in 1...4 { #expect(shares.enter([UInt8(address)]) == .entered) }
     #expect(!shares.hasRoom)
@@ -34,7 +34,7 @@ import Testing
     #expect(shares.enter([1]) == .full)
   }
 
-  @Test func fourTimesTheShareMayWaitForIt() {
+  @Test func waitersAreBoundedToFourTimesTheShare() {
     let shares = HashingShares(most: 4)
     #expect((0..<5).map { _ in shares.startWaiting([1]) } == [true, true, true, true, false])
     #expect(shares.startWaiting([2]))

@@ -9,7 +9,7 @@ import Testing
   }
 
   /// Generations in use are counted, released ones are not, and switching back does not count twice.
-  @Test func countsThoseInMemory() {
+  @Test func generationsInMemoryAreCounted() {
     let active = ActiveGeneration(Self.generation("0"), at: ManualClock.start)
     #expect(active.live == 1)
     var held: [any PolicyGeneration] = [active.current]
@@ -26,7 +26,7 @@ import Testing
     #expect(active.live == 1)
   }
 
-  @Test func anEvaluatorOutlivesItsGenerationByNoCall() throws {
+  @Test func evaluatorsAreReleasedWithTheirGeneration() throws {
     let active = ActiveGeneration(Self.generation("0"), at: ManualClock.start)
     try active.withEvaluator(of: active.current) { _ in }
     active.activate(Self.generation("1"), at: ManualClock.start)

@@ -100,14 +100,14 @@ import Testing
   }
 
   /// Giving an instance a title does not wrap it twice.
-  @Test func anInstanceOfAnInstanceHasOneName() async throws {
+  @Test func titledInstanceIsNotWrappedTwice() async throws {
     let work = try Self.renamed("work")
     let titled = try #require(work.instance(work.descriptor) as? any FullProvider)
     #expect(try await Self.proved(titled).value == "work https://site.example 7")
   }
 
   /// A provider gets its identities as it wrote them, and none of another instance.
-  @Test func anInstanceKnowsItsOwnIdentitiesOnly() async throws {
+  @Test func instanceReceivesOnlyItsOwnIdentities() async throws {
     let account = StepAccount(
       id: "ac_1", record: nil,
       identifiers: ["work https://site.example 1", "club https://site.example 2", "https://site.example 3"].map {
@@ -116,7 +116,7 @@ import Testing
     #expect(try await Self.proved(try Self.renamed("work"), account: account).display == "https://site.example 1")
   }
 
-  @Test func anIdentityIsOfTheProviderThatItBeginsWith() throws {
+  @Test func issuerIsThePrefixOfTheIdentity() throws {
     let registry = try ProviderRegistry([Site(), try Self.renamed("work")])
     let issuer = { (value: String) in registry.issuer(of: Identifier(kind: .federated, value: value, display: "")) }
     #expect(

@@ -92,7 +92,7 @@ import Testing
       allowsUpgrade: false, headers: [], bodyLimit: nil, location: SourceLocation(file: "routes.lua", line: 1))
   }
 
-  @Test func theFirstThatFitsWins() {
+  @Test func firstMatchingRouteWins() {
     let matcher = RouteMatcher(
       RouteTable(routes: [
         Self.route("/pay/**", host: "wallet.example.com", methods: ["POST"]), Self.route("/pay/**", methods: ["GET"]),

@@ -9,7 +9,7 @@ import Testing
 @Suite struct KeyRingTests {
   private func keys(_ byte: UInt8 = 1) throws -> KeyRing { try KeyRing(master: [UInt8](repeating: byte, count: 32)) }
 
-  @Test func aCodeIsBoundToAllThatItIsGoodFor() throws {
+  @Test func macBindsACodeToItsContext() throws {
     let flow = TokenHash(of: "f".utf8)
     let mac = try keys().codeMAC(
       "012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login")
@@ -49,7 +49,7 @@ import Testing
 
   /// Two nodes, or a node before and after a rotation: each accepts what the other makes, except what is bound to its
   /// place.
-  @Test func aRotationLosesNothing() throws {
+  @Test func rotatedRingsAcceptEachOthersValues() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let before = KeyRing(one)
     let ready = KeyRing(try one.adding([UInt8](repeating: 2, count: 32)))
@@ -83,7 +83,7 @@ import Testing
 
   /// All parts of a gateway hold one ring: when its keys are replaced, each uses the new key at once and still accepts
   /// the old one.
-  @Test func aRingIsExchangedUnderAllWhoHoldIt() throws {
+  @Test func replacedKeysAreUsedByAllHoldersOfTheRing() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
     let ring = KeyRing(one)
@@ -109,7 +109,7 @@ import Testing
 
   /// A hash names the pepper that was used, even if the ring is replaced while it is computed: otherwise no key could
   /// sign in with it.
-  @Test func aHashNeverNamesAnotherPepper() async throws {
+  @Test func hashNamesThePepperThatWasUsed() async throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
     let ring = KeyRing(one)
@@ -132,7 +132,7 @@ import Testing
   }
 
   /// Attack: somebody has obtained a key that was removed from the ring.
-  @Test func aRetiredKeyOpensNothing() throws {
+  @Test func retiredKeyIsNotAccepted() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let retired = KeyRing(one)
     let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
@@ -151,11 +151,11 @@ import Testing
   }
 
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])
-  func comparingIsByValue(left: [UInt8], right: [UInt8], same: Bool) {
+  func constantTimeComparisonIsByValue(left: [UInt8], right: [UInt8], same: Bool) {
     #expect(constantTimeEquals(left, right) == same)
   }
 
-  @Test func secretsDoNotPrint() {
+  @Test func descriptionsContainNoSecrets() {
     let secret = SecretText("hunter2")
     let token = SessionToken(from: SeededRandom())
     let flow = FlowID(from: SeededRandom())

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func oneKeyIsItsBytes() throws {
+  @Test func singleKeyFileIsReadAsBytes() throws {
     // Any 32 bytes are a key; a final newline belongs to them, as in earlier versions.
     for bytes in [
       Self.master(0), Self.master(255), Array("0123456789abcdef0123456789abcdef\n".utf8),
@@ -39,7 +39,7 @@ import Testing
     #expect(problem(String(repeating: "x", count: 4097)) == .tooLong)
   }
 
-  @Test func aRingIsReadAsItIsWritten() throws {
+  @Test func writtenRingIsReadBack() throws {
     let ring = try read([
       Self.line("former", 1), Self.line("former", 2), Self.line("current", 3), Self.line("coming", 4),
     ])
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func keysDoNotPrint() throws {
+  @Test func descriptionsContainNoKeys() throws {
     let ring = try #require(try MasterKeys(only: Self.master(0x41)).adding(Self.master(0x42)).rotated())
     var dumped = ""
     dump(ring, to: &dumped)

@@ -21,7 +21,7 @@ import Testing
     ProviderKeyValues(of: provider, in: store, keys: keys ?? self.keys, clock: clock, logger: log.logger)
   }
 
-  @Test func theGatewaysStoreAndTheOneForTestsMeanTheSame() async throws {
+  @Test func gatewayStoreAndMemoryStoreBehaveAlike() async throws {
     let memory = MemoryKeyValueStore(clock: StepClock { [clock] in clock.now().milliseconds })
     for store in [values(), memory] as [any KeyValueStore] {
       #expect(try await store.value(for: "a") == nil)
@@ -55,7 +55,7 @@ import Testing
   }
 
   /// Attack: the handle of another provider's pending approval.
-  @Test func anotherProviderReadsNothing() async throws {
+  @Test func valuesOfOtherProvidersAreInaccessible() async throws {
     try await values().set([1], for: "handle", expiresIn: .seconds(60))
     let other = values(of: "other")
     #expect(try await other.value(for: "handle") == nil)
@@ -93,7 +93,7 @@ import Testing
     try await values().set([1], for: "one more", expiresIn: .seconds(60))
   }
 
-  @Test func valuesOutliveTheKeysThatTheyWereMadeWith() async throws {
+  @Test func valuesStayReadableAfterKeyRotation() async throws {
     let one = try MasterKeys(only: [UInt8](repeating: 7, count: 32))
     let both = try #require(try one.adding([UInt8](repeating: 8, count: 32)).rotated())
     let ring = KeyRing(both)

@@ -23,7 +23,7 @@ import Testing
   }
 
   /// Attack: a malformed text, or one that contains the replacement mark.
-  @Test func anythingMaySend() {
+  @Test func arbitraryTextIsRedacted() {
     #expect(
       Redaction(["[redacted]", "\u{0}", "\u{1F468}\u{200D}\u{1F469}"])("a \u{1F468}\u{200D}\u{1F469} b")
         == "a [redacted] b")

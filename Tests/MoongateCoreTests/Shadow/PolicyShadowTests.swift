@@ -177,7 +177,7 @@ import Testing
   }
 
   /// A shorter lock of the candidate expires while the active one is still in force.
-  @Test func aShorterLockIsSeen() async throws {
+  @Test func shorterLockIsReported() async throws {
     let lock = { (length: Duration) in
       Self.policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(86_400), lock: [length]))
     }
@@ -190,7 +190,7 @@ import Testing
     #expect(told == ["1 × send phone_otp: too_many_attempts → ok by policies/test.lua:1"])
   }
 
-  @Test func theTimerOfResendsIsSeen() async throws {
+  @Test func changedResendTimerIsReported() async throws {
     let bench = try await bench()
     try watch(bench) { $0.policies[Self.phone] = Self.policy(resendAfter: [.seconds(60)]) }
     let id = try await bench.begun()
@@ -198,7 +198,7 @@ import Testing
     #expect(try await seen(bench) == ["1 × send phone_otp: ok → resend_too_soon by policies/test.lua:3"])
   }
 
-  @Test func aLimitOnRegistrationsIsSeen() async throws {
+  @Test func changedRegistrationLimitIsReported() async throws {
     let bench = try await bench {
       $0.policies[Self.phone] = Self.policy(more: [.test("new", on: .register, per: .ip, max: 9, window: .seconds(900))]
       )
@@ -299,7 +299,7 @@ import Testing
 
   /// Attack: a function returns a different reason for each visitor, and requests come faster than they can be
   /// compared, until the memory is full.
-  @Test func nothingGrowsWithoutBound() async throws {
+  @Test func memoryOfTheShadowIsBounded() async throws {
     let bench = try await bench { $0.routes = RouteTable(routes: []) }
     let decide = FunctionName("routes[1].decide")
     let open = try route("/**", open: true, line: 1)
@@ -363,7 +363,7 @@ import Testing
     for secret in ["919999999999", account.id, "192.0.2.1", bench.code] { #expect(!told.contains(secret)) }
   }
 
-  @Test func countersThatFailEndItWithWords() async throws {
+  @Test func failingCountersEndTheShadowWithAReason() async throws {
     struct NoMemory: Error {}
     let bench = try await bench()
     let shadow = PolicyShadow(generations: bench.generations, keys: bench.keys, random: SystemRandom()) {

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func anHourBackNeitherStopsNorReturns() {
+  @Test func clockDoesNotFollowABackwardStep() {
     let clocks = Clocks()
     let clock = clocks.clock(floor: Timestamp(milliseconds: 0))
     let before = clock.now()
@@ -31,7 +31,7 @@ import Testing
     #expect(clock.now() == before + .seconds(900))
   }
 
-  @Test func aStepForwardIsBelieved() {
+  @Test func clockFollowsAForwardStep() {
     let clocks = Clocks()
     let clock = clocks.clock(floor: Timestamp(milliseconds: 0))
     clocks.move(wall: .seconds(100), steady: .seconds(1))

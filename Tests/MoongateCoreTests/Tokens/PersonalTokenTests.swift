@@ -48,7 +48,7 @@ import Testing
     return found
   }
 
-  @Test func aTokenIsItsOwnerWithoutAnyStep() async throws {
+  @Test func tokenHasItsOwnersAccountAndNoPassedSteps() async throws {
     let (bench, session) = try await own()
     let made = try await make(bench, session).get()
     let found = try #require(try await finds(bench, made.secret))
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Attack: a stolen session without a recent proof creates a token, and access lasts for a year.
-  @Test func makingOneNeedsARecentProof() async throws {
+  @Test func creatingATokenNeedsARecentProof() async throws {
     let (bench, session) = try await own()
     bench.clock.advance(by: .seconds(601))
     #expect(await make(bench, session).refusal?.code == .stepUpRequired)
@@ -84,7 +84,7 @@ import Testing
   }
 
   /// Attack: a thief's token outlives the owner's "sign out everywhere", a changed factor, or an operator's lock.
-  @Test(arguments: ["everywhere", "epoch", "locked", "deleted", "disabled"]) func aTokenEndsWithWhatEndsSessions(
+  @Test(arguments: ["everywhere", "epoch", "locked", "deleted", "disabled"]) func eventsThatEndSessionsEndTokens(
     _ how: String
   ) async throws {
     let (bench, session) = try await own()
@@ -117,7 +117,7 @@ import Testing
     #expect(told == (how == "deleted" ? 0 : 1))
   }
 
-  @Test func namesAndLifetimesAreHeldToTheirBounds() async throws {
+  @Test func invalidNamesAndLifetimesAreRefused() async throws {
     let (bench, session) = try await own()
     for name in ["", "   ", String(repeating: "n", count: 61), "line\nbreak\u{0}", "right\u{202e}left"] {
       let refusal = await make(bench, session, name).refusal
@@ -149,7 +149,7 @@ import Testing
       await bench.engine.revokeToken(made.token.id, client: bench.client(session: session)).refusal?.code == .notFound)
   }
 
-  @Test func whereNoRouteTakesThemThereAreNone() async throws {
+  @Test func tokensAreDeniedIfNoRouteTakesThem() async throws {
     let (bench, session) = try await own(takesTokens: false)
     #expect(await make(bench, session).refusal?.code == .denied)
   }

@@ -43,7 +43,7 @@ import Testing
     return snapshot.account.id
   }
 
-  @Test func aTokenIsFoundByItsSecretOfWhichTheStoreHasAHashAlone() async throws {
+  @Test func tokenIsFoundByTheHashOfItsSecret() async throws {
     let made = try await create()
     let text = made.secret.reveal()
     #expect(
@@ -195,7 +195,7 @@ import Testing
     #expect(problem(networks: ["10.0.0.0/99"])?.field == "networks")
   }
 
-  @Test func theShippedPolicyIsTheBuiltInOne() {
+  @Test func builtInTokenPolicyHasTheExpectedLimit() {
     let limit = ProviderPolicy.tokens.limits[0]
     #expect(
       limit.key == .ip && limit.max == .fixed(60) && limit.window == .fixed(.seconds(3600))

@@ -19,7 +19,7 @@ import Tracing
 
   private static let recorded = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-  @Test func takesTheRequestsPlace() throws {
+  @Test func traceParentIsValidated() throws {
     spans.isOpen = true
     let place = try #require(self.place(Self.recorded))
     #expect(place.trace == "4bf92f3577b34da6a3ce929d0e0e4736" && TracePlace.hex(place.span) == "00f067aa0ba902b7")
@@ -32,7 +32,7 @@ import Tracing
   }
 
   /// Attack: while `tracing` is off, the header comes from the client.
-  @Test func believesNoHeaderWhileItIsOff() { #expect(place(Self.recorded) == nil) }
+  @Test func traceHeaderIsIgnoredWhileTracingIsOff() { #expect(place(Self.recorded) == nil) }
 
   @Test func recordsOnlyBelowARecordedRequest() {
     spans.isOpen = true

@@ -24,7 +24,7 @@ import Testing
     #expect(spans.families[0].samples.map(\.value) == [Double(10_000 - 8192), 0])
   }
 
-  @Test func keepsTheOrderAndForgetsWhenShut() {
+  @Test func spansKeepTheirOrderAndAreDroppedOnClose() {
     let spans = SpanQueue()
     spans.isOpen = true
     for name in ["one", "two", "three"] { spans.add(span(name)) }

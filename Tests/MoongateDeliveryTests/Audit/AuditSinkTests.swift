@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func aSiteGetsLinesThatAreSigned() async throws {
+  @Test func webhookReceivesSignedLines() async throws {
     let site = Site(status: 204)
     let settings = AuditWebhookSettings(url: "https://siem.example.com/in?token=x", secret: SecretText("key"))
     try await AuditWebhook(settings, web: site).take(lines("{\"a\":1}", "{\"a\":2}"), at: Self.now)
@@ -85,14 +85,14 @@ import Testing
     #expect(!AuditSinkSettings.webhook(settings).name.contains("token"), "a query may contain secrets")
   }
 
-  @Test(arguments: [301, 400, 500]) func anAnswerThatIsNo2xxIsAFault(_ status: Int) async throws {
+  @Test(arguments: [301, 400, 500]) func webhookAnswerOtherThan2xxIsAFault(_ status: Int) async throws {
     let settings = AuditWebhookSettings(url: "https://siem.example.com/in", secret: SecretText("key"))
     await #expect(throws: AuditSinkFault.self) {
       try await AuditWebhook(settings, web: Site(status: status)).take(lines("{}"), at: Self.now)
     }
   }
 
-  @Test func aSyslogOfThisMachineGetsADatagramForEachEvent() async throws {
+  @Test func localSyslogReceivesADatagramPerEvent() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("log")
     let server = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)

@@ -34,7 +34,7 @@ import Testing
     """
   }
 
-  @Test func theClockDecidesANightRule() async throws {
+  @Test func caseClockSetsTheTimeOfPolicies() async throws {
     let night = Self.policy(
       "function(f) if hour(f.now, \"Asia/Kolkata\") >= 23 then return deny \"closed_at_night\" end return allow end")
     let report = try await report(
@@ -114,7 +114,7 @@ import Testing
     #expect(holds, "\(report.text(colour: false))")
   }
 
-  @Test func aGuaranteeIsDemandedOfTheSession() async throws {
+  @Test func guaranteesAreCheckedAgainstTheSession() async throws {
     let statements = """
       return guarantees {
         guarantee "a code was entered" { session = { passed = "phone_otp" } },

@@ -182,7 +182,7 @@ import Testing
   }
 
   /// Also changes a signature whose last byte is zero. Otherwise, one case in 256 would fail.
-  @Test func aSpoiledSignatureIsNeverTheRightOne() {
+  @Test func spoiledSignatureAlwaysDiffers() {
     for last in UInt8.min...UInt8.max { #expect(CaseDevice.spoiled(Data([0x30, last])) != Data([0x30, last])) }
   }
 

@@ -49,7 +49,7 @@ private struct Messenger: CodeProvider {
 
   private var registry: ProviderRegistry { get throws { try ProviderRegistry([PhoneOTP(), Messenger()]) } }
 
-  @Test func casesPlayBothWays() async throws {
+  @Test func casesPlayBothProviders() async throws {
     let cases = """
       return tests {
         case "the messenger first" {

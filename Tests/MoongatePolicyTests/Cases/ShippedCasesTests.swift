@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func theyHold() async throws {
+  @Test func shippedCasesPass() async throws {
     let report = try await run(TestFolder.root + "/config")
     let text = report.text(colour: false)
     let holds = report.holds

@@ -30,7 +30,7 @@ import Testing
     #expect(cost(.test("ip", on: .register, per: .ip, max: 1, window: Self.hour)).accountsPerHour == nil)
   }
 
-  @Test func theSmallestBoundHoldsAndWindowsAreCounted() {
+  @Test func strictestLimitAndItsWindowsDetermineTheCost() {
     let both = cost(
       .test("a", on: .send, per: .phone, max: 4, window: .seconds(900)),
       .test("b", on: .send, per: .phone, max: 10, window: .seconds(86_400)),

@@ -21,7 +21,7 @@ import Testing
 
   /// The output of `check` for the shipped files, 80 columns wide. The last row covers the providers that open an
   /// account alone.
-  @Test func theTableOfTheShippedFiles() throws {
+  @Test func tableOfTheShippedFilesIsAsExpected() throws {
     let generation = try ShippedProviders.generation()
     let budgets = try ShippedProviders.all.map { provider in
       GuessBudget(of: provider, try #require(generation.policies[provider.descriptor.name]))
@@ -81,7 +81,7 @@ import Testing
     #expect(GuessBudget(codesOf: .test(phone, limits: [limit])).per30Days == 4 * 29 + 5)
   }
 
-  @Test func theSmallestOfSeveralHolds() {
+  @Test func strictestLimitDeterminesTheBudget() {
     let limits: [Limit] = [
       .test("a", on: .verify, per: .phone, max: 5, window: .seconds(60)),
       .test("b", on: .verify, per: .account, max: 50, window: Self.day * 30),
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// No strategy on a small time grid, played against `CounterState`, exceeds the bound; the best one reaches it.
-  @Test(arguments: 1...60) func theBoundIsTheBestStrategy(seed: Int) throws {
+  @Test(arguments: 1...60) func bestStrategyReachesTheBound(seed: Int) throws {
     let random = SeededRandom(seed: UInt64(seed))
     let number = { (below: UInt32) in Int(random.uniform(below: below)) }
     let span = 8 + number(8)

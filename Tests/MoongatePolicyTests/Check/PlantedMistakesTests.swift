@@ -46,7 +46,7 @@ import Testing
     """,
   ]
 
-  @Test func tenLinesNineSuggestions() throws {
+  @Test func plantedMistakesAreReportedWithSuggestions() throws {
     let problems = try TestFolder(Self.files).problems()
     #expect(
       problems == [
@@ -106,7 +106,7 @@ import Testing
     ("http://localhost:8080", false), ("http://gate.localhost", false), ("http://127.9.9.9", false),
     ("http://[::1]:80", false),
     ("http://127.example.com", true), ("http://10.0.0.1", true), ("https://10.0.0.1", false),
-  ]) func plainHTTPIsForThisMachine(_ url: String, _ isWarned: Bool) throws {
+  ]) func plainHTTPWarnsUnlessLocal(_ url: String, _ isWarned: Bool) throws {
     let gateway = TestFolder.gateway.replacing("http://localhost:8080", with: url).replacing(
       "outbox()", with: "outbox { allow_public = true }")
     let folder = try TestFolder(["gateway.lua": gateway])

@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func nothingDiffersFromItself() async throws {
+  @Test func equalGenerationsHaveNoDifferences() async throws {
     let report = try await diff(generation(max: 5), generation(max: 5), Traffic(seed: 3, people: 8, days: 1))
     #expect(report.flips.isEmpty)
     #expect(report.text(colour: false) == "\(report.decisions) decisions about 8 people: none differs.")
@@ -102,7 +102,7 @@ import Testing
   }
 
   /// Entering a PIN has no identifier and no preceding message, so it also begins the step.
-  @Test func aLogOfSecretsIsPlayedAgain() async throws {
+  @Test func logOfSecretStepsIsReplayed() async throws {
     let wrong = (1...4).map {
       #"{"at":"2026-11-20T12:00:0\#($0).000Z","kind":"refused","code":"invalid_pin","provider":"pin","account":"ac_1"}"#
     }
@@ -227,7 +227,7 @@ import Testing
       text.contains("policies/phone_otp.lua:5 limits.send.max 4 → 2\n messages to one a day 768 → 384\n"), "\(text)")
   }
 
-  @Test func aFunctionThatIsWrittenOtherwiseIsTheSame() throws {
+  @Test func reformattedFunctionIsEqual() throws {
     let generation = { (policy: String) in
       try #require(try TestFolder(["policies/phone_otp.lua": policy]).generation() as? Generation)
     }
@@ -247,7 +247,7 @@ import Testing
   }
 
   /// A week of traffic against a stricter lock: the output, 80 columns wide.
-  @Test func aWeekOfATown() async throws {
+  @Test func stricterLockIsReportedInEightyColumns() async throws {
     let report = try await diff(generation(max: 5), generation(max: 3), Traffic(seed: 1, people: 10, days: 2))
     let text = report.text(colour: false)
     #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text)")
@@ -257,7 +257,7 @@ import Testing
     #expect(report.flips.allSatisfy { $0.rule != nil }, "\(text)")
   }
 
-  @Test func aLogThatIsNoneNamesItsLine() {
+  @Test func unreadableLogIsReportedByLine() {
     #expect(throws: TrafficProblem.self) {
       try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor)
     }

@@ -50,7 +50,7 @@ import Testing
   }
 
   /// The cases that a provider ships also exist for each of its instances, and pass.
-  @Test func theProvidersCasesHoldForEachInstance() async throws {
+  @Test func providerCasesPassForEachInstance() async throws {
     let loaded = try InstanceFolder.loaded()
     #expect(loaded.providerCases.count { $0.origin == "door_pin" } == loaded.providerCases.count { $0.origin == "pin" })
     #expect(loaded.providerCases.contains { $0.origin == "sms_us" })
@@ -60,7 +60,7 @@ import Testing
   }
 
   /// Attack: the code of one instance is entered at the other, in a flow that offers both, and in another flow.
-  @Test func theCodeOfOneIsWrongAtTheOther() async throws {
+  @Test func codeOfOneInstanceIsWrongAtAnother() async throws {
     // Codes with the same format, so that only the instance differs.
     let loaded = try InstanceFolder.loaded(["policies/sms_us.lua": "return policy \"sms_us\" {}"])
     let gateway = try VirtualGateway(

@@ -55,7 +55,7 @@ import Testing
         && titled.registry?.ownPage(of: "phone_otp") == "/auth/verify")
   }
 
-  @Test func itsFilesSayItsName() {
+  @Test func filesOfAnInstanceUseItsName() {
     let instance = ShippedProviders.all[2].descriptor.instance(named: "door_pin")
     #expect(
       instance.policy.text.contains("return policy \"door_pin\" {")

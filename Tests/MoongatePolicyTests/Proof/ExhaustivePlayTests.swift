@@ -9,7 +9,7 @@ import Testing
   /// Seeds that found mistakes of the prover.
   static let regressions = [488, 1080, 1587, 1683, 2705, 2830, 3040, 3440, 3612, 7058, 7797]
 
-  @Test func proverAgreesWithEveryWayThatThereIs() async throws {
+  @Test func proverAgreesWithExhaustivePlay() async throws {
     var sum = Comparison()
     for seed in Array(1...Self.count) + Self.regressions { sum += try await Comparison(seed: seed) }
     for disagreement in sum.disagreements { Issue.record("\(disagreement)") }

@@ -52,7 +52,7 @@ import Testing
   }
 
   /// Attack: parallel right answers complete a flow more than once.
-  @Test func fiftyRightOnesAtOnce() async throws {
+  @Test func parallelRightSecretsCompleteAFlowOnce() async throws {
     let (bench, _) = try Self.counted()
     try await bench.person()
     let client = bench.client()
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// Attack: a new flow or session resets the attempts.
-  @Test func nothingGivesAFreshBudget() async throws {
+  @Test func newFlowsAndSpellingsKeepTheCount() async throws {
     let (bench, permits) = try Self.counted()
     try await bench.person()
     let spellings = [
@@ -179,7 +179,7 @@ import Testing
   }
 
   /// During a flood, the answer is `busy`, and no counter is charged.
-  @Test func busyChargesNothing() async throws {
+  @Test func busyAnswersChargeNoAttempt() async throws {
     let busy = try SecretsBench(permits: NoPermits())
     try await busy.person()
     let session = try await busy.session()
@@ -197,7 +197,7 @@ import Testing
 
   /// The real thread pool during a flood: it verifies what it accepts, answers `busy` otherwise, and the counters
   /// agree.
-  @Test func aFloodOfTheRealThreads() async throws {
+  @Test func floodOfTheHashingPoolKeepsTheCount() async throws {
     let pool = HashingPool(
       keys: try SecretsBench.keys(), random: SeededRandom(seed: 3), cost: .cheap, threads: 1, queue: 1)
     let bench = try SecretsBench(permits: pool)

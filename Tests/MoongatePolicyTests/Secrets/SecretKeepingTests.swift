@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Imported hashes are accepted, and replaced at the first sign-in.
-  @Test func importedHashesOpenOnceAndAreThenOurOwn() async throws {
+  @Test func importedHashesAreReplacedAtTheFirstSignIn() async throws {
     let bench = try SecretsBench()
     let address = try #require(EmailAddress("old@example.com"))
     let administration = AccountAdministration(
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// No secret appears in logs, events or records.
-  @Test func nothingSecretIsWrittenAnywhere() async throws {
+  @Test func secretsAreNotInLogsEventsOrRecords() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [UInt8](repeating: 7, count: 16))
     let bench = try SecretsBench(store: store, cost: .cheap)
@@ -111,7 +111,7 @@ import Testing
   }
 
   /// Unknown users cost the same number of hash operations.
-  @Test func unknownPeopleCostTheSameWork() async throws {
+  @Test func unknownUsersCostTheSameHashing() async throws {
     let permits = CountedPermits(
       SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
     let bench = try SecretsBench(permits: permits)
@@ -132,7 +132,7 @@ import Testing
   /// Unknown users take the same processor time with the shipped hashing cost. Processor time does not depend on the
   /// load of the machine. The pairs alternate. One of several rounds must show no difference, which would be impossible
   /// if there were one.
-  @Test func unknownPeopleTakeTheSameTime() async throws {
+  @Test func unknownUsersTakeTheSameTime() async throws {
     var differences: [Double] = []
     for _ in 0..<5 {
       let bench = try SecretsBench(cost: .shipped)

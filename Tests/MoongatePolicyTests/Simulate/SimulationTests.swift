@@ -47,7 +47,7 @@ import Testing
     #expect(report.otherSignIns == 5 * 30 && report.otherRefused == 0)
   }
 
-  @Test(arguments: 1...12) func noAttackBeatsTheBound(seed: Int) async throws {
+  @Test(arguments: 1...12) func simulatedAttacksStayWithinTheBound(seed: Int) async throws {
     let random = SeededRandom(seed: UInt64(seed))
     let number = { (below: UInt32) in Int(random.uniform(below: below)) }
     let minutes = { (from: Int, below: UInt32) in Duration.seconds(60 * (from + number(below))) }
@@ -64,7 +64,7 @@ import Testing
     #expect(report.guesses >= bound * 9 / 10, "\(report.guesses) of \(bound): \(limits[0])")
   }
 
-  @Test func aFloodIsHeldByTheAddresses() async throws {
+  @Test func floodIsLimitedByAddress() async throws {
     let report = try await run(.flood, span: .seconds(3 * 3600), addresses: 4)
     // 30 per hour and address, and the owner's own.
     #expect(report.messages <= 4 * 30 * 3 + report.ownerSignIns + report.otherSignIns)
@@ -74,14 +74,14 @@ import Testing
 
   /// Attack: accounts are registered without end. The shipped limits allow ten per hour and address, and no further
   /// hashes.
-  @Test func registeringIsHeldByTheShippedLimits() async throws {
+  @Test func shippedLimitsBoundRegistrationsByAddress() async throws {
     let report = try await registering(span: .seconds(2 * 3600), addresses: 4, networks: 4)
     #expect(report.isComplete && report.registrations == 4 * 10 * 2, "\(report)")
     #expect(report.hashes == report.registrations, "a registration that is refused costs no hash")
     #expect(report.otherRegistrationsRefused == 0 && report.otherRefused == 0 && report.messages == 0)
   }
 
-  @Test func aNetworkThatRegistersIsHeldByTheDay() async throws {
+  @Test func registrationsOfANetworkAreLimitedPerDay() async throws {
     let report = try await registering(span: .seconds(86_400), addresses: 50, networks: 1)
     #expect(report.registrations == 200, "\(report)")
   }

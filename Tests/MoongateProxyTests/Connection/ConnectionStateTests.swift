@@ -121,7 +121,7 @@ import Testing
     #expect(name(driven.next()) == "finish")
   }
 
-  @Test func anEndedInputEndsWhatCannotBecomeComplete() throws {
+  @Test func endOfInputEndsIncompleteRequests() throws {
     var idle = Driven()
     #expect(name(idle.state.inputEnded(takesAnswer: true, at: idle.now)) == "linger")
     var collecting = Driven("POST /auth HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
@@ -204,7 +204,7 @@ import Testing
     #expect(head.text(head.path) == "/")
   }
 
-  @Test func aFinishedConnectionClosesHoweverTheClientDrips() {
+  @Test func finishedConnectionClosesDespiteASlowClient() {
     var driven = Driven()
     _ = driven.state.linger(at: driven.now)
     _ = driven.state.responseIsOut(at: driven.now)
@@ -241,7 +241,7 @@ import Testing
     #expect(driven.receive("a") == "close")
   }
 
-  @Test func anEndHasNoSecondEnd() {
+  @Test func abortedConnectionIgnoresFurtherEvents() {
     var driven = Driven()
     #expect(name(driven.state.abort()) == "closeBoth")
     #expect(name(driven.state.abort()) == "wait")
@@ -364,7 +364,7 @@ import Testing
     }
   }
 
-  @Test func aTunnelTakesTheBytesThatWaited() async throws {
+  @Test func bufferedBytesPassIntoTheTunnel() async throws {
     try await withUpstream { upstream in
       var driven = try exchanging("GET /x HTTP/1.1\r\nHost: a\r\n\r\nearly", with: upstream)
       guard case .tunnel(let early, _) = driven.state.tunnelBegan(upstream, at: driven.now) else { throw failure }

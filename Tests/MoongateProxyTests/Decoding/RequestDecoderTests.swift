@@ -126,7 +126,7 @@ import Testing
     #expect(readOurs([Array("GET / \(version)\r\nHost: x\r\n\r\n".utf8)]).fault == .versionNotSupported)
   }
 
-  @Test(arguments: ["CONNECT example.com:443", "TRACE /"]) func hasNoConnectAndNoTrace(_ start: String) {
+  @Test(arguments: ["CONNECT example.com:443", "TRACE /"]) func connectAndTraceAreRefused(_ start: String) {
     #expect(readOurs([Array("\(start) HTTP/1.1\r\nHost: x\r\n\r\n".utf8)]).fault == .methodNotAllowed)
   }
 

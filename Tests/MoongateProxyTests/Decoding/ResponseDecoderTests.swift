@@ -56,7 +56,7 @@ import Testing
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "\r\nHTTP/1.1 200 OK\r\n\r\n",
-    ]) func refusesWhatCanBeReadInTwoWays(_ text: String)
+    ]) func ambiguousResponsesAreRefused(_ text: String)
   {
     for step in [1, .max] {
       #expect(throws: MessageFault.self) { _ = try read(text, step: step) }
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<4 as Range<UInt64>) func anySplitGivesTheSame(_ seed: UInt64) {
+  @Test(arguments: 0..<4 as Range<UInt64>) func splitOfTheBytesDoesNotMatter(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let corpus = [
       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b\r\n\r\n",

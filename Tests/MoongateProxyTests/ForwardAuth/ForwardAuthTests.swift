@@ -103,7 +103,7 @@ import Testing
 
   /// Attack: a client's header is added to the proxy's or replaces it. Missing, repeated, empty or malformed headers
   /// give 400, never 200.
-  @Test(arguments: dialects) func eachHeaderIsThereOnceAndWellFormed(_ dialect: String) async throws {
+  @Test(arguments: dialects) func invalidForwardingHeadersAreRefused(_ dialect: String) async throws {
     let gateway = try await gateway()
     let right = Self.question(dialect, "GET", "/open/x")
     for index in right.fields.indices where dialect == "envoy" || index > 0 {
@@ -177,7 +177,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: dialects) func hostsAndSpellingsAreJudgedInTheirOneForm(_ dialect: String) async throws {
+  @Test(arguments: dialects) func hostsAndPathsAreNormalized(_ dialect: String) async throws {
     let gateway = try await gateway([.test("/only/**", host: "app.example.com", ports: [1], open: true)])
     for (host, path, expected) in [
       ("APP.example.com.", "/only/x", 200), ("app.example.com:8443", "/%6fnly/x;y=1", 200),
@@ -191,7 +191,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: dialects) func browsersAreLedToSignIn(_ dialect: String) async throws {
+  @Test(arguments: dialects) func browsersAreRedirectedToSignIn(_ dialect: String) async throws {
     let gateway = try await gateway()
     for (method, redirect) in [("GET", 302), ("HEAD", 302), ("POST", 303), ("DELETE", 303)] {
       let answer = try await gateway.talk(Self.text(Self.question(dialect, method), "Accept: text/html,*/*\r\n"))
@@ -302,7 +302,7 @@ import Testing
     "/auth/forward/", "/auth/forward/nginx/", "/auth/forward/NGINX", "/auth/forward/%6eginx", "/auth/forward/envoy",
     "/auth/forward/nginx/x",
     "/auth/forward",
-  ]) func addressesOfNoDialect(_ path: String) async throws {
+  ]) func pathsOfNoDialectAreServedByTheGateway(_ path: String) async throws {
     let gateway = try await gateway()
     let question = Self.question("nginx", "GET", "/open/x")
     let answer = try await gateway.talk(Self.text(("GET \(path) HTTP/1.1", question.fields), Self.cookie))

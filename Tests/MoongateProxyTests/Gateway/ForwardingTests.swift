@@ -92,7 +92,7 @@ import Testing
   }
 
   /// A Bearer value that is not a session token is forwarded.
-  @Test func foreignBearersPass() async throws {
+  @Test func foreignBearerTokensAreForwarded() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     _ = try await gateway.talk(
@@ -130,7 +130,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func ourCookiesAreNotTheUpstreamsToSet() async throws {
+  @Test func upstreamCannotSetGatewayCookies() async throws {
     let upstream = try await RecordingUpstream { _ in
       .answer(
         "HTTP/1.1 200 OK\r\nSet-Cookie: moongate=evil\r\nSet-Cookie: a=b\r\nset-cookie: __Host-moongate=evil; Path=/\r\nSet-Cookie: =moongate=evil\r\nSet-Cookie: moongate-flow =evil\r\nSet-Cookie: moongates=fine\r\nKeep-Alive: 5\r\nConnection: X-Hop\r\nX-Hop: 1\r\nContent-Length: 0\r\n\r\n"

@@ -60,7 +60,7 @@ import Testing
 
   /// Attack: a stolen token of one root domain, sent to hosts of another, as a cookie and as Bearer, before and after
   /// it was cached.
-  @Test func aTokenIsGoodOnItsOwnDomain() async throws {
+  @Test func tokenIsValidOnlyOnItsDomain() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test("/**", ports: [upstream.port])])
     for _ in 1...2 {
@@ -117,7 +117,7 @@ import Testing
 
   /// A step-up at public_url gives the sign-in a new token. The domain's token keeps its old state and is renewed when
   /// that is insufficient.
-  @Test func aSupersededTokenIsRenewedWhereItDoesNotDo() async throws {
+  @Test func supersededTokenIsRenewedIfInsufficient() async throws {
     let upstream = try await RecordingUpstream()
     let requirement = Requirement.passed("pin", within: nil)
     let decide = FunctionName("routes[1].decide")
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func activityIsThatOfTheSignIn() async throws {
+  @Test func activityIsRecordedForTheSignInToken() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test("/**", ports: [upstream.port])])
     #expect(try await ask(gateway, "app.example.org", token: Self.domainToken).hasPrefix("HTTP/1.1 200"))
@@ -179,7 +179,7 @@ import Testing
   }
 
   /// Attack: the domain's cookie is not stored, and the handoff loops.
-  @Test func goingRoundTheHandoffEndsWithTheCause() async throws {
+  @Test func handoffLoopIsReportedWithItsCause() async throws {
     let gateway = try await gateway([.test("/in/**", ports: [1])])
     var answer = ""
     for _ in 1...3 {

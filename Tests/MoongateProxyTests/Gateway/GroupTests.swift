@@ -65,7 +65,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func anyOneOfSeveralGroupsIsEnough() async throws {
+  @Test func oneOfSeveralGroupsIsEnough() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test(ports: [upstream.port], groups: ["ops", "staff"])])
     #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200"))
@@ -159,7 +159,7 @@ import Testing
   }
 
   /// Attack: an ended membership stays effective in a cache, in an assertion of the same minute, or in an open socket.
-  @Test func membershipThatEndsIsGoneWithinASecond() async throws {
+  @Test func endedMembershipTakesEffectWithinASecond() async throws {
     let echo = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     let upstream = try await RecordingUpstream { received in
       received.hasPrefix("GET /ws")

@@ -23,7 +23,7 @@ import Testing
       "X: y\nContent-Length: 10\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
       "X: y\0z\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
       "Content-Length : 0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    ]) func nothingIsSmuggled(_ rest: String) async throws
+    ]) func ambiguousFramingIsRefused(_ rest: String) async throws
   {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
@@ -90,7 +90,7 @@ import Testing
   }
 
   /// The forwarded path is byte for byte the one that was judged.
-  @Test func pathsAreSentAsTheyCame() async throws {
+  @Test func pathsAreForwardedUnchanged() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test("/open/**", ports: [upstream.port], open: true)])
     for path in ["/open/a%20b;x=1/c", "/%6fpen/x", "/open/%252e%252e/y", "/open;p/z?q=/../%"] {
@@ -116,7 +116,7 @@ import Testing
       "Authorization: Bearer x\r\n",
       "Authorization: Bearer\r\n", "Authorization: Bearer\t\(TestGateway.token)\r\n",
       "Authorization: Bearer \t\(TestGateway.token)\r\n",
-    ]) func isNoSession(_ fields: String) async throws
+    ]) func invalidSessionCredentialsAreRefused(_ fields: String) async throws
   {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -135,7 +135,7 @@ import Testing
     "moongate; moongate=T", "moongate=T;moongate", " moongate =\tT ;a=b", "a; moongate=T; =",
     "moongate-flow; moongate=T",
   ])
-  func isASession(_ cookie: String) async throws {
+  func validSessionCookiesAreAccepted(_ cookie: String) async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let answer = try await gateway.talk(
@@ -207,7 +207,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func trustedProxiesAreBelievedAsFarAsTheyCanBeRead() async throws {
+  @Test func forwardedHeadersOfTrustedProxiesAreUsed() async throws {
     let upstream = try await RecordingUpstream()
     var settings = GatewaySettings.test()
     settings.trustedProxies = [

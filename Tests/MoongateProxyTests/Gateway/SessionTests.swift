@@ -12,7 +12,7 @@ import Testing
     try await gateway.talk("GET / HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(token)\r\n\r\n")
   }
 
-  @Test func theStoreIsAskedOnceForEachEventLoop() async throws {
+  @Test func sessionIsReadOncePerEventLoop() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     for _ in 0..<50 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 200")) }
@@ -21,7 +21,7 @@ import Testing
   }
 
   /// A replaced or signed-out token is invalid within a second.
-  @Test func signingOutEndsItWithinASecond() async throws {
+  @Test func signedOutTokenIsRefusedWithinASecond() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     #expect(try await get(gateway).hasPrefix("HTTP/1.1 200"))
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// A cache that receives no notifications is not used.
-  @Test func aStoreThatCannotBeHeardIs503AndRecovers() async throws {
+  @Test func unavailableStoreIs503AndRecovers() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [
       .test("/open/**", ports: [upstream.port], open: true), .test(ports: [upstream.port]),
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test func aSocketIsATunnelThatDiesWithItsSession() async throws {
+  @Test func webSocketEndsWithItsSession() async throws {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
     let client = try await RawClient(port: gateway.port)
@@ -197,7 +197,7 @@ import Testing
       ("Origin: https://localhost\r\n", 403), ("Origin: http://localhost.evil.example\r\n", 403),
       ("Origin: http://localhost:8080\r\n", 101),
       ("Origin: http://localhost\r\n", 101),
-    ]) func byCookieItNeedsTheRightOrigin(_ origin: String, _ status: Int) async throws
+    ]) func webSocketByCookieNeedsTheRightOrigin(_ origin: String, _ status: Int) async throws
   {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
@@ -261,7 +261,7 @@ import Testing
   }
 
   /// Attack: a sign-out while the store is too busy for another lookup, which is repeated.
-  @Test func aSessionThatCanNotBeAskedForIsAskedForAgain() async throws {
+  @Test func failedSessionLookupIsRepeated() async throws {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
     let client = try await RawClient(port: gateway.port)
@@ -278,7 +278,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func anEventStreamDiesWithItsSessionToo() async throws {
+  @Test func eventStreamEndsWithItsSession() async throws {
     let upstream = try await RecordingUpstream { _ in
       .answer("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
     }

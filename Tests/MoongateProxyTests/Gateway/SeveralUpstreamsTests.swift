@@ -38,7 +38,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func oneThatWasDownIsTriedAgainWithinFiveSeconds() async throws {
+  @Test func failedUpstreamIsRetriedWithinFiveSeconds() async throws {
     let first = try await RecordingUpstream(Self.empty)
     let port = first.port
     await first.stop()
@@ -58,7 +58,7 @@ import Testing
 
   /// An upstream that accepts connections but does not answer, or closes them, is avoided like one that refuses them,
   /// as long as there is another.
-  @Test(arguments: [true, false]) func oneThatFailsIsAvoidedForAWhile(_ isSilent: Bool) async throws {
+  @Test(arguments: [true, false]) func failingUpstreamIsAvoided(_ isSilent: Bool) async throws {
     let failing = try await RecordingUpstream {
       RecordingUpstream.isComplete($0) ? (isSilent ? .silence : .close) : nil
     }
@@ -97,7 +97,7 @@ import Testing
   }
 
   /// Upstreams are used in turn.
-  @Test func theyTakeTurns() async throws {
+  @Test func upstreamsAreUsedInTurn() async throws {
     let upstreams = [
       try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty),
       try await RecordingUpstream(Self.empty),
@@ -112,7 +112,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func silenceIsFoundUnderItsDecision() async throws {
+  @Test func timeoutIsAuditedUnderItsDecision() async throws {
     let silent = try await RecordingUpstream { _ in .silence }
     let gateway = try await TestGateway(routes: [.test(ports: [silent.port], open: true, timeout: .milliseconds(300))])
     let answer = try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")

@@ -19,7 +19,7 @@ import Testing
 
   private let get = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 
-  @Test func anUpstreamHasItsRoutesTimeout() async throws {
+  @Test func upstreamTimeoutIsThatOfTheRoute() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
       try exchange.send(get)
@@ -85,7 +85,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func interimAnswersBreakTheSilence() async throws {
+  @Test func interimResponsesExtendTheTimeout() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
       try exchange.send(get)
@@ -102,7 +102,7 @@ import Testing
   }
 
   /// A slow body is no timeout of either side; a stalled one is the client's.
-  @Test func aBodyMayTakeItsTimeAndNotStop() async throws {
+  @Test func slowBodyIsServedAndStalledBodyIsRefused() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
       try exchange.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n")
@@ -189,7 +189,7 @@ import Testing
     #expect(try exchange.got().hasPrefix("HTTP/1.1 101 "))
   }
 
-  @Test func aTunnelMayBeSilentForDays() async throws {
+  @Test func silentTunnelStaysOpen() async throws {
     let gateway = try await gateway(timeout: .seconds(5), upgrade: true)
     try onOneThread(gateway) { exchange in
       try tunnel(exchange)
@@ -201,7 +201,7 @@ import Testing
   }
 
   /// Attack: a client closes its side, and the service never closes the other.
-  @Test func halfATunnelLastsAMinute() async throws {
+  @Test func halfClosedTunnelEndsAfterAMinute() async throws {
     let gateway = try await gateway(upgrade: true)
     try onOneThread(gateway) { exchange in
       try tunnel(exchange)

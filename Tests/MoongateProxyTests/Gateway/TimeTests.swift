@@ -26,7 +26,7 @@ import Testing
     return text
   }
 
-  @Test func aHeadMustBeCompleteInTenSecondsHoweverItDrips() async throws {
+  @Test func slowHeadIsRefusedAfterTenSeconds() async throws {
     let gateway = try await TestGateway(routes: [])
     try onOneThread {
       let channel = try connection(gateway)

@@ -38,7 +38,7 @@ import Testing
 
   private func status(_ answer: String) -> Int { Int(answer.dropFirst(9).prefix(3)) ?? 0 }
 
-  @Test func bearerAndBasicGetThroughAsTheToken() async throws {
+  @Test func bearerAndBasicAuthenticateTheToken() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
     for field in [
@@ -59,7 +59,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func aRouteTakesTheTokensThatItNames() async throws {
+  @Test func routeAcceptsOnlyItsNamedTokens() async throws {
     let (gateway, upstream) = try await gateway()
     let (ci, other) = (try await gateway.token("ci"), try await gateway.token("other"))
     #expect(status(try await get(gateway, "/ci/x", "Authorization: Bearer \(ci.text)")) == 200)
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// Attack: tokens that are almost right.
-  @Test func nearlyRightTokensAreWrong() async throws {
+  @Test func almostValidTokensAreRefused() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
     let other = try KeyRing(master: Array(repeating: 9, count: 32))
@@ -145,7 +145,7 @@ import Testing
   }
 
   /// Attack: two credentials in one request, of which two programs use different ones.
-  @Test func twoCredentialsAreNone() async throws {
+  @Test func severalCredentialsAreRefused() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
     let bearer = "Authorization: Bearer \(token.text)"
@@ -188,7 +188,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func aTokenEndsAtItsMillisecond() async throws {
+  @Test func tokenExpiresToTheMillisecond() async throws {
     let (gateway, _) = try await gateway()
     let token = try await gateway.token(expires: "10s")
     let bearer = "Authorization: Bearer \(token.text)"
@@ -269,7 +269,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func aUseIsWrittenDownNowAndThen() async throws {
+  @Test func repeatedTokenUseIsOneEvent() async throws {
     let (gateway, _) = try await gateway()
     let token = try await gateway.token()
     for _ in 0..<20 { #expect(status(try await get(gateway, "/any/x", "Authorization: Bearer \(token.text)")) == 200) }

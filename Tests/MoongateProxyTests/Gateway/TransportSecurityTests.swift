@@ -72,7 +72,7 @@ import Testing
   }
 
   /// An upstream's own header, or its absence, is not changed.
-  @Test func anUpstreamsAnswerIsItsOwn() async throws {
+  @Test func upstreamResponseKeepsItsOwnHeader() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(settings(), upstream: upstream.port)
     #expect(
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// A reload applies at once, also to prepared forward-auth responses.
-  @Test func anotherDurationHoldsAtOnce() async throws {
+  @Test func reloadedDurationAppliesAtOnce() async throws {
     let gateway = try await gateway(settings(), upstream: 1)
     let request = "GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(Self.question)/in/x\r\n\(Self.cookie)\r\n"
     #expect(try await gateway.talk(request).contains(Self.line))

@@ -11,7 +11,7 @@ import Testing
     try await gateway.talk("\(method) \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
   }
 
-  @Test func oneThatIsDownIs502AndTheNextIsTried() async throws {
+  @Test func unreachableUpstreamIs502UnlessAnotherAnswers() async throws {
     let gone = try await RecordingUpstream()
     await gone.stop()
     let upstream = try await RecordingUpstream()
@@ -51,7 +51,7 @@ import Testing
     "Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n64\r\nhalf",
     "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
   ])
-  func oneThatDiesInsideItsAnswerClosesTheClientUnfinished(_ rest: String) async throws {
+  func truncatedUpstreamResponseClosesTheClient(_ rest: String) async throws {
     let upstream = try await RecordingUpstream { _ in .answerAndClose("HTTP/1.1 200 OK\r\n\(rest)") }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let answer = try await gateway.talkToEnd("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -61,7 +61,7 @@ import Testing
   }
 
   /// Once bytes were sent, only safe requests are retried.
-  @Test func aConnectionThatDiesIsRepeatedForGETOnly() async throws {
+  @Test func onlyGETIsRetriedOnALostConnection() async throws {
     let upstream = try await RecordingUpstream { received in
       // Serves one request on a connection and closes it at the second.
       guard RecordingUpstream.isComplete(received) else { return nil }
@@ -91,7 +91,7 @@ import Testing
       ("GET", "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n", true),
       ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
       ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
-    ]) func whereABodyCouldFollowAllTheSameTheConnectionIsNotUsedAgain(
+    ]) func connectionIsNotReusedIfABodyCouldFollow(
       _ method: String, _ says: String, _ isUsedAgain: Bool
     ) async throws
   {
@@ -133,7 +133,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func oneThatClosesBetweenRequestsIsNotNoticed() async throws {
+  @Test func upstreamThatClosesBetweenRequestsIsReconnected() async throws {
     let upstream = try await RecordingUpstream {
       RecordingUpstream.isComplete($0) ? .answerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") : nil
     }
@@ -156,7 +156,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func silenceIs504AndStallingClosesTheClient() async throws {
+  @Test func silentUpstreamIs504AndStalledResponseClosesTheClient() async throws {
     let upstream = try await RecordingUpstream { received in
       received.contains("/stall") ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal") : .silence
     }
@@ -185,7 +185,7 @@ import Testing
   }
 
   /// Back-pressure: data that the client does not read is not read from the upstream.
-  @Test func slowReadersHoldTheirUpstreamBack() async throws {
+  @Test func slowReadersExertBackPressureOnTheUpstream() async throws {
     let size = 64_000_000
     let body = String(repeating: "0123456789abcdef", count: size / 16)
     let upstream = try await RecordingUpstream {

@@ -23,7 +23,7 @@ import Testing
       write(plain + [("content-length", "5")], isWhole: false)?.hasSuffix("\r\ncontent-length: 5\r\n\r\n") == true)
   }
 
-  @Test func crumbsAreJoined() {
+  @Test func cookieFieldsAreJoined() {
     #expect(
       write(plain + [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2; c=3")])?.contains("cookie: a=1; b=2; c=3\r\n")
         == true)
@@ -56,13 +56,13 @@ import Testing
     #expect((write(plain + [(name, "x")]) != nil) == isAllowed)
   }
 
-  @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}"]) func targetsThatWouldChangeTheLine(
+  @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}"]) func invalidTargetsAreRefused(
     path: String
   ) {
     #expect(write([plain[0], plain[1], plain[2], (":path", path)]) == nil)
   }
 
-  @Test(arguments: ["", "G T", "GET / HTTP/1.1\r\nx: y\r\n\r\nGET", "G\u{e9}T"]) func methodsThatWouldChangeTheLine(
+  @Test(arguments: ["", "G T", "GET / HTTP/1.1\r\nx: y\r\n\r\nGET", "G\u{e9}T"]) func invalidMethodsAreRefused(
     method: String
   ) {
     #expect(write([(":method", method), plain[1], plain[2], plain[3]]) == nil)

@@ -24,7 +24,7 @@ import Testing
     return stream.frames()
   }
 
-  @Test func aLengthEndsWithItsLastByte() {
+  @Test func contentLengthEndsTheStream() {
     #expect(ask() == "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     let found = answer("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhe", "llo")
     #expect(found == [":status=200 x-a=b content-length=5", "'he'", "'llo' end"])
@@ -54,14 +54,14 @@ import Testing
   }
 
   /// Values that are not UTF-8 are treated as Latin-1 and are not replaced by question marks.
-  @Test func valuesAreNotSpoiled() {
+  @Test func latin1ValuesAreConverted() {
     _ = ask()
     let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \u{fc}\u{20ac}\r\nX-B: ".utf8)
     stream.write(ByteBuffer(bytes: head + [0xfc, 0x62] + Array("\r\n\r\n".utf8)))
     #expect(stream.frames() == [":status=200 content-length=0 x-a=\u{fc}\u{20ac} x-b=\u{fc}b end"])
   }
 
-  @Test func aContinueComesFirst() {
+  @Test func continueResponseComesFirst() {
     _ = ask("POST", end: false, [("content-length", "5"), ("expect", "100-continue")])
     #expect(answer("HTTP/1.1 100 Continue\r\n\r\n") == [":status=100"])
     #expect(send("hello", end: true) == "hello")
@@ -76,13 +76,13 @@ import Testing
     #expect(send("", end: true) == "0\r\n\r\n")
   }
 
-  @Test func trailersEndTheBodyAndNoMore() {
+  @Test func requestTrailersOnlyEndTheBody() {
     _ = ask("POST", end: false)
     let trailers = HPACKHeaders([("remote-user", "root")])
     #expect(stream.receive(.headers(.init(headers: trailers, endStream: true))) == "0\r\n\r\n")
   }
 
-  @Test func halfAnAnswerIsReset() {
+  @Test func incompleteResponseIsReset() {
     _ = ask()
     _ = answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
     stream.close()
@@ -90,7 +90,7 @@ import Testing
   }
 
   /// RFC 9113 section 8.1: a complete response stays valid, and a client that is still sending is asked to stop.
-  @Test(arguments: [true, false]) func aWholeAnswerStays(requestEnded: Bool) {
+  @Test(arguments: [true, false]) func completeResponseStaysValid(requestEnded: Bool) {
     _ = ask("POST", end: requestEnded, [("content-length", requestEnded ? "0" : "5")])
     _ = answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")
     stream.close()

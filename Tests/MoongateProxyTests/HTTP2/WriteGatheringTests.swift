@@ -16,7 +16,7 @@ import Testing
 
   private func write(_ count: Int) { channel.write(ByteBuffer(repeating: 7, count: count), promise: nil) }
 
-  @Test func smallWritesAreOne() throws {
+  @Test func smallWritesAreJoined() throws {
     for count in [9, 100, 9, 40] { write(count) }
     channel.flush()
     #expect(try written() == [158])
@@ -25,7 +25,7 @@ import Testing
     #expect(try written() == [3])
   }
 
-  @Test func noWriteIsLargerThanARecordWhereNoneWasBefore() throws {
+  @Test func joinedWritesDoNotExceedARecord() throws {
     for count in [9, 16_000, 9, 16_384, 5] { write(count) }
     channel.flush()
     #expect(try written() == [16_018, 16_384, 5])
@@ -38,7 +38,7 @@ import Testing
     #expect(try written() == [9])
   }
 
-  @Test func promisesAreKeptInOrder() throws {
+  @Test func promisesOfJoinedWritesAreFulfilled() throws {
     let first = channel.eventLoop.makePromise(of: Void.self)
     write(4)
     channel.write(ByteBuffer(string: "five!"), promise: first)

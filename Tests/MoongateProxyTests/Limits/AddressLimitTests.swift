@@ -58,7 +58,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test func behindATrustedProxyEachClientCounts() async throws {
+  @Test func clientsBehindATrustedProxyAreCountedSeparately() async throws {
     let gateway = try await TestGateway(routes: [], settings: settings(requests: 1, trusted: true))
     let ask = { (address: String) in
       "GET / HTTP/1.1\r\nHost: h\r\n\(address.isEmpty ? "" : "X-Forwarded-For: \(address)\r\n")\r\n"
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// Attack: bursts at the boundary of two windows. No one-second interval contains more than the limit.
-  @Test(arguments: [1, 7, 100]) func noSecondHoldsMore(_ limit: Int) {
+  @Test(arguments: [1, 7, 100]) func noOneSecondIntervalExceedsTheLimit(_ limit: Int) {
     let use = AddressUse()
     var random = SystemRandomNumberGenerator()
     var now: UInt64 = 5_000_000_000

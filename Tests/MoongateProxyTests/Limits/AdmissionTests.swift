@@ -28,7 +28,7 @@ import Testing
   private func onOneThread(_ body: () throws -> Void) rethrows { try body() }
 
   @Test(arguments: [ConnectionLimits(connections: 2), ConnectionLimits(connections: 100, connectionsPerAddress: 2)])
-  func aHandshakeThatDoesNotEndHasAPlace(_ limits: ConnectionLimits) async throws {
+  func unfinishedHandshakeHoldsAPermit(_ limits: ConnectionLimits) async throws {
     let gateway = try await gateway(limits)
     try onOneThread {
       let first = try connect(gateway)
@@ -45,7 +45,7 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: [nil, "h2"]) func theHandshakeTakesNoSecondPlace(_ agreed: String?) async throws {
+  @Test(arguments: [nil, "h2"]) func finishedHandshakeHoldsOnePermit(_ agreed: String?) async throws {
     let gateway = try await gateway(ConnectionLimits(connections: 1))
     try onOneThread {
       for _ in 0..<3 {

@@ -27,7 +27,7 @@ import Testing
     #expect(registry.families.first?.samples.count == 5000)
   }
 
-  @Test func numbersOfLoopsAddUp() {
+  @Test func metricsOfEventLoopsAreMerged() {
     var one = EventLoopMetrics()
     var two = EventLoopMetrics()
     one.count(one.index(of: "/a"), .passed, status: 200, nanoseconds: 1000)

@@ -35,7 +35,7 @@ import Testing
 
   /// Attack: connections that are opened and ended at once. If the TLS library did not see their end, each would keep
   /// its place until the time limit of handshakes.
-  @Test(arguments: [[], [22, 3, 1, 2, 0, 1]]) func theEndOfTheInputReachesTheLibrary(_ hello: [UInt8]) async throws {
+  @Test(arguments: [[], [22, 3, 1, 2, 0, 1]]) func endOfInputReachesTheTLSLibrary(_ hello: [UInt8]) async throws {
     let gateway = try await TestGateway(routes: [])
     try onOneThread(gateway) { channel, library in
       if !hello.isEmpty { try channel.writeInbound(ByteBuffer(bytes: hello)) }

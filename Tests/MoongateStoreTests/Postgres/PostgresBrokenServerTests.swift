@@ -214,7 +214,8 @@ import Testing
     try database.close()
   }
 
-  @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")]) func aReadIsDoneAgain(
+  @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")])
+  func failedReadIsRetried(
     _ action: ScriptedAction
   )
     async throws

@@ -66,7 +66,7 @@ extension PostgresDatabase {
     [.null, .text("a"), .bytes([UInt8](repeating: 7, count: 300_000))],
     [.integer(-1), .text(String(repeating: "x", count: 100_000)), .null],
   ])
-  func valuesComeBackAsTheyWent(values: [SQLValue]) async throws {
+  func valuesRoundTrip(values: [SQLValue]) async throws {
     try await database.write(at: now) { one in try one.run("INSERT INTO note VALUES (?1, ?2, ?3)", values) }
     let back = try await database.read { one in
       try one.rows("SELECT number, text, bytes FROM note").map { row in
@@ -101,7 +101,7 @@ extension PostgresDatabase {
   }
 
   /// Of gateways that start at once, one creates the tables and the others wait for it, however long that takes.
-  @Test func migratingWaitsForWhoeverMigrates() async throws {
+  @Test func migrationWaitsForAnotherMigration() async throws {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
       queue: .seconds(3))
@@ -185,7 +185,7 @@ extension PostgresDatabase {
     "SELECT 1 FROM note WHERE number = ?1 FOR UPDATE",
     "INSERT INTO note (number) SELECT number FROM note WHERE number = ?1",
   ])
-  func aDemandThatIsNotMetUndoesAll(statement: String) async throws {
+  func unmetDemandRollsBackTheTransaction(statement: String) async throws {
     try await database.add(1)
     let before = database.metrics.count.roundTrips
     await #expect(throws: ChangeConflict.self) {
@@ -248,7 +248,7 @@ extension PostgresDatabase {
   }
 
   /// Errors contain no SQL, no values and no names.
-  @Test func errorsSayTheCodeOnly() async throws {
+  @Test func errorsContainOnlyTheCode() async throws {
     await #expect(throws: StoreFault("PostgreSQL: error 22003")) {
       try await database.write(at: now) { one in
         try one.run("INSERT INTO note (number) VALUES (?1 * 9223372036854775807)", [.integer(1234567)])
@@ -286,7 +286,7 @@ extension PostgresDatabase {
 
   /// A single read needs no BEGIN and COMMIT; all statements that are sent together still see one snapshot and write
   /// nothing.
-  @Test func aLookIsOneStatementAndOneMoment() async throws {
+  @Test func readIsOneRoundTripAndOneSnapshot() async throws {
     // Opens a connection.
     #expect(try await database.count() == 0)
     let before = database.metrics.count
@@ -409,7 +409,7 @@ extension PostgresDatabase {
     }
   }
 
-  @Test func aClosedOneTurnsAwayAndLetsWorkEnd() async throws {
+  @Test func closedDatabaseRefusesNewWork() async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<50 { group.addTask { [database] in try? await database.add(number) } }
       try database.close()
@@ -418,7 +418,7 @@ extension PostgresDatabase {
     await #expect(throws: StoreFault("the store is closed")) { try await database.count() }
   }
 
-  @Test func manyAtOnceShareFewConnections() async throws {
+  @Test func parallelCallsShareFewConnections() async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<400 { group.addTask { [database] in try await database.add(number) } }
       try await group.waitForAll()

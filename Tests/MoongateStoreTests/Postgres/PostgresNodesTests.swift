@@ -90,7 +90,7 @@ import Testing
   }
 
   /// Limits in any order: no caller sees a deadlock, and none is counted twice.
-  @Test func oppositeOrdersOfKeysDoNotMeet() async throws {
+  @Test func oppositeKeyOrdersDoNotDeadlock() async throws {
     let limits = (0..<4).map { limit("key \($0)", max: 1000) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<120 {
@@ -187,7 +187,7 @@ import Testing
     try nodes[1].close()
   }
 
-  @Test func tenThatStartAtOnceMakeOneStore() async throws {
+  @Test func parallelStartsCreateOneStore() async throws {
     let url = server.url(try server.makeDatabase())
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<10 { group.addTask { try PostgresStore(url: url, keyFingerprint: [1]).close() } }

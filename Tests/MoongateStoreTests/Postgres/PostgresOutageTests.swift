@@ -26,7 +26,7 @@ import Testing
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(bench.name)'")
   }
 
-  @Test func connectionsThatWereClosedAtRestAreReplacedBehindTheScenes() async throws {
+  @Test func closedIdleConnectionsAreReplaced() async throws {
     let bench = try PostgresBench()
     let database = try bench.database()
     for round in 1...5 {
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// No false success, and nothing executed twice.
-  @Test func backendsKilledAllTheTimeNeitherLoseNorRepeat() async throws {
+  @Test func killedBackendsNeitherLoseNorRepeatWrites() async throws {
     let bench = try PostgresBench(nil, "CREATE TABLE note (number BIGINT)")
     let database = try bench.database()
     let isOver = Mutex(false)
@@ -132,7 +132,7 @@ import Testing
   }
 
   /// Like a network that drops packets: connections stay open, and nothing arrives.
-  @Test func aServerThatKeepsSilentIsAFaultWithinTwoSecondsOrSo() async throws {
+  @Test func silentServerIsAFaultWithinSeconds() async throws {
     let server = try PostgresServer()
     let bench = try PostgresBench(server)
     let database = try bench.database(.serving)
@@ -221,7 +221,7 @@ import Testing
   }
 
   /// A server that refuses more connections: the existing ones are used.
-  @Test func fewerConnectionsThanWished() async throws {
+  @Test func workContinuesWithFewerConnections() async throws {
     let bench = try PostgresBench()
     try bench.server.sql("ALTER ROLE moongate CONNECTION LIMIT -1; ALTER DATABASE \(bench.name) CONNECTION LIMIT 2")
     let database = try bench.database(more: "pool=8")

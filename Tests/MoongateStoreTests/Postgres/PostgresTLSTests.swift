@@ -113,7 +113,7 @@ struct TestAuthority: Sendable {
   }
 
   /// Much data in both directions at once: the bounds of TLS records are not those of PostgreSQL messages.
-  @Test func aServerThatIsWhoItShouldBe() async throws {
+  @Test func verifiedServerIsAccepted() async throws {
     let url = url("sslmode=verify-full&sslrootcert=HERE/authority.pem&pool=3")
     let store = try PostgresStore(url: url, keyFingerprint: [1])
     for check in StoreConformance.all.prefix(3) { try await check.run(on: store) }
@@ -138,7 +138,7 @@ struct TestAuthority: Sendable {
     #expect(refusal(self.url("sslmode=require")) == "none")
   }
 
-  @Test func aServerThatMayBeAnyone() throws {
+  @Test func unverifiedServerIsRefused() throws {
     let shown = "postgres://localhost:\(server.port)/\(name)"
     #expect(
       refusal(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")) == """
@@ -159,7 +159,7 @@ struct TestAuthority: Sendable {
     #expect(refusal(url("sslmode=verify-full&sslrootcert=HERE/authority.key")) == missing)
   }
 
-  @Test func aServerWhoseCertificateIsOld() throws {
+  @Test func expiredCertificateIsRefused() throws {
     let old = try Self.server(authority, "expired")
     defer { old.end() }
     let database = try old.makeDatabase()

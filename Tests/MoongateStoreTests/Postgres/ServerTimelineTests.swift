@@ -6,7 +6,7 @@ import Testing
 
 /// Which of several servers is current after a failover.
 @Suite struct ServerTimelineTests {
-  @Test func anEarlierOneIsPast() {
+  @Test func earlierTimelineIsPast() {
     let timeline = ServerTimeline()
     #expect(!timeline.isKnown && !timeline.isPast(1))
     timeline.observe(2)
@@ -15,7 +15,7 @@ import Testing
   }
 
   /// A former primary comes back after another server was promoted in its place.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aServerOfThePastIsNotUsed()
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func formerPrimaryIsNotUsed()
     async throws
   {
     let bench = try PostgresBench()

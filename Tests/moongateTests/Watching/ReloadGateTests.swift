@@ -100,7 +100,7 @@ import Testing
         == .open(note: "skipped by --force"))
   }
 
-  @Test func aProviderThatIsGoneChangesAllOfIts() async throws {
+  @Test func removedProviderChangesAllItsDecisions() async throws {
     let gate = try await gate(wrong: [0, 0])
     let answer = await gate.answer(
       to: generation(max: 5, gate: nil, policies: false), in: generation(max: 5, gate: GateSettings(mostFlips: 0.5)),
@@ -117,7 +117,7 @@ import Testing
     #expect(answer == .open(note: "no replayable decision was recorded in the last 10m, so nothing was compared"))
   }
 
-  @Test func aReplayThatFailsOrTakesTooLongShutsTheGate() async throws {
+  @Test func failedOrSlowReplayClosesTheGate() async throws {
     struct NoMemory: Error {}
     let active = generation(max: 5, gate: GateSettings())
     let broken = try await gate(wrong: [0]) { throw NoMemory() }
