@@ -30,7 +30,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "EndToEnd"))
 import requests  # noqa: E402
 import websockets.sync.client  # noqa: E402
-from house import wrong  # noqa: E402
+from local_gateway import wrong  # noqa: E402
 from processes import BIN, wait_for  # noqa: E402
 from test_http2 import routed  # noqa: E402
 from test_systemd import listening, serve  # noqa: E402
@@ -43,54 +43,54 @@ def number(index):
 
 
 def prepared(folder, drain):
-    house = Upgraded(folder)
-    house.edit("gateway.lua", lambda text: text.replace("providers = {", f'drain = "{drain}", providers = {{', 1))
+    gateway = Upgraded(folder)
+    gateway.edit("gateway.lua", lambda text: text.replace("providers = {", f'drain = "{drain}", providers = {{', 1))
     # All sign-ins come from one address.
-    for policy in (house.config / "policies").glob("*.lua"):
-        house.edit(
+    for policy in (gateway.config / "policies").glob("*.lua"):
+        gateway.edit(
             f"policies/{policy.name}", lambda text: re.sub(r'(per = "(?:ip|network)", max = )\d+', r"\g<1>1000", text)
         )
-    return house
+    return gateway
 
 
-def lock(house, phone):
-    house.register(phone)
-    flow = house.flow()
-    assert house.begin(flow, phone).status_code == 200
-    code = house.code(phone)
+def lock(gateway, phone):
+    gateway.register(phone)
+    flow = gateway.flow()
+    assert gateway.begin(flow, phone).status_code == 200
+    code = gateway.code(phone)
     for _ in range(5):
-        last = house.submit(flow, wrong(code))
+        last = gateway.submit(flow, wrong(code))
     assert last.status_code == 429, last.text
     return lambda: (
-        house.submit(flow, code).status_code in (429, 410)
-        and requests.get(f"{house.admin}/locks", timeout=10).json() != []
+        gateway.submit(flow, code).status_code in (429, 410)
+        and requests.get(f"{gateway.admin}/locks", timeout=10).json() != []
     )
 
 
-def signed_in(house, token):
-    return house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+def signed_in(gateway, token):
+    return gateway.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
 def upgrades(arguments, folder):
-    house = prepared(folder, "10m")
-    routed(house, EchoService().port)
-    house.start()
+    gateway = prepared(folder, "10m")
+    routed(gateway, EchoService().port)
+    gateway.start()
     problems = []
     try:
-        token = house.register(number(1))["session"]["token"]
-        still_locked = lock(house, number(2))
+        token = gateway.register(number(1))["session"]["token"]
+        still_locked = lock(gateway, number(2))
         opened = [
             websockets.sync.client.connect(
-                f"ws://localhost:{house.ports[0]}/closed/echo",
+                f"ws://localhost:{gateway.ports[0]}/closed/echo",
                 additional_headers={"Authorization": f"Bearer {token}"},
                 ping_interval=None,
             ).__enter__()
             for _ in range(arguments.sockets)
         ]
-        flows = [(number(100 + index), house.flow("register")) for index in range(arguments.flows)]
+        flows = [(number(100 + index), gateway.flow("register")) for index in range(arguments.flows)]
         # Half of the flows are begun, and half are only created.
         for phone, flow in flows[::2]:
-            answer = house.begin(flow, phone)
+            answer = gateway.begin(flow, phone)
             assert answer.status_code == 200, answer.text
         script = folder / "count.lua"
         script.write_text(
@@ -110,7 +110,7 @@ def upgrades(arguments, folder):
                 "-d3600s",
                 "-s",
                 str(script),
-                f"http://localhost:{house.ports[0]}/home",
+                f"http://localhost:{gateway.ports[0]}/home",
             ],
             stdout=subprocess.PIPE,
             text=True,
@@ -118,7 +118,7 @@ def upgrades(arguments, folder):
         took = []
         for index in range(arguments.upgrades):
             began = time.monotonic()
-            status, text = house.upgrade()
+            status, text = gateway.upgrade()
             took.append(time.monotonic() - began)
             if status != 0:
                 problems.append(f"upgrade {index}: {text.strip()}")
@@ -136,14 +136,14 @@ def upgrades(arguments, folder):
                 problems.append(f"WebSocket {index}: {error!r}")
         for index, (phone, flow) in enumerate(flows):
             if index % 2:
-                answer = house.begin(flow, phone)
+                answer = gateway.begin(flow, phone)
                 if answer.status_code != 200:
                     problems.append(f"flow {index} is not begun: {answer.text[:200]}")
                     continue
-            answer = house.submit(flow, house.code(phone))
+            answer = gateway.submit(flow, gateway.code(phone))
             if answer.status_code != 200:
                 problems.append(f"flow {index} is not completed: {answer.text[:200]}")
-        if not signed_in(house, token):
+        if not signed_in(gateway, token):
             problems.append("the session is gone")
         if not still_locked():
             problems.append("the lock is gone")
@@ -156,7 +156,7 @@ def upgrades(arguments, folder):
             flush=True,
         )
     finally:
-        house.stop()
+        gateway.stop()
     return problems
 
 
@@ -196,27 +196,27 @@ def children(process):
 
 
 def kills(arguments, folder):
-    house = prepared(folder, "1s")
-    public, operator = listening(house.ports[0]), listening(house.ports[1])
+    gateway = prepared(folder, "1s")
+    public, operator = listening(gateway.ports[0]), listening(gateway.ports[1])
     problems = []
     counts = {"old": 0, "new": 0, "restarts": 0, "upgraded": 0}
 
     def begin():
-        house.gateway = serve(house, [("listen", public), ("admin", operator)])
-        house.gateway.wait_line(" ready ", 90)
-        house.process = house.gateway.process.pid
-        alive.append(house.process)
+        gateway.server = serve(gateway, [("listen", public), ("admin", operator)])
+        gateway.server.wait_line(" ready ", 90)
+        gateway.process = gateway.server.process.pid
+        alive.append(gateway.process)
 
     alive = []
     begin()
     try:
-        token = house.register(number(1))["session"]["token"]
-        still_locked = lock(house, number(2))
-        prober = Prober(house.ports[0])
+        token = gateway.register(number(1))["session"]["token"]
+        still_locked = lock(gateway, number(2))
+        prober = Prober(gateway.ports[0])
         for index in range(arguments.kills):
-            old = house.process
+            old = gateway.process
             asked = subprocess.Popen(
-                [str(BIN / "moongate"), "upgrade", "--config", str(house.config), "--within", "20s"],
+                [str(BIN / "moongate"), "upgrade", "--config", str(gateway.config), "--within", "20s"],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -237,23 +237,23 @@ def kills(arguments, folder):
             deadline = time.monotonic() + 10
             while lives(survivor) and time.monotonic() < deadline:
                 try:
-                    if requests.get(f"{house.admin}/readyz", timeout=2).status_code == 200:
+                    if requests.get(f"{gateway.admin}/readyz", timeout=2).status_code == 200:
                         break
                 except requests.RequestException:
                     pass
-            if which == "new" and lives(old) and house.gateway.process.pid == old:
-                house.gateway.process.poll()
+            if which == "new" and lives(old) and gateway.server.process.pid == old:
+                gateway.server.process.poll()
             serving = lives(survivor)
             if serving and which == "new":
                 # It may be finishing its connections if the new one is already serving.
                 time.sleep(0.2)
                 try:
-                    serving = requests.get(f"{house.admin}/readyz", timeout=3).status_code == 200
+                    serving = requests.get(f"{gateway.admin}/readyz", timeout=3).status_code == 200
                 except requests.RequestException:
                     serving = False
             if serving:
                 counts["upgraded"] += which == "old"
-                house.process = survivor
+                gateway.process = survivor
             else:
                 counts["restarts"] += 1
                 for process in {old, new}:
@@ -261,14 +261,14 @@ def kills(arguments, folder):
                         os.kill(process, signal.SIGKILL)
                 begin()
             try:
-                if not signed_in(house, token):
+                if not signed_in(gateway, token):
                     problems.append(f"round {index}: the session is gone")
             except requests.RequestException as error:
                 states = {
-                    name: lives(process) for name, process in (("old", old), ("new", new), ("serving", house.process))
+                    name: lives(process) for name, process in (("old", old), ("new", new), ("serving", gateway.process))
                 }
                 problems.append(
-                    f"round {index}: nobody answers after {which} was killed, {states}: {error!r}\n{house.gateway.output[-3000:]}"
+                    f"round {index}: nobody answers after {which} was killed, {states}: {error!r}\n{gateway.server.output[-3000:]}"
                 )
                 break
             if prober.longest > 10:
@@ -290,7 +290,7 @@ def kills(arguments, folder):
         for process in alive:
             if lives(process):
                 os.kill(process, signal.SIGTERM)
-        house.demo and house.demo.end()
+        gateway.demo and gateway.demo.end()
     return problems
 
 

@@ -56,8 +56,8 @@ return { ...seen, paint: performance.getEntriesByName('first-contentful-paint')[
 
 def pages(screen):
     """The path of each page and the input typed there."""
-    house, number = screen.house, "+919876555001"
-    token = house.register(number)["session"]["token"]
+    gateway, number = screen.gateway, "+919876555001"
+    token = gateway.register(number)["session"]["token"]
 
     def waiting():
         # A page shows flows only to their own browser.
@@ -66,7 +66,7 @@ def pages(screen):
         screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
         screen.find("button.main").click()
         screen.at("/auth/verify")
-        return screen.driver.current_url.removeprefix(house.url)
+        return screen.driver.current_url.removeprefix(gateway.url)
 
     def signed_in(path):
         def come():
@@ -107,7 +107,7 @@ def measure(screen, come, typed, line):
     )
     throttle(delay, rate)
     try:
-        screen.driver.get(screen.house.url + path)
+        screen.driver.get(screen.gateway.url + path)
         screen.waits(lambda: screen.js("return seen.complete"), "the page to be complete", 60)
     finally:
         throttle(0, -1)
@@ -126,13 +126,13 @@ def main():
     told, beyond = {}, []
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        (folder / "house").mkdir()
-        house = shipped(folder / "house")
-        stack.callback(house.stop)
-        house.start()
+        (folder / "gateway").mkdir()
+        gateway = shipped(folder / "gateway")
+        stack.callback(gateway.stop)
+        gateway.start()
         driver = screens.start(folder / "chromium")
         stack.callback(driver.quit)
-        screen = Screen(driver, house)
+        screen = Screen(driver, gateway)
         driver.execute_cdp_cmd("Page.enable", {})
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
         screen.opens("/auth/login")

@@ -6,7 +6,7 @@ import re
 
 from authenticator import App
 from device import Device
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from screens import many, registrations, wrong
 
 PIN, OTHER = "482915", "593026"
@@ -30,64 +30,64 @@ def still(driver):
 
 
 def shipped(folder):
-    house = House(folder)
-    house.edit("policies/phone_otp.lua", many)
-    house.edit("policies/password.lua", registrations)
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"3s"'))
-    return house
+    gateway = LocalGateway(folder)
+    gateway.edit("policies/phone_otp.lua", many)
+    gateway.edit("policies/password.lua", registrations)
+    gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"3s"'))
+    return gateway
 
 
 def strict(folder):
     """Another code can be requested at once, but only one. The page between the gateway and Google stays visible."""
-    house = House(folder)
-    house.edit(
+    gateway = LocalGateway(folder)
+    gateway.edit(
         "policies/phone_otp.lua",
         lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>2", many(text)).replace(
             '{ "60s", "120s" }', '{ "1s" }'
         ),
     )
-    pages = house.config / "pages"
+    pages = gateway.config / "pages"
     pages.mkdir()
     (pages / "leave.mustache").write_text(
         "{{<layout}}\n{{$content}}\n<h1>{{heading}}</h1>\n<p class=\"subtitle\" role=\"status\">{{subtitle}}</p>\n"
         "<p><a class=\"button\" rel=\"noreferrer\" href=\"{{address}}\" autofocus>{{w.continue}}</a></p>\n{{/content}}\n{{/layout}}\n"
     )
-    return house
+    return gateway
 
 
 def fleeting(folder):
     """Codes that expire after a second."""
-    house = House(folder)
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('ttl = "10m"', 'ttl = "1s"'))
-    return house
+    gateway = LocalGateway(folder)
+    gateway.edit("policies/phone_otp.lua", lambda text: many(text).replace('ttl = "10m"', 'ttl = "1s"'))
+    return gateway
 
 
 def from_right_to_left(folder):
-    house = shipped(folder)
-    house.edit(
+    gateway = shipped(folder)
+    gateway.edit(
         "gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "en", "ar" },')
     )
-    return house
+    return gateway
 
 
 def for_members(folder):
     """A route for a group, and a route for access tokens of users."""
-    house = shipped(folder)
-    house.edit(
+    gateway = shipped(folder)
+    gateway.edit(
         "accounts.lua",
         lambda text: text.replace("return accounts {", "return accounts {\n  groups = { ops = members() },", 1),
     )
-    house.edit(
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "return routes {",
             f"""return routes {{
-  {{ path = "/ops/**", to = "http://127.0.0.1:{house.ports[2]}", require = {{ group = "ops" }} }},
-  {{ path = "/files/**", to = "http://127.0.0.1:{house.ports[2]}", tokens = {{ personal = true }} }},""",
+  {{ path = "/ops/**", to = "http://127.0.0.1:{gateway.ports[2]}", require = {{ group = "ops" }} }},
+  {{ path = "/files/**", to = "http://127.0.0.1:{gateway.ports[2]}", tokens = {{ personal = true }} }},""",
             1,
         ),
     )
-    return house
+    return gateway
 
 
 HOUSES = {
@@ -103,12 +103,12 @@ HOUSES = {
 
 
 def seen(screen):
-    return {entry["id"] for entry in screen.house.outbox()}
+    return {entry["id"] for entry in screen.gateway.outbox()}
 
 
 def fresh(screen, before):
     return wait_for(
-        lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in before and e["code"]), None), "a code"
+        lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in before and e["code"]), None), "a code"
     )
 
 
@@ -365,7 +365,7 @@ def by_email(screen, keep, number):
     screen.presses("Cancel", "#edit").find("#code").send_keys(fresh(screen, before))
     screen.waits(lambda: "Save password" in screen.text, "the new password")
     keep("new-password")
-    screen.driver.get(screen.house.admin + "/outbox")
+    screen.driver.get(screen.gateway.admin + "/outbox")
     screen.waits(lambda: screen.all("article"), "messages")
     keep("outbox")
 
@@ -389,7 +389,7 @@ def another_code(screen, keep, number):
     keep("login-too-many")
     screen.opens("/auth/login").presses("Continue with Google").reads("You are on your way to Google.")
     keep("leave")
-    screen.house.register(other := number[:-1] + str((int(number[-1]) + 1) % 10))
+    screen.gateway.register(other := number[:-1] + str((int(number[-1]) + 1) % 10))
     screen.forget().asks_code(other)
     keep("code-returning")
 
@@ -530,7 +530,7 @@ def passkeys(screen, keep, number):
         screen.presses("Remove a passkey").reads("This was cancelled or took too long.")
         keep("passkey-remove-cancelled")
         screen.presses("I no longer have it").presses("Send code").waits(lambda: screen.all("#code"), "the boxes")
-        screen.enters(screen.house.code(number)).reads("Choose the passkey to remove.")
+        screen.enters(screen.gateway.code(number)).reads("Choose the passkey to remove.")
         keep("passkey-lost")
         screen.forget().opens("/auth/login?with=passkey")
         keep("passkey-login")

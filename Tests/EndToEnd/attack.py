@@ -6,7 +6,7 @@ import re
 import secrets
 
 from authenticator import App
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from test_accounts import ARGON2, tool
 
 PASSWORD = "password"
@@ -24,9 +24,9 @@ def relaxed(folder, change_within=None):
 
     - Parameter change_within: replaces that field of the default accounts.lua.
     """
-    house = House(folder)
+    gateway = LocalGateway(folder)
     for name in ("phone_otp", "email_code"):
-        house.edit(
+        gateway.edit(
             f"policies/{name}.lua",
             lambda text: re.sub(
                 r'(on = "send",[^}]*max = )\d+',
@@ -34,22 +34,22 @@ def relaxed(folder, change_within=None):
                 re.sub(r'resend_after = \{[^}]*\}', 'resend_after = { "1s" }', text),
             ),
         )
-    house.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
+    gateway.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
     if change_within:
-        (house.config / "accounts.lua").write_text(ACCOUNTS % change_within)
-    return house
+        (gateway.config / "accounts.lua").write_text(ACCOUNTS % change_within)
+    return gateway
 
 
 class Person:
     """A user with an old account, so that none of its identifiers is new."""
 
-    def __init__(self, house, phone=None, email=None, verified=True):
-        self.house, self.phone, self.email, self.token, self.id = house, phone, email, None, None
+    def __init__(self, gateway, phone=None, email=None, verified=True):
+        self.gateway, self.phone, self.email, self.token, self.id = gateway, phone, email, None, None
         names = [{"phone": phone, "verified": verified}] * bool(phone) + [
             {"email": email, "verified": verified}
         ] * bool(email)
         line = {"identifiers": names, "created_at": "2024-05-01T12:00:00Z", **({"password": ARGON2} if email else {})}
-        status, _, error = tool(house, "account", "import", "-", text=json.dumps(line))
+        status, _, error = tool(gateway, "account", "import", "-", text=json.dumps(line))
         assert status == 0, error
         self.id = self.stored()["id"]
 
@@ -61,7 +61,7 @@ class Person:
 
     def stored(self):
         """The account from the admin listener."""
-        status, text, error = tool(self.house, "account", "show", self.id or self.phone or self.email, "--json")
+        status, text, error = tool(self.gateway, "account", "show", self.id or self.phone or self.email, "--json")
         assert status == 0, error
         return json.loads(text)
 
@@ -71,18 +71,18 @@ class Person:
 
     def signs_in(self):
         """Signs in with a code to the phone number, or to the email address if there is no number."""
-        flow = self.house.flow("login")
+        flow = self.gateway.flow("login")
         provider, name = ("phone_otp", self.phone) if self.phone else ("email_code", self.email)
-        done = prove(self.house, flow, provider, name)
+        done = prove(self.gateway, flow, provider, name)
         self.token = token(done)
         return self
 
     @classmethod
-    def of_session(cls, house, token):
+    def of_session(cls, gateway, token):
         """The user of a session."""
         self = cls.__new__(cls)
-        self.house, self.phone, self.email, self.token = house, None, None, token
-        self.id = house.api("GET", "/session", **bearer(token)).json()["account"]["id"]
+        self.gateway, self.phone, self.email, self.token = gateway, None, None, token
+        self.id = gateway.api("GET", "/session", **bearer(token)).json()["account"]["id"]
         return self
 
     @property
@@ -91,7 +91,7 @@ class Person:
 
     def begins(self, name):
         """Starts a flow with this session."""
-        answer = self.house.api("POST", "/flows", {"flow": name}, **self.own)
+        answer = self.gateway.api("POST", "/flows", {"flow": name}, **self.own)
         assert answer.status_code == 201, answer.text
         return answer.json()["id"]
 
@@ -103,7 +103,7 @@ class Person:
         return document
 
     def sets_pin(self, pin):
-        answer = self.house.api("POST", "/set-passcode", {"passcode": pin}, **self.own)
+        answer = self.gateway.api("POST", "/set-passcode", {"passcode": pin}, **self.own)
         assert answer.status_code == 200, answer.text
         self.takes(answer)
         return self
@@ -111,19 +111,19 @@ class Person:
     def sets_up_app(self):
         """Sets up an authenticator app. Returns the app and its ten recovery codes."""
         flow = self.begins("totp_set")
-        begun = self.house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **self.own)
+        begun = self.gateway.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **self.own)
         assert begun.status_code == 200, begun.text
         app = App(next(text for text in texts(begun.json()) if text.startswith("otpauth:")))
-        shown = self.house.api("POST", f"/flows/{flow}/submit", {"code": app.code(-1)}, **self.own)
+        shown = self.gateway.api("POST", f"/flows/{flow}/submit", {"code": app.code(-1)}, **self.own)
         assert shown.status_code == 200, shown.text
         codes = next(part["items"] for part in shown.json()["step"]["show"] if part["kind"] == "list")
-        done = self.house.api("POST", f"/flows/{flow}/submit", {}, **self.own)
+        done = self.gateway.api("POST", f"/flows/{flow}/submit", {}, **self.own)
         assert done.status_code == 200 and done.json()["status"] == "complete", done.text
         self.takes(done)
         return app, list(codes)
 
     def is_signed_in(self):
-        return self.house.api("GET", "/session", **self.own).status_code == 200
+        return self.gateway.api("GET", "/session", **self.own).status_code == 200
 
 
 def bearer(token):
@@ -138,29 +138,29 @@ def texts(value):
         yield from texts(inner)
 
 
-def send(house, flow, provider, address, **own):
+def send(gateway, flow, provider, address, **own):
     """Sends a code to the address in a flow and returns it."""
-    seen = {entry["id"] for entry in house.outbox()}
+    seen = {entry["id"] for entry in gateway.outbox()}
     kind = "email" if "@" in address else "phone"
 
     def begin():
-        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": provider, kind: address}, **own)
+        answer = gateway.api("POST", f"/flows/{flow}/begin", {"provider": provider, kind: address}, **own)
         if answer.status_code == 429 and answer.json()["code"] == "resend_too_soon":
             return None
         assert answer.status_code == 200, answer.text
         return answer
 
     wait_for(begin, f"permission to send a code to {address}")
-    return arrived(house, address, seen)
+    return arrived(gateway, address, seen)
 
 
-def arrived(house, address, seen):
+def arrived(gateway, address, seen):
     """The code that arrived for the address since the outbox had `seen`."""
     return wait_for(
         lambda: next(
             (
                 entry["code"]
-                for entry in house.outbox()
+                for entry in gateway.outbox()
                 if entry["id"] not in seen and entry["to"] == address and entry["code"]
             ),
             None,
@@ -169,10 +169,10 @@ def arrived(house, address, seen):
     )
 
 
-def prove(house, flow, provider, address, **own):
+def prove(gateway, flow, provider, address, **own):
     """Proves an identifier in a flow and returns the flow's document."""
-    code = send(house, flow, provider, address, **own)
-    answer = house.api("POST", f"/flows/{flow}/submit", {"code": code}, **own)
+    code = send(gateway, flow, provider, address, **own)
+    answer = gateway.api("POST", f"/flows/{flow}/submit", {"code": code}, **own)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -187,6 +187,6 @@ def new_email():
     return f"p{secrets.token_hex(6)}@example.com"
 
 
-def log_in_by_password(house, email, password):
-    flow = house.flow("login_password")
-    return house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": email, "password": password})
+def log_in_by_password(gateway, email, password):
+    flow = gateway.flow("login_password")
+    return gateway.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": email, "password": password})

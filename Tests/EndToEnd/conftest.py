@@ -5,39 +5,39 @@ import zlib
 import pytest
 
 import screens
-from house import House
+from local_gateway import LocalGateway
 
 _numbers = itertools.count(10000)
 
 
 @pytest.fixture
-def house(tmp_path):
+def gateway(tmp_path):
     """A running gateway for a single test."""
-    house = House(tmp_path)
+    gateway = LocalGateway(tmp_path)
     try:
-        yield house.start()
+        yield gateway.start()
     finally:
-        house.stop()
+        gateway.stop()
 
 
 @pytest.fixture
-def empty_house(tmp_path):
+def new_gateway(tmp_path):
     """A gateway that the test starts itself."""
-    house = House(tmp_path)
+    gateway = LocalGateway(tmp_path)
     try:
-        yield house
+        yield gateway
     finally:
-        house.stop()
+        gateway.stop()
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """A running gateway for tests that use their own phone number and change nothing else."""
-    house = House(tmp_path_factory.mktemp("house"))
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
     try:
-        yield house.start()
+        yield gateway.start()
     finally:
-        house.stop()
+        gateway.stop()
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def driver(tmp_path_factory):
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
     """The default configuration, except for limits that a whole module would exceed."""
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", screens.many)
-    house.edit("policies/password.lua", screens.registrations)
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
-    yield house.start()
-    house.stop()
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("policies/phone_otp.lua", screens.many)
+    gateway.edit("policies/password.lua", screens.registrations)
+    gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
+    yield gateway.start()
+    gateway.stop()
 
 
 def pytest_addoption(parser):

@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-from house import House, wrong
+from local_gateway import LocalGateway, wrong
 from processes import ROOT
 from screens import Screen, start
 
@@ -32,26 +32,26 @@ def sign_in(screen):
     screen.looks((820, 790)).opens("/auth/login")
 
 
-def stricter(house):
+def stricter(gateway):
     """Allows two wrong codes in place of five; returns the change and what the gateway logged about it."""
-    active = house.policy()["active"]
-    before = house.edit(
+    active = gateway.policy()["active"]
+    before = gateway.edit(
         "policies/phone_otp.lua", lambda text: re.sub(r"(verify = \{[^}]*?max = )5", r"\g<1>2", text, count=1)
     )
-    after = (house.config / "policies/phone_otp.lua").read_text()
-    house.wait_generation(active)
+    after = (gateway.config / "policies/phone_otp.lua").read_text()
+    gateway.wait_generation(active)
     changed = [
         re.sub(r"^([-+]) +", r"\1 ", line)
         for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
         if re.match(r"[-+] ", line)
     ]
-    logged = re.findall(r"^.*generation .*active.*$", house.log, re.M)
+    logged = re.findall(r"^.*generation .*active.*$", gateway.log, re.M)
     return changed, logged[-1:]
 
 
 def policy_change(screen):
     """The code page under a stricter limit: the second wrong code locks the number."""
-    screen.change = stricter(screen.house)
+    screen.change = stricter(screen.gateway)
     code = wrong(screen.looks((390, 700)).asks_code(NUMBER, "register"))
     screen.enters(code).reads("Invalid code")
     screen.find("#code").clear()
@@ -96,9 +96,9 @@ def main():
         stack.callback(driver.quit)
         for name in sys.argv[1:] or PICTURES:
             (folder / name).mkdir()
-            house = House(folder / name)
-            stack.callback(house.stop)
-            screen = Screen(driver, house.start()).forget()
+            gateway = LocalGateway(folder / name)
+            stack.callback(gateway.stop)
+            screen = Screen(driver, gateway.start()).forget()
             PICTURES[name][0](screen)
             picture = shoot(screen)
             if hasattr(screen, "change"):

@@ -9,7 +9,7 @@ import subprocess
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from house import free_port, wait_for
+from local_gateway import free_port, wait_for
 
 USER, PASSWORD = "moongate", "s3cret: ü"
 

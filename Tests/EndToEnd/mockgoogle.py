@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import requests
 
-from house import BIN, Program
+from local_gateway import BIN, Program
 
 
 class MockGoogle:
@@ -55,17 +55,17 @@ def pkce():
 class Visitor:
     """A browser without a screen: it stores cookies and follows redirects when told to."""
 
-    def __init__(self, house):
-        self.house, self.session = house, requests.Session()
+    def __init__(self, gateway):
+        self.gateway, self.session = gateway, requests.Session()
 
     def post(self, path, **fields):
         return self.session.post(
-            self.house.url + path, data=fields, headers={"Origin": self.house.url}, allow_redirects=False, timeout=20
+            self.gateway.url + path, data=fields, headers={"Origin": self.gateway.url}, allow_redirects=False, timeout=20
         )
 
     def get(self, address):
         return self.session.get(
-            urljoin(self.house.url, address), headers={"Accept": "text/html"}, allow_redirects=False, timeout=20
+            urljoin(self.gateway.url, address), headers={"Accept": "text/html"}, allow_redirects=False, timeout=20
         )
 
     def continues(self, page="/auth/login", **fields):
@@ -75,5 +75,5 @@ class Visitor:
         return html.unescape(re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)[1])
 
     def account(self):
-        answer = self.session.get(self.house.url + "/api/auth/session", timeout=20)
+        answer = self.session.get(self.gateway.url + "/api/auth/session", timeout=20)
         return answer.json()["account"] if answer.status_code == 200 else None

@@ -232,14 +232,14 @@ def submit(step):
 '''
 
 
-def add(house, name, body, python="/usr/bin/env python3"):
+def add(gateway, name, body, python="/usr/bin/env python3"):
     """Writes the program into the configuration folder and adds it to gateway.lua. `python` is its interpreter."""
-    folder = house.config / name
+    folder = gateway.config / name
     folder.mkdir(parents=True)
     program = folder / f"{name}.py"
     program.write_text(FRAME % (python, textwrap.dedent(body)))
     program.chmod(0o755)
-    house.edit(
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "  providers = {\n", '  providers = {\n    %s = exec { "./%s/%s.py" },\n' % (name, name, name), 1

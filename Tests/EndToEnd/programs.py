@@ -3,7 +3,7 @@
 import pathlib
 import signal
 
-from house import wait_for
+from local_gateway import wait_for
 
 FLOW = """return flow "hub" {
   account = "any",
@@ -63,9 +63,9 @@ def run():
 '''
 
 
-def write(house, body="", name="sms_hub.py"):
+def write(gateway, body="", name="sms_hub.py"):
     """Writes the program atomically, like an editor."""
-    file = house.config / name
+    file = gateway.config / name
     draft = file.with_name(f".{file.name}")
     draft.write_text(FRAME + body + "\nrun()\n")
     draft.chmod(0o755)
@@ -73,11 +73,11 @@ def write(house, body="", name="sms_hub.py"):
     return file
 
 
-def add(house, body="", entry='exec { "./sms_hub.py", timeout = "2s", sender = "Ours", token = env "HUB_TOKEN" }'):
+def add(gateway, body="", entry='exec { "./sms_hub.py", timeout = "2s", sender = "Ours", token = env "HUB_TOKEN" }'):
     """Adds the provider, and a flow that uses only it, to a gateway that has not started."""
-    write(house, body)
-    (house.config / "flows" / "hub.lua").write_text(FLOW)
-    house.edit(
+    write(gateway, body)
+    (gateway.config / "flows" / "hub.lua").write_text(FLOW)
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace("providers = {", f"providers = {{ sms_hub = {entry},", 1).replace(
             '"0.1% per 30d"', '"1% per 30d"'
@@ -85,19 +85,19 @@ def add(house, body="", entry='exec { "./sms_hub.py", timeout = "2s", sender = "
     )
 
 
-def begin(house, flow, phone):
-    return house.api("POST", f"/flows/{flow}/begin", {"provider": "sms_hub", "phone": phone})
+def begin(gateway, flow, phone):
+    return gateway.api("POST", f"/flows/{flow}/begin", {"provider": "sms_hub", "phone": phone})
 
 
-def sent(house, phone):
+def sent(gateway, phone):
     """The parts of the last line that the program wrote for the number."""
-    lines = [line.split() for line in (house.config / "sent.txt").read_text().splitlines()]
+    lines = [line.split() for line in (gateway.config / "sent.txt").read_text().splitlines()]
     return next(line for line in reversed(lines) if line[2] == phone)
 
 
-def pid(house):
+def pid(gateway):
     # A restarting program has created the file but may not have written it yet.
-    return int(wait_for(lambda: (house.config / "pid.txt").read_text(), "its number"))
+    return int(wait_for(lambda: (gateway.config / "pid.txt").read_text(), "its number"))
 
 
 def lives(number):

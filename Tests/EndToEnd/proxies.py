@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 
-from house import Program, wait_for
+from local_gateway import Program, wait_for
 from manual import block
 
 NGINX = """daemon off; pid nginx.pid; {user} worker_processes 1; error_log stderr error;

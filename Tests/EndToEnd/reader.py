@@ -21,10 +21,10 @@ def blocks(page, heading=None):
 
 
 class Reader:
-    """A reader in a clone of the repository, whose configuration is that of a house."""
+    """A reader in a clone of the repository, whose configuration is that of a gateway."""
 
-    def __init__(self, house):
-        self.house, self.folder = house, house.config.parent
+    def __init__(self, gateway):
+        self.gateway, self.folder = gateway, gateway.config.parent
         (self.folder / ".build").mkdir(exist_ok=True)
         (self.folder / ".build" / "debug").symlink_to(BIN)
         self.before = "set -eu\n"
@@ -63,7 +63,7 @@ class Reader:
 
     def does(self, language, text):
         """Does what a block says; what was printed."""
-        text = self.house.here(text)
+        text = self.gateway.here(text)
         if language == "sh":
             return self.types(text)
         self.writes(text)
@@ -72,7 +72,7 @@ class Reader:
     def sees(self, printed, output):
         """Each line of a text block is in the output, in order; `…` stands for what differs from run to run."""
         at = 0
-        for line in filter(None, map(str.strip, self.house.here(printed).splitlines())):
+        for line in filter(None, map(str.strip, self.gateway.here(printed).splitlines())):
             pattern = ".*?".join(re.escape(part) for part in line.split("…"))
             found = re.compile(pattern).search(output, at)
             assert found, f"the page says {line!r}; this was printed:\n{output}"

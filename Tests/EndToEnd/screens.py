@@ -9,7 +9,7 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from house import free_port, wait_for, wrong
+from local_gateway import free_port, wait_for, wrong
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 SHELL = "/usr/lib/chromium/chromium-headless-shell"
@@ -97,8 +97,8 @@ def registrations(text):
 class Screen:
     """The pages of a gateway as a user sees and uses them."""
 
-    def __init__(self, driver, house, look=None):
-        self.driver, self.house = driver, house
+    def __init__(self, driver, gateway, look=None):
+        self.driver, self.gateway = driver, gateway
         self.looks(**(LOOKS[look] if isinstance(look, str) else look or {})).slow(0)
         driver.get_log("browser")
 
@@ -135,7 +135,7 @@ class Screen:
         return self
 
     def opens(self, path):
-        self.driver.get(self.house.url + path)
+        self.driver.get(self.gateway.url + path)
         if self.driver.scripted:
             self.settles()
         return self
@@ -179,7 +179,7 @@ class Screen:
 
     @property
     def path(self):
-        return self.driver.current_url.removeprefix(self.house.url).split("?")[0]
+        return self.driver.current_url.removeprefix(self.gateway.url).split("?")[0]
 
     def at(self, path):
         self.waits(lambda: self.path == path, f"the page {path}")
@@ -365,14 +365,14 @@ class Screen:
 
     def asks_code(self, number, page="login"):
         """From the phone number to the code page. Returns the sent code."""
-        seen = {entry["id"] for entry in self.house.outbox()}
+        seen = {entry["id"] for entry in self.gateway.outbox()}
         self.opens(f"/auth/{page}").fills("phone", number)
         self.waits(lambda: self.find("button.main").is_enabled(), "a number that can be sent")
         self.find("button.main").click()
         self.at("/auth/verify")
         return wait_for(
             lambda: next(
-                (entry["code"] for entry in self.house.outbox() if entry["id"] not in seen and entry["code"]), None
+                (entry["code"] for entry in self.gateway.outbox() if entry["id"] not in seen and entry["code"]), None
             ),
             "a code",
         )
@@ -385,12 +385,12 @@ class Screen:
 
     def signs_in(self, phone):
         """Signs in with the number without using pages."""
-        flow = self.house.flow("login")
-        begun = self.house.begin(flow, phone)
+        flow = self.gateway.flow("login")
+        begun = self.gateway.begin(flow, phone)
         if begun.status_code == 404:
-            token = self.house.register(phone)["session"]["token"]
+            token = self.gateway.register(phone)["session"]["token"]
         else:
-            token = self.house.submit(flow, self.house.code(phone)).json()["session"]["token"]
+            token = self.gateway.submit(flow, self.gateway.code(phone)).json()["session"]["token"]
         self.opens("/auth/error?code=not_found")
         self.driver.add_cookie({"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
         return token

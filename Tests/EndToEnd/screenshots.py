@@ -52,26 +52,26 @@ def main():
         driver = start(folder / "chromium")
         stack.callback(driver.quit)
         stack.enter_context(album.still(driver))
-        houses = {}
+        gateways = {}
         for index, (story, name) in enumerate(album.STORIES):
             if ONLY and story.__name__ not in ONLY:
                 continue
-            if name not in houses:
+            if name not in gateways:
                 (folder / name).mkdir()
-                houses[name] = album.HOUSES[name](folder / name)
-                stack.callback(houses[name].stop)
-                houses[name].start()
-            tell(story, Screen(driver, houses[name]).forget(), f"+9198760{index:02}001")
+                gateways[name] = album.HOUSES[name](folder / name)
+                stack.callback(gateways[name].stop)
+                gateways[name].start()
+            tell(story, Screen(driver, gateways[name]).forget(), f"+9198760{index:02}001")
         if not ONLY or "plain" in ONLY:
             plain = start(folder / "plain", scripts=False)
             stack.callback(plain.quit)
-            house = houses.get("shipped")
-            if house is None:
+            gateway = gateways.get("shipped")
+            if gateway is None:
                 (folder / "shipped").mkdir()
-                house = album.shipped(folder / "shipped")
-                stack.callback(house.stop)
-                house.start()
-            tell(album.plain, Screen(plain, house).forget(), "+919876099001")
+                gateway = album.shipped(folder / "shipped")
+                stack.callback(gateway.stop)
+                gateway.start()
+            tell(album.plain, Screen(plain, gateway).forget(), "+919876099001")
     print(f"{len(list(OUT.iterdir()))} pictures in {OUT}")
 
 

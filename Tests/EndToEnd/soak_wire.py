@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from house import House
+from local_gateway import LocalGateway
 from test_http2 import routed
 from test_tls import certificate, speak_tls
 from wire import Upstream
@@ -23,32 +23,32 @@ def upstream():
 
 
 def running(folder, upstream, *tls):
-    house = House(folder)
-    routed(house, upstream.port)
+    gateway = LocalGateway(folder)
+    routed(gateway, upstream.port)
     if tls:
-        speak_tls(house, *tls)
-    return house
+        speak_tls(gateway, *tls)
+    return gateway
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory, upstream):
-    house = running(tmp_path_factory.mktemp("house"), upstream)
+    gateway = running(tmp_path_factory.mktemp("gateway"), upstream)
     try:
-        yield house.start()
+        yield gateway.start()
     finally:
-        house.stop()
+        gateway.stop()
 
 
 @pytest.fixture(
     scope="module", params=[("ec", "-pkeyopt", "ec_paramgen_curve:P-256"), ("rsa:2048",)], ids=["ECDSA", "RSA"]
 )
 def secure(request, tmp_path_factory, upstream):
-    folder = tmp_path_factory.mktemp("house")
-    house = running(folder, upstream, *certificate(folder, "one", request.param))
+    folder = tmp_path_factory.mktemp("gateway")
+    gateway = running(folder, upstream, *certificate(folder, "one", request.param))
     try:
-        yield house.start()
+        yield gateway.start()
     finally:
-        house.stop()
+        gateway.stop()
 
 
 # Findings of testssl that concern the tests' certificate, which is self-signed and short-lived.

@@ -8,14 +8,14 @@ import time
 import pytest
 import requests
 
-from house import BIN, problem, wait_for, wrong
+from local_gateway import BIN, problem, wait_for, wrong
 
 ARGON2 = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"  # of "password"
 
 
-def tool(house, *words, text=None):
+def tool(gateway, *words, text=None):
     done = subprocess.run(
-        [BIN / "moongate", *words, "--config", house.config],
+        [BIN / "moongate", *words, "--config", gateway.config],
         input=text,
         capture_output=True,
         text=True,
@@ -25,73 +25,73 @@ def tool(house, *words, text=None):
     return done.returncode, done.stdout, done.stderr
 
 
-def session_alive(house, token):
-    return house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+def session_alive(gateway, token):
+    return gateway.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
 @pytest.mark.alone
-def test_locking_ends_sessions_within_a_second(house, number):
-    token = house.register(number)["session"]["token"]
-    assert session_alive(house, token)
-    status, text, error = tool(house, "account", "show", number, "--json")
+def test_locking_ends_sessions_within_a_second(gateway, number):
+    token = gateway.register(number)["session"]["token"]
+    assert session_alive(gateway, token)
+    status, text, error = tool(gateway, "account", "show", number, "--json")
     assert status == 0, error
     account = json.loads(text)
     assert [name["value"] for name in account["identifiers"]] == [number] and account["locked"] is False
 
-    status, text, _ = tool(house, "account", "sessions", number, "--json")
+    status, text, _ = tool(gateway, "account", "sessions", number, "--json")
     assert status == 0 and len(json.loads(text)) == 1
-    assert tool(house, "account", "lock", number)[0] == 0
+    assert tool(gateway, "account", "lock", number)[0] == 0
     locked = time.monotonic()
-    wait_for(lambda: not session_alive(house, token), "the session's end", 2)
+    wait_for(lambda: not session_alive(gateway, token), "the session's end", 2)
     assert time.monotonic() - locked < 1.5
-    flow = house.flow("login")
-    problem(house.begin(flow, number), 403, "disabled")
-    assert tool(house, "account", "unlock", account["id"])[0] == 0
-    assert house.begin(house.flow("login"), number).status_code == 200
+    flow = gateway.flow("login")
+    problem(gateway.begin(flow, number), 403, "disabled")
+    assert tool(gateway, "account", "unlock", account["id"])[0] == 0
+    assert gateway.begin(gateway.flow("login"), number).status_code == 200
 
 
-def test_deleting_leaves_nothing(house, number):
+def test_deleting_leaves_nothing(gateway, number):
     """While the gateway runs: nothing remains in the file, the log or the API."""
     address = "zquast@example.com"
-    registered = house.api(
+    registered = gateway.api(
         "POST",
         "/register",
         {"email": address, "password": "correct horse", "first_name": "Zerlinde", "last_name": "Quast"},
         headers={"User-Agent": "a phone of hers"},
     )
     token = registered.json()["token"]
-    wait_for(lambda: [entry for entry in house.outbox() if entry["to"] == address], "the mail")
-    verified = house.api(
-        "POST", "/verify-email", {"code": house.code(address)}, headers={"Authorization": f"Bearer {token}"}
+    wait_for(lambda: [entry for entry in gateway.outbox() if entry["to"] == address], "the mail")
+    verified = gateway.api(
+        "POST", "/verify-email", {"code": gateway.code(address)}, headers={"Authorization": f"Bearer {token}"}
     )
     owner = {"Authorization": f"Bearer {verified.json()['token']}"}
-    flow = house.api("POST", "/flows", {"flow": "change_phone"}, headers=owner).json()["id"]
-    assert house.api("POST", f"/flows/{flow}/begin", {"phone": number}, headers=owner).status_code == 200
+    flow = gateway.api("POST", "/flows", {"flow": "change_phone"}, headers=owner).json()["id"]
+    assert gateway.api("POST", f"/flows/{flow}/begin", {"phone": number}, headers=owner).status_code == 200
     assert (
-        house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, headers=owner).json()["status"]
+        gateway.api("POST", f"/flows/{flow}/submit", {"code": gateway.code(number)}, headers=owner).json()["status"]
         == "complete"
     )
-    house.begin(house.flow("login"), number)
-    account = json.loads(tool(house, "account", "show", number, "--json")[1])
+    gateway.begin(gateway.flow("login"), number)
+    account = json.loads(tool(gateway, "account", "show", number, "--json")[1])
     assert len(account["identifiers"]) == 2 and account["last_name"] == "Quast"
     traces = [address, "zquast", number, "Zerlinde", "Quast", "a phone of hers"]
 
     def found(*also):
-        stored = b"".join(file.read_bytes() for file in (house.config / "data").glob("moongate.db*"))
+        stored = b"".join(file.read_bytes() for file in (gateway.config / "data").glob("moongate.db*"))
         return [trace for trace in [*traces, *also] if trace.encode() in stored]
 
     assert found(account["id"]) == [*traces, account["id"]], "the search finds stored values"
-    status, text, _ = tool(house, "account", "delete", number)
+    status, text, _ = tool(gateway, "account", "delete", number)
     assert status == 0 and text == f"{account['id']} deleted\n"
     assert found() == []
-    assert tool(house, "account", "show", number)[0] == 1
-    assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n"
-    told = requests.get(f"{house.admin}/events?limit=100000", timeout=10).text
+    assert tool(gateway, "account", "show", number)[0] == 1
+    assert tool(gateway, "account", "list", "--json")[1] == "[\n\n]\n"
+    told = requests.get(f"{gateway.admin}/events?limit=100000", timeout=10).text
     assert "account_deleted" in told and account["id"] not in told and address not in told
-    assert house.api("GET", "/session", headers=owner).status_code == 401
+    assert gateway.api("GET", "/session", headers=owner).status_code == 401
 
 
-def test_all_of_a_file_or_nothing(house):
+def test_all_of_a_file_or_nothing(gateway):
     good = [
         {
             "identifiers": [{"phone": "98765 00001", "verified": True}, {"email": "Asha@Example.com"}],
@@ -112,7 +112,7 @@ def test_all_of_a_file_or_nothing(house):
         '{"identifiers":[{"email":"b@example.com"}],"passwort":"x","locked":"no"}',
     ]
     lines = [json.dumps(line) for line in good]
-    status, text, _ = tool(house, "account", "import", "-", text="\n".join(lines[:1] + bad + lines[1:]))
+    status, text, _ = tool(gateway, "account", "import", "-", text="\n".join(lines[:1] + bad + lines[1:]))
     assert status == 1
     assert [line.split(":")[1] for line in text.splitlines() if line.startswith("-:")] == [
         "2",
@@ -123,26 +123,26 @@ def test_all_of_a_file_or_nothing(house):
         "6",
     ], text
     assert "hunter2" not in text, "a bad hash is often a good password"
-    assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n", "nothing is imported partially"
+    assert tool(gateway, "account", "list", "--json")[1] == "[\n\n]\n", "nothing is imported partially"
 
-    file = house.config / "people.jsonl"
+    file = gateway.config / "people.jsonl"
     file.write_text("\n".join(lines) + "\n\n")
-    assert tool(house, "account", "import", file, "--dry-run")[1] == "2 accounts would be taken in\n"
-    assert tool(house, "account", "import", file)[:2] == (0, "2 accounts taken in\n")
-    status, text, _ = tool(house, "account", "import", file, "--json")
+    assert tool(gateway, "account", "import", file, "--dry-run")[1] == "2 accounts would be taken in\n"
+    assert tool(gateway, "account", "import", file)[:2] == (0, "2 accounts taken in\n")
+    status, text, _ = tool(gateway, "account", "import", file, "--json")
     assert status == 1 and json.loads(text)["problems"][0]["line"] == 1, text
 
     # The imported password works in a gateway with another store.
     def login(password):
-        flow = house.flow("login_password")
-        return house.api(
+        flow = gateway.flow("login_password")
+        return gateway.api(
             "POST", f"/flows/{flow}/begin", {"provider": "password", "email": "asha@example.com", "password": password}
         )
 
     problem(login("passwort"), 401, "invalid_password")
     assert login("password").json()["status"] == "complete"
 
-    status, text, _ = tool(house, "account", "export", "--hashes")
+    status, text, _ = tool(gateway, "account", "export", "--hashes")
     exported = [json.loads(line) for line in text.splitlines()]
     assert status == 0 and len(exported) == 2
     assert {name["email"] for line in exported for name in line["identifiers"] if "email" in name} == {
@@ -151,7 +151,7 @@ def test_all_of_a_file_or_nothing(house):
     }
     kept = next(line["password"] for line in exported if "password" in line)
     assert kept.startswith("$argon2id$v=19$m=19456,t=2,p=1,keyid="), "hashed again, with the pepper"
-    plain = tool(house, "account", "export")[1]
+    plain = tool(gateway, "account", "export")[1]
     assert "password" not in plain
 
     # Migration: an export is imported by another gateway, including an account that has lost its only address.
@@ -160,10 +160,10 @@ def test_all_of_a_file_or_nothing(house):
     ]
     moved[0]["last_seen_at"] = "2031-01-01T00:00:00Z"
     for line in moved:
-        assert tool(house, "account", "delete", line["id"])[0] == (1 if line["id"] == "ac_lost" else 0)
+        assert tool(gateway, "account", "delete", line["id"])[0] == (1 if line["id"] == "ac_lost" else 0)
     file.write_text("\n".join(json.dumps(line) for line in moved))
-    assert tool(house, "account", "import", file)[:2] == (0, "3 accounts taken in\n")
-    again = {line["id"]: line for line in map(json.loads, tool(house, "account", "export")[1].splitlines())}
+    assert tool(gateway, "account", "import", file)[:2] == (0, "3 accounts taken in\n")
+    again = {line["id"]: line for line in map(json.loads, tool(gateway, "account", "export")[1].splitlines())}
     assert again[moved[0]["id"]]["last_seen_at"] == "2031-01-01T00:00:00Z" and again["ac_lost"]["identifiers"] == []
     lone = [{"email": "b@example.com"}]
     for bad in (
@@ -171,25 +171,25 @@ def test_all_of_a_file_or_nothing(house):
         {"identifiers": lone, "first_name": "A\u202eb"},
         {"identifiers": [{"federated": "https://x \x1b[31m"}]},
     ):
-        assert tool(house, "account", "import", "-", text=json.dumps(bad))[0] == 1
+        assert tool(gateway, "account", "import", "-", text=json.dumps(bad))[0] == 1
 
 
-def pin_set(house, owner, pin):
-    flow = house.api("POST", "/flows", {"flow": "pin_set"}, headers=owner).json()["id"]
-    done = house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "new_pin": pin}, headers=owner)
+def pin_set(gateway, owner, pin):
+    flow = gateway.api("POST", "/flows", {"flow": "pin_set"}, headers=owner).json()["id"]
+    done = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "new_pin": pin}, headers=owner)
     assert done.json()["status"] == "complete", done.text
 
 
-def pin_holds(house, owner, pin):
-    flow = house.api("POST", "/flows", {"flow": "pin_unlock"}, headers=owner).json()["id"]
-    return house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "pin": pin}, headers=owner)
+def pin_holds(gateway, owner, pin):
+    flow = gateway.api("POST", "/flows", {"flow": "pin_unlock"}, headers=owner).json()["id"]
+    return gateway.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "pin": pin}, headers=owner)
 
 
-def test_records_go_along_sealed(house, number):
+def test_records_go_along_sealed(gateway, number):
     """A PIN is imported with its account. A changed line, a foreign key and an existing account are refused."""
-    owner = {"Authorization": f"Bearer {house.register(number)['session']['token']}"}
-    pin_set(house, owner, "835173")
-    status, exported, error = tool(house, "account", "export", "--records")
+    owner = {"Authorization": f"Bearer {gateway.register(number)['session']['token']}"}
+    pin_set(gateway, owner, "835173")
+    status, exported, error = tool(gateway, "account", "export", "--records")
     assert status == 0, error
     line = json.loads(exported)
     assert (
@@ -197,16 +197,16 @@ def test_records_go_along_sealed(house, number):
         and re.fullmatch(r"[\w-]{40,}", line["records"])
         and re.fullmatch(r"[0-9a-f]{8}", line["records_key"])
     )
-    assert tool(house, "account", "export", "--records", "--hashes")[0] == 2
+    assert tool(gateway, "account", "export", "--records", "--hashes")[0] == 2
 
     # An existing account keeps its records.
-    status, text, _ = tool(house, "account", "import", "-", "--records", text=exported)
+    status, text, _ = tool(gateway, "account", "import", "-", "--records", text=exported)
     assert status == 1 and "an account with its id" in text
-    assert tool(house, "account", "delete", line["id"])[0] == 0
+    assert tool(gateway, "account", "delete", line["id"])[0] == 0
 
     def refused(change, *words):
         status, text, _ = tool(
-            house, "account", "import", "-", *(words or ["--records"]), text=json.dumps({**line, **change})
+            gateway, "account", "import", "-", *(words or ["--records"]), text=json.dumps({**line, **change})
         )
         assert status == 1 and "nothing was imported" in text
         return text
@@ -219,86 +219,86 @@ def test_records_go_along_sealed(house, number):
     assert "it has no `records`" in refused({"records": None})
     assert "use --records" in refused({}, "--dry-run")
     assert "sealed with the key 00000000" in refused({"records_key": "00000000"})
-    assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n"
+    assert tool(gateway, "account", "list", "--json")[1] == "[\n\n]\n"
 
-    assert tool(house, "account", "import", "-", "--records", text=exported)[:2] == (0, "1 account taken in\n")
-    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == ["pin"]
-    flow = house.flow("login")
-    assert house.begin(flow, number).status_code == 200
-    token = house.submit(flow, house.code(number)).json()["session"]["token"]
+    assert tool(gateway, "account", "import", "-", "--records", text=exported)[:2] == (0, "1 account taken in\n")
+    assert json.loads(tool(gateway, "account", "show", number, "--json")[1])["credentials"] == ["pin"]
+    flow = gateway.flow("login")
+    assert gateway.begin(flow, number).status_code == 200
+    token = gateway.submit(flow, gateway.code(number)).json()["session"]["token"]
     owner = {"Authorization": f"Bearer {token}"}
-    problem(pin_holds(house, owner, "835174"), 401, "invalid_pin")
-    assert pin_holds(house, owner, "835173").json()["status"] == "complete"
+    problem(pin_holds(gateway, owner, "835174"), 401, "invalid_pin")
+    assert pin_holds(gateway, owner, "835173").json()["status"] == "complete"
 
     # With the operator's own key.
-    key = house.config / "export.key"
+    key = gateway.config / "export.key"
     key.write_text("k" * 40)
     key.chmod(0o644)
-    assert "chmod 600" in tool(house, "account", "export", "--key", key)[2]
+    assert "chmod 600" in tool(gateway, "account", "export", "--key", key)[2]
     key.chmod(0o600)
-    own = tool(house, "account", "export", "--key", key)[1]
+    own = tool(gateway, "account", "export", "--key", key)[1]
     assert json.loads(own)["records_key"] != line["records_key"]
-    tool(house, "account", "delete", line["id"])
-    assert "use --key with its file" in tool(house, "account", "import", "-", "--records", text=own)[1]
-    assert tool(house, "account", "import", "-", "--key", key, text=own)[:2] == (0, "1 account taken in\n")
+    tool(gateway, "account", "delete", line["id"])
+    assert "use --key with its file" in tool(gateway, "account", "import", "-", "--records", text=own)[1]
+    assert tool(gateway, "account", "import", "-", "--key", key, text=own)[:2] == (0, "1 account taken in\n")
 
 
-def test_a_factor_is_reset(house, number):
-    token = house.register(number)["session"]["token"]
+def test_a_factor_is_reset(gateway, number):
+    token = gateway.register(number)["session"]["token"]
     owner = {"Authorization": f"Bearer {token}"}
-    pin_set(house, owner, "835173")
-    account = json.loads(tool(house, "account", "show", number, "--json")[1])["id"]
-    assert tool(house, "account", "reset", number, "--provider", "totp")[:2] == (
+    pin_set(gateway, owner, "835173")
+    account = json.loads(tool(gateway, "account", "show", number, "--json")[1])["id"]
+    assert tool(gateway, "account", "reset", number, "--provider", "totp")[:2] == (
         0,
         f"{account} has no totp: nothing to reset. It has these factors: pin.\n",
     )
-    status, _, error = tool(house, "account", "reset", number, "--provider", "pim")
+    status, _, error = tool(gateway, "account", "reset", number, "--provider", "pim")
     assert status == 1 and f"There is no provider pim. {account} has these factors: pin." in error
-    assert tool(house, "account", "reset", "+919000000009", "--provider", "pin")[0] == 1
-    status, text, _ = tool(house, "account", "reset", number, "--provider", "pin", "--dry-run")
+    assert tool(gateway, "account", "reset", "+919000000009", "--provider", "pin")[0] == 1
+    status, text, _ = tool(gateway, "account", "reset", number, "--provider", "pin", "--dry-run")
     assert status == 0 and "pin would be removed" in text
-    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == ["pin"]
+    assert json.loads(tool(gateway, "account", "show", number, "--json")[1])["credentials"] == ["pin"]
 
-    status, text, error = tool(house, "account", "reset", number, "--provider", "pin", "--json")
+    status, text, error = tool(gateway, "account", "reset", number, "--provider", "pin", "--json")
     assert status == 0 and json.loads(text) == {"account": account, "provider": "pin", "done": "reset"}, error
-    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == []
-    wait_for(lambda: house.api("GET", "/session", headers=owner).status_code == 401, "the session's end", 2)
-    events = requests.get(f"{house.admin}/events?limit=1000", timeout=10).text
+    assert json.loads(tool(gateway, "account", "show", number, "--json")[1])["credentials"] == []
+    wait_for(lambda: gateway.api("GET", "/session", headers=owner).status_code == 401, "the session's end", 2)
+    events = requests.get(f"{gateway.admin}/events?limit=1000", timeout=10).text
     assert "factor_removed" in events and "moongate account reset" in events
-    status, text, _ = tool(house, "account", "reset", number, "--provider", "pin", "--json")
+    status, text, _ = tool(gateway, "account", "reset", number, "--provider", "pin", "--json")
     assert status == 0 and json.loads(text)["done"] == "none"
 
     # Through the admin listener, which notifies the user by the gateway's outbox.
-    flow = house.flow("login")
-    assert house.begin(flow, number).status_code == 200
-    owner = {"Authorization": f"Bearer {house.submit(flow, house.code(number)).json()['session']['token']}"}
-    pin_set(house, owner, "835173")
-    assert requests.delete(f"{house.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 204
-    assert requests.delete(f"{house.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 404
+    flow = gateway.flow("login")
+    assert gateway.begin(flow, number).status_code == 200
+    owner = {"Authorization": f"Bearer {gateway.submit(flow, gateway.code(number)).json()['session']['token']}"}
+    pin_set(gateway, owner, "835173")
+    assert requests.delete(f"{gateway.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 204
+    assert requests.delete(f"{gateway.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 404
     wait_for(
         lambda: [
-            m for m in house.outbox() if m["to"] == number and "passcode" in m["text"].lower() and "off" in m["text"]
+            m for m in gateway.outbox() if m["to"] == number and "passcode" in m["text"].lower() and "off" in m["text"]
         ],
         "the message",
     )
 
 
-def test_locks_are_listed_and_lifted(house, number):
-    house.register(number)
-    flow = house.flow("login")
-    assert house.begin(flow, number).status_code == 200
-    code = house.code(number)
+def test_locks_are_listed_and_lifted(gateway, number):
+    gateway.register(number)
+    flow = gateway.flow("login")
+    assert gateway.begin(flow, number).status_code == 200
+    code = gateway.code(number)
     for _ in range(5):
-        house.submit(flow, wrong(code))
-    locks = json.loads(tool(house, "locks", "list", "--json")[1])
+        gateway.submit(flow, wrong(code))
+    locks = json.loads(tool(gateway, "locks", "list", "--json")[1])
     assert [lock["limit"] for lock in locks] == ["verify"]
-    assert tool(house, "locks", "clear", "nothing")[0] == 1
-    assert tool(house, "locks", "clear")[0] == 2
-    assert tool(house, "locks", "clear", "--all")[1] == "1 lock lifted\n"
-    assert house.submit(flow, code).json()["status"] == "complete"
+    assert tool(gateway, "locks", "clear", "nothing")[0] == 1
+    assert tool(gateway, "locks", "clear")[0] == 2
+    assert tool(gateway, "locks", "clear", "--all")[1] == "1 lock lifted\n"
+    assert gateway.submit(flow, code).json()["status"] == "complete"
 
 
-def test_there_must_be_a_store(empty_house):
-    status, _, error = tool(empty_house, "account", "list")
+def test_there_must_be_a_store(new_gateway):
+    status, _, error = tool(new_gateway, "account", "list")
     assert status == 2 and "There is no store" in error
-    assert not (empty_house.config / "data").exists(), "reading creates nothing"
+    assert not (new_gateway.config / "data").exists(), "reading creates nothing"

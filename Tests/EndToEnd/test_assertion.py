@@ -43,18 +43,18 @@ def segment(value):
 class Assertions:
     """Good and bad assertions; the bad ones are signed with the gateway's own key."""
 
-    def __init__(self, house):
-        registered = house.register("+919876500777")
+    def __init__(self, gateway):
+        registered = gateway.register("+919876500777")
         self.account = registered["account"]["id"]
         answer = requests.get(
-            f"{house.url}/echo", headers={"Authorization": f"Bearer {registered['session']['token']}"}, timeout=10
+            f"{gateway.url}/echo", headers={"Authorization": f"Bearer {registered['session']['token']}"}, timeout=10
         )
         self.good = next(
             field["value"] for field in answer.json()["headers"] if field["name"].lower() == "x-moongate-assertion"
         )
         header, claims, signature = self.good.split(".")
         told = jwt.get_unverified_header(self.good)
-        master = (house.config / "data" / "master.key").read_bytes()
+        master = (gateway.config / "data" / "master.key").read_bytes()
         number = derive(derive(master, "assertion"), f"assertion {int(time.time()) // PERIOD} 0")
         key = ec.derive_private_key(int.from_bytes(number, "big"), ec.SECP256R1())
         body = jwt.decode(self.good, options={"verify_signature": False})
@@ -62,7 +62,7 @@ class Assertions:
             {**body, **changed}, key, algorithm="ES256", headers={"kid": told["kid"], **more}
         )
         self.resigned = sign({})
-        public = requests.get(f"{house.url}/.well-known/moongate/jwks.json", timeout=10).text
+        public = requests.get(f"{gateway.url}/.well-known/moongate/jwks.json", timeout=10).text
         hmac_signed = segment({"alg": "HS256", "kid": told["kid"], "typ": "JWT"}) + "." + claims
         secret = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256)
         self.bad = {

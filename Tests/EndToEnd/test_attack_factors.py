@@ -7,7 +7,7 @@ import re
 import pytest
 
 from attack import PASSWORD, Person, arrived, log_in_by_password, new_email, prove, relaxed, send, texts
-from house import problem, wait_for
+from local_gateway import problem, wait_for
 from mockgoogle import Visitor, choose, pkce
 from test_google import ASHA, RAVI
 
@@ -15,38 +15,38 @@ NEW_PASSWORD = "violet harbour eleven"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    house = relaxed(tmp_path_factory.mktemp("house"))
-    house.edit(
+def gateway(tmp_path_factory):
+    gateway = relaxed(tmp_path_factory.mktemp("gateway"))
+    gateway.edit(
         "gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1)
     )
-    yield house.start()
-    house.stop()
+    yield gateway.start()
+    gateway.stop()
 
 
 @pytest.fixture(scope="module")
-def protected(house):
+def protected(gateway):
     """An account with a phone number, an email address, a password, an authenticator app, and ten recovery codes.
     Each test uses one of them."""
-    person = Person(house, phone="+919876543001", email=new_email()).signs_in()
+    person = Person(gateway, phone="+919876543001", email=new_email()).signs_in()
     _, person.recovery_codes = person.sets_up_app()
     return person
 
 
-def reset(house, person):
-    flow = house.flow("password_reset")
-    prove(house, flow, "email_code", person.email)
-    answer = house.api("POST", f"/flows/{flow}/submit", {"password": NEW_PASSWORD})
+def reset(gateway, person):
+    flow = gateway.flow("password_reset")
+    prove(gateway, flow, "email_code", person.email)
+    answer = gateway.api("POST", f"/flows/{flow}/submit", {"password": NEW_PASSWORD})
     if answer.status_code == 409:
-        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": NEW_PASSWORD})
+        answer = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": NEW_PASSWORD})
     return answer.json()
 
 
 ENTRY_POINTS = {
-    "login by phone": lambda house, person: prove(house, house.flow("login"), "phone_otp", person.phone),
-    "login by email": lambda house, person: prove(house, house.flow("login"), "email_code", person.email),
-    "enter": lambda house, person: prove(house, house.flow("enter"), "phone_otp", person.phone),
-    "login_password": lambda house, person: log_in_by_password(house, person.email, PASSWORD).json(),
+    "login by phone": lambda gateway, person: prove(gateway, gateway.flow("login"), "phone_otp", person.phone),
+    "login by email": lambda gateway, person: prove(gateway, gateway.flow("login"), "email_code", person.email),
+    "enter": lambda gateway, person: prove(gateway, gateway.flow("enter"), "phone_otp", person.phone),
+    "login_password": lambda gateway, person: log_in_by_password(gateway, person.email, PASSWORD).json(),
     "password_reset": reset,
 }
 
@@ -57,71 +57,71 @@ def assert_no_session(document):
     assert due == ["totp"], document
 
 
-def finish(house, flow, person):
+def finish(gateway, flow, person):
     """Completes the flow with a recovery code. Returns its document."""
-    house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"})
-    done = house.api("POST", f"/flows/{flow}/submit", {"recovery_code": person.recovery_codes.pop()})
+    gateway.api("POST", f"/flows/{flow}/begin", {"provider": "totp"})
+    done = gateway.api("POST", f"/flows/{flow}/submit", {"recovery_code": person.recovery_codes.pop()})
     assert done.status_code == 200, done.text
     return done.json()
 
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
-def test_every_flow_asks_for_the_app(house, protected, entry_point):
-    document = ENTRY_POINTS[entry_point](house, protected)
+def test_every_flow_asks_for_the_app(gateway, protected, entry_point):
+    document = ENTRY_POINTS[entry_point](gateway, protected)
     assert_no_session(document)
     # A wrong code of the app does not help, and the right one completes the flow.
-    house.api("POST", f"/flows/{document['id']}/begin", {"provider": "totp"})
+    gateway.api("POST", f"/flows/{document['id']}/begin", {"provider": "totp"})
     problem(
-        house.api("POST", f"/flows/{document['id']}/submit", {"recovery_code": "aaaa-aaaa-aa"}), 401, "invalid_code"
+        gateway.api("POST", f"/flows/{document['id']}/submit", {"recovery_code": "aaaa-aaaa-aa"}), 401, "invalid_code"
     )
-    problem(house.api("POST", f"/flows/{document['id']}/skip", {}), 409, "step_not_open")
-    done = finish(house, document["id"], protected)
+    problem(gateway.api("POST", f"/flows/{document['id']}/skip", {}), 409, "step_not_open")
+    done = finish(gateway, document["id"], protected)
     assert done["status"] == "complete" and done["account"]["id"] == protected.id
     assert "totp" in [passed["provider"] for passed in done["session"]["passed"]]
 
 
 @pytest.mark.parametrize("flow", [None, "login", "enter"])
-def test_send_otp_asks_for_the_app(house, protected, flow):
-    seen = {entry["id"] for entry in house.outbox()}
+def test_send_otp_asks_for_the_app(gateway, protected, flow):
+    seen = {entry["id"] for entry in gateway.outbox()}
 
     def sent():
-        answer = house.api("POST", "/send-otp", {"phone_number": protected.phone, **({"flow": flow} if flow else {})})
+        answer = gateway.api("POST", "/send-otp", {"phone_number": protected.phone, **({"flow": flow} if flow else {})})
         return answer if answer.status_code == 200 else None
 
     sent = wait_for(sent, "permission to send a code")
-    answer = house.api(
+    answer = gateway.api(
         "POST",
         "/verify-otp",
-        {"verification_id": sent.json()["verification_id"], "code": arrived(house, protected.phone, seen)},
+        {"verification_id": sent.json()["verification_id"], "code": arrived(gateway, protected.phone, seen)},
     )
     assert "token" not in answer.text, answer.text
     refusal = problem(answer, 403, "step_up_required")
-    assert_no_session(house.api("GET", f"/flows/{refusal['flow_id']}").json())
+    assert_no_session(gateway.api("GET", f"/flows/{refusal['flow_id']}").json())
 
 
-def test_app_login_asks_for_the_app(house, protected):
+def test_app_login_asks_for_the_app(gateway, protected):
     for password in (PASSWORD, NEW_PASSWORD):
-        answer = house.api("POST", "/login", {"email": protected.email, "password": password})
+        answer = gateway.api("POST", "/login", {"email": protected.email, "password": password})
         assert "token" not in answer.text, answer.text
         if answer.status_code == 403:
             refusal = problem(answer, 403, "step_up_required")
-            assert_no_session(house.api("GET", f"/flows/{refusal['flow_id']}").json())
+            assert_no_session(gateway.api("GET", f"/flows/{refusal['flow_id']}").json())
             return
     raise AssertionError("neither password was right")
 
 
-def visitor_with_app(house, account):
+def visitor_with_app(gateway, account):
     """A user from Google with an authenticator app. Returns the recovery codes."""
-    visitor = Visitor(house)
+    visitor = Visitor(gateway)
     visitor.get(choose(visitor.continues(), account=account))
-    person = Person.of_session(house, visitor.session.cookies["moongate"])
+    person = Person.of_session(gateway, visitor.session.cookies["moongate"])
     return person, person.sets_up_app()[1]
 
 
 @pytest.mark.parametrize("page", ["/auth/login", "/auth/register"])
-def test_google_asks_for_the_app(house, page):
-    person, recovery_codes = visitor_with_app(house, ASHA if page == "/auth/login" else RAVI)
-    again = Visitor(house)
+def test_google_asks_for_the_app(gateway, page):
+    person, recovery_codes = visitor_with_app(gateway, ASHA if page == "/auth/login" else RAVI)
+    again = Visitor(gateway)
     back = again.get(choose(again.continues(page), account=ASHA if page == "/auth/login" else RAVI))
     assert again.account() is None, "Google alone opened the account"
     assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?"), back.headers
@@ -135,23 +135,23 @@ def test_google_asks_for_the_app(house, page):
     assert again.account()["id"] == person.id
 
 
-def test_native_app_gets_nothing_without_the_authenticator(house, protected):
+def test_native_app_gets_nothing_without_the_authenticator(gateway, protected):
     """A flow whose result is redeemed by a one-time code obeys the account's requirements too."""
     _, challenge = pkce()
-    created = house.api(
+    created = gateway.api(
         "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "http://localhost:9/in"}
     )
     flow = created.json()["id"]
-    code = send(house, flow, "phone_otp", protected.phone)
-    answer = house.submit(flow, code)
+    code = send(gateway, flow, "phone_otp", protected.phone)
+    answer = gateway.submit(flow, code)
     assert not [text for text in texts(answer.json()) if "code=" in text], answer.text
     assert answer.json().get("status") != "complete", answer.text
 
 
-def test_reset_changes_the_password_only_with_the_app(house):
+def test_reset_changes_the_password_only_with_the_app(gateway):
     """Attack: the thief of a mailbox sets a new password before the app's code is required, or without it."""
-    person = Person(house, phone="+919876543002", email=new_email()).signs_in()
+    person = Person(gateway, phone="+919876543002", email=new_email()).signs_in()
     person.sets_up_app()
-    reset(house, person)
-    problem(log_in_by_password(house, person.email, NEW_PASSWORD), 401, "invalid_password")
-    assert log_in_by_password(house, person.email, PASSWORD).status_code == 200
+    reset(gateway, person)
+    problem(log_in_by_password(gateway, person.email, NEW_PASSWORD), 401, "invalid_password")
+    assert log_in_by_password(gateway, person.email, PASSWORD).status_code == 200

@@ -13,7 +13,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from attack import Person, bearer, new_email, prove, relaxed
-from house import House, problem
+from local_gateway import LocalGateway, problem
 
 PIN = "482915"
 
@@ -29,12 +29,12 @@ class From(HTTPAdapter):
         super().init_poolmanager(*arguments, source_address=(self.address, 0), **options)
 
 
-def client(house, address):
+def client(gateway, address):
     """A client at 127.0.0.`address` that reaches the gateway by its name."""
     session = requests.Session()
     session.mount("http://", From(f"127.0.0.{address}"))
-    session.headers["Host"] = f"localhost:{house.ports[0]}"
-    session.base = f"http://127.0.0.1:{house.ports[0]}/api/auth"
+    session.headers["Host"] = f"localhost:{gateway.ports[0]}"
+    session.base = f"http://127.0.0.1:{gateway.ports[0]}/api/auth"
     return session
 
 
@@ -49,9 +49,9 @@ def register(client):
 @pytest.fixture
 def quiet(tmp_path):
     """A separate gateway, because a test uses up its limits."""
-    house = relaxed(tmp_path)
-    yield house.start()
-    house.stop()
+    gateway = relaxed(tmp_path)
+    yield gateway.start()
+    gateway.stop()
 
 
 def test_hundred_and_thirty_registrations_from_one_address_are_ten(quiet):
@@ -103,13 +103,13 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
 
     The limit must not affect users whose device has signed in there before.
     """
-    house = House(tmp_path)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
         "gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1)
     )
-    house.start()
+    gateway.start()
     try:
-        known = house.register(number)
+        known = gateway.register(number)
         # Its own resend timer has long ended.
         device = {"Moongate-Device": known["device_token"]}
         sent = 0
@@ -117,12 +117,12 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
             for attempt in range(400):
                 headers = {"X-Forwarded-For": f"203.0.113.{1 + attempt % 20}"}
                 flow = session.post(
-                    f"{house.url}/api/auth/flows", json={"flow": "register"}, headers=headers, timeout=20
+                    f"{gateway.url}/api/auth/flows", json={"flow": "register"}, headers=headers, timeout=20
                 ).json()["id"]
                 # Each in a different number range.
                 phone = f"+91{6000000000 + attempt * 1_000_003}"
                 answer = session.post(
-                    f"{house.url}/api/auth/flows/{flow}/begin",
+                    f"{gateway.url}/api/auth/flows/{flow}/begin",
                     json={"provider": "phone_otp", "phone": phone},
                     headers=headers,
                     timeout=20,
@@ -132,23 +132,23 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
         assert sent <= 300, f"{sent} messages for one network within an hour"
         # A trusted device from the same network is not locked out by the flood.
         next_door = {**device, "X-Forwarded-For": "203.0.113.77"}
-        flow = house.api("POST", "/flows", {"flow": "login"}, headers=next_door).json()["id"]
-        answer = house.api(
+        flow = gateway.api("POST", "/flows", {"flow": "login"}, headers=next_door).json()["id"]
+        answer = gateway.api(
             "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers=next_door
         )
         assert answer.status_code == 200, answer.text
         # A new device from there must wait.
         stranger = {"X-Forwarded-For": "203.0.113.78"}
-        flow = house.api("POST", "/flows", {"flow": "register"}, headers=stranger).json()["id"]
+        flow = gateway.api("POST", "/flows", {"flow": "register"}, headers=stranger).json()["id"]
         problem(
-            house.api(
+            gateway.api(
                 "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": "+919123456780"}, headers=stranger
             ),
             429,
             "rate_limited",
         )
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_return_to_has_a_bound(quiet, other_number):
@@ -163,26 +163,26 @@ def test_return_to_has_a_bound(quiet, other_number):
 
 def test_begun_flows_do_not_fill_the_disk(tmp_path):
     """Attack: unfinished flows accumulate in the store."""
-    house = House(tmp_path)
-    house.start()
+    gateway = LocalGateway(tmp_path)
+    gateway.start()
     try:
-        before = stored(house)
+        before = stored(gateway)
         with requests.Session() as session:
             for _ in range(1_500):
                 flow = session.post(
-                    f"{house.url}/api/auth/flows", json={"flow": "login", "return_to": "/" + "a" * 4_000}, timeout=20
+                    f"{gateway.url}/api/auth/flows", json={"flow": "login", "return_to": "/" + "a" * 4_000}, timeout=20
                 ).json()["id"]
-                session.post(f"{house.url}/api/auth/flows/{flow}/begin", json={"provider": "google_oauth"}, timeout=20)
+                session.post(f"{gateway.url}/api/auth/flows/{flow}/begin", json={"provider": "google_oauth"}, timeout=20)
         time.sleep(1)
-        grown = stored(house) - before
+        grown = stored(gateway) - before
         assert grown < 4 << 20, f"{grown >> 10} KiB for 1,500 flows"
     finally:
-        house.stop()
+        gateway.stop()
 
 
-def stored(house):
+def stored(gateway):
     """The size of the database, including its write-ahead log."""
-    with contextlib.closing(sqlite3.connect(f"file:{house.config}/data/moongate.db?mode=ro", uri=True)) as database:
+    with contextlib.closing(sqlite3.connect(f"file:{gateway.config}/data/moongate.db?mode=ro", uri=True)) as database:
         return database.execute(
             "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
         ).fetchone()[0]

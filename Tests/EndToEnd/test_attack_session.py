@@ -7,18 +7,18 @@ import pytest
 import requests
 
 from attack import PASSWORD, Person, arrived, bearer, log_in_by_password, new_email, prove, relaxed, send, token
-from house import problem, wait_for
+from local_gateway import problem, wait_for
 
 PIN = "482915"
 WITHIN = 5
-"""Seconds that a proof counts for changes in `house`."""
+"""Seconds that a proof counts for changes in `gateway`."""
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    house = relaxed(tmp_path_factory.mktemp("house"), change_within=f"{WITHIN}s")
-    port = house.ports[2]
-    house.edit(
+def gateway(tmp_path_factory):
+    gateway = relaxed(tmp_path_factory.mktemp("gateway"), change_within=f"{WITHIN}s")
+    port = gateway.ports[2]
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "  -- Everything else",
@@ -29,13 +29,13 @@ def house(tmp_path_factory):
   -- Everything else""",
         ),
     )
-    yield house.start()
-    house.stop()
+    yield gateway.start()
+    gateway.stop()
 
 
 @pytest.fixture
-def person(house, number):
-    return Person(house, phone=number, email=new_email()).signs_in()
+def person(gateway, number):
+    return Person(gateway, phone=number, email=new_email()).signs_in()
 
 
 def later():
@@ -43,13 +43,13 @@ def later():
     time.sleep(WITHIN + 0.5)
 
 
-def tries_to_add(house, person, flow, provider, address):
+def tries_to_add(gateway, person, flow, provider, address):
     """Attempts of the thief to add an identifier to the account. Returns the first refusal, or the completed flow."""
-    created = house.api("POST", "/flows", {"flow": flow}, **person.own)
+    created = gateway.api("POST", "/flows", {"flow": flow}, **person.own)
     if created.status_code != 201:
         return created
-    code = send(house, created.json()["id"], provider, address, **person.own)
-    done = house.api("POST", f"/flows/{created.json()['id']}/submit", {"code": code}, **person.own)
+    code = send(gateway, created.json()["id"], provider, address, **person.own)
+    done = gateway.api("POST", f"/flows/{created.json()['id']}/submit", {"code": code}, **person.own)
     if done.status_code == 200:
         person.takes(done)
     return done
@@ -65,191 +65,191 @@ def assert_step_up(answer, provider=None):
 
 
 @pytest.mark.parametrize("flow, provider", [("change_phone", "phone_otp"), ("change_email", "email_code")])
-def test_old_session_changes_no_identifier(house, person, flow, provider, other_number):
+def test_old_session_changes_no_identifier(gateway, person, flow, provider, other_number):
     later()
     before = person.identifiers()
     mine = other_number() if provider == "phone_otp" else new_email()
-    answer = tries_to_add(house, person, flow, provider, mine)
+    answer = tries_to_add(gateway, person, flow, provider, mine)
     assert person.identifiers() == before, "the thief's identifier is in the account"
     assert_step_up(answer)
     # The owner passes the required step and makes the change.
     prove_again = person.begins("step_up")
-    person.token = token(prove(house, prove_again, "phone_otp", person.phone, **person.own))
-    assert tries_to_add(house, person, flow, provider, mine).json()["status"] == "complete"
+    person.token = token(prove(gateway, prove_again, "phone_otp", person.phone, **person.own))
+    assert tries_to_add(gateway, person, flow, provider, mine).json()["status"] == "complete"
     assert mine in person.identifiers()
 
 
-def test_old_session_adds_no_first_number(house, other_number):
-    person = Person(house, email=new_email()).signs_in()
+def test_old_session_adds_no_first_number(gateway, other_number):
+    person = Person(gateway, email=new_email()).signs_in()
     later()
-    answer = tries_to_add(house, person, "join_phone", "phone_otp", other_number())
+    answer = tries_to_add(gateway, person, "join_phone", "phone_otp", other_number())
     assert person.identifiers() == {person.email}
     assert_step_up(answer)
 
 
 @pytest.mark.parametrize("flow", ["pin_set", "totp_set"])
-def test_old_session_adds_no_factor(house, person, flow):
+def test_old_session_adds_no_factor(gateway, person, flow):
     later()
-    assert_step_up(house.api("POST", "/flows", {"flow": flow}, **person.own))
-    assert_step_up(house.api("POST", "/set-passcode", {"passcode": PIN}, **person.own))
-    assert not house.api("GET", "/session", **person.own).json()["account"]["has_pin"]
+    assert_step_up(gateway.api("POST", "/flows", {"flow": flow}, **person.own))
+    assert_step_up(gateway.api("POST", "/set-passcode", {"passcode": PIN}, **person.own))
+    assert not gateway.api("GET", "/session", **person.own).json()["account"]["has_pin"]
 
 
-def test_old_session_on_the_pages(house, person, other_number):
+def test_old_session_on_the_pages(gateway, person, other_number):
     """The form itself and its POST request."""
     later()
     browser = requests.Session()
     browser.cookies.set("moongate", person.token)
     mine = other_number()
-    shown = browser.get(f"{house.url}/auth/verify?flow=change_phone", headers={"Accept": "text/html"}, timeout=20)
+    shown = browser.get(f"{gateway.url}/auth/verify?flow=change_phone", headers={"Accept": "text/html"}, timeout=20)
     browser.post(
-        f"{house.url}/auth/verify",
+        f"{gateway.url}/auth/verify",
         data={"flow": "change_phone", "phone": mine},
-        headers={"Accept": "text/html", "Origin": house.url},
+        headers={"Accept": "text/html", "Origin": gateway.url},
         timeout=20,
     )
-    assert mine not in [entry["to"] for entry in house.outbox()], "a code went to the thief's number"
+    assert mine not in [entry["to"] for entry in gateway.outbox()], "a code went to the thief's number"
     assert 'action="/auth/verify"' not in shown.text or 'name="phone"' not in shown.text
 
 
 @pytest.mark.parametrize("method, path", [("GET", "/account/export"), ("DELETE", "/account")])
-def test_old_session_neither_exports_nor_deletes(house, person, method, path):
+def test_old_session_neither_exports_nor_deletes(gateway, person, method, path):
     later()
-    assert_step_up(house.api(method, path, **person.own))
+    assert_step_up(gateway.api(method, path, **person.own))
     assert person.is_signed_in() and person.stored()["id"] == person.id
 
 
-def test_code_to_the_phone_is_not_enough_for_an_account_with_a_pin(house, person, other_number):
+def test_code_to_the_phone_is_not_enough_for_an_account_with_a_pin(gateway, person, other_number):
     """Attack: the thief has the SIM. The PIN was set for this case."""
     person.sets_pin(PIN)
     thief = person.elsewhere().signs_in()
     mine = other_number()
-    answer = tries_to_add(house, thief, "change_phone", "phone_otp", mine)
+    answer = tries_to_add(gateway, thief, "change_phone", "phone_otp", mine)
     assert mine not in person.identifiers()
     assert_step_up(answer, "pin")
-    assert_step_up(house.api("POST", "/flows", {"flow": "totp_set"}, **thief.own), "pin")
+    assert_step_up(gateway.api("POST", "/flows", {"flow": "totp_set"}, **thief.own), "pin")
     # With the PIN, it is the owner.
-    unlocked = house.api("POST", "/verify-passcode", {"passcode": PIN}, **thief.own)
+    unlocked = gateway.api("POST", "/verify-passcode", {"passcode": PIN}, **thief.own)
     thief.takes(unlocked)
-    assert house.api("POST", "/flows", {"flow": "change_phone"}, **thief.own).status_code == 201
+    assert gateway.api("POST", "/flows", {"flow": "change_phone"}, **thief.own).status_code == 201
 
 
-def test_new_address_is_not_a_factor(house, person):
+def test_new_address_is_not_a_factor(gateway, person):
     """Attack: verifying an address that was just added satisfies `require`, raises `aal` and opens what the PIN
     protects."""
-    before = house.api("GET", "/session", **person.own).json()["session"]
-    done = tries_to_add(house, person, "change_email", "email_code", new_email())
+    before = gateway.api("GET", "/session", **person.own).json()["session"]
+    done = tries_to_add(gateway, person, "change_email", "email_code", new_email())
     assert done.json()["status"] == "complete", done.text
-    after = house.api("GET", "/session", **person.own).json()["session"]
+    after = gateway.api("GET", "/session", **person.own).json()["session"]
     assert [passed["provider"] for passed in after["passed"]] == ["phone_otp"] and after["aal"] == before["aal"]
-    problem(requests.get(f"{house.url}/by-mail/x", timeout=20, **person.own), 403, "step_up_required")
+    problem(requests.get(f"{gateway.url}/by-mail/x", timeout=20, **person.own), 403, "step_up_required")
 
 
-def test_new_number_is_not_a_factor(house, other_number):
-    person = Person(house, email=new_email()).signs_in()
-    before = house.api("GET", "/session", **person.own).json()["session"]
-    done = tries_to_add(house, person, "join_phone", "phone_otp", other_number())
+def test_new_number_is_not_a_factor(gateway, other_number):
+    person = Person(gateway, email=new_email()).signs_in()
+    before = gateway.api("GET", "/session", **person.own).json()["session"]
+    done = tries_to_add(gateway, person, "join_phone", "phone_otp", other_number())
     assert done.json()["status"] == "complete", done.text
-    after = house.api("GET", "/session", **person.own).json()["session"]
+    after = gateway.api("GET", "/session", **person.own).json()["session"]
     assert [passed["provider"] for passed in after["passed"]] == ["email_code"] and after["aal"] == before["aal"]
-    problem(requests.get(f"{house.url}/by-phone/x", timeout=20, **person.own), 403, "step_up_required")
+    problem(requests.get(f"{gateway.url}/by-phone/x", timeout=20, **person.own), 403, "step_up_required")
 
 
-def test_new_number_resets_no_pin(house, other_number):
+def test_new_number_resets_no_pin(gateway, other_number):
     """Attack: a number is added, and then the PIN is reset by a code to it."""
-    person = Person(house, email=new_email()).signs_in().sets_pin(PIN)
-    person.takes(house.api("POST", "/verify-passcode", {"passcode": PIN}, **person.own))
+    person = Person(gateway, email=new_email()).signs_in().sets_pin(PIN)
+    person.takes(gateway.api("POST", "/verify-passcode", {"passcode": PIN}, **person.own))
     mine = other_number()
-    assert tries_to_add(house, person, "join_phone", "phone_otp", mine).json()["status"] == "complete"
-    created = house.api("POST", "/flows", {"flow": "pin_reset"}, **person.own)
+    assert tries_to_add(gateway, person, "join_phone", "phone_otp", mine).json()["status"] == "complete"
+    created = gateway.api("POST", "/flows", {"flow": "pin_reset"}, **person.own)
     answer = created
     if created.status_code == 201:
         flow = created.json()["id"]
-        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own)
+        answer = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own)
     assert answer.status_code == 403, f"a code goes to the new number: {answer.text}"
     refusal = problem(answer, 403, answer.json()["code"])
     assert refusal["code"] in ("identifier_too_new", "step_up_required"), refusal
     if refusal["code"] == "identifier_too_new":
         assert 86_000 < refusal["retry_after"] <= 86_400
     # It can sign in, but the PIN has not changed.
-    again = token(prove(house, house.flow("login"), "phone_otp", mine))
-    assert house.api("POST", "/verify-passcode", {"passcode": PIN}, **bearer(again)).status_code == 200
+    again = token(prove(gateway, gateway.flow("login"), "phone_otp", mine))
+    assert gateway.api("POST", "/verify-passcode", {"passcode": PIN}, **bearer(again)).status_code == 200
 
 
 # The account must still have what was verified.
 
 
 @pytest.mark.parametrize("name", ["login", "enter"])
-def test_code_sent_before_the_change_is_dead(house, person, name, other_number):
+def test_code_sent_before_the_change_is_dead(gateway, person, name, other_number):
     """Attack: the owner gave up the number because it was stolen. A code that was sent before attaches it again as
     verified."""
-    flow = house.flow(name)
-    code = send(house, flow, "phone_otp", person.phone)
+    flow = gateway.flow(name)
+    code = send(gateway, flow, "phone_otp", person.phone)
     person.signs_in()
     new = other_number()
-    assert tries_to_add(house, person, "change_phone", "phone_otp", new).json()["status"] == "complete"
-    answer = house.submit(flow, code)
+    assert tries_to_add(gateway, person, "change_phone", "phone_otp", new).json()["status"] == "complete"
+    answer = gateway.submit(flow, code)
     assert person.phone not in person.identifiers() and new in person.identifiers(), "the old number is back"
     problem(answer, 410, "flow_expired")
 
 
-def test_reset_parked_after_its_code_is_dead(house, person):
+def test_reset_parked_after_its_code_is_dead(gateway, person):
     """Attack: the code to the old address is verified, and the new password is set a day after the owner has changed
     the address."""
-    flow = house.flow("password_reset")
-    assert prove(house, flow, "email_code", person.email)["status"] == "pending"
+    flow = gateway.flow("password_reset")
+    assert prove(gateway, flow, "email_code", person.email)["status"] == "pending"
     new = new_email()
     person.signs_in()
-    assert tries_to_add(house, person, "change_email", "email_code", new).json()["status"] == "complete"
-    answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "the thief's choice"})
+    assert tries_to_add(gateway, person, "change_email", "email_code", new).json()["status"] == "complete"
+    answer = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "the thief's choice"})
     assert "token" not in answer.text, "the thief has a session"
     problem(answer, 410, "flow_expired")
-    problem(log_in_by_password(house, new, "the thief's choice"), 401, "invalid_password")
-    assert log_in_by_password(house, new, PASSWORD).status_code == 200
+    problem(log_in_by_password(gateway, new, "the thief's choice"), 401, "invalid_password")
+    assert log_in_by_password(gateway, new, PASSWORD).status_code == 200
 
 
-def changes_phone(house, person, other_number):
-    return tries_to_add(house, person, "change_phone", "phone_otp", other_number())
+def changes_phone(gateway, person, other_number):
+    return tries_to_add(gateway, person, "change_phone", "phone_otp", other_number())
 
 
-def changes_email(house, person, _):
-    return tries_to_add(house, person, "change_email", "email_code", new_email())
+def changes_email(gateway, person, _):
+    return tries_to_add(gateway, person, "change_email", "email_code", new_email())
 
 
-def changes_pin(house, person, _):
-    return house.api("POST", "/change-passcode", {"current_passcode": PIN, "new_passcode": "593026"}, **person.own)
+def changes_pin(gateway, person, _):
+    return gateway.api("POST", "/change-passcode", {"current_passcode": PIN, "new_passcode": "593026"}, **person.own)
 
 
-def removes_pin(house, person, _):
-    return house.api("POST", "/disable-passcode", {"passcode": PIN}, **person.own)
+def removes_pin(gateway, person, _):
+    return gateway.api("POST", "/disable-passcode", {"passcode": PIN}, **person.own)
 
 
 @pytest.mark.parametrize("change", [changes_phone, changes_email, changes_pin, removes_pin])
-def test_change_ends_the_thiefs_session(house, person, change, other_number):
+def test_change_ends_the_thiefs_session(gateway, person, change, other_number):
     if "pin" in change.__name__:
         person.sets_pin(PIN)
     thief, person = person, person.elsewhere().signs_in()
     assert thief.is_signed_in() and person.is_signed_in()
-    changed = change(house, person, other_number)
+    changed = change(gateway, person, other_number)
     assert changed.status_code == 200, changed.text
     person.takes(changed)
     wait_for(lambda: not thief.is_signed_in(), "the end of the other session", 2)
     assert person.is_signed_in(), "the session that made the change stays"
 
 
-def test_addition_ends_no_session(house, other_number):
-    person = Person(house, email=new_email()).signs_in()
+def test_addition_ends_no_session(gateway, other_number):
+    person = Person(gateway, email=new_email()).signs_in()
     other, person = person, person.elsewhere().signs_in()
-    assert tries_to_add(house, person, "join_phone", "phone_otp", other_number()).json()["status"] == "complete"
+    assert tries_to_add(gateway, person, "join_phone", "phone_otp", other_number()).json()["status"] == "complete"
     time.sleep(1.5)
     assert other.is_signed_in() and person.is_signed_in()
 
 
-def test_codes_of_a_flow_that_began_before_sign_out_everywhere_are_dead(house, person):
+def test_codes_of_a_flow_that_began_before_sign_out_everywhere_are_dead(gateway, person):
     """The owner notices an intruder and ends all sessions. A sign-in that the intruder has started must not survive."""
-    flow = house.flow("login")
-    seen = {entry["id"] for entry in house.outbox()}
-    wait_for(lambda: house.begin(flow, person.phone).status_code == 200, "permission to send a code")
-    code = arrived(house, person.phone, seen)
-    assert house.api("DELETE", "/sessions", **person.own).status_code == 204
-    problem(house.submit(flow, code), 410, "flow_expired")
+    flow = gateway.flow("login")
+    seen = {entry["id"] for entry in gateway.outbox()}
+    wait_for(lambda: gateway.begin(flow, person.phone).status_code == 200, "permission to send a code")
+    code = arrived(gateway, person.phone, seen)
+    assert gateway.api("DELETE", "/sessions", **person.own).status_code == 204
+    problem(gateway.submit(flow, code), 410, "flow_expired")

@@ -16,10 +16,10 @@ WSTEST = os.environ.get("MOONGATE_WSTEST")
 
 
 @pytest.mark.skipif(not WSTEST, reason="MOONGATE_WSTEST names no wstest of the Autobahn suite (Python 2.7)")
-def test_the_fuzzing_client(empty_house, tmp_path):
+def test_the_fuzzing_client(new_gateway, tmp_path):
     service = EchoService()
-    routed(empty_house, service.port)
-    empty_house.start()
+    routed(new_gateway, service.port)
+    new_gateway.start()
     spec = tmp_path / "spec.json"
     spec.write_text(
         json.dumps(
@@ -30,7 +30,7 @@ def test_the_fuzzing_client(empty_house, tmp_path):
                 "cases": [f"{group}.*" for group in (1, 2, 3, 4, 5, 6, 7, 9, 10)],
                 "servers": [
                     {"agent": "direct", "url": f"ws://127.0.0.1:{service.port}"},
-                    {"agent": "gateway", "url": f"ws://127.0.0.1:{empty_house.ports[0]}/open/ws"},
+                    {"agent": "gateway", "url": f"ws://127.0.0.1:{new_gateway.ports[0]}/open/ws"},
                 ],
             }
         )

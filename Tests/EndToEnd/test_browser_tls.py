@@ -3,7 +3,7 @@
 import pytest
 
 import screens
-from house import wait_for
+from local_gateway import wait_for
 from test_tls import certificate, speak_tls
 
 
@@ -14,15 +14,15 @@ def browser(tmp_path):
     driver.quit()
 
 
-def test_chromium_speaks_http2(browser, empty_house, tmp_path, monkeypatch):
+def test_chromium_speaks_http2(browser, new_gateway, tmp_path, monkeypatch):
     cert, key = certificate(tmp_path, "one")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
-    house = empty_house
-    speak_tls(house, cert, key)
+    gateway = new_gateway
+    speak_tls(gateway, cert, key)
     access = tmp_path / "access.log"
-    house.start(MOONGATE_ACCESS_LOG=str(access))
-    token = house.register("+919876500400")["session"]["token"]
-    browser.get(house.url + "/")
+    gateway.start(MOONGATE_ACCESS_LOG=str(access))
+    token = gateway.register("+919876500400")["session"]["token"]
+    browser.get(gateway.url + "/")
     wait_for(lambda: "/auth/login" in browser.current_url, "the login page")
     spoken = browser.execute_script(
         "return performance.getEntries().filter(e => e.nextHopProtocol).map(e => e.nextHopProtocol)"
@@ -31,8 +31,8 @@ def test_chromium_speaks_http2(browser, empty_house, tmp_path, monkeypatch):
     browser.add_cookie(
         {"name": "__Host-moongate", "value": token, "path": "/", "secure": True, "httpOnly": True, "sameSite": "Lax"}
     )
-    browser.get(house.url + "/")
-    assert browser.current_url == house.url + "/", "signed in, and still led to sign-in"
+    browser.get(gateway.url + "/")
+    assert browser.current_url == gateway.url + "/", "signed in, and still led to sign-in"
     text = wait_for(
         lambda: access.exists() and '"protocol":"h2"' in access.read_text() and access.read_text(), "lines of h2"
     )

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from chat_server import ChatServer
-from house import BIN, ROOT, House, wait_for, wrong
+from local_gateway import BIN, ROOT, LocalGateway, wait_for, wrong
 from screens import Screen
 
 PROGRAM = ROOT / "Plugins" / "ChatCode" / "chat_code.py"
@@ -126,8 +126,8 @@ def test_codes_do_not_travel_unencrypted(chat):
 @pytest.fixture
 def office(tmp_path, chat):
     """A gateway with sign-in by chat."""
-    house = House(tmp_path)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "providers = {\n",
@@ -135,15 +135,15 @@ def office(tmp_path, chat):
             1,
         ),
     )
-    (house.config / "policies" / "chat_code.lua").write_text('return policy "chat_code" { code = { length = 8 } }\n')
-    house.edit(
+    (gateway.config / "policies" / "chat_code.lua").write_text('return policy "chat_code" { code = { length = 8 } }\n')
+    gateway.edit(
         "flows/login.lua", lambda text: text.replace('any_of { "phone_otp",', 'any_of { "phone_otp", "chat_code",')
     )
-    (house.config / "flows" / "office.lua").write_text(
+    (gateway.config / "flows" / "office.lua").write_text(
         'return flow "office" { account = "any", steps = { { "chat_code" } } }\n'
     )
-    yield house.start(CHAT_TOKEN=chat.TOKEN)
-    house.stop()
+    yield gateway.start(CHAT_TOKEN=chat.TOKEN)
+    gateway.stop()
 
 
 def code_of(chat):

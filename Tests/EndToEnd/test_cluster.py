@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from cluster import PASSWORD, Cluster, Node, Postgres, missing
-from house import Client, problem, wait_for, wrong
+from local_gateway import Client, problem, wait_for, wrong
 from processes import BIN, Program, free_port
 
 LACKING = missing("initdb", "postgres", "psql", "nginx")

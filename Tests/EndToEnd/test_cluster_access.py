@@ -19,7 +19,7 @@ import websockets.asyncio.client
 import websockets.exceptions
 
 from cluster import Cluster, Postgres
-from house import wait_for
+from local_gateway import wait_for
 from test_cluster import AHEAD, LACKING, Gateway, many
 from test_websocket import EchoService
 

@@ -7,7 +7,7 @@ import pytest
 
 import programs
 from cluster import Postgres
-from house import wait_for
+from local_gateway import wait_for
 from test_cluster import LACKING, single
 
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"needs {LACKING}")

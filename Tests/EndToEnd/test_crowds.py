@@ -10,7 +10,7 @@ import time
 import pytest
 import requests
 
-from house import wait_for
+from local_gateway import wait_for
 from test_tls import certificate, speak_tls
 
 pytestmark = pytest.mark.alone
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.alone
 MANY = 10_000
 
 
-def memory(house):
+def memory(gateway):
     """The gateway's memory in KiB."""
-    status = pathlib.Path(f"/proc/{house.gateway.process.pid}/status").read_text()
+    status = pathlib.Path(f"/proc/{gateway.server.process.pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
 
-def connect(house):
-    return socket.create_connection(("127.0.0.1", house.ports[0]), 10)
+def connect(gateway):
+    return socket.create_connection(("127.0.0.1", gateway.ports[0]), 10)
 
 
 @pytest.fixture
@@ -39,35 +39,35 @@ def room():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_ten_thousand_silent_or_partial_connections(house, room):
-    generation = house.policy()["active"]
-    house.edit(
+def test_ten_thousand_silent_or_partial_connections(gateway, room):
+    generation = gateway.policy()["active"]
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "limits = { connections = 50000 }", "limits = { connections = 50000, per_ip = { connections = 20000 } }"
         ),
     )
-    house.wait_generation(generation)
+    gateway.wait_generation(generation)
     for _ in range(20):
-        requests.get(f"{house.url}/home", timeout=10)
-    before = memory(house)
+        requests.get(f"{gateway.url}/home", timeout=10)
+    before = memory(gateway)
     clients = []
     try:
         for index in range(MANY):
             began = time.monotonic()
-            client = connect(house)
+            client = connect(gateway)
             # A client that finds the queue of new connections full asks again after a second.
             assert index >= 2_000 or time.monotonic() - began < 0.9, f"connection {index} had to wait"
             if index % 10 == 0:
                 client.sendall(b"GET /home HTTP/1.1\r\nHost: localhost\r\nX-Slow")
             clients.append(client)
         # The first request waits until all of them are accepted.
-        assert requests.get(f"{house.url}/home", timeout=20).status_code == 401
+        assert requests.get(f"{gateway.url}/home", timeout=20).status_code == 401
         began = time.monotonic()
-        assert requests.get(f"{house.url}/home", timeout=10).status_code == 401 and time.monotonic() - began < 2, (
+        assert requests.get(f"{gateway.url}/home", timeout=10).status_code == 401 and time.monotonic() - began < 2, (
             "others are served"
         )
-        each = (memory(house) - before) / MANY
+        each = (memory(gateway) - before) / MANY
         assert each < 16, f"{each:.1f} KiB for each connection"
         # Clients that have started a request have ten seconds.
         slow = clients[0]
@@ -76,18 +76,18 @@ def test_ten_thousand_silent_or_partial_connections(house, room):
     finally:
         for client in clients:
             client.close()
-    wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "an answer")
+    wait_for(lambda: requests.get(f"{gateway.url}/home", timeout=10).status_code == 401, "an answer")
 
 
-def test_closed_tls_connections_keep_no_memory(empty_house, tmp_path):
+def test_closed_tls_connections_keep_no_memory(new_gateway, tmp_path):
     """Attack: a flood of handshakes whose clients close without close_notify, so that the gateway waits for it."""
     cert, key = certificate(tmp_path, "one")
-    speak_tls(empty_house, cert, key)
-    house = empty_house.start()
+    speak_tls(new_gateway, cert, key)
+    gateway = new_gateway.start()
     context = ssl.create_default_context(cafile=str(cert))
 
     def visit():
-        plain = connect(house)
+        plain = connect(gateway)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client = context.wrap_socket(plain, server_hostname="localhost")
         client.sendall(b"GET /home HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -96,74 +96,74 @@ def test_closed_tls_connections_keep_no_memory(empty_house, tmp_path):
 
     for _ in range(50):
         visit()
-    before = memory(house)
+    before = memory(gateway)
     count = most = 0
     began = time.monotonic()
     while time.monotonic() - began < 6:
         visit()
         count += 1
-        most = max(most, memory(house) - before)
+        most = max(most, memory(gateway) - before)
     # The connections of one second, of 57 KiB each. Seen: those of 0.5 s, and of 1.7 s while each was kept for five.
     assert most < count / 6 * 57 + 2048, f"{most} KiB after {count} connections"
 
 
-def test_descriptors_that_run_out_cost_no_processor(house):
+def test_descriptors_that_run_out_cost_no_processor(gateway):
     """Attack: more connections than the process has descriptors. The gateway says why, and accepts again later."""
 
     def processor():
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    pid = house.gateway.process.pid
+    pid = gateway.server.process.pid
     most = len(os.listdir(f"/proc/{pid}/fd")) + 20
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
-    clients = [connect(house) for _ in range(60)]
-    house.gateway.wait_line("Too many open files")
+    clients = [connect(gateway) for _ in range(60)]
+    gateway.server.wait_line("Too many open files")
     before = processor()
     time.sleep(2)
     assert processor() - before < 1
     for client in clients:
         client.close()
-    assert requests.get(f"{house.url}/home", timeout=10).status_code == 401
+    assert requests.get(f"{gateway.url}/home", timeout=10).status_code == 401
 
 
-def test_client_that_stops_midway_is_disconnected(house):
+def test_client_that_stops_midway_is_disconnected(gateway):
     for sent in (b"GET /home HT", b"POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf"):
-        with connect(house) as client:
+        with connect(gateway) as client:
             client.sendall(sent)
             client.shutdown(socket.SHUT_WR)
             client.settimeout(5)
             assert client.recv(4096) == b"", "an incomplete request is not a request"
 
 
-def test_connections_and_requests_of_one_address_are_bounded(house):
-    generation = house.policy()["active"]
-    house.edit(
+def test_connections_and_requests_of_one_address_are_bounded(gateway):
+    generation = gateway.policy()["active"]
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "limits = { connections = 50000 }",
             'limits = { connections = 100, per_ip = { connections = 4, requests = "5/s" } }',
         ),
     )
-    house.wait_generation(generation)
+    gateway.wait_generation(generation)
     # The first change may belong to the earlier period.
-    wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "a second without requests")
+    wait_for(lambda: requests.get(f"{gateway.url}/home", timeout=10).status_code == 401, "a second without requests")
     time.sleep(1.1)
     with requests.Session() as one:
         # Keep only the required part, because a stored response may keep its connection open.
         answers = [
             (answer.status_code, answer.headers.get("Retry-After"), answer.json()["code"])
-            for answer in (one.get(f"{house.url}/home", timeout=10) for _ in range(30))
+            for answer in (one.get(f"{gateway.url}/home", timeout=10) for _ in range(30))
         ]
     refused = answers.count((429, "1", "rate_limited"))
     assert 20 <= refused < 30 and answers.count((401, None, "unauthenticated")) == 30 - refused, answers
     # As many as allowed, once the earlier ones are closed.
-    wait_for(lambda: closed_at_once(house, 8) == 4, "four of eight to be closed")
+    wait_for(lambda: closed_at_once(gateway, 8) == 4, "four of eight to be closed")
 
 
-def closed_at_once(house, count):
+def closed_at_once(gateway, count):
     time.sleep(0.3)  # until the closed ones are no longer counted
-    clients = [connect(house) for _ in range(count)]
+    clients = [connect(gateway) for _ in range(count)]
     closed = 0
     for client in clients:
         client.settimeout(0.5)
@@ -178,7 +178,7 @@ def closed_at_once(house, count):
     return closed
 
 
-def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
+def test_an_upstream_without_a_certificate_that_holds_is_502(gateway, tmp_path):
     """Attack: a machine-in-the-middle between the gateway and its upstream."""
     import ssl
     import subprocess
@@ -226,17 +226,17 @@ def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
                 pass
 
     threading.Thread(target=serve, daemon=True).start()
-    generation = house.policy()["active"]
-    house.edit(
+    generation = gateway.policy()["active"]
+    gateway.edit(
         "routes.lua",
         lambda _: (
             f'return routes {{ {{ path = "/**", to = "https://localhost:{listener.getsockname()[1]}", allow = true }} }}\n'
         ),
     )
-    house.wait_generation(generation)
-    answer = requests.get(f"{house.url}/x", timeout=10)
+    gateway.wait_generation(generation)
+    answer = requests.get(f"{gateway.url}/x", timeout=10)
     listener.close()
     assert answer.status_code == 502 and answer.json()["code"] == "upstream_unavailable"
     assert not any(seen), "no byte of the request was sent there"
-    decision = requests.get(f"{house.admin}/decisions/{answer.json()['decision_id']}", timeout=10)
+    decision = requests.get(f"{gateway.admin}/decisions/{answer.json()['decision_id']}", timeout=10)
     assert decision.status_code == 200 and "upstream" in decision.text

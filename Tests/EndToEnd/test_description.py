@@ -20,8 +20,8 @@ ENDINGS = ["signOut", "logout", "endSession"]
 @pytest.mark.parametrize(
     "choice", ["--exclude-operation-id", "--include-operation-id"], ids=["signed in", "signing out"]
 )
-def test_responses_match_the_description(house, number, choice):
-    token = house.register(number)["session"]["token"]
+def test_responses_match_the_description(gateway, number, choice):
+    token = gateway.register(number)["session"]["token"]
     program = pathlib.Path(sys.executable).parent / "schemathesis"
     told = subprocess.run(
         [
@@ -29,9 +29,9 @@ def test_responses_match_the_description(house, number, choice):
             "--config-file",
             CONFIGURATION,
             "run",
-            f"{house.url}/api/auth/openapi.json",
+            f"{gateway.url}/api/auth/openapi.json",
             "--url",
-            house.url,
+            gateway.url,
             "--seed",
             "1",
             "--phases",
@@ -47,7 +47,7 @@ def test_responses_match_the_description(house, number, choice):
             f"Authorization: Bearer {token}",
             *(word for ending in ENDINGS for word in (choice, ending)),
         ],
-        cwd=house.config,
+        cwd=gateway.config,
         capture_output=True,
         text=True,
         timeout=SECONDS + 120,
@@ -55,30 +55,30 @@ def test_responses_match_the_description(house, number, choice):
     assert told.returncode == 0, told.stdout[:6000] + told.stderr[-2000:]
     tested = re.search(r"Tested: (\d+)", told.stdout)
     assert tested and int(tested.group(1)) > 0, "nothing was tried: " + told.stdout[-3000:]
-    assert house.gateway.process.poll() is None
+    assert gateway.server.process.poll() is None
 
 
-def test_the_admin_listener_matches_its_description(empty_house):
+def test_the_admin_listener_matches_its_description(new_gateway):
     """With a token, as on an address that other machines can reach. (Wrong tokens are limited, so schemathesis must
     not try any.) An upgrade replaces the process: see test_upgrade.py."""
-    house = empty_house
+    gateway = new_gateway
     token = "0123456789abcdef-the-operators-token"
-    house.edit(
+    gateway.edit(
         "gateway.lua",
         lambda text: re.sub(
-            r"\n  admin = .*", f'\n  admin = {{ address = "127.0.0.1:{house.ports[1]}", token = env "ADMIN" }},', text
+            r"\n  admin = .*", f'\n  admin = {{ address = "127.0.0.1:{gateway.ports[1]}", token = env "ADMIN" }},', text
         ),
     )
-    house.start(ADMIN=token)
+    gateway.start(ADMIN=token)
     told = subprocess.run(
         [
             pathlib.Path(sys.executable).parent / "schemathesis",
             "--config-file",
             CONFIGURATION,
             "run",
-            f"{house.admin}/openapi.json",
+            f"{gateway.admin}/openapi.json",
             "--url",
-            house.admin,
+            gateway.admin,
             "--seed",
             "1",
             "--phases",
@@ -97,7 +97,7 @@ def test_the_admin_listener_matches_its_description(empty_house):
             "-H",
             f"Authorization: Bearer {token}",
         ],
-        cwd=house.config,
+        cwd=gateway.config,
         capture_output=True,
         text=True,
         timeout=SECONDS + 120,
@@ -105,4 +105,4 @@ def test_the_admin_listener_matches_its_description(empty_house):
     assert told.returncode == 0, told.stdout[:6000] + told.stderr[-2000:]
     tested = re.search(r"Tested: (\d+)", told.stdout)
     assert tested and int(tested.group(1)) > 0, "nothing was tried: " + told.stdout[-3000:]
-    assert house.gateway.process.poll() is None
+    assert gateway.server.process.poll() is None

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from documentation_pictures import FOLDER, PICTURES
-from house import House
+from local_gateway import LocalGateway
 from processes import ROOT
 from screens import Screen
 
@@ -22,11 +22,11 @@ def test_each_picture_is_made_and_used():
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_page_still_looks_like_that(tmp_path, driver, name):
     """The steps of the picture still work, and its page still shows the text that it is made for."""
-    house = House(tmp_path)
+    gateway = LocalGateway(tmp_path)
     try:
-        screen = Screen(driver, house.start()).forget()
+        screen = Screen(driver, gateway.start()).forget()
         story, sentences = PICTURES[name]
         story(screen)
         screen.reads(*sentences)
     finally:
-        house.stop()
+        gateway.stop()

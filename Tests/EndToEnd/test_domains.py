@@ -14,7 +14,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 import screens
-from house import House, free_port
+from local_gateway import LocalGateway, free_port
 from proxies import FrontProxy
 from test_forward import Service
 from test_story import Person
@@ -24,11 +24,11 @@ PIN = "482915"
 HOSTS = ("auth.example.com", "app.example.com", "app.example.org", "shop.example.org")
 
 
-def several_domains(house, scheme, port, more=""):
+def several_domains(gateway, scheme, port, more=""):
     """The default configuration with sign-in at auth.example.com."""
-    house.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
-    house.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
-    house.edit(
+    gateway.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
+    gateway.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
+    gateway.edit(
         "gateway.lua",
         lambda text: re.sub(
             r'public_url = ".*?",',
@@ -37,7 +37,7 @@ def several_domains(house, scheme, port, more=""):
             count=1,
         ),
     )
-    house.home, house.app = (f"{scheme}://{host}:{port}" for host in ("auth.example.com", "app.example.org"))
+    gateway.home, gateway.app = (f"{scheme}://{host}:{port}" for host in ("auth.example.com", "app.example.org"))
 
 
 def routes(port, echo=None, paid="/pay/**"):
@@ -57,7 +57,7 @@ def routes(port, echo=None, paid="/pay/**"):
 @pytest.fixture(scope="module")
 def brands(tmp_path_factory):
     folder = tmp_path_factory.mktemp("brands")
-    house = House(folder)
+    gateway = LocalGateway(folder)
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         [
@@ -84,12 +84,12 @@ def brands(tmp_path_factory):
         capture_output=True,
     )
     echo = EchoService()
-    several_domains(house, "https", house.ports[0], f'tls = {{ cert = "{cert}", key = "{key}" }},\n  ')
-    house.edit("routes.lua", lambda _: routes(house.ports[2], echo.port, paid="/home"))
-    house.access = folder / "access.log"
-    house.start(MOONGATE_ACCESS_LOG=str(house.access), MOONGATE_LOG="trace")
-    yield house
-    house.stop()
+    several_domains(gateway, "https", gateway.ports[0], f'tls = {{ cert = "{cert}", key = "{key}" }},\n  ')
+    gateway.edit("routes.lua", lambda _: routes(gateway.ports[2], echo.port, paid="/home"))
+    gateway.access = folder / "access.log"
+    gateway.start(MOONGATE_ACCESS_LOG=str(gateway.access), MOONGATE_LOG="trace")
+    yield gateway
+    gateway.stop()
 
 
 @pytest.fixture
@@ -115,12 +115,12 @@ class Visitor(Person):
         return next((cookie for cookie in self.browser.get_cookies() if cookie["name"] == name), None)
 
 
-def local(house, method, host, path, **options):
+def local(gateway, method, host, path, **options):
     """A request to one of the hosts, whose names exist only in this test."""
-    headers = {"Host": f"{host}:{house.ports[0]}", **options.pop("headers", {})}
+    headers = {"Host": f"{host}:{gateway.ports[0]}", **options.pop("headers", {})}
     return requests.request(
         method,
-        f"https://127.0.0.1:{house.ports[0]}{path}",
+        f"https://127.0.0.1:{gateway.ports[0]}{path}",
         headers=headers,
         verify=False,
         allow_redirects=False,
@@ -131,29 +131,29 @@ def local(house, method, host, path, **options):
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, browser, number):
-    house, port = brands, brands.ports[0]
-    begun = local(house, "POST", HOSTS[0], "/api/auth/flows", json={"flow": "register"}).json()["id"]
-    local(house, "POST", HOSTS[0], f"/api/auth/flows/{begun}/begin", json={"provider": "phone_otp", "phone": number})
-    token = local(house, "POST", HOSTS[0], f"/api/auth/flows/{begun}/submit", json={"code": house.code(number)}).json()[
+    gateway, port = brands, brands.ports[0]
+    begun = local(gateway, "POST", HOSTS[0], "/api/auth/flows", json={"flow": "register"}).json()["id"]
+    local(gateway, "POST", HOSTS[0], f"/api/auth/flows/{begun}/begin", json={"provider": "phone_otp", "phone": number})
+    token = local(gateway, "POST", HOSTS[0], f"/api/auth/flows/{begun}/submit", json={"code": gateway.code(number)}).json()[
         "session"
     ]["token"]
     bearer = {"Authorization": f"Bearer {token}"}
-    token = local(house, "POST", HOSTS[0], "/api/auth/set-passcode", json={"passcode": PIN}, headers=bearer).json()[
+    token = local(gateway, "POST", HOSTS[0], "/api/auth/set-passcode", json={"passcode": PIN}, headers=bearer).json()[
         "token"
     ]
-    local(house, "DELETE", HOSTS[0], "/api/auth/session", headers={"Authorization": f"Bearer {token}"})
+    local(gateway, "DELETE", HOSTS[0], "/api/auth/session", headers={"Authorization": f"Bearer {token}"})
 
     # An anonymous user opens the second domain, signs in at the first, and returns.
-    person = Visitor(browser, house)
-    browser.get(f"{house.app}/echo?a=1")
-    person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/login?"), "the sign-in page of public_url")
-    seen = {entry["id"] for entry in house.outbox()}
+    person = Visitor(browser, gateway)
+    browser.get(f"{gateway.app}/echo?a=1")
+    person.waits(lambda: browser.current_url.startswith(f"{gateway.home}/auth/login?"), "the sign-in page of public_url")
+    seen = {entry["id"] for entry in gateway.outbox()}
     person.fills("phone", number.removeprefix("+91"))
     person.presses("Send OTP")
     code = person.is_sent(seen)
     person.waits(lambda: browser.find_elements(By.NAME, "code"), "the code's page")
     person.enters(code)
-    person.stands(f"{house.app}/echo?a=1", "back on the second domain")
+    person.stands(f"{gateway.app}/echo?a=1", "back on the second domain")
     second = person.cookie("__Secure-moongate")
     assert (
         second["domain"] == ".example.org" and second["secure"] and second["httpOnly"] and second["sameSite"] == "Lax"
@@ -171,30 +171,30 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     assert person.cookie("__Secure-moongate")["value"] == second["value"]
 
     # A step-up for a route of the second domain: at public_url, and back with a new cookie.
-    browser.get(f"{house.app}/home")
-    person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/pin?"), "the passcode's page")
+    browser.get(f"{gateway.app}/home")
+    person.waits(lambda: browser.current_url.startswith(f"{gateway.home}/auth/pin?"), "the passcode's page")
     person.waits(lambda: len(browser.find_elements(By.CSS_SELECTOR, "form[data-form=pad]")) == 1, "the pad")
     person.waits(
         lambda: browser.execute_script("return document.querySelector('form[data-form=pad]').dataset.ready"),
         "its script",
     )
     webdriver.ActionChains(browser).send_keys(PIN).perform()
-    person.stands(f"{house.app}/home", "back after the step-up")
+    person.stands(f"{gateway.app}/home", "back after the step-up")
     renewed = person.waits(
         lambda: (cookie := person.cookie("__Secure-moongate")) and cookie["value"] != second["value"] and cookie,
         "a new token after the step-up",
     )
-    dead = local(house, "GET", HOSTS[2], "/echo", headers={"Cookie": f"__Secure-moongate={second['value']}"})
+    dead = local(gateway, "GET", HOSTS[2], "/echo", headers={"Cookie": f"__Secure-moongate={second['value']}"})
     assert dead.status_code == 401, "the one before it is dead"
     for host in ("app.example.com", "auth.example.com"):
-        stolen = local(house, "GET", host, "/echo", headers={"Cookie": f"__Secure-moongate={renewed['value']}"})
+        stolen = local(gateway, "GET", host, "/echo", headers={"Cookie": f"__Secure-moongate={renewed['value']}"})
         assert stolen.status_code == 401, "a cookie of one domain is not valid at another"
 
     # Signing out on the second domain signs out on both and closes its WebSocket.
     async def socket():
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        headers = {"Cookie": f"__Secure-moongate={renewed['value']}", "Origin": house.app}
+        headers = {"Cookie": f"__Secure-moongate={renewed['value']}", "Origin": gateway.app}
         address = f"wss://app.example.org:{port}/ws"
         async with websockets.asyncio.client.connect(
             address, host="127.0.0.1", port=port, ssl=context, additional_headers=headers
@@ -207,18 +207,18 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
                     await socket.recv()
 
     def sign_out():
-        browser.get(f"{house.app}/auth/logout")
+        browser.get(f"{gateway.app}/auth/logout")
         person.presses("Sign out", "Sign Out")
-        person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/login"), "the sign-in page")
+        person.waits(lambda: browser.current_url.startswith(f"{gateway.home}/auth/login"), "the sign-in page")
 
     asyncio.run(socket())
-    for origin in (house.app, f"https://app.example.com:{port}"):
+    for origin in (gateway.app, f"https://app.example.com:{port}"):
         browser.get(f"{origin}/echo")
-        person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/login?"), f"signed out on {origin}")
+        person.waits(lambda: browser.current_url.startswith(f"{gateway.home}/auth/login?"), f"signed out on {origin}")
 
     # Attack: a code or token in the log at the lowest level.
-    assert "/auth/handoff" in house.access.read_text(), "the handoffs are in the access log"
-    for text in (house.log, house.access.read_text()):
+    assert "/auth/handoff" in gateway.access.read_text(), "the handoffs are in the access log"
+    for text in (gateway.log, gateway.access.read_text()):
         assert "handoff?" not in text and "challenge=" not in text
         assert not any(secret in text for secret in (second["value"], renewed["value"], nonce["value"]))
 
@@ -234,15 +234,15 @@ class Fronts:
 
     def behind(self, name):
         """A gateway whose public_url is this proxy, and the proxy."""
-        house, port = House(self.folder / f"house-{name}"), free_port()
-        several_domains(house, "http", port, 'trusted_proxies = { "127.0.0.1/32" },\n  ')
+        gateway, port = LocalGateway(self.folder / f"gateway-{name}"), free_port()
+        several_domains(gateway, "http", port, 'trusted_proxies = { "127.0.0.1/32" },\n  ')
         # Passkeys require https.
-        house.edit("gateway.lua", lambda text: re.sub(r"    passkey = .*\n", "", text))
-        house.edit("routes.lua", lambda _: routes(1))
-        proxy = FrontProxy(name, self.folder / name, port, house.ports[0], self.service.port)
-        house.demo = self.service
-        house.start()
-        return house, proxy.wait()
+        gateway.edit("gateway.lua", lambda text: re.sub(r"    passkey = .*\n", "", text))
+        gateway.edit("routes.lua", lambda _: routes(1))
+        proxy = FrontProxy(name, self.folder / name, port, gateway.ports[0], self.service.port)
+        gateway.demo = self.service
+        gateway.start()
+        return gateway, proxy.wait()
 
 
 @pytest.fixture(scope="module")
@@ -295,18 +295,18 @@ class Jar:
 
 @pytest.mark.parametrize("name", FrontProxy.NAMES)
 def test_forward_auth_on_two_domains(fronts, name, number):
-    house, proxy = fronts.behind(name)
+    gateway, proxy = fronts.behind(name)
     try:
-        token = house.register(number)["session"]["token"]
+        token = gateway.register(number)["session"]["token"]
         jar = Jar(proxy)
         jar.cookies["moongate", ".example.com"] = token
-        led, status, body = jar.follow(f"{house.app}/in/x?a=1")
+        led, status, body = jar.follow(f"{gateway.app}/in/x?a=1")
         assert status == 200, (led, body)
         assert [address.split("?")[0] for address in led] == [
-            f"{house.app}/auth/handoff",
-            f"{house.home}/auth/handoff",
-            f"{house.app}/auth/handoff",
-            f"{house.app}/in/x",
+            f"{gateway.app}/auth/handoff",
+            f"{gateway.home}/auth/handoff",
+            f"{gateway.app}/auth/handoff",
+            f"{gateway.app}/in/x",
         ]
         assert b"GET /in/x?a=1" in body and not any("/auth/handoff" in line for line in fronts.service.seen), (
             "no code reaches the service"
@@ -318,19 +318,19 @@ def test_forward_auth_on_two_domains(fronts, name, number):
         # Attack: the code is used again.
         assert jar.get(led[2])[0] == 403
         # A step-up leads to public_url.
-        status, fields, _ = jar.get(f"{house.app}/pay/x")
+        status, fields, _ = jar.get(f"{gateway.app}/pay/x")
         assert status in (302, 303) and fields["location"].startswith(
-            f"{house.home}/auth/pin?flow=step_up&return_to="
+            f"{gateway.home}/auth/pin?flow=step_up&return_to="
         ), fields
         assert (
-            house.api(
+            gateway.api(
                 "DELETE",
                 "/session",
                 headers={"Authorization": f"Bearer {token}", "Host": f"auth.example.com:{proxy.port}"},
             ).status_code
             == 204
         )
-        assert jar.get(f"{house.app}/in/x", accept="*/*")[0] == 401
+        assert jar.get(f"{gateway.app}/in/x", accept="*/*")[0] == 401
     finally:
         proxy.end()
-        house.gateway.end()
+        gateway.server.end()

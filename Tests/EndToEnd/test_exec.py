@@ -13,7 +13,7 @@ import pytest
 import requests
 
 import programs
-from house import BIN, ROOT, House, problem, wait_for, wrong
+from local_gateway import BIN, ROOT, LocalGateway, problem, wait_for, wrong
 from test_reload import reload
 
 TOKEN = {"HUB_TOKEN": "t0ken-of-the-hub"}
@@ -22,19 +22,19 @@ TOKEN = {"HUB_TOKEN": "t0ken-of-the-hub"}
 @pytest.fixture
 def hub(tmp_path):
     """A gateway with the provider, not started yet."""
-    house = House(tmp_path)
-    yield house
-    house.stop()
+    gateway = LocalGateway(tmp_path)
+    yield gateway
+    gateway.stop()
 
 
-def sign_in(house, phone):
-    flow = house.flow("hub")
-    begun = programs.begin(house, flow, phone)
+def sign_in(gateway, phone):
+    flow = gateway.flow("hub")
+    begun = programs.begin(gateway, flow, phone)
     assert begun.status_code == 200, begun.text
     assert begun.json()["step"]["fields"][0]["length"] == 6
-    code = programs.sent(house, phone)[3]
-    assert problem(house.submit(flow, wrong(code)), 401, "invalid_code")["attempts_left"] == 4
-    done = house.submit(flow, code)
+    code = programs.sent(gateway, phone)[3]
+    assert problem(gateway.submit(flow, wrong(code)), 401, "invalid_code")["attempts_left"] == 4
+    done = gateway.submit(flow, code)
     assert done.status_code == 200 and done.json()["status"] == "complete", done.text
     return done.json()
 
@@ -242,7 +242,7 @@ def test_no_program_outlives_the_gateway(hub, how):
         ),
         "it to hang",
     )
-    hub.gateway.end(how)
+    hub.server.end(how)
     programs.wait_gone(own)
     thread.join(20)
 
@@ -535,8 +535,8 @@ def schema(name):
     return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
 
 
-def tape(house):
-    return [line.split(" ", 1) for line in (house.config / "tape.txt").read_text().splitlines()]
+def tape(gateway):
+    return [line.split(" ", 1) for line in (gateway.config / "tape.txt").read_text().splitlines()]
 
 
 def test_the_schema_matches_the_messages(hub, number, other_number):
@@ -557,7 +557,7 @@ def test_the_schema_matches_the_messages(hub, number, other_number):
     programs.write(hub, TAPE)
     assert reload(hub).status_code == 200
     assert programs.begin(hub, hub.flow("hub"), other_number()).status_code == 200
-    hub.gateway.end()
+    hub.server.end()
 
     asked, methods = {}, set()
     for who, line in tape(hub):

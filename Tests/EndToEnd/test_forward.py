@@ -10,7 +10,7 @@ import urllib.parse
 import pytest
 import requests
 
-from house import House, free_port
+from local_gateway import LocalGateway, free_port
 from proxies import FrontProxy
 from test_accounts import tool
 
@@ -75,10 +75,10 @@ class Service:
 class Setting:
     def __init__(self, folder):
         self.service = Service()
-        self.house = House(folder)
+        self.gateway = LocalGateway(folder)
         ports = {name: free_port() for name in FrontProxy.NAMES}
         hosts = ", ".join(f'"{host}:{port}"' for port in ports.values() for host in ("localhost", "127.0.0.1"))
-        self.house.edit(
+        self.gateway.edit(
             "gateway.lua",
             lambda text: text.replace(
                 "  region =",
@@ -86,15 +86,15 @@ class Setting:
                 1,
             ),
         )
-        self.house.edit("routes.lua", lambda _: ROUTES)
-        (self.house.config / "accounts.lua").write_text(ACCOUNTS)
-        self.house.demo = self.service
+        self.gateway.edit("routes.lua", lambda _: ROUTES)
+        (self.gateway.config / "accounts.lua").write_text(ACCOUNTS)
+        self.gateway.demo = self.service
         self.proxies = {
-            name: FrontProxy(name, folder / name, port, self.house.ports[0], self.service.port)
+            name: FrontProxy(name, folder / name, port, self.gateway.ports[0], self.service.port)
             for name, port in ports.items()
         }
-        self.house.start()
-        self.account = self.house.register(PHONE)
+        self.gateway.start()
+        self.account = self.gateway.register(PHONE)
         self.token = self.account["session"]["token"]
         self.cookie = f"Cookie: a=1; moongate={self.token}"
         for proxy in self.proxies.values():
@@ -103,7 +103,7 @@ class Setting:
     def end(self):
         for proxy in self.proxies.values():
             proxy.end()
-        self.house.stop()
+        self.gateway.stop()
 
 
 @pytest.fixture(scope="module")
@@ -129,24 +129,24 @@ def reached(body):
 
 
 def test_signing_in_and_coming_back(setting, proxy):
-    house = setting.house
+    gateway = setting.gateway
     browser = requests.Session()
     browser.headers["Accept"] = "text/html"
     asked = browser.get(f"{proxy.url}/in/page?a=1&b=%2F", allow_redirects=False, timeout=10)
     assert asked.status_code in (302, 303), asked.text
     login = asked.headers["Location"]
-    assert login == f"{house.url}/auth/login?return_to=" + urllib.parse.quote(f"{proxy.url}/in/page?a=1&b=%2F", safe="")
+    assert login == f"{gateway.url}/auth/login?return_to=" + urllib.parse.quote(f"{proxy.url}/in/page?a=1&b=%2F", safe="")
     # The page also works through the proxy and accepts input.
-    through = login.replace(house.url, proxy.url)
+    through = login.replace(gateway.url, proxy.url)
     page = browser.get(through, timeout=10)
     assert page.status_code == 200 and "Welcome Back" in page.text
     # A separate number for this proxy, because of the resend timer.
     number = f"+9198765{60000 + FrontProxy.NAMES.index(proxy.name)}"
-    house.register(number)
-    origin = {"Origin": house.url}
+    gateway.register(number)
+    origin = {"Origin": gateway.url}
     back = f"{proxy.url}/in/page?a=1&b=%2F"
     sent = browser.post(
-        f"{house.url}/auth/login",
+        f"{gateway.url}/auth/login",
         data={"phone": number, "return_to": back},
         headers=origin,
         allow_redirects=False,
@@ -154,8 +154,8 @@ def test_signing_in_and_coming_back(setting, proxy):
     )
     assert sent.status_code == 303 and sent.headers["Location"].startswith("/auth/verify"), sent.text
     done = browser.post(
-        house.url + sent.headers["Location"],
-        data={"code": house.code(number)},
+        gateway.url + sent.headers["Location"],
+        data={"code": gateway.code(number)},
         headers=origin,
         allow_redirects=False,
         timeout=10,
@@ -282,7 +282,7 @@ def test_groups_are_required_and_forwarded(proxy, setting):
     assert len(setting.service.seen) == before
     status, _, body = proxy.raw("GET", "/phones/x", [setting.cookie, *forged])
     assert status == 200 and [value for name, value in reached(body) if name == "remote-groups"] == ["phones"], body
-    member = f"{setting.house.admin}/groups/a%2Cb/members/{setting.account['account']['id']}"
+    member = f"{setting.gateway.admin}/groups/a%2Cb/members/{setting.account['account']['id']}"
     assert requests.put(member, timeout=10).status_code == 200
     assert ("remote-groups", "a%2Cb,phones") in reached(proxy.raw("GET", "/in/x", [setting.cookie])[2])
     assert requests.delete(member, timeout=10).status_code == 200
@@ -302,7 +302,7 @@ def test_a_header_that_connection_names_is_still_ours(proxy, setting):
 
 def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
     """The session cookie of localhost is not sent to 127.0.0.1, so sign-in would redirect in a loop."""
-    house = setting.house
+    gateway = setting.gateway
     browser = requests.Session()
     browser.headers["Accept"] = "text/html"
     browser.cookies.set("moongate", setting.token, domain="localhost.local", path="/")
@@ -312,11 +312,11 @@ def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
         if page.status_code not in (302, 303):
             break
         # Also through the proxy, whose client is then the same for the gateway.
-        address = urllib.parse.urljoin(address, page.headers["Location"]).replace(house.url, proxy.url)
+        address = urllib.parse.urljoin(address, page.headers["Location"]).replace(gateway.url, proxy.url)
     assert page.status_code == 401, f"{page.status_code} {address}"
     assert "three times in a row" in page.text and "is not sent to 127.0.0.1" in page.text, page.text
     reference = re.search(r"dc_[A-Za-z0-9_-]+", page.text)[0]
-    decision = requests.get(f"{house.admin}/decisions/{reference}", timeout=10)
+    decision = requests.get(f"{gateway.admin}/decisions/{reference}", timeout=10)
     assert decision.status_code == 200 and "is not sent to 127.0.0.1" in decision.text
 
 
@@ -324,7 +324,7 @@ def test_refused_requests(proxy, setting):
     before = len(setting.service.seen)
     assert proxy.raw("GET", "/mail/x", [setting.cookie])[0] == 403
     status, fields, _ = proxy.raw("GET", "/mail/x", [setting.cookie, "Accept: text/html"])
-    assert status in (302, 303) and fields["location"].startswith(f"{setting.house.url}/auth/email?return_to=")
+    assert status in (302, 303) and fields["location"].startswith(f"{setting.gateway.url}/auth/email?return_to=")
     assert proxy.raw("GET", "/no/x", [setting.cookie])[0] == 403
     assert proxy.raw("GET", "/nowhere", [setting.cookie])[0] == 403
     assert proxy.raw("GET", "/in/x", [setting.cookie, "Authorization: Bearer other"])[0] in (400, 500)
@@ -477,7 +477,7 @@ def test_only_the_proxy_can_use_forward_auth(proxy, setting):
 
 def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
     """Attack: a service behind the proxy reads the access tokens of its clients."""
-    status, text, complaint = tool(setting.house, "token", "create", proxy.name)
+    status, text, complaint = tool(setting.gateway, "token", "create", proxy.name)
     assert status == 0, complaint
     secret = text.strip()
     basic = base64.b64encode(f"any:{secret}".encode()).decode()
@@ -506,7 +506,7 @@ def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
 
 def test_unavailable_gateway_admits_no_request(setting):
     """Runs last, because it ends the gateway."""
-    setting.house.gateway.end()
+    setting.gateway.server.end()
     before = len(setting.service.seen)
     for proxy in setting.proxies.values():
         status, _, _ = proxy.raw("GET", "/in/x", [setting.cookie])

@@ -11,7 +11,7 @@ import pytest
 
 import framing
 from framing import Message
-from house import House
+from local_gateway import LocalGateway
 from test_http2 import routed
 
 # `make soak` sets a longer time.
@@ -115,13 +115,13 @@ def service():
 
 @pytest.fixture(scope="module")
 def wired(tmp_path_factory, service):
-    house = House(tmp_path_factory.mktemp("house"))
-    routed(house, service.port)
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    routed(gateway, service.port)
     # All requests come from one address, so refusals are part of the results.
     try:
-        yield house.start()
+        yield gateway.start()
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def answers(port, data):
@@ -175,7 +175,7 @@ def test_forwarded_requests_are_read_alike_by_other_servers(wired, service):
     assert not service.faults, service.faults
     print(f"{tried} connections, {passed} with requests that were forwarded, {refused} with refusals (seed {SEED})")
     assert tried > 100 and passed > tried // 5 and refused > tried // 5
-    assert wired.gateway.process.poll() is None
+    assert wired.server.process.poll() is None
 
 
 @pytest.mark.parametrize(

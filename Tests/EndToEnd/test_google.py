@@ -15,7 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import KeySet
 from oidc_provider_mock import User, run_server_in_thread
 
-from house import BIN, problem, wait_for
+from local_gateway import BIN, problem, wait_for
 from mockgoogle import MockGoogle, Visitor, choose, field, pkce
 
 ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
@@ -24,22 +24,22 @@ ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
 # The demo, in which the gateway is its own Google.
 
 
-def test_a_new_person_and_the_same_again(house):
-    first = Visitor(house)
+def test_a_new_person_and_the_same_again(gateway):
+    first = Visitor(gateway)
     away = first.continues(return_to="/reports?x=1")
-    assert away.startswith(house.url + "/mock-google/authorize?")
+    assert away.startswith(gateway.url + "/mock-google/authorize?")
     back = first.get(choose(away, account=ASHA))
     assert (back.status_code, back.headers["Location"]) == (303, "/profile-setup?return_to=%2Freports%3Fx%3D1")
     account = first.account()
     assert account["email"] == "asha@example.com" and account["is_email_verified"] and account["first_name"] == "Asha"
     assert first.get("/home").status_code == 200
-    second = Visitor(house)
+    second = Visitor(gateway)
     assert second.get(choose(second.continues("/auth/register"), account=ASHA)).headers["Location"] == "/home"
     assert second.account()["id"] == account["id"]
 
 
-def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(house):
-    visitor = Visitor(house)
+def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(gateway):
+    visitor = Visitor(gateway)
     visitor.get(choose(visitor.continues(), account=ASHA))
     token = visitor.session.cookies["moongate"]
     page = visitor.get("/auth/login?flow=step_up&return_to=%2Freports").text
@@ -61,25 +61,25 @@ def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(house):
     assert visitor.get(choose(visitor.continues(**asked), account=ASHA)).headers["Location"] == "/reports"
     assert visitor.session.cookies["moongate"] != token, "a new token at every step-up"
     # Without both, there is nothing to ask for, and no redirect loop.
-    stranger = Visitor(house)
-    stranger.session.cookies["moongate"] = house.register("+919876512345")["session"]["token"]
+    stranger = Visitor(gateway)
+    stranger.session.cookies["moongate"] = gateway.register("+919876512345")["session"]["token"]
     answer = stranger.get("/auth/login?flow=step_up&return_to=%2Freports")
     assert answer.status_code == 403 and "Not allowed" in answer.text
 
 
-def test_the_demo_makes_its_secret_and_keeps_it(house):
-    file = house.config / "data" / "google.secret"
+def test_the_demo_makes_its_secret_and_keeps_it(gateway):
+    file = gateway.config / "data" / "google.secret"
     secret = file.read_text()
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600 and len(secret.strip()) == 43
-    house.restart(15)
+    gateway.restart(15)
     assert file.read_text() == secret
-    assert secret.strip() not in house.log
+    assert secret.strip() not in gateway.log
 
 
-def test_check_creates_nothing_and_needs_no_demo_secret(empty_house):
+def test_check_creates_nothing_and_needs_no_demo_secret(new_gateway):
     def check():
         return subprocess.run(
-            [BIN / "moongate", "check", "--config", empty_house.config, "--json"],
+            [BIN / "moongate", "check", "--config", new_gateway.config, "--json"],
             capture_output=True,
             text=True,
             timeout=120,
@@ -87,18 +87,18 @@ def test_check_creates_nothing_and_needs_no_demo_secret(empty_house):
 
     done = check()
     assert done.returncode == 0, done.stdout
-    assert not (empty_house.config / "data").exists()
+    assert not (new_gateway.config / "data").exists()
     budget = next(line for line in json.loads(done.stdout)["budgets"] if line["provider"] == "google_oauth")
     assert budget == {"provider": "google_oauth", "guesses_per_day": 0, "guesses_per_30d": 0, "probability_30d": 0}
     # For the real Google, the secret file must exist.
-    empty_house.edit("gateway.lua", lambda text: text.replace(f'issuer = "{empty_house.url}/mock-google",', ""))
+    new_gateway.edit("gateway.lua", lambda text: text.replace(f'issuer = "{new_gateway.url}/mock-google",', ""))
     done = check()
     assert done.returncode == 1 and "google.secret: there is no such file" in done.stdout
     # The demo's configuration on a machine that others can reach is refused.
-    empty_house.edit(
+    new_gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
-            f'public_url = "{empty_house.url}"', 'public_url = "https://auth.example.com"'
+            f'public_url = "{new_gateway.url}"', 'public_url = "https://auth.example.com"'
         ).replace(
             'client_id = "moongate-demo"',
             'issuer = "https://auth.example.com/mock-google", client_id = "moongate-demo"',
@@ -108,8 +108,8 @@ def test_check_creates_nothing_and_needs_no_demo_secret(empty_house):
     assert done.returncode == 1 and "lets anyone sign in as anyone" in done.stdout
 
 
-def test_an_unverified_address_joins_nothing(house):
-    first, second, third = Visitor(house), Visitor(house), Visitor(house)
+def test_an_unverified_address_joins_nothing(gateway):
+    first, second, third = Visitor(gateway), Visitor(gateway), Visitor(gateway)
     first.get(choose(first.continues(), account="other", name="Dora Fox", email="dora@example.com", verified="1"))
     second.get(choose(second.continues(), account="other", name="Mallory", email="dora@example.com"))
     assert second.account()["id"] != first.account()["id"] and not second.account()["is_email_verified"]
@@ -117,8 +117,8 @@ def test_an_unverified_address_joins_nothing(house):
     assert third.account()["id"] == first.account()["id"]
 
 
-def test_link_of_a_foreign_sign_in(house):
-    attacker, victim = Visitor(house), Visitor(house)
+def test_link_of_a_foreign_sign_in(gateway):
+    attacker, victim = Visitor(gateway), Visitor(gateway)
     back = choose(attacker.continues(), account=ASHA)
     victim.continues()
     assert victim.get(back).status_code == 404 and victim.account() is None
@@ -126,13 +126,13 @@ def test_link_of_a_foreign_sign_in(house):
     assert attacker.get(back).status_code in (404, 409), "once"
 
 
-def test_keys_rotate_in_between(house):
+def test_keys_rotate_in_between(gateway):
     for _ in range(3):
-        visitor = Visitor(house)
+        visitor = Visitor(gateway)
         away = visitor.continues()
         assert (
             requests.post(
-                house.url + "/mock-google/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20
+                gateway.url + "/mock-google/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20
             ).status_code
             == 303
         )
@@ -140,77 +140,77 @@ def test_keys_rotate_in_between(house):
         assert visitor.account()
 
 
-def test_a_provider_that_does_not_answer_is_not_waited_for(house):
-    visitor = Visitor(house)
+def test_a_provider_that_does_not_answer_is_not_waited_for(gateway):
+    visitor = Visitor(gateway)
     back = visitor.get(choose(visitor.continues(), account=ASHA, slow="1"))
     assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed")
     assert "Google sign-in failed. Try again." in visitor.get(back.headers["Location"]).text
     assert back.elapsed.total_seconds() < 7 and visitor.account() is None
 
 
-def test_apps(house):
-    house.edit(
+def test_apps(gateway):
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
         ),
     )
-    house.restart(15)
+    gateway.restart(15)
     verifier, challenge = pkce()
-    created = house.api(
+    created = gateway.api(
         "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
     )
     assert created.status_code == 201, created.text
     flow = created.json()["id"]
-    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"})
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"})
     assert begun.status_code == 200, begun.text
     # The system browser does not know the flow and gets no session from it.
-    browser = Visitor(house)
+    browser = Visitor(gateway)
     back = browser.get(choose(begun.json()["step"]["redirect_to"], account=ASHA))
     assert back.status_code == 303 and back.headers["Location"].startswith("https://app.example.com/in?code=")
     assert browser.account() is None
     code = field("code", back.headers["Location"])
-    assert code not in house.api("GET", f"/flows/{flow}").text
-    problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": "a" * 43}), 401, "invalid_code")
-    done = house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
+    assert code not in gateway.api("GET", f"/flows/{flow}").text
+    problem(gateway.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": "a" * 43}), 401, "invalid_code")
+    done = gateway.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
     assert done.status_code == 200, done.text
     token = done.json()["session"]["token"]
-    assert house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
-    problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier}), 409, "step_not_open")
+    assert gateway.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+    problem(gateway.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier}), 409, "step_not_open")
 
     # A cancellation returns to the app.
     for action, error in (("cancel", "oauth_cancelled"), ("error", "oauth_failed")):
-        flow = house.api(
+        flow = gateway.api(
             "POST",
             "/flows",
             {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in?a=1#b"},
         ).json()["id"]
-        away = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
-        back = Visitor(house).get(choose(away, action=action))
+        away = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
+        back = Visitor(gateway).get(choose(away, action=action))
         assert (back.status_code, back.headers["Location"]) == (303, f"https://app.example.com/in?a=1&error={error}#b")
 
 
-def test_an_address_that_was_left_behind_does_not_come_back(house):
+def test_an_address_that_was_left_behind_does_not_come_back(gateway):
     """Attack: the mail address of a former employer, which the user once used at Google."""
-    person = Visitor(house)
+    person = Visitor(gateway)
     person.get(choose(person.continues(), account=ASHA))
     owner = {"Authorization": f"Bearer {person.session.cookies['moongate']}"}
-    flow = house.api("POST", "/flows", {"flow": "change_email"}, headers=owner).json()["id"]
-    house.api("POST", f"/flows/{flow}/begin", {"email": "new@example.com"}, headers=owner)
-    wait_for(lambda: [entry for entry in house.outbox() if entry["to"] == "new@example.com"], "the mail")
-    done = house.api("POST", f"/flows/{flow}/submit", {"code": house.code("new@example.com")}, headers=owner)
+    flow = gateway.api("POST", "/flows", {"flow": "change_email"}, headers=owner).json()["id"]
+    gateway.api("POST", f"/flows/{flow}/begin", {"email": "new@example.com"}, headers=owner)
+    wait_for(lambda: [entry for entry in gateway.outbox() if entry["to"] == "new@example.com"], "the mail")
+    done = gateway.api("POST", f"/flows/{flow}/submit", {"code": gateway.code("new@example.com")}, headers=owner)
     assert done.json()["status"] == "complete", done.text
-    again = Visitor(house)
+    again = Visitor(gateway)
     again.get(choose(again.continues(), account=ASHA))
     assert again.account()["id"] == done.json()["account"]["id"] and again.account()["email"] == "new@example.com"
-    sent = len(house.outbox())
-    flow = house.flow("login")
+    sent = len(gateway.outbox())
+    flow = gateway.flow("login")
     assert (
-        house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@example.com"}).status_code
+        gateway.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@example.com"}).status_code
         == 200
     )
     time.sleep(0.5)
-    assert not [entry for entry in house.outbox()[: len(house.outbox()) - sent] if entry["code"]], (
+    assert not [entry for entry in gateway.outbox()[: len(gateway.outbox()) - sent] if entry["code"]], (
         "it is unregistered: nothing is sent"
     )
 
@@ -232,22 +232,22 @@ def stranger():
         yield f"http://localhost:{server.server_port}"
 
 
-def test_our_client_at_a_strangers_provider(empty_house, stranger):
-    house = empty_house
-    house.edit(
+def test_our_client_at_a_strangers_provider(new_gateway, stranger):
+    gateway = new_gateway
+    gateway.edit(
         "gateway.lua",
-        lambda text: text.replace(house.url + "/mock-google", stranger).replace(
+        lambda text: text.replace(gateway.url + "/mock-google", stranger).replace(
             'client_secret = file "data/google.secret"', 'client_secret = env "STRANGERS_SECRET"'
         ),
     )
-    house.start(STRANGERS_SECRET="anything")
+    gateway.start(STRANGERS_SECRET="anything")
 
     def consents(address, **fields):
         answer = requests.post(address, data=fields, allow_redirects=False, timeout=20)
         assert answer.status_code in (302, 303), answer.text
         return answer.headers["Location"]
 
-    dora = Visitor(house)
+    dora = Visitor(gateway)
     away = dora.continues()
     assert away.startswith(stranger + "/")
     back = dora.get(consents(away, sub="dora"))
@@ -255,9 +255,9 @@ def test_our_client_at_a_strangers_provider(empty_house, stranger):
     account = dora.account()
     # That site is not authoritative for the address, so the account only claims it until its own code proves it.
     assert (account["email"], account["is_email_verified"], account["last_name"]) == ("dora@example.com", False, "Fox")
-    again = Visitor(house)
+    again = Visitor(gateway)
     assert again.get(consents(again.continues(), sub="dora")).headers["Location"] == "/home"
-    mallory = Visitor(house)
+    mallory = Visitor(gateway)
     mallory.get(consents(mallory.continues(), sub="mallory"))
     assert mallory.account()["id"] != account["id"] and not mallory.account()["is_email_verified"]
 

@@ -10,7 +10,7 @@ import time
 import pytest
 import requests
 
-from house import BIN, House, problem, wait_for
+from local_gateway import BIN, LocalGateway, problem, wait_for
 from manual import blocks
 from test_forward import Service
 
@@ -33,23 +33,23 @@ ROUTES = """return routes {{
 PHONE = "+919876500411"
 
 
-def tool(house, *words):
+def tool(gateway, *words):
     done = subprocess.run(
-        [BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/"
+        [BIN / "moongate", *words, "--config", gateway.config], capture_output=True, text=True, timeout=60, cwd="/"
     )
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("groups"))
-    (house.config / "accounts.lua").write_text(ACCOUNTS)
-    house.edit("routes.lua", lambda _: ROUTES.format(f"http://127.0.0.1:{house.ports[2]}"))
-    house.start()
+    gateway = LocalGateway(tmp_path_factory.mktemp("groups"))
+    (gateway.config / "accounts.lua").write_text(ACCOUNTS)
+    gateway.edit("routes.lua", lambda _: ROUTES.format(f"http://127.0.0.1:{gateway.ports[2]}"))
+    gateway.start()
     try:
-        yield house
+        yield gateway
     finally:
-        house.stop()
+        gateway.stop()
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +224,7 @@ GUIDE = "guides/who-may-go-where.md"
 
 
 def test_guide_to_access_by_groups(tmp_path):
-    house = House(tmp_path)
+    gateway = LocalGateway(tmp_path)
     files = {}
     for text in blocks("lua", GUIDE):
         files.setdefault(re.match(r"-- (\S+)", text)[1], []).append(text)
@@ -232,10 +232,10 @@ def test_guide_to_access_by_groups(tmp_path):
 
     def check(**shown):
         for name, text in shown.items():
-            file = house.config / name
+            file = gateway.config / name
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
-        status, text, error = tool(house, "check")
+        status, text, error = tool(gateway, "check")
         assert status == 0, f"{shown.keys()}: {text}{error}"
 
     check(**{"accounts.lua": files["accounts.lua"][0], "routes.lua": files["routes.lua"][0]})
@@ -250,24 +250,24 @@ def test_guide_to_access_by_groups(tmp_path):
     )
     check(**{"policies/phone_otp.lua": files["policies/phone_otp.lua"][0]})
     # Without the requirement, the guarantee refuses the folder.
-    (house.config / "routes.lua").write_text(files["routes.lua"][2].replace(', require = { group = "ops" }', ""))
-    status, text, error = tool(house, "check")
+    (gateway.config / "routes.lua").write_text(files["routes.lua"][2].replace(', require = { group = "ops" }', ""))
+    status, text, error = tool(gateway, "check")
     assert status == 1 and "operators alone reach /ops" in text + error
 
 
-def signed_in(house, address):
+def signed_in(gateway, address):
     """A user who has registered with an address and verified it."""
-    answer = house.api(
+    answer = gateway.api(
         "POST",
         "/register",
         {"email": address, "password": "correct horse battery", "first_name": "A", "last_name": "B"},
     )
     assert answer.status_code == 201, answer.text
     code = wait_for(
-        lambda: next((entry["code"] for entry in house.outbox() if entry["to"] == address and entry["code"]), None),
+        lambda: next((entry["code"] for entry in gateway.outbox() if entry["to"] == address and entry["code"]), None),
         "the mail",
     )
-    token = house.api(
+    token = gateway.api(
         "POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {answer.json()['token']}"}
     ).json()["token"]
     return {"headers": {"Authorization": f"Bearer {token}"}}
@@ -276,32 +276,32 @@ def signed_in(house, address):
 def test_recipes_of_the_guide_work_as_described(tmp_path):
     """Staff only, a list of users, and a service for each group: the guide's files are used one after the other, and
     its commands are run."""
-    house = House(tmp_path)
+    gateway = LocalGateway(tmp_path)
     shown = {}
     for text in blocks("lua", GUIDE):
         shown.setdefault(re.match(r"-- (\S+)", text)[1], []).append(text)
     service = {port: Service() for port in ("3000", "3001", "3002")}
     routes = [re.sub(r":(300[0-2])", lambda found: f":{service[found[1]].port}", text) for text in shown["routes.lua"]]
-    house.demo = next(iter(service.values()))
+    gateway.demo = next(iter(service.values()))
 
     def serve(number, accounts):
-        old = house.gateway and house.policy()["active"]
-        (house.config / "accounts.lua").write_text(shown["accounts.lua"][accounts])
-        (house.config / "routes.lua").write_text(routes[number])
+        old = gateway.server and gateway.policy()["active"]
+        (gateway.config / "accounts.lua").write_text(shown["accounts.lua"][accounts])
+        (gateway.config / "routes.lua").write_text(routes[number])
         return (
-            wait_for(lambda: (told := house.policy())["active"] != old and not told["candidate_refused"], "the recipe")
+            wait_for(lambda: (told := gateway.policy())["active"] != old and not told["candidate_refused"], "the recipe")
             if old
-            else house.start()
+            else gateway.start()
         )
 
     def status(person, path):
-        return get(house, person, path).status_code
+        return get(gateway, person, path).status_code
 
     try:
         serve(0, 0)
-        staff, guest = signed_in(house, "asha@example.com"), signed_in(house, "ben@elsewhere.example")
+        staff, guest = signed_in(gateway, "asha@example.com"), signed_in(gateway, "ben@elsewhere.example")
         # Attack: an address with a domain that only ends like the allowed one.
-        other = signed_in(house, "mallory@notexample.com")
+        other = signed_in(gateway, "mallory@notexample.com")
         assert [status(person, "/internal/x") for person in (staff, guest, other)] == [200, 403, 403]
         assert status(guest, "/x") == 200
         serve(1, 1)
@@ -314,17 +314,17 @@ def test_recipes_of_the_guide_work_as_described(tmp_path):
         ]
         assert [line.split()[2] for line in commands] == ["add", "list", "remove"]
         for line in commands[:2]:
-            assert tool(house, *line.split()[1:])[0] == 0, line
+            assert tool(gateway, *line.split()[1:])[0] == 0, line
         wait_for(lambda: status(staff, "/invoices/x") == 200, "access", 2)
-        assert problem(get(house, staff, "/ops/x"), 403, "step_up_required")["provider"] == "phone_otp"
-        assert problem(get(house, guest, "/ops/x"), 403, "forbidden")["group"] == "ops"
+        assert problem(get(gateway, staff, "/ops/x"), 403, "step_up_required")["provider"] == "phone_otp"
+        assert problem(get(gateway, guest, "/ops/x"), 403, "forbidden")["group"] == "ops"
         serve(2, 1)
         for port, path in (("3001", "/ops/x"), ("3000", "/x")):
             assert status(staff, path) == 200 and service[port].seen[-1] == f"GET {path} HTTP/1.1"
         assert status(staff, "/billing/x") == 403 and service["3002"].seen == []
-        assert tool(house, *commands[2].split()[1:])[0] == 0
+        assert tool(gateway, *commands[2].split()[1:])[0] == 0
         wait_for(lambda: status(staff, "/ops/x") == 403, "the end of access", 2)
     finally:
-        house.stop()
+        gateway.stop()
         for one in service.values():
             one.end()

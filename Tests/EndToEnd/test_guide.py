@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from house import BIN, ROOT, House, wait_for
+from local_gateway import BIN, ROOT, LocalGateway, wait_for
 from reader import Reader
 from reader import blocks as reader_blocks
 from screens import Screen
@@ -26,9 +26,9 @@ def blocks(heading):
 
 @pytest.fixture
 def reader(tmp_path):
-    house = House(tmp_path)
-    yield Reader(house)
-    house.stop()
+    gateway = LocalGateway(tmp_path)
+    yield Reader(gateway)
+    gateway.stop()
 
 
 class Follow:
@@ -56,30 +56,30 @@ def test_ten_minutes(reader, driver, language):
     guide = Follow(reader, language)
     guide.to("make run")
     assert " 0 broken" in guide.said and re.search(r"^pigeon_post +\d+ +\d+ ", guide.said, re.M), guide.said
-    # Does what `make run` does, on the ports of this house.
+    # Does what `make run` does, on the ports of this gateway.
     guide.left.pop(0)
-    house = reader.house.start()
-    screen = Screen(driver, house).forget()
+    gateway = reader.gateway.start()
+    screen = Screen(driver, gateway).forget()
     screen.opens("/auth/login?flow=pigeon").at("/auth/step").reads("Pigeon post").is_sound("the first page")
     screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("asha@example.com")
     code = re.search(r"\b\d{8}\b", guide.next()).group()
     screen.enters(code).reads("The gateway proved that you are asha@example.com.")
     assert not guide.left
     # A running gateway replaces a changed program, and keeps the old one if the new one is broken.
-    program = house.config / "pigeon_post" / source
+    program = gateway.config / "pigeon_post" / source
     build = [text for _, text in blocks(language) if "go build" in text]
-    serving = house.policy()["active"]
+    serving = gateway.policy()["active"]
     program.write_text(program.read_text().replace("We send you a code.", "A pigeon brings a code."))
     if build:
         reader.types(build[0].splitlines()[0])
-    house.wait_generation(serving)
+    gateway.wait_generation(serving)
     screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
     broken = program.with_name("pigeon_post") if build else program
     draft = broken.with_name("draft")
     draft.write_text("#!/bin/sh\nexit 1\n" if language != "Node" else "import './no-file-of-this-name.mjs';\n")
     draft.chmod(0o755)
     draft.rename(broken)
-    wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
+    wait_for(lambda: gateway.policy()["candidate_refused"], "the refusal")
     screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
 
 
@@ -91,8 +91,8 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
         guide.next()
     assert " 0 broken" in guide.said, guide.said
     # As its README says: an entry, a policy, and a flow that uses it.
-    house = reader.house
-    house.edit(
+    gateway = reader.gateway
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "  providers = {\n",
@@ -100,20 +100,20 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
             1,
         ),
     )
-    (house.config / "policies" / "secret_phrase.lua").write_text('return policy "secret_phrase" {}\n')
-    (house.config / "flows" / "vault.lua").write_text(
+    (gateway.config / "policies" / "secret_phrase.lua").write_text('return policy "secret_phrase" {}\n')
+    (gateway.config / "flows" / "vault.lua").write_text(
         'return flow "vault" { purpose = "step_up", account = "existing", steps = { { "secret_phrase" } } }\n'
     )
-    house.edit(
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "  -- Everything else",
             '  { path = "/vault/**", to = "http://127.0.0.1:%s", flow = "vault", require = { passed = "secret_phrase" } },\n  -- Everything else'
-            % house.ports[2],
+            % gateway.ports[2],
         ),
     )
-    house.start()
-    screen = Screen(driver, house).forget().belongs_to(number)
+    gateway.start()
+    screen = Screen(driver, gateway).forget().belongs_to(number)
     # Two rounds: the second phrase must equal the first.
     screen.opens("/auth/account").presses("Choose a secret phrase").at("/auth/step").presses(
         "Choose a secret phrase"

@@ -24,17 +24,17 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-from house import wait_for
+from local_gateway import wait_for
 from test_tls import certificate, speak_tls
 from wire import H2Client, Upstream
 
 PROTOCOL_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 1, 9, 11
 
 
-def routed(house, *ports):
+def routed(gateway, *ports):
     """Upstreams at these ports, open under /open, and for users under /closed."""
     targets = ", ".join(f'"http://127.0.0.1:{port}"' for port in ports)
-    house.edit(
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "return routes {",
@@ -53,44 +53,44 @@ def upstream():
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory, upstream):
-    from house import House
+def gateway(tmp_path_factory, upstream):
+    from gateway import LocalGateway
 
-    folder = tmp_path_factory.mktemp("house")
-    house = House(folder)
+    folder = tmp_path_factory.mktemp("gateway")
+    gateway = LocalGateway(folder)
     cert, key = certificate(folder, "one")
-    house.certificate = cert
-    speak_tls(house, cert, key)
-    routed(house, upstream.port)
+    gateway.certificate = cert
+    speak_tls(gateway, cert, key)
+    routed(gateway, upstream.port)
     os.environ["REQUESTS_CA_BUNDLE"] = str(cert)
     try:
-        house.start()
-        house.token = house.register("+919876500100")["session"]["token"]
-        yield house
+        gateway.start()
+        gateway.token = gateway.register("+919876500100")["session"]["token"]
+        yield gateway
     finally:
         del os.environ["REQUESTS_CA_BUNDLE"]
-        house.stop()
+        gateway.stop()
 
 
 @pytest.fixture
-def client(house):
-    client = H2Client(house.ports[0])
+def client(gateway):
+    client = H2Client(gateway.ports[0])
     yield client
     client.close()
 
 
-def curl(house, path, *arguments):
+def curl(gateway, path, *arguments):
     done = subprocess.run(
         [
             "curl",
             "-sS",
             "--http2",
             "--cacert",
-            house.certificate,
+            gateway.certificate,
             "-w",
             "\n%{http_version} %{http_code} %{size_download} %{size_upload}",
             *arguments,
-            house.url + path,
+            gateway.url + path,
         ],
         capture_output=True,
         timeout=120,
@@ -103,26 +103,26 @@ def curl(house, path, *arguments):
 # Well-behaved clients.
 
 
-def test_curl_is_served_by_http2(house):
-    body, facts = curl(house, "/open/a")
+def test_curl_is_served_by_http2(gateway):
+    body, facts = curl(gateway, "/open/a")
     assert facts[:2] == ["2", "200"] and body == b"hello"
-    body, facts = curl(house, "/api/auth/flows", "-H", "Content-Type: application/json", "-d", '{"flow":"login"}')
+    body, facts = curl(gateway, "/api/auth/flows", "-H", "Content-Type: application/json", "-d", '{"flow":"login"}')
     assert facts[:2] == ["2", "201"] and b'"fl_' in body
-    body, facts = curl(house, "/auth/login", "-H", "Accept: text/html")
+    body, facts = curl(gateway, "/auth/login", "-H", "Accept: text/html")
     assert facts[:2] == ["2", "200"] and b"<html" in body
-    body, facts = curl(house, "/echo", "-H", f"Cookie: __Host-moongate={house.token}")
+    body, facts = curl(gateway, "/echo", "-H", f"Cookie: __Host-moongate={gateway.token}")
     assert facts[:2] == ["2", "200"], body
     # HEAD and responses without a body.
-    body, facts = curl(house, "/open/a", "-I")
+    body, facts = curl(gateway, "/open/a", "-I")
     assert facts[:2] == ["2", "200"] and b"content-length: 5" in body
 
 
-def test_http1_is_still_there(house):
-    body, facts = curl(house, "/open/a", "--http1.1")
+def test_http1_is_still_there(gateway):
+    body, facts = curl(gateway, "/open/a", "--http1.1")
     assert facts[:2] == ["1.1", "200"] and body == b"hello"
 
 
-def test_large_bodies_both_ways(house, tmp_path):
+def test_large_bodies_both_ways(gateway, tmp_path):
     size = 64 * 1024 * 1024
     content = os.urandom(1024 * 1024) * 64
     digest = hashlib.sha256(content).hexdigest()
@@ -132,7 +132,7 @@ def test_large_bodies_both_ways(house, tmp_path):
         return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + content
 
     upstream = BodyUpstream(got, answer)
-    before = house.edit(
+    before = gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "return routes {",
@@ -141,20 +141,20 @@ def test_large_bodies_both_ways(house, tmp_path):
         ),
     )
     try:
-        wait_for(lambda: curl(house, "/large/down", "-o", "/dev/null")[1][1] == "200", "the route")
+        wait_for(lambda: curl(gateway, "/large/down", "-o", "/dev/null")[1][1] == "200", "the route")
         file = tmp_path / "content"
         file.write_bytes(content)
         began = time.monotonic()
-        _, facts = curl(house, "/large/up", "-T", str(file), "-o", "/dev/null")
+        _, facts = curl(gateway, "/large/up", "-T", str(file), "-o", "/dev/null")
         took = time.monotonic() - began
         assert facts[1] == "200" and got["digest"] == digest and got["size"] == size
         # On a real network, a window of 64 KiB would be noticeable; on loopback, this only catches severe slowness.
         assert took < 30, took
         down = tmp_path / "down"
-        curl(house, "/large/down", "-o", str(down))
+        curl(gateway, "/large/down", "-o", str(down))
         assert hashlib.sha256(down.read_bytes()).hexdigest() == digest
     finally:
-        house.edit("routes.lua", lambda _: before)
+        gateway.edit("routes.lua", lambda _: before)
         upstream.close()
 
 
@@ -195,16 +195,16 @@ class BodyUpstream(Upstream):
                         return
 
 
-def test_h2load_and_nghttp(house):
+def test_h2load_and_nghttp(gateway):
     load = subprocess.run(
-        ["h2load", "-n", "3000", "-c", "10", "-m", "50", f"https://127.0.0.1:{house.ports[0]}/open/a"],
+        ["h2load", "-n", "3000", "-c", "10", "-m", "50", f"https://127.0.0.1:{gateway.ports[0]}/open/a"],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert "3000 succeeded, 0 failed, 0 errored" in load.stdout, load.stdout + load.stderr
     fetched = subprocess.run(
-        ["nghttp", "-nsy", *[f"https://127.0.0.1:{house.ports[0]}/open/{n}" for n in range(20)]],
+        ["nghttp", "-nsy", *[f"https://127.0.0.1:{gateway.ports[0]}/open/{n}" for n in range(20)]],
         capture_output=True,
         text=True,
         timeout=60,
@@ -212,7 +212,7 @@ def test_h2load_and_nghttp(house):
     assert fetched.returncode == 0 and fetched.stdout.count(" 200 ") == 20, fetched.stdout + fetched.stderr
 
 
-def test_streams_share_a_connection_and_do_not_wait_for_each_other(house, client):
+def test_streams_share_a_connection_and_do_not_wait_for_each_other(gateway, client):
     streams = [client.ask(client.headers(f"/open/{n}")) for n in range(40)]
     assert all(client.answer(stream).status == 200 for stream in streams)
     assert client.h2.remote_settings.max_concurrent_streams == 128
@@ -329,7 +329,7 @@ def test_streams_share_a_connection_and_do_not_wait_for_each_other(house, client
         or "missing"
     ),
 )
-def test_malformed_heads(house, upstream, client, headers):
+def test_malformed_heads(gateway, upstream, client, headers):
     before = upstream.all
     answer = client.answer(client.ask(headers))
     assert (
@@ -340,12 +340,12 @@ def test_malformed_heads(house, upstream, client, headers):
     assert upstream.all == before
 
 
-def test_connect_is_405(house, client):
+def test_connect_is_405(gateway, client):
     answer = client.answer(client.ask([(":method", "CONNECT"), (":authority", "localhost:22")]))
     assert answer.status == 405, answer
 
 
-def test_heads_over_32_kib_are_431(house, upstream, client):
+def test_heads_over_32_kib_are_431(gateway, upstream, client):
     assert (
         client.answer(client.ask(client.headers("/open/x", extra=[(f"x-{n}", "y" * 1000) for n in range(28)]))).status
         == 200
@@ -360,19 +360,19 @@ def test_heads_over_32_kib_are_431(house, upstream, client):
     assert answer.status == 431, answer
 
 
-def test_crumbs_of_cookies_are_one_field(house, upstream, client):
-    crumbs = [("cookie", "a=1"), ("cookie", f"__Host-moongate={house.token}"), ("cookie", "b=2")]
+def test_crumbs_of_cookies_are_one_field(gateway, upstream, client):
+    crumbs = [("cookie", "a=1"), ("cookie", f"__Host-moongate={gateway.token}"), ("cookie", "b=2")]
     assert client.answer(client.ask(client.headers("/closed/crumbs", extra=crumbs))).status == 200
     asked = upstream.all[upstream.all.rindex(b"GET /closed/crumbs") :]
-    assert b"Cookie: a=1; b=2\r\n" in asked and house.token.encode() not in asked and b"Remote-User: " in asked
+    assert b"Cookie: a=1; b=2\r\n" in asked and gateway.token.encode() not in asked and b"Remote-User: " in asked
     # Two session cookies: one may be an attacker's.
     answer = client.answer(
-        client.ask(client.headers("/closed/x", extra=crumbs + [("cookie", f"__Host-moongate={house.token}")]))
+        client.ask(client.headers("/closed/x", extra=crumbs + [("cookie", f"__Host-moongate={gateway.token}")]))
     )
     assert answer.status == 401, answer
 
 
-def test_identity_is_the_gateways_to_say(house, upstream, client):
+def test_identity_is_the_gateways_to_say(gateway, upstream, client):
     fields = [
         ("remote-user", "root"),
         ("remote_user", "root"),
@@ -393,7 +393,7 @@ def test_identity_is_the_gateways_to_say(house, upstream, client):
 # Bodies.
 
 
-def test_bodies_with_and_without_a_length(house, upstream, client):
+def test_bodies_with_and_without_a_length(gateway, upstream, client):
     assert (
         client.answer(client.ask(client.headers("/open/b1", "POST", [("content-length", "5")]), b"12345")).status == 200
     )
@@ -405,20 +405,20 @@ def test_bodies_with_and_without_a_length(house, upstream, client):
 
 
 @pytest.mark.parametrize("length,body", [("5", b"1234"), ("5", b"123456"), ("0", b"1"), ("99999999999999999999", b"1")])
-def test_a_length_that_is_a_lie(house, upstream, client, length, body):
+def test_a_length_that_is_a_lie(gateway, upstream, client, length, body):
     answer = client.answer(client.ask(client.headers("/open/lie", "POST", [("content-length", length)]), body))
     assert answer.reset == PROTOCOL_ERROR or answer.status == 400, answer
     assert b"123456" not in upstream.all[upstream.all.rfind(b"POST /open/lie") :]
 
 
-def test_two_lengths(house, client):
+def test_two_lengths(gateway, client):
     answer = client.answer(
         client.ask(client.headers("/open/x", "POST", [("content-length", "1"), ("content-length", "1")]), b"1")
     )
     assert answer.status == 400 or answer.reset == PROTOCOL_ERROR, answer
 
 
-def test_trailers_end_here(house, upstream, client):
+def test_trailers_end_here(gateway, upstream, client):
     stream = client.ask(client.headers("/open/trailers", "POST"), b"12345", end=False)
     client.h2.send_headers(stream, [("remote-user", "root")], end_stream=True)
     client.flush()
@@ -426,7 +426,7 @@ def test_trailers_end_here(house, upstream, client):
     assert b"root" not in upstream.all[upstream.all.rindex(b"POST /open/trailers") :]
 
 
-def test_a_stream_that_is_reset_midway_leaves_nothing_whole(house, upstream, client):
+def test_a_stream_that_is_reset_midway_leaves_nothing_whole(gateway, upstream, client):
     stream = client.ask(client.headers("/open/midway", "POST", [("content-length", "100")]), b"half", end=False)
     wait_for(lambda: b"half" in upstream.all, "the first half")
     client.h2.reset_stream(stream)
@@ -436,7 +436,7 @@ def test_a_stream_that_is_reset_midway_leaves_nothing_whole(house, upstream, cli
     assert kept.endswith(b"half")
 
 
-def test_too_large_body_is_413_and_the_connection_stays_open(house, client):
+def test_too_large_body_is_413_and_the_connection_stays_open(gateway, client):
     answer = client.answer(
         client.ask(
             client.headers("/open/x", "POST", [("content-length", str(101 * 1024 * 1024))]), b"x" * 1000, end=False
@@ -446,7 +446,7 @@ def test_too_large_body_is_413_and_the_connection_stays_open(house, client):
     assert client.answer(client.ask(client.headers("/open/x"))).status == 200
 
 
-def test_a_client_that_takes_nothing_holds_its_upstream(house):
+def test_a_client_that_takes_nothing_holds_its_upstream(gateway):
     """Back-pressure: the response waits at the upstream, not in the gateway."""
     sent = {"bytes": 0}
 
@@ -461,7 +461,7 @@ def test_a_client_that_takes_nothing_holds_its_upstream(house):
         return b""
 
     upstream = Upstream(pour)
-    before = house.edit(
+    before = gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "return routes {",
@@ -471,12 +471,12 @@ def test_a_client_that_takes_nothing_holds_its_upstream(house):
     )
     try:
         wait_for(
-            lambda: curl(house, "/pour/x", "-o", "/dev/null", "--max-filesize", "1", "-I")[1][1] == "200", "the route"
+            lambda: curl(gateway, "/pour/x", "-o", "/dev/null", "--max-filesize", "1", "-I")[1][1] == "200", "the route"
         )
     except AssertionError:
         pass
     sent["bytes"] = 0
-    client = H2Client(house.ports[0], {h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 1024})
+    client = H2Client(gateway.ports[0], {h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 1024})
     stream = client.ask(client.headers("/pour/x"))
     client.listen(
         lambda event: isinstance(event, h2.events.DataReceived) and event.stream_id == stream, 5, credit=False
@@ -486,16 +486,16 @@ def test_a_client_that_takes_nothing_holds_its_upstream(house):
     # Other streams do not wait for it.
     assert client.answer(client.ask(client.headers("/open/x"))).status == 200
     client.close()
-    house.edit("routes.lua", lambda _: before)
+    gateway.edit("routes.lua", lambda _: before)
     upstream.close()
 
 
 # Floods.
 
 
-def test_rapid_reset(house, upstream):
+def test_rapid_reset(gateway, upstream):
     """CVE-2023-44487."""
-    client = H2Client(house.ports[0])
+    client = H2Client(gateway.ports[0])
     for _ in range(2000):
         stream = client.h2.get_next_available_stream_id()
         client.h2.send_headers(stream, client.headers("/open/rapid"), end_stream=True)
@@ -504,12 +504,12 @@ def test_rapid_reset(house, upstream):
     client.listen(lambda event: False, 5)
     assert client.ended or client.goaway(1) == ENHANCE_YOUR_CALM
     assert upstream.all.count(b"/open/rapid") <= 400
-    assert curl(house, "/open/a")[1][1] == "200"
+    assert curl(gateway, "/open/a")[1][1] == "200"
 
 
-def flood(house, frames):
+def flood(gateway, frames):
     """Sends frames until the gateway closes the connection. Returns whether it did."""
-    client = H2Client(house.ports[0])
+    client = H2Client(gateway.ports[0])
     client.listen(lambda event: isinstance(event, h2.events.RemoteSettingsChanged), 5)
     for frame in frames:
         client.raw(frame)
@@ -521,7 +521,7 @@ def flood(house, frames):
     return client.ended or code is not None
 
 
-def test_continuation_flood(house):
+def test_continuation_flood(gateway):
     head = HeadersFrame(1)
     head.data = b"\x82"
 
@@ -532,18 +532,18 @@ def test_continuation_flood(house):
             frame.data = b"\x00\x01a\x01b" * 100
             yield frame.serialize()
 
-    assert flood(house, frames())
+    assert flood(gateway, frames())
 
 
-def test_empty_continuations(house):
+def test_empty_continuations(gateway):
     head = HeadersFrame(1)
     head.data = b"\x82"
-    assert flood(house, [head.serialize()] + [ContinuationFrame(1).serialize()] * 10_000)
+    assert flood(gateway, [head.serialize()] + [ContinuationFrame(1).serialize()] * 10_000)
 
 
-def test_streams_that_we_are_made_to_reset(house, upstream):
+def test_streams_that_we_are_made_to_reset(gateway, upstream):
     """CVE-2025-8671: the client breaks a rule on each stream, so that the gateway resets it."""
-    client = H2Client(house.ports[0])
+    client = H2Client(gateway.ports[0])
     before = upstream.all.count(b"/open/made")
     for number in range(2000):
         stream = client.ask(client.headers("/open/made"))
@@ -555,11 +555,11 @@ def test_streams_that_we_are_made_to_reset(house, upstream):
     client.listen(lambda event: False, 3)
     assert client.ended or client.goaway(1) == ENHANCE_YOUR_CALM
     assert upstream.all.count(b"/open/made") - before <= 1000
-    assert curl(house, "/open/a")[1][1] == "200"
+    assert curl(gateway, "/open/a")[1][1] == "200"
 
 
-def test_empty_data_frames(house, upstream):
-    client = H2Client(house.ports[0])
+def test_empty_data_frames(gateway, upstream):
+    client = H2Client(gateway.ports[0])
     stream = client.ask(client.headers("/open/empty", "POST"), b"1", end=False)
     empty = DataFrame(stream).serialize()
     for _ in range(100):
@@ -579,14 +579,14 @@ def priority():
 @pytest.mark.parametrize(
     "frame", [PingFrame(0, b"12345678"), SettingsFrame(0), priority()], ids=["ping", "settings", "priority"]
 )
-def test_floods_of_frames_that_require_a_reply(house, frame):
-    assert flood(house, [frame.serialize() * 100] * 100)
+def test_floods_of_frames_that_require_a_reply(gateway, frame):
+    assert flood(gateway, [frame.serialize() * 100] * 100)
 
 
-def test_a_reset_of_a_stream_that_is_not_there(house):
+def test_a_reset_of_a_stream_that_is_not_there(gateway):
     reset = RstStreamFrame(99)
     reset.error_code = 8
-    assert flood(house, [reset.serialize()])
+    assert flood(gateway, [reset.serialize()])
 
 
 @pytest.mark.parametrize(
@@ -599,24 +599,24 @@ def test_a_reset_of_a_stream_that_is_not_there(house):
     ],
     ids=["reserved bit", "huge frame", "noise", "http/1.1"],
 )
-def test_rubbish_ends_the_connection_only(house, rubbish):
-    client = H2Client(house.ports[0])
+def test_rubbish_ends_the_connection_only(gateway, rubbish):
+    client = H2Client(gateway.ports[0])
     client.raw(rubbish)
     client.listen(lambda event: isinstance(event, h2.events.ConnectionTerminated), 3)
     client.close()
-    assert curl(house, "/open/a")[1][1] == "200"
+    assert curl(gateway, "/open/a")[1][1] == "200"
 
 
 # Ends of connections.
 
 
 @pytest.mark.parametrize("first", [b"G", b"PRI * HTTP/2.0\r\n\r\nXM", b"\0", b"PRI * HTTP/1.1\r\n"])
-def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(house, first):
+def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(gateway, first):
     """Attack: a client of another protocol occupies a connection with bytes that can never become a request."""
-    context = ssl.create_default_context(cafile=str(house.certificate))
+    context = ssl.create_default_context(cafile=str(gateway.certificate))
     context.set_alpn_protocols(["h2"])
     with context.wrap_socket(
-        socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost"
+        socket.create_connection(("127.0.0.1", gateway.ports[0])), server_hostname="localhost"
     ) as connection:
         connection.sendall(first)
         connection.settimeout(3)
@@ -629,7 +629,7 @@ def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(house, first):
 
 @pytest.mark.parametrize("value", [" a", "a ", "\ta", "a\t", " ", "\t"])
 @pytest.mark.parametrize("name", ["x-blank", "cookie", "host"])
-def test_values_with_blanks_at_their_ends_are_refused(house, upstream, client, name, value):
+def test_values_with_blanks_at_their_ends_are_refused(gateway, upstream, client, name, value):
     """RFC 9113 section 8.2.1; the connection stays open."""
     answer = client.answer(client.ask(client.headers("/open/blank", extra=[(name, value)])))
     assert answer.reset == PROTOCOL_ERROR, answer
@@ -643,7 +643,7 @@ def test_values_with_blanks_at_their_ends_are_refused(house, upstream, client, n
 @pytest.mark.parametrize(
     "number,field", list(enumerate([("x-trailer", "a "), ("X-Upper", "a"), (":path", "/"), ("x-trailer", "a\r\nb")]))
 )
-def test_malformed_trailers_leave_nothing_whole(house, upstream, client, number, field):
+def test_malformed_trailers_leave_nothing_whole(gateway, upstream, client, number, field):
     stream = client.ask(client.headers("/open/trailed", "POST"), end=False)
     body = b"trailed body %d" % number
     client.h2.send_data(stream, body)
@@ -662,7 +662,7 @@ def test_malformed_trailers_leave_nothing_whole(house, upstream, client, number,
 
 
 def test_a_drain_says_goaway_and_lets_streams_end(tmp_path, monkeypatch):
-    from house import House
+    from gateway import LocalGateway
 
     release = threading.Event()
 
@@ -671,26 +671,26 @@ def test_a_drain_says_goaway_and_lets_streams_end(tmp_path, monkeypatch):
         return b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate"
 
     upstream = Upstream(late)
-    house = House(tmp_path)
+    gateway = LocalGateway(tmp_path)
     cert, key = certificate(tmp_path, "one")
-    speak_tls(house, cert, key)
-    routed(house, upstream.port)
+    speak_tls(gateway, cert, key)
+    routed(gateway, upstream.port)
     try:
-        house.start()
-        house.certificate = cert
-        idle = H2Client(house.ports[0])
+        gateway.start()
+        gateway.certificate = cert
+        idle = H2Client(gateway.ports[0])
         served = []
-        asking = threading.Thread(target=lambda: served.append(curl(house, "/open/late")))
+        asking = threading.Thread(target=lambda: served.append(curl(gateway, "/open/late")))
         asking.start()
         wait_for(lambda: b"/open/late" in upstream.all, "the request")
-        house.gateway.process.send_signal(signal.SIGTERM)
+        gateway.server.process.send_signal(signal.SIGTERM)
         assert idle.goaway() == 0
         time.sleep(0.5)
         release.set()
         asking.join(10)
         assert served == [(b"late", ["2", "200", "4", "0"])]
-        assert house.gateway.process.wait(15) == 0
+        assert gateway.server.process.wait(15) == 0
     finally:
         release.set()
-        house.stop()
+        gateway.stop()
         upstream.close()

@@ -16,8 +16,8 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-from house import wait_for
-from test_http2 import client, curl, house, upstream  # noqa: F401
+from local_gateway import wait_for
+from test_http2 import client, curl, gateway, upstream  # noqa: F401
 from test_metrics import metrics, value
 from wire import H2Client
 
@@ -137,29 +137,29 @@ class Fuzz:
             self.client.ended = True
 
 
-def open_connections(house):
-    return value(metrics(house), "moongate_open_connections", protocol="h2")
+def open_connections(gateway):
+    return value(metrics(gateway), "moongate_open_connections", protocol="h2")
 
 
-def test_random_frames(house):  # noqa: F811
+def test_random_frames(gateway):  # noqa: F811
     generator = random.Random(SEED)
     deadline = time.monotonic() + SECONDS
     rounds = 0
     while rounds < ROUNDS or time.monotonic() < deadline:
         rounds += 1
         try:
-            Fuzz(house.ports[0], generator).run()
+            Fuzz(gateway.ports[0], generator).run()
         except (ConnectionResetError, BrokenPipeError):
             # The gateway may close a connection while the client still sends.
             pass
-        assert house.gateway.runs, house.gateway.output[-5000:]
+        assert gateway.server.runs, gateway.server.output[-5000:]
         if rounds % 20 == 0:
-            assert curl(house, "/open/a")[1][1] == "200"
-    assert curl(house, "/open/a")[1][1] == "200"
-    wait_for(lambda: open_connections(house) == 0, "the end of all connections", 20)
+            assert curl(gateway, "/open/a")[1][1] == "200"
+    assert curl(gateway, "/open/a")[1][1] == "200"
+    wait_for(lambda: open_connections(gateway) == 0, "the end of all connections", 20)
 
 
-def test_a_reset_in_the_same_read_ends_its_stream_only(house, client):  # noqa: F811
+def test_a_reset_in_the_same_read_ends_its_stream_only(gateway, client):  # noqa: F811
     """Attack: the response to a stream that the client has already reset ends all other streams."""
     for _ in range(20):
         other = client.ask(client.headers("/open/other", "POST"), b"1", end=False)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import requests
 
-from house import BIN
+from local_gateway import BIN
 from mockgoogle import MockGoogle, Visitor, choose
 
 INSTANCES = """
@@ -17,15 +17,15 @@ INSTANCES = """
 """
 
 
-def with_instances(house, more=""):
-    house.edit("gateway.lua", lambda text: text.replace("providers = {", "providers = {" + INSTANCES + more, 1))
+def with_instances(gateway, more=""):
+    gateway.edit("gateway.lua", lambda text: text.replace("providers = {", "providers = {" + INSTANCES + more, 1))
     for name in ("sms_in", "sms_us", "door_pin"):
-        (house.config / "policies" / f"{name}.lua").write_text(f'return policy "{name}" {{}}\n')
-    (house.config / "flows" / "two.lua").write_text(
+        (gateway.config / "policies" / f"{name}.lua").write_text(f'return policy "{name}" {{}}\n')
+    (gateway.config / "flows" / "two.lua").write_text(
         'return flow "two" { account = "any", steps = { any_of { "sms_in", "sms_us" } }, next = { new = "/home", returning = "/home" } }\n'
     )
     # Two more sign-in methods add two more targets for guesses.
-    house.edit("gateway.lua", lambda text: text.replace('risk_budget = "0.1% per 30d"', 'risk_budget = "1% per 30d"'))
+    gateway.edit("gateway.lua", lambda text: text.replace('risk_budget = "0.1% per 30d"', 'risk_budget = "1% per 30d"'))
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +39,12 @@ def two_sites():
             site.stop()
 
 
-def test_two_sites_are_two_identities(empty_house, two_sites):
-    house = empty_house
-    work = two_sites(house.url + "/auth/callback/work")
-    club = two_sites(house.url + "/auth/callback/club")
+def test_two_sites_are_two_identities(new_gateway, two_sites):
+    gateway = new_gateway
+    work = two_sites(gateway.url + "/auth/callback/work")
+    club = two_sites(gateway.url + "/auth/callback/club")
     entry = '{name} = google_oauth {{ issuer = "{site.issuer}", client_id = "{site.client_id}", client_secret = env "{secret}", title = "{title}" }},\n'
-    house.edit(
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "providers = {",
@@ -54,8 +54,8 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
             1,
         ),
     )
-    house.edit("flows/login.lua", lambda text: text.replace('"google_oauth"', '"google_oauth", "work", "club"'))
-    house.start(WORK_SECRET=work.client_secret, CLUB_SECRET=club.client_secret)
+    gateway.edit("flows/login.lua", lambda text: text.replace('"google_oauth"', '"google_oauth", "work", "club"'))
+    gateway.start(WORK_SECRET=work.client_secret, CLUB_SECRET=club.client_secret)
 
     def continues(visitor, name):
         answer = visitor.post("/auth/login", provider=name)
@@ -65,24 +65,24 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
             .replace("&#61;", "=")
         )
 
-    page = Visitor(house).get("/auth/login").text
+    page = Visitor(gateway).get("/auth/login").text
     assert [title for title in ("Continue with Google", "Acme staff", "Chess club") if title not in page] == []
     # Unverified, so that only the subject identifies the user.
     dora = {"account": "other", "name": "Dora Fox", "email": "dora@example.com"}
-    staff = Visitor(house)
+    staff = Visitor(gateway)
     away = continues(staff, "work")
     assert away.startswith(work.issuer)
     assert staff.get(choose(away, **dora)).status_code == 303
     first = staff.account()
     # Attack: another user has the same subject at the other site.
-    thief = Visitor(house)
+    thief = Visitor(gateway)
     assert thief.get(choose(continues(thief, "club"), **dora)).status_code == 303
     assert thief.account()["id"] != first["id"]
-    again = Visitor(house)
+    again = Visitor(gateway)
     again.get(choose(continues(again, "work"), **dora))
     assert again.account()["id"] == first["id"]
     told = subprocess.run(
-        [BIN / "moongate", "account", "export", "--config", house.config],
+        [BIN / "moongate", "account", "export", "--config", gateway.config],
         capture_output=True,
         text=True,
         timeout=60,
@@ -94,7 +94,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     assert federated[0].split(" ")[2] == federated[1].split(" ")[2], "one subject at two sites"
     # The export can be imported.
     checked = subprocess.run(
-        [BIN / "moongate", "account", "import", "-", "--config", house.config, "--dry-run"],
+        [BIN / "moongate", "account", "import", "-", "--config", gateway.config, "--dry-run"],
         input=told.stdout,
         capture_output=True,
         text=True,
@@ -112,7 +112,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     )
     assert badges == {"Google": "Not connected", "Acme staff": "Connected", "Chess club": "Not connected"}
     # A failing site is named.
-    failing = Visitor(house)
+    failing = Visitor(gateway)
     for name, sentence in (
         ("work", "Acme staff could not sign you in. Try again."),
         ("google_oauth", "Google sign-in failed. Try again."),
@@ -122,67 +122,67 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     back = failing.get(choose(continues(failing, "work"), action="error"))
     assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed&by=work")
     hindi = failing.session.get(
-        house.url + "/auth/login?refused=oauth_failed&by=google_oauth",
+        gateway.url + "/auth/login?refused=oauth_failed&by=google_oauth",
         headers={"Accept": "text/html", "Accept-Language": "hi"},
         timeout=20,
     ).text
     assert "Google से साइन-इन नहीं हो सका। फिर कोशिश करें।" in hindi
     # Attack: the response of one site is sent to the other's callback.
-    mixed = Visitor(house)
+    mixed = Visitor(gateway)
     back = choose(continues(mixed, "work"), **dora)
     answer = mixed.get(back.replace("/auth/callback/work", "/auth/callback/club"))
     assert answer.status_code == 404 and mixed.account() is None
 
 
-def test_two_sms_providers_have_separate_names_and_counters(empty_house, number):
-    house = empty_house
-    with_instances(house)
-    house.start()
-    page = Visitor(house).get("/auth/login?flow=two").text
+def test_two_sms_providers_have_separate_names_and_counters(new_gateway, number):
+    gateway = new_gateway
+    with_instances(gateway)
+    gateway.start()
+    page = Visitor(gateway).get("/auth/login?flow=two").text
     assert "SMS (USA)" in page, "the second one is offered by title"
-    flow = house.flow("two")
-    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "sms_us", "phone": number})
+    flow = gateway.flow("two")
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "sms_us", "phone": number})
     assert begun.status_code == 200, begun.text
-    code = house.code(number)
-    other = house.flow("two")
-    assert house.api("POST", f"/flows/{other}/begin", {"provider": "sms_in", "phone": number}).status_code == 200
+    code = gateway.code(number)
+    other = gateway.flow("two")
+    assert gateway.api("POST", f"/flows/{other}/begin", {"provider": "sms_in", "phone": number}).status_code == 200
     # Attack: the code of one instance is used at the other.
-    stolen = house.submit(other, code)
+    stolen = gateway.submit(other, code)
     assert (stolen.status_code, stolen.json()["code"]) == (401, "invalid_code")
-    assert house.submit(flow, code).status_code == 200
+    assert gateway.submit(flow, code).status_code == 200
     # The first instance has the field and a page under its own name; the other is offered by its title.
-    visitor = Visitor(house)
+    visitor = Visitor(gateway)
     sent = visitor.post("/auth/login", flow="two", phone="+919876500099", **{"with": "phone"})
     assert sent.status_code == 303 and sent.headers["Location"].startswith("/auth/step/sms_in?id="), sent.headers
     assert visitor.get(sent.headers["Location"]).status_code == 200
     offered = visitor.get("/auth/step?flow=two&with=sms_us")
     assert offered.status_code == 200, offered.headers
-    assert 'provider="sms_us"' in requests.get(house.admin + "/metrics", timeout=20).text
+    assert 'provider="sms_us"' in requests.get(gateway.admin + "/metrics", timeout=20).text
 
 
-def test_two_pins_are_two_factors(empty_house, number):
-    house = empty_house
-    with_instances(house)
-    house.start()
-    visitor = Visitor(house)
-    visitor.session.cookies["moongate"] = house.register(number)["session"]["token"]
+def test_two_pins_are_two_factors(new_gateway, number):
+    gateway = new_gateway
+    with_instances(gateway)
+    gateway.start()
+    visitor = Visitor(gateway)
+    visitor.session.cookies["moongate"] = gateway.register(number)["session"]["token"]
     page = visitor.get("/auth/account").text
     assert "Door code" in page and "/auth/step/door_pin?flow=door_pin_set" in page and "/auth/pin?flow=pin_set" in page
     for path in ("/auth/step/door_pin?flow=door_pin_set", "/auth/pin?flow=pin_set"):
         assert visitor.get(path).status_code == 200, path
 
 
-def test_tools_know_instances(empty_house):
-    house = empty_house
-    with_instances(house)
+def test_tools_know_instances(new_gateway):
+    gateway = new_gateway
+    with_instances(gateway)
 
     def run(*words):
         return subprocess.run([BIN / "moongate", *words], capture_output=True, text=True, timeout=120)
 
-    done = run("check", "--config", house.config, "--json")
+    done = run("check", "--config", gateway.config, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"sms_in", "sms_us", "door_pin"} <= {line["provider"] for line in json.loads(done.stdout)["budgets"]}
-    listed = json.loads(run("provider", "list", "--config", house.config, "--json").stdout)
+    listed = json.loads(run("provider", "list", "--config", gateway.config, "--json").stdout)
     assert {entry["name"]: entry.get("instance_of") for entry in listed if entry.get("instance_of")} == {
         "sms_in": "phone_otp",
         "sms_us": "phone_otp",
@@ -193,7 +193,7 @@ def test_tools_know_instances(empty_house):
             "policy",
             "simulate",
             "--config",
-            house.config,
+            gateway.config,
             "--attacker",
             "guess",
             "--provider",
@@ -203,7 +203,7 @@ def test_tools_know_instances(empty_house):
             "--json",
         )
         assert shown.returncode in (0, 1) and json.loads(shown.stdout), shown.stderr
-    assert run("policy", "diff", house.config, house.config, "--provider", "sms_us").returncode == 0
-    assert "sms_us" in run("policy", "show", "sms_us", "--config", house.config).stdout
-    types = run("policy", "types", "--config", house.config).stdout
+    assert run("policy", "diff", gateway.config, gateway.config, "--provider", "sms_us").returncode == 0
+    assert "sms_us" in run("policy", "show", "sms_us", "--config", gateway.config).stdout
+    types = run("policy", "types", "--config", gateway.config).stdout
     assert "function phone_otp(settings) end" in types and "moongate.Instance" in types

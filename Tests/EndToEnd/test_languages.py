@@ -8,7 +8,7 @@ import re
 import pytest
 import requests
 
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from mail_server import MailServer
 from screens import LAPTOP, PHONE, Screen, many, start, wrong
 
@@ -45,11 +45,11 @@ def worldly(text):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A gateway that offers all languages."""
-    house = House(tmp_path_factory.mktemp("world"))
-    house.edit("gateway.lua", worldly)
-    house.edit("policies/phone_otp.lua", many)
-    yield house.start()
-    house.stop()
+    gateway = LocalGateway(tmp_path_factory.mktemp("world"))
+    gateway.edit("gateway.lua", worldly)
+    gateway.edit("policies/phone_otp.lua", many)
+    yield gateway.start()
+    gateway.stop()
 
 
 @pytest.fixture(scope="module")
@@ -248,14 +248,14 @@ def test_the_menu_of_languages(driver, plain, world, scripted):
 
 
 def test_the_first_language_is_for_everyone_else(tmp_path):
-    house = House(tmp_path)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
         "gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "de", "fr" },')
     )
     try:
-        house.start()
+        gateway.start()
         page = requests.get(
-            house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "ja"}, timeout=10
+            gateway.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "ja"}, timeout=10
         )
         assert (
             page.headers["Content-Language"] == "de"
@@ -263,25 +263,25 @@ def test_the_first_language_is_for_everyone_else(tmp_path):
             and "<details" not in page.text
         )
         page = requests.get(
-            house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "en, fr;q=0.5"}, timeout=10
+            gateway.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "en, fr;q=0.5"}, timeout=10
         )
         assert page.headers["Content-Language"] == "fr", "English is not offered"
     finally:
-        house.stop()
+        gateway.stop()
 
 
 # Messages.
 
 
-def asks(house, number, language, flow="login", **headers):
+def asks(gateway, number, language, flow="login", **headers):
     """Requests a code for the number in a language. Returns the flow and the newest message."""
     wanted = {"headers": {"Accept-Language": language, **headers}}
-    seen = {entry["id"] for entry in house.outbox()}
-    flow = house.api("POST", "/flows", {"flow": flow}, **wanted).json()["id"]
-    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, **wanted)
+    seen = {entry["id"] for entry in gateway.outbox()}
+    flow = gateway.api("POST", "/flows", {"flow": flow}, **wanted).json()["id"]
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, **wanted)
     assert begun.status_code == 200, begun.text
     sent = wait_for(
-        lambda: next((entry for entry in house.outbox() if entry["id"] not in seen and entry["code"]), None), "the code"
+        lambda: next((entry for entry in gateway.outbox() if entry["id"] not in seen and entry["code"]), None), "the code"
     )
     return flow, sent, wanted
 
@@ -343,14 +343,14 @@ def pixels(screen, png, points):
 def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
     """A card in the brand's color, light and dark, narrow and wide, with the code in large type; and the same text
     without HTML."""
-    house = House(tmp_path)
-    house.edit("gateway.lua", worldly)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("gateway.lua", worldly)
+    gateway.edit(
         "gateway.lua",
         lambda text: re.sub(r"brand = \{.*\}", 'brand = { name = "Umbrella & Söhne", primary = "#b01e68" }', text),
     )
     with MailServer(tmp_path, None, auth=False) as server:
-        house.edit(
+        gateway.edit(
             "gateway.lua",
             lambda text: text.replace(
                 "email_code = { mail = outbox() }",
@@ -358,12 +358,12 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
             ),
         )
         try:
-            house.start()
-            token = house.register(number)["session"]["token"]
+            gateway.start()
+            token = gateway.register(number)["session"]["token"]
             own = {"headers": {"Authorization": f"Bearer {token}", "Accept-Language": tag}}
             # An account that was registered without a language has none yet.
-            flow = house.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
-            begun = house.api(
+            flow = gateway.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
+            begun = gateway.api(
                 "POST",
                 f"/flows/{flow}/begin",
                 {"provider": "email_code", "email": f"mail{number[-4:]}@example.com"},
@@ -372,7 +372,7 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
             assert begun.status_code == 200, begun.text
             _, mail = server.mail(1)
         finally:
-            house.stop()
+            gateway.stop()
     text, page = (mail.get_body((kind,)).get_content() for kind in ("plain", "html"))
     code = re.search(r"\b\d{6}\b", text).group()
     assert f'<html lang="{tag}" dir="{direction}">' in page
@@ -382,7 +382,7 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
     assert "http" not in page and "<img" not in page and "url(" not in page, "opening the mail loads nothing"
     file = tmp_path / "mail.html"
     file.write_text(page)
-    screen = Screen(driver, house)
+    screen = Screen(driver, gateway)
     grounds = {}
     for dark in (False, True):
         for size in (PHONE, LAPTOP):

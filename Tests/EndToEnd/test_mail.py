@@ -8,11 +8,11 @@ import threading
 import pytest
 import requests
 
-from house import problem, wait_for
+from local_gateway import problem, wait_for
 from mail_server import PASSWORD, USER, MailServer
 
 
-def mail_by(house, server, **more):
+def mail_by(gateway, server, **more):
     fields = {
         "url": f'"{server.url}"',
         "from": '"Größe \\"Wallet\\" <no-reply@example.com>"',
@@ -25,7 +25,7 @@ def mail_by(house, server, **more):
     if server.tls == "starttls":
         fields.setdefault("starttls", "true")
     smtp = "smtp { " + ", ".join(f"{name} = {value}" for name, value in fields.items() if value) + " }"
-    house.edit(
+    gateway.edit(
         "gateway.lua",
         lambda text: re.sub(
             r"email_code = \{ mail = outbox\(\) \}", lambda _: f"email_code = {{ mail = {smtp} }}", text
@@ -33,21 +33,21 @@ def mail_by(house, server, **more):
     )
 
 
-def change_email(house, token, address):
+def change_email(gateway, token, address):
     """Begins to add an address to an account. Returns the response to `begin` and the flow."""
     own = {"headers": {"Authorization": f"Bearer {token}"}}
-    flow = house.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
-    return house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address}, **own), flow
+    flow = gateway.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
+    return gateway.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address}, **own), flow
 
 
 @pytest.mark.parametrize("tls", ["implicit", "starttls", None])
-def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls):
+def test_sign_in_by_a_code_that_came_by_mail(new_gateway, tmp_path, number, tls):
     with MailServer(tmp_path, tls) as server:
-        mail_by(empty_house, server)
-        empty_house.start(MAIL_PASSWORD=PASSWORD)
+        mail_by(new_gateway, server)
+        new_gateway.start(MAIL_PASSWORD=PASSWORD)
         address = "o'neill+test@example.com"
-        token = empty_house.register(number)["session"]["token"]
-        begun, flow = change_email(empty_house, token, "O'Neill+Test@Example.com")
+        token = new_gateway.register(number)["session"]["token"]
+        begun, flow = change_email(new_gateway, token, "O'Neill+Test@Example.com")
         assert begun.status_code == 200, begun.text
         envelope, mail = server.mail(1)
         assert server.logins[0] == (USER, PASSWORD)
@@ -68,29 +68,29 @@ def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls)
         code = re.search(r"\b\d{6}\b", text).group()
         assert code in page and code not in mail["Subject"]
         assert '<html lang="en" dir="ltr">' in page
-        done = empty_house.api(
+        done = new_gateway.api(
             "POST", f"/flows/{flow}/submit", {"code": code}, headers={"Authorization": f"Bearer {token}"}
         )
         assert done.status_code == 200, done.text
         assert done.json()["account"]["is_email_verified"] is True
 
         # A sign-in with it.
-        flow = empty_house.flow("login")
-        begun = empty_house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address})
+        flow = new_gateway.flow("login")
+        begun = new_gateway.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address})
         if begun.status_code == 429:
             # The timer of the address is running for every flow.
             problem(begun, 429, "resend_too_soon")
         else:
             code = re.search(r"\b\d{6}\b", server.mail(2)[1].get_body(("plain",)).get_content()).group()
-            done = empty_house.submit(flow, code).json()
+            done = new_gateway.submit(flow, code).json()
             assert done["status"] == "complete" and done["account"]["email"] == address
-    assert PASSWORD not in empty_house.log and code not in empty_house.log
+    assert PASSWORD not in new_gateway.log and code not in new_gateway.log
 
 
 @pytest.mark.parametrize(
     "case", ["wrong password", "unknown authority", "another name", "no starttls", "refused", "gone"]
 )
-def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
+def test_mail_that_cannot_leave(new_gateway, tmp_path, number, case):
     with MailServer(
         tmp_path, None if case in ("no starttls", "refused", "gone") else "implicit", auth=case == "wrong password"
     ) as server:
@@ -99,39 +99,39 @@ def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
             more = {"url": f'"{server.url.replace("localhost", "127.0.0.1")}"'}
         if case == "refused":
             server.refuse = "550 nobody here"
-        mail_by(empty_house, server, **more)
-        empty_house.edit(
+        mail_by(new_gateway, server, **more)
+        new_gateway.edit(
             "policies/email_code.lua",
             lambda text: re.sub(r'unknown_account = "\w+"', 'unknown_account = "reveal"', text),
         )
         if case == "gone":
             server.stop()
-        empty_house.start(MAIL_PASSWORD="wrong" if case == "wrong password" else PASSWORD)
-        token = empty_house.register(number)["session"]["token"]
+        new_gateway.start(MAIL_PASSWORD="wrong" if case == "wrong password" else PASSWORD)
+        token = new_gateway.register(number)["session"]["token"]
         # Failed sends are not charged and start no timer: the response stays the same for more than the policy's four
         # sends.
         for _ in range(5):
-            begun, _ = change_email(empty_house, token, "a@example.com")
+            begun, _ = change_email(new_gateway, token, "a@example.com")
             problem(begun, 503, "delivery_failed")
         assert not server.envelopes
         if case in ("unknown authority", "another name", "no starttls"):
             assert not server.logins
-    assert "a code could not be delivered" in empty_house.log
-    assert "a@example.com" not in empty_house.log and PASSWORD not in empty_house.log
+    assert "a code could not be delivered" in new_gateway.log
+    assert "a@example.com" not in new_gateway.log and PASSWORD not in new_gateway.log
 
 
-def test_concealed_mail_failure_is_reported_to_the_operator(empty_house, tmp_path, number):
+def test_concealed_mail_failure_is_reported_to_the_operator(new_gateway, tmp_path, number):
     with MailServer(tmp_path, None, auth=False) as server:
         server.refuse = "550 nobody here"
-        mail_by(empty_house, server)
-        empty_house.start(MAIL_PASSWORD=PASSWORD)
-        token = empty_house.register(number)["session"]["token"]
-        begun, _ = change_email(empty_house, token, "a@example.com")
+        mail_by(new_gateway, server)
+        new_gateway.start(MAIL_PASSWORD=PASSWORD)
+        token = new_gateway.register(number)["session"]["token"]
+        begun, _ = change_email(new_gateway, token, "a@example.com")
         assert begun.status_code == 200, begun.text
         failed = wait_for(
             lambda: [
                 event
-                for event in requests.get(f"{empty_house.admin}/events", timeout=10).json()
+                for event in requests.get(f"{new_gateway.admin}/events", timeout=10).json()
                 if event["kind"] == "delivery_failed"
             ],
             "an event",
@@ -152,16 +152,16 @@ class Hook(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_sms_by_a_webhook(empty_house, number, other_number):
+def test_sms_by_a_webhook(new_gateway, number, other_number):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     server.taken, server.status = [], 202
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         hook = f'webhook {{ url = "http://127.0.0.1:{server.server_port}/sms", headers = {{ Authorization = env "SMS_TOKEN" }} }}'
-        empty_house.edit("gateway.lua", lambda text: text.replace("sms = outbox()", f"sms = {hook}"))
-        empty_house.start(SMS_TOKEN="Bearer s3cret")
-        flow = empty_house.flow("register")
-        assert empty_house.begin(flow, number).status_code == 200
+        new_gateway.edit("gateway.lua", lambda text: text.replace("sms = outbox()", f"sms = {hook}"))
+        new_gateway.start(SMS_TOKEN="Bearer s3cret")
+        flow = new_gateway.flow("register")
+        assert new_gateway.begin(flow, number).status_code == 200
         path, headers, body = server.taken[0]
         assert (
             path == "/sms"
@@ -170,12 +170,12 @@ def test_sms_by_a_webhook(empty_house, number, other_number):
         )
         assert set(body) == {"to", "text"} and body["to"] == number
         code = re.search(r"@localhost #(\d{6})$", body["text"]).group(1)
-        done = empty_house.submit(flow, code)
+        done = new_gateway.submit(flow, code)
         assert done.json()["status"] == "complete", done.text
 
         server.status = 500
-        flow = empty_house.flow("register")
-        problem(empty_house.begin(flow, other_number()), 503, "delivery_failed")
+        flow = new_gateway.flow("register")
+        problem(new_gateway.begin(flow, other_number()), 503, "delivery_failed")
     finally:
         server.shutdown()
-    assert "s3cret" not in empty_house.log
+    assert "s3cret" not in new_gateway.log

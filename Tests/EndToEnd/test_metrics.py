@@ -8,7 +8,7 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from house import wait_for, wrong
+from local_gateway import wait_for, wrong
 from test_http2 import routed
 from wire import Upstream
 
@@ -21,17 +21,17 @@ def upstream():
 
 
 @pytest.fixture
-def logged(empty_house, upstream, tmp_path):
-    house = empty_house
-    routed(house, upstream.port)
-    house.access = tmp_path / "access.log"
-    house.start(MOONGATE_ACCESS_LOG=str(house.access))
-    house.upstream = upstream
-    return house
+def logged(new_gateway, upstream, tmp_path):
+    gateway = new_gateway
+    routed(gateway, upstream.port)
+    gateway.access = tmp_path / "access.log"
+    gateway.start(MOONGATE_ACCESS_LOG=str(gateway.access))
+    gateway.upstream = upstream
+    return gateway
 
 
-def metrics(house):
-    answer = requests.get(f"{house.admin}/metrics", timeout=10)
+def metrics(gateway):
+    answer = requests.get(f"{gateway.admin}/metrics", timeout=10)
     assert answer.status_code == 200 and answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     families = {}
     for family in text_string_to_metric_families(answer.text):
@@ -51,23 +51,23 @@ def value(families, family, **labels):
     return sum(values)
 
 
-def test_metrics(house):
-    families = metrics(house)
+def test_metrics(gateway):
+    families = metrics(gateway)
     for sample in (sample for family in families.values() for sample in family.samples):
         assert re.fullmatch(r"[a-z_][a-z0-9_]*", sample.name)
-    token = house.register("+919876500300")["session"]["token"]
+    token = gateway.register("+919876500300")["session"]["token"]
     cookie = {"Cookie": f"moongate={token}"}
     for _ in range(5):
-        assert requests.get(f"{house.url}/echo", headers=cookie, timeout=10).status_code == 200
-    assert requests.get(f"{house.url}/echo", timeout=10).status_code == 401
+        assert requests.get(f"{gateway.url}/echo", headers=cookie, timeout=10).status_code == 200
+    assert requests.get(f"{gateway.url}/echo", timeout=10).status_code == 401
     assert (
         requests.get(
-            f"{house.url}/echo", headers={"Accept": "text/html"}, timeout=10, allow_redirects=False
+            f"{gateway.url}/echo", headers={"Accept": "text/html"}, timeout=10, allow_redirects=False
         ).status_code
         == 302
     )
-    assert requests.get(f"{house.url}//", timeout=10).status_code == 400
-    families = metrics(house)
+    assert requests.get(f"{gateway.url}//", timeout=10).status_code == 400
+    families = metrics(gateway)
     route = "/**"
     assert value(families, "moongate_requests", route=route, outcome="passed", status="2xx") == 5
     assert value(families, "moongate_requests", route=route, outcome="refused", status="4xx") == 1
@@ -88,89 +88,89 @@ def test_metrics(house):
     buckets = [sample.value for sample in mine if sample.name.endswith("_bucket")]
     assert buckets == sorted(buckets) and buckets[-1] == 7
     assert next(sample.value for sample in mine if sample.name.endswith("_count")) == 7
-    assert token not in requests.get(f"{house.admin}/metrics", timeout=10).text
+    assert token not in requests.get(f"{gateway.admin}/metrics", timeout=10).text
 
 
 def test_the_outcomes_of_a_bad_upstream(logged):
-    house = logged
-    house.upstream.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"
-    assert requests.get(f"{house.url}/open/lies", timeout=10).status_code == 502
-    families = metrics(house)
+    gateway = logged
+    gateway.upstream.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"
+    assert requests.get(f"{gateway.url}/open/lies", timeout=10).status_code == 502
+    families = metrics(gateway)
     assert value(families, "moongate_requests", route="/open/**", outcome="failed", status="5xx") == 1
-    [line] = wait_for(lambda: lines(house), "the line")
+    [line] = wait_for(lambda: lines(gateway), "the line")
     assert line["outcome"] == "failed" and line["status"] == 502 and line["decision"].startswith("dc_")
 
 
-def lines(house):
-    return [json.loads(line) for line in house.access.read_text().splitlines()] if house.access.exists() else []
+def lines(gateway):
+    return [json.loads(line) for line in gateway.access.read_text().splitlines()] if gateway.access.exists() else []
 
 
-def found(house, path):
-    return wait_for(lambda: [line for line in lines(house) if line.get("path") == path], f"the line of {path}")[-1]
+def found(gateway, path):
+    return wait_for(lambda: [line for line in lines(gateway) if line.get("path") == path], f"the line of {path}")[-1]
 
 
 def test_the_access_log(logged):
-    house = logged
-    assert stat.S_IMODE(house.access.stat().st_mode) == 0o600
-    done = house.register("+919876500301")
+    gateway = logged
+    assert stat.S_IMODE(gateway.access.stat().st_mode) == 0o600
+    done = gateway.register("+919876500301")
     token = done["session"]["token"]
     assert (
         requests.post(
-            f"{house.url}/closed/a?secret=1", data="12345", headers={"Cookie": f"moongate={token}"}, timeout=10
+            f"{gateway.url}/closed/a?secret=1", data="12345", headers={"Cookie": f"moongate={token}"}, timeout=10
         ).status_code
         == 200
     )
-    line = found(house, "/closed/a")
+    line = found(gateway, "/closed/a")
     assert line["method"] == "POST" and line["status"] == 200 and line["bytes"] == 5 and line["outcome"] == "passed"
     assert line["route"] == "/closed/**" and line["account"] == done["account"]["id"] and line["client"] == "127.0.0.1"
-    assert line["host"] == f"localhost:{house.ports[0]}" and line["protocol"] == "http/1.1" and 0 <= line["ms"] < 10_000
+    assert line["host"] == f"localhost:{gateway.ports[0]}" and line["protocol"] == "http/1.1" and 0 <= line["ms"] < 10_000
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
-    refused = requests.get(f"{house.url}/closed/b", timeout=10).json()
-    assert found(house, "/closed/b")["decision"] == refused["decision_id"]
+    refused = requests.get(f"{gateway.url}/closed/b", timeout=10).json()
+    assert found(gateway, "/closed/b")["decision"] == refused["decision_id"]
     # A reader of the log cannot take over a flow.
-    flow = house.flow()
-    house.begin(flow, "+919876500302")
-    house.submit(
+    flow = gateway.flow()
+    gateway.begin(flow, "+919876500302")
+    gateway.submit(
         flow,
-        wrong(house.code("+919876500302")) if any(e["to"] == "+919876500302" for e in house.outbox()) else "000000",
+        wrong(gateway.code("+919876500302")) if any(e["to"] == "+919876500302" for e in gateway.outbox()) else "000000",
     )
-    wait_for(lambda: any(line.get("path", "").endswith("/submit") for line in lines(house)), "the submit")
-    text = house.access.read_text()
+    wait_for(lambda: any(line.get("path", "").endswith("/submit") for line in lines(gateway)), "the submit")
+    text = gateway.access.read_text()
     for secret in (token, flow, "secret=1", "+9198765"):
         assert secret not in text, secret
     # Client values cannot forge log lines.
-    before = len(lines(house))
-    requests.get(f'{house.url}/open/"quoted"\\and{{braces}}', timeout=10)
-    assert found(house, '/open/%22quoted%22%5Cand%7Bbraces%7D') or len(lines(house)) == before + 1
+    before = len(lines(gateway))
+    requests.get(f'{gateway.url}/open/"quoted"\\and{{braces}}', timeout=10)
+    assert found(gateway, '/open/%22quoted%22%5Cand%7Bbraces%7D') or len(lines(gateway)) == before + 1
 
 
 def test_the_log_is_reopened_at_sighup(logged):
     import signal
 
-    house = logged
-    requests.get(f"{house.url}/open/one", timeout=10)
-    found(house, "/open/one")
-    house.access.rename(house.access.with_suffix(".1"))
-    house.gateway.process.send_signal(signal.SIGHUP)
-    wait_for(house.access.exists, "a new file")
-    requests.get(f"{house.url}/open/two", timeout=10)
-    found(house, "/open/two")
-    assert "/open/two" not in house.access.with_suffix(".1").read_text()
+    gateway = logged
+    requests.get(f"{gateway.url}/open/one", timeout=10)
+    found(gateway, "/open/one")
+    gateway.access.rename(gateway.access.with_suffix(".1"))
+    gateway.server.process.send_signal(signal.SIGHUP)
+    wait_for(gateway.access.exists, "a new file")
+    requests.get(f"{gateway.url}/open/two", timeout=10)
+    found(gateway, "/open/two")
+    assert "/open/two" not in gateway.access.with_suffix(".1").read_text()
 
 
-def test_unopenable_log_is_reported_at_the_start(empty_house):
-    gateway = empty_house.serve(MOONGATE_ACCESS_LOG="/nowhere/at/all.log")
-    assert gateway.process.wait(30) == 2
-    gateway.reader.join(5)
-    assert "/nowhere/at/all.log" in gateway.output
+def test_unopenable_log_is_reported_at_the_start(new_gateway):
+    server = new_gateway.serve(MOONGATE_ACCESS_LOG="/nowhere/at/all.log")
+    assert server.process.wait(30) == 2
+    server.reader.join(5)
+    assert "/nowhere/at/all.log" in server.output
 
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def asked(house, path, headers):
-    assert requests.get(f"{house.url}{path}", headers=headers, timeout=10).status_code == 200
-    head = house.upstream.all[house.upstream.all.rindex(b"GET " + path.encode()) :].split(b"\r\n\r\n")[0].decode()
+def asked(gateway, path, headers):
+    assert requests.get(f"{gateway.url}{path}", headers=headers, timeout=10).status_code == 200
+    head = gateway.upstream.all[gateway.upstream.all.rindex(b"GET " + path.encode()) :].split(b"\r\n\r\n")[0].decode()
     return [line.split(": ", 1)[1] for line in head.split("\r\n") if line.lower().startswith("traceparent:")], [
         line.split(": ", 1)[1] for line in head.split("\r\n") if line.lower().startswith("tracestate:")
     ]
@@ -217,9 +217,9 @@ def test_later_version_of_the_header_is_accepted(logged):
     assert parent.startswith("00-" + PARENT[3:35])
 
 
-def test_without_a_log_headers_pass_as_they_came(empty_house, upstream):
-    routed(empty_house, upstream.port)
-    empty_house.start()
-    empty_house.upstream = upstream
-    assert asked(empty_house, "/open/t4", {"traceparent": PARENT, "tracestate": "a=1"}) == ([PARENT], ["a=1"])
-    assert asked(empty_house, "/open/t5", {}) == ([], [])
+def test_without_a_log_headers_pass_as_they_came(new_gateway, upstream):
+    routed(new_gateway, upstream.port)
+    new_gateway.start()
+    new_gateway.upstream = upstream
+    assert asked(new_gateway, "/open/t4", {"traceparent": PARENT, "tracestate": "a=1"}) == ([PARENT], ["a=1"])
+    assert asked(new_gateway, "/open/t5", {}) == ([], [])

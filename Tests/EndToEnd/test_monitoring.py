@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from house import wait_for, wrong
+from local_gateway import wait_for, wrong
 from services import Handler, HTTPService
 from test_http2 import routed
 from test_metrics import metrics, value
@@ -74,11 +74,11 @@ def prometheus(tmp_path):
     """Starts Prometheus for a gateway; its rules use seconds in place of minutes."""
     running = []
 
-    def start(house):
+    def start(gateway):
         rules = re.sub(r"for: \w+", "for: 0s", (MONITORING / "alerts.yml").read_text())
         rules = rules.replace("moongate_audit_lag_seconds > 900", "moongate_audit_lag_seconds > 3")
         (tmp_path / "alerts.yml").write_text(re.sub(r"\[(5|10)m\]", "[15s]", rules))
-        target = house.admin.removeprefix("http://")
+        target = gateway.admin.removeprefix("http://")
         (tmp_path / "prometheus.yml").write_text(
             "global: { scrape_interval: 500ms, evaluation_interval: 500ms }\nrule_files: [alerts.yml]\n"
             f"scrape_configs:\n  - job_name: moongate\n    static_configs: [{{ targets: ['{target}'] }}]\n"
@@ -107,16 +107,16 @@ def prometheus(tmp_path):
         process.wait(20)
 
 
-def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, number):
-    house = empty_house
+def test_prometheus_scrapes_the_gateway_and_alerts(new_gateway, prometheus, number):
+    gateway = new_gateway
     dead = free_port()
-    routed(house, dead)
-    house.start()
-    house.register(number)
-    flow = house.flow("login")
-    house.begin(flow, number)
-    house.submit(flow, wrong("000000"))
-    families = metrics(house)
+    routed(gateway, dead)
+    gateway.start()
+    gateway.register(number)
+    flow = gateway.flow("login")
+    gateway.begin(flow, number)
+    gateway.submit(flow, wrong("000000"))
+    families = metrics(gateway)
     used = names_in((MONITORING / "alerts.yml").read_text()) | names_in((MONITORING / "dashboard.json").read_text())
     # These metrics exist only with a certificate and sinks.
     absent = {"moongate_certificate_expiry_timestamp_seconds", "moongate_audit_lag_seconds"}
@@ -132,28 +132,28 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     assert sum(s.value for s in families["moongate_sign_ins"].samples if s.labels["outcome"] == "completed") == 1
     assert value(families, "moongate_store_bytes", part="database") > 0
 
-    watcher = prometheus(house)
+    watcher = prometheus(gateway)
     firing = watcher.firing
     assert firing() == set()
 
     def upstream_alert():
-        decisions.append(requests.get(f"{house.url}/open/x", timeout=10).json()["decision_id"])
+        decisions.append(requests.get(f"{gateway.url}/open/x", timeout=10).json()["decision_id"])
         return "MoongateUpstreamErrors" in firing()
 
     decisions = []
     wait_for(upstream_alert, "the alert of a dead upstream", 30)
     # One log line with the decision that the user was told, whose cause the operator can look up.
-    told = [line for line in house.log.splitlines() if "an upstream failed" in line]
+    told = [line for line in gateway.log.splitlines() if "an upstream failed" in line]
     assert len(told) == 1 and len(decisions) > 1, told
     assert f"127.0.0.1:{dead}" in told[0] and decisions[0] in told[0] and "it cannot be reached" in told[0]
-    decision = requests.get(f"{house.admin}/decisions/{decisions[0]}", timeout=10).json()
+    decision = requests.get(f"{gateway.admin}/decisions/{decisions[0]}", timeout=10).json()
     assert "it cannot be reached" in json.dumps(decision)
-    assert value(metrics(house), "moongate_upstream_errors", route="/open/**", cause="unreachable") == len(decisions)
+    assert value(metrics(gateway), "moongate_upstream_errors", route="/open/**", cause="unreachable") == len(decisions)
 
-    house.edit("policies/phone_otp.lua", lambda text: text + "\nthis is no Lua")
+    gateway.edit("policies/phone_otp.lua", lambda text: text + "\nthis is no Lua")
     wait_for(lambda: "MoongateCandidateRefused" in firing(), "the alert of a refused candidate", 60)
-    os.kill(house.gateway.process.pid, signal.SIGTERM)
-    house.gateway.end()
+    os.kill(gateway.server.process.pid, signal.SIGTERM)
+    gateway.server.end()
     wait_for(lambda: "MoongateDown" in firing(), "the alert of a gateway that is down", 30)
 
 
@@ -193,14 +193,14 @@ def meanwhile(work):
         thread.join()
 
 
-def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_path, monkeypatch):
+def test_each_alert_fires_when_its_fault_happens(new_gateway, prometheus, tmp_path, monkeypatch):
     """The alerts for a dead upstream, a refused candidate and a gateway that is down are in the test above."""
-    house, delivery, sink = empty_house, DeliverySite(), free_port()
+    gateway, delivery, sink = new_gateway, DeliverySite(), free_port()
     # It expires in two days.
     cert, key = certificate(tmp_path, "soon")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
-    speak_tls(house, cert, key)
-    house.edit(
+    speak_tls(gateway, cert, key)
+    gateway.edit(
         "gateway.lua",
         lambda text: (
             text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1)
@@ -216,15 +216,15 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
             )
         ),
     )
-    (house.config / "policies/phone_otp.lua").write_text(
+    (gateway.config / "policies/phone_otp.lua").write_text(
         'return policy "phone_otp" { timers = { resend_after = { "1s" } }, limits = {'
         ' verify = { on = "verify", per = "phone", max = 1, window = "1h", counts = "failures", lock = { "1h" } } } }\n'
     )
-    (house.config / "policies/password.lua").write_text('return policy "password" { limits = {} }\n')
-    house.edit("gateway.lua", lambda text: re.sub(r"  risk_budget = .*\n", "", text))
-    house.start(SECRET="a-secret-of-the-sink")
-    store = house.config / "data/moongate.db"
-    watcher = prometheus(house)
+    (gateway.config / "policies/password.lua").write_text('return policy "password" { limits = {} }\n')
+    gateway.edit("gateway.lua", lambda text: re.sub(r"  risk_budget = .*\n", "", text))
+    gateway.start(SECRET="a-secret-of-the-sink")
+    store = gateway.config / "data/moongate.db"
+    watcher = prometheus(gateway)
 
     def fires(*alerts, seconds=60):
         wait_for(lambda: set(alerts) <= watcher.firing(), f"{alerts}, while {watcher.firing()} fire", seconds)
@@ -234,7 +234,7 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
     def guess(_=None):
         """Sends a code to a number of a new country and makes wrong guesses, which locks the number."""
         with requests.Session() as session:
-            path = f"{house.url}/api/auth/flows"
+            path = f"{gateway.url}/api/auth/flows"
             flow = session.post(path, json={"flow": "register"}, timeout=60).json()["id"]
             phone = f"+1305{2010000 + next(people)}"
             if (
@@ -261,7 +261,7 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
 
     def sign_in(index):
         requests.post(
-            f"{house.url}/api/auth/login",
+            f"{gateway.url}/api/auth/login",
             json={"email": f"p{index}@example.com", "password": "violet harbour twelve"},
             headers={"X-Forwarded-For": f"203.0.113.{index}"},
             timeout=60,

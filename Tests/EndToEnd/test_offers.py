@@ -5,30 +5,30 @@ import pytest
 import requests
 import screens
 from device import Device
-from house import House
+from local_gateway import LocalGateway
 from screens import Screen, many
 from test_passkey import with_pin
 
 NO_API = "delete window.PublicKeyCredential"
 
 
-def houses(folder, *providers):
-    house = House(folder)
+def gateways(folder, *providers):
+    gateway = LocalGateway(folder)
     offers = ", ".join(f'{{ "{provider}", every = "30d" }}' for provider in providers)
     # Several sign-ins of one user without waiting for the resend timer.
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1ms"'))
-    house.edit(
+    gateway.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1ms"'))
+    gateway.edit(
         "accounts.lua",
         lambda text: text.replace("return accounts {", f"return accounts {{\n  offer = {{ {offers} }},", 1),
     )
-    return house.start()
+    return gateway.start()
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    house = houses(tmp_path_factory.mktemp("house"), "passkey")
-    yield house
-    house.stop()
+    gateway = gateways(tmp_path_factory.mktemp("gateway"), "passkey")
+    yield gateway
+    gateway.stop()
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def key(driver):
 @pytest.fixture
 def screen(screen, number):
     """A user with an account who signs in."""
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.number = number
     return screen
 
@@ -63,7 +63,7 @@ def test_a_passkey_is_offered_after_a_code_and_added_on_the_way(screen, key, lan
     )
     assert screen.js("return document.documentElement.lang") == language
     skip = screen.find("a[data-skip]")
-    assert skip.get_attribute("href") == f"{screen.house.url}/home?from=there"
+    assert skip.get_attribute("href") == f"{screen.gateway.url}/home?from=there"
     if language == "en":
         screen.reads("Next time, sign in with your fingerprint", "Skip for now")
     else:
@@ -114,7 +114,7 @@ def test_a_browser_without_the_api_is_not_asked(screen):
         signs_in(screen).at("/home")
         # A visit to the page continues automatically.
         screen.opens("/auth/account?from=offer").driver.get(
-            f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=/home?after=offer"
+            f"{screen.gateway.url}/auth/step?flow=passkey_set&offer=1&return_to=/home?after=offer"
         )
         screen.waits(lambda: screen.driver.current_url.endswith("/home?after=offer"), "the page behind the offer")
     finally:
@@ -127,7 +127,7 @@ def test_the_way_on_leads_nowhere_else(screen):
     screen.opens("/auth/error?code=not_found").belongs_to(screen.number)
     for target in ("https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example"):
         page = requests.get(
-            f"{screen.house.url}/auth/step",
+            f"{screen.gateway.url}/auth/step",
             params={"flow": "passkey_set", "offer": "1", "return_to": target},
             timeout=10,
             headers={"Accept": "text/html", "Cookie": f"moongate={screen.token}"},
@@ -135,7 +135,7 @@ def test_the_way_on_leads_nowhere_else(screen):
         assert 'data-skip href="/home"' in page and "evil" not in page and "alert(1)" not in page, target
     script = before_scripts(screen.driver, NO_API)
     try:
-        screen.driver.get(f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=https://evil.example/")
+        screen.driver.get(f"{screen.gateway.url}/auth/step?flow=passkey_set&offer=1&return_to=https://evil.example/")
         screen.waits(lambda: screen.path == "/home", "the gateway's own page")
     finally:
         screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
@@ -143,11 +143,11 @@ def test_the_way_on_leads_nowhere_else(screen):
 
 def test_without_scripts_other_factors_are_offered_and_a_passkey_is_not(tmp_path_factory, number):
     """Any provider with a flow for its setup, on its own page; one per sign-in."""
-    house = houses(tmp_path_factory.mktemp("several"), "pin", "totp", "passkey")
+    gateway = gateways(tmp_path_factory.mktemp("several"), "pin", "totp", "passkey")
     driver = screens.start(tmp_path_factory.mktemp("plain"), scripts=False)
     try:
-        house.register(number)
-        screen = Screen(driver, house)
+        gateway.register(number)
+        screen = Screen(driver, gateway)
         screen.number = number
         for page in ("/auth/pin", "/auth/step"):
             signs_in(screen).at(page)
@@ -156,14 +156,14 @@ def test_without_scripts_other_factors_are_offered_and_a_passkey_is_not(tmp_path
         signs_in(screen).at("/home")
     finally:
         driver.quit()
-        house.stop()
+        gateway.stop()
 
 
 def test_the_pad_is_offered_and_leads_on(tmp_path_factory, driver, number):
-    house = houses(tmp_path_factory.mktemp("pin"), "pin")
+    gateway = gateways(tmp_path_factory.mktemp("pin"), "pin")
     try:
-        house.register(number)
-        screen = Screen(driver, house)
+        gateway.register(number)
+        screen = Screen(driver, gateway)
         screen.number = number
         screen.enters(screen.forget().asks_code(number, "login?return_to=/home?from=there")).at("/auth/pin").reads(
             "Skip for now"
@@ -172,7 +172,7 @@ def test_the_pad_is_offered_and_leads_on(tmp_path_factory, driver, number):
         screen.keys("482915").reads("Confirm passcode").keys("482915")
         screen.waits(lambda: driver.current_url.endswith("/home?from=there"), "where they were going")
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_apps_and_new_accounts_are_not_offered_anything(shipped, number, other_number):

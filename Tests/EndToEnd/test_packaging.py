@@ -11,7 +11,7 @@ import sys
 import pytest
 import yaml
 
-from house import BIN
+from local_gateway import BIN
 from processes import ROOT
 
 PACKAGING = ROOT / "Packaging"

@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from authenticator import App
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from screens import Screen, many, wrong
 
 PASSWORD = "correct horse battery"
@@ -20,27 +20,27 @@ def address(number, name="asha"):
     return f"{name}{number[-5:]}@example.org"
 
 
-def code_after(house, seen):
+def code_after(gateway, seen):
     return wait_for(
-        lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+        lambda: next((e["code"] for e in gateway.outbox() if e["id"] not in seen and e["code"]), None), "a code"
     )
 
 
 def registers(screen, email, path="/auth/register?with=email&return_to=%2Fhome"):
     """Registers with email address and password up to the code page. Returns the code."""
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.opens(path).fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills(
         "password", PASSWORD
     )
     screen.find("button.main").click()
     screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now")
-    return code_after(screen.house, seen)
+    return code_after(screen.gateway, seen)
 
 
 def session(screen):
     """The browser's session from the API; None without one."""
     cookies = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}
-    answer = requests.get(screen.house.url + "/api/auth/session", cookies=cookies, timeout=10)
+    answer = requests.get(screen.gateway.url + "/api/auth/session", cookies=cookies, timeout=10)
     return answer.json() if answer.status_code == 200 else None
 
 
@@ -82,14 +82,14 @@ def test_back_continues_and_keeps_the_input(screen, number):
 def test_a_mistyped_address_is_edited_on_the_spot(screen, number):
     mistyped, email = address(number, "ahsa"), address(number)
     lost = registers(screen, mistyped)
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.presses("Edit email address").waits(lambda: screen.find("#edit").is_displayed(), "the sheet")
     field = screen.find("#new-contact")
     field.clear()
     field.send_keys(email)
     screen.find("#edit button.main").click()
     screen.waits(lambda: email in screen.find(".number").text, "the page of the other address")
-    code = code_after(screen.house, seen)
+    code = code_after(screen.gateway, seen)
     if lost != code:
         screen.settles()
         screen.enters(lost).reads("Invalid code")
@@ -131,11 +131,11 @@ def test_an_unverified_address_opens_nothing(screen, number, shipped):
 
 def test_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
     """If the operator requires verification, there is no account before the code."""
-    house = House(tmp_path)
-    house.edit("flows/register_email.lua", lambda text: text.replace(", skippable = true", ""))
-    house.start()
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("flows/register_email.lua", lambda text: text.replace(", skippable = true", ""))
+    gateway.start()
     try:
-        screen = Screen(driver, house).forget()
+        screen = Screen(driver, gateway).forget()
         email = address(number)
         screen.opens("/auth/register?with=email").fills("first_name", "Asha").fills("last_name", "Rao").fills(
             "email", email
@@ -146,7 +146,7 @@ def test_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
         screen.presses("Edit email address").at("/auth/register")
         assert screen.find("#email").get_attribute("value") == email
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_a_newer_session_enters_the_code_that_was_resent(shipped, number):
@@ -203,7 +203,7 @@ def test_the_name_is_edited_in_place(person):
         "Name changed.", "Asha Rao"
     )
     assert session(person)["account"]["first_name"] == "Asha"
-    lines = requests.get(f"{person.house.admin}/events?limit=1000", timeout=10).json()
+    lines = requests.get(f"{person.gateway.admin}/events?limit=1000", timeout=10).json()
     told = [
         line
         for line in lines
@@ -259,11 +259,11 @@ def test_another_site_cannot_rename_a_user(shipped, number):
 def test_the_password_is_changed_from_the_account(screen, number):
     email = address(number)
     screen.enters(registers(screen, email)).at("/profile-setup").opens("/auth/account").reads("Password", "On")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.presses("Change: Password").at("/auth/login").reads("Reset your password")
     assert screen.find("#email").get_attribute("value") == email, "the account's own address"
     screen.is_sound("a password chosen anew").find("button.main").click()
-    screen.at("/auth/email").reads("Reset your password").enters(code_after(screen.house, seen)).reads("New password")
+    screen.at("/auth/email").reads("Reset your password").enters(code_after(screen.gateway, seen)).reads("New password")
     screen.fills("password", "another horse battery").find("button.main").click()
     screen.at("/auth/account").reads("Password changed.")
     screen.forget().opens("/auth/login?with=email").fills("email", email).fills(
@@ -275,17 +275,17 @@ def test_the_password_is_changed_from_the_account(screen, number):
 @pytest.fixture
 def visitor(driver, tmp_path):
     """A user from the other site, with a separate gateway."""
-    house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", many)
-    house.start()
-    screen = Screen(driver, house).forget()
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("policies/phone_otp.lua", many)
+    gateway.start()
+    screen = Screen(driver, gateway).forget()
     screen.opens("/auth/login").presses("Continue with Google").waits(
         lambda: screen.path == "/mock-google/authorize", "Google"
     )
     screen.find("form button").click()
     screen.waits(lambda: session(screen) is not None, "the way back")
     yield screen
-    house.stop()
+    gateway.stop()
 
 
 def test_a_site_is_disconnected(visitor):
@@ -296,30 +296,30 @@ def test_a_site_is_disconnected(visitor):
         "/auth/account"
     ).reads("Disconnected.", "Not connected")
     wait_for(
-        lambda: any('"Google" was disconnected from your account' in entry["text"] for entry in visitor.house.outbox()),
+        lambda: any('"Google" was disconnected from your account' in entry["text"] for entry in visitor.gateway.outbox()),
         "the notice",
     )
     # Attack: a copy of the token is still used on routes that require the site.
     assert (
         requests.get(
-            visitor.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10
+            visitor.gateway.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10
         ).status_code
         == 401
     )
     assert session(visitor)["session"]["passed"] == [], "the site no longer counts as a passed factor"
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
-    lines = requests.get(f"{visitor.house.admin}/events?limit=200", timeout=10).json()
+    lines = requests.get(f"{visitor.gateway.admin}/events?limit=200", timeout=10).json()
     assert [line["provider"] for line in lines if line["kind"] == "identifier_removed"] == ["google_oauth"]
 
 
 @pytest.fixture
 def owner(driver, tmp_path, number):
     """A user signed in by phone number, with a separate gateway."""
-    house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", many)
-    house.start()
-    yield Screen(driver, house).forget().belongs_to(number)
-    house.stop()
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("policies/phone_otp.lua", many)
+    gateway.start()
+    yield Screen(driver, gateway).forget().belongs_to(number)
+    gateway.stop()
 
 
 def to_google(screen, label):
@@ -339,10 +339,10 @@ def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
     assert session(owner)["account"] == held, "neither the address nor the name is included"
     # The owner is notified.
     wait_for(
-        lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.house.outbox()),
+        lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.gateway.outbox()),
         "the notice",
     )
-    lines = requests.get(f"{owner.house.admin}/events?limit=200", timeout=10).json()
+    lines = requests.get(f"{owner.gateway.admin}/events?limit=200", timeout=10).json()
     assert [
         line["provider"]
         for line in lines
@@ -372,10 +372,10 @@ def test_a_site_of_another_account_is_not_connected(owner, other_number):
 
 def test_connecting_needs_a_recent_proof(owner):
     """Attack: someone uses an open session to add another sign-in method."""
-    house = owner.house
-    active = house.policy()["active"]
-    house.edit("accounts.lua", lambda text: text.replace('change_within = "10m"', 'change_within = "1s"'))
-    house.wait_generation(active)
+    gateway = owner.gateway
+    active = gateway.policy()["active"]
+    gateway.edit("accounts.lua", lambda text: text.replace('change_within = "10m"', 'change_within = "1s"'))
+    gateway.wait_generation(active)
     owner.waits(
         lambda: owner.opens("/auth/account").presses("Connect: Google").path == "/auth/verify",
         "the proof that is asked for",
@@ -385,24 +385,24 @@ def test_connecting_needs_a_recent_proof(owner):
 
 def test_the_only_way_in_stays(visitor):
     """Removing the last sign-in method, by an attack or by mistake."""
-    house = visitor.house
-    active = house.policy()["active"]
-    house.edit(
+    gateway = visitor.gateway
+    active = gateway.policy()["active"]
+    gateway.edit(
         "flows/login.lua",
         lambda text: text.replace(
             'any_of { "phone_otp", "email_code", "google_oauth"', 'any_of { "phone_otp", "google_oauth"'
         ),
     )
-    house.wait_generation(active)
+    gateway.wait_generation(active)
     visitor.opens("/auth/account").reads("Connected")
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     cookies = {cookie["name"]: cookie["value"] for cookie in visitor.driver.get_cookies()}
     answer = requests.post(
-        house.url + "/auth/account",
+        gateway.url + "/auth/account",
         data={"action": "disconnect", "provider": "google_oauth"},
         cookies=cookies,
         timeout=10,
-        headers={"Accept": "text/html", "Origin": house.url},
+        headers={"Accept": "text/html", "Origin": gateway.url},
         allow_redirects=False,
     )
     assert answer.status_code == 403 and "the only way to sign in" in answer.text
@@ -498,24 +498,24 @@ def test_the_last_way_in_is_remembered(screen, number):
 
 
 def test_terms_and_privacy(driver, tmp_path):
-    house = House(tmp_path)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             'support = "mailto:help@example.com"',
             'support = "mailto:help@example.com", terms = "https://example.com/terms", privacy = "https://example.com/privacy"',
         ),
     )
-    house.start()
+    gateway.start()
     try:
-        screen = Screen(driver, house).forget().opens("/auth/login").reads("Terms", "Privacy")
+        screen = Screen(driver, gateway).forget().opens("/auth/login").reads("Terms", "Privacy")
         assert [link.get_attribute("href") for link in screen.all(".legal a")] == [
             "https://example.com/terms",
             "https://example.com/privacy",
         ]
         screen.is_sound("with terms")
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_an_app_is_set_up_in_three_steps(person):

@@ -7,7 +7,7 @@ import zlib
 import pytest
 import requests
 
-from house import House
+from local_gateway import LocalGateway
 from screens import Screen, many, wrong
 
 PIN = "482915"
@@ -113,23 +113,23 @@ def picture(width, height):
 
 
 def test_unreadable_brand_colours_and_a_logo_of_4000_px(driver, tmp_path):
-    house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", many)
-    (house.config / "logo.png").write_bytes(picture(4000, 1000))
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("policies/phone_otp.lua", many)
+    (gateway.config / "logo.png").write_bytes(picture(4000, 1000))
 
     def brand(colour):
         return lambda text: re.sub(
             r"brand = \{.*\}", f'brand = {{ name = "Umbrella", logo = "logo.png", primary = "{colour}" }}', text
         )
 
-    house.edit("gateway.lua", brand("#ffffff"))
+    gateway.edit("gateway.lua", brand("#ffffff"))
     try:
-        screen = Screen(driver, house.start()).forget()
+        screen = Screen(driver, gateway.start()).forget()
         for colour in ("#ffffff", "#000000", "#7f7f7f", "#ffff00", "#0000ff"):
             if colour != "#ffffff":
-                active = house.policy()["active"]
-                house.edit("gateway.lua", brand(colour))
-                house.wait_generation(active)
+                active = gateway.policy()["active"]
+                gateway.edit("gateway.lua", brand(colour))
+                gateway.wait_generation(active)
             for dark in (False, True):
                 for path in ("/auth/login", "/auth/error?code=denied"):
                     screen.looks(dark=dark, calm=True).opens(path).is_sound(f"{colour}, {'dark' if dark else 'light'}")
@@ -140,7 +140,7 @@ def test_unreadable_brand_colours_and_a_logo_of_4000_px(driver, tmp_path):
         ) == [4000, 80, 80, "contain"]
         assert screen.errors() == []
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_two_tabs_in_two_languages(screen, number):

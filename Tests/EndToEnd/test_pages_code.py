@@ -5,14 +5,14 @@ import re
 import pytest
 import requests
 
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from screens import Keys, Screen, many, wrong
 
 
 def hurried(folder, ttl):
     """The same with seconds instead of minutes."""
-    house = House(folder)
-    house.edit(
+    gateway = LocalGateway(folder)
+    gateway.edit(
         "policies/phone_otp.lua",
         lambda text: (
             many(text)
@@ -22,24 +22,24 @@ def hurried(folder, ttl):
             .replace("max = 5,", "max = 2,")
         ),
     )
-    house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
-    house.edit("flows/login.lua", lambda text: text.replace('lifetime = "15m"', 'lifetime = "4s"'))
-    return house.start()
+    gateway.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
+    gateway.edit("flows/login.lua", lambda text: text.replace('lifetime = "15m"', 'lifetime = "4s"'))
+    return gateway.start()
 
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory):
-    house = hurried(tmp_path_factory.mktemp("house"), "10m")
-    yield house
-    house.stop()
+    gateway = hurried(tmp_path_factory.mktemp("gateway"), "10m")
+    yield gateway
+    gateway.stop()
 
 
 @pytest.fixture
 def fleeting(driver, tmp_path, look):
     """Codes that expire after eight seconds. A new code can be requested then, regardless of the timer."""
-    house = hurried(tmp_path, "8s")
-    yield Screen(driver, house, look).forget()
-    house.stop()
+    gateway = hurried(tmp_path, "8s")
+    yield Screen(driver, gateway, look).forget()
+    gateway.stop()
 
 
 @pytest.fixture
@@ -188,15 +188,15 @@ def test_resend(hasty, number):
 
 def test_after_the_third_resend(driver, tmp_path, number, look):
     """A countdown to the next resend, for both links; the last code still works."""
-    house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }'))
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }'))
     try:
-        screen = Screen(driver, house.start(), look).forget()
+        screen = Screen(driver, gateway.start(), look).forget()
         screen.asks_code(number, "register")
-        screen.waits(lambda: len(house.outbox()) == 1, "the first code")
+        screen.waits(lambda: len(gateway.outbox()) == 1, "the first code")
         for sent in (2, 3, 4):
             screen.presses("Resend now", "[data-slot=timer]")
-            screen.waits(lambda: len(house.outbox()) == sent, "another code")
+            screen.waits(lambda: len(gateway.outbox()) == sent, "another code")
             # The page ignores the link until its answer has come, which is after the code.
             busy = "return document.querySelector('[data-form=resend]').dataset.busy"
             screen.waits(lambda: not screen.js(busy), "the answer")
@@ -209,11 +209,11 @@ def test_after_the_third_resend(driver, tmp_path, number, look):
         # A forced request gets the same message, and nothing is sent.
         screen.js("const link = document.querySelector('[data-sync=resend-link]'); link.disabled = false; link.click()")
         screen.reads("Too many attempts. Try again in 15 minutes.")
-        assert len(house.outbox()) == 4
-        screen.find("#code").send_keys(house.code(number))
+        assert len(gateway.outbox()) == 4
+        screen.find("#code").send_keys(gateway.code(number))
         screen.at("/profile-setup")
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_a_clock_that_is_wrong(screen, number):
@@ -257,12 +257,12 @@ def test_expired_code(fleeting, number):
     fleeting.is_sound("expired")
     fleeting.presses("Resend now").reads("Code sent!")
     assert fleeting.find("#code").is_enabled()
-    fleeting.types(fleeting.house.code(number)).at("/profile-setup")
+    fleeting.types(fleeting.gateway.code(number)).at("/profile-setup")
 
 
 def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
     """The whole sign-in has expired, not only the code."""
-    hasty.house.register(number)
+    hasty.gateway.register(number)
     code = hasty.asks_code(number)
     flow = hasty.find("form[data-form=code]").get_attribute("data-flow")
     status = "return fetch('/api/auth/flows/' + arguments[0]).then(answer => answer.status)"
@@ -298,7 +298,7 @@ def test_the_lock_ends(hasty, number):
     # The code has expired in the meantime, but the page has not.
     hasty.waits(lambda: hasty.all("[data-slot=timer] button"), "the end of the lock")
     hasty.presses("Resend now")
-    fresh = wait_for(lambda: hasty.house.code(number) != code and hasty.house.code(number), "another code")
+    fresh = wait_for(lambda: hasty.gateway.code(number) != code and hasty.gateway.code(number), "another code")
     hasty.waits(lambda: hasty.find("#code").is_enabled(), "the boxes")
     hasty.find("#code").send_keys(fresh)
     hasty.at("/profile-setup")
@@ -330,7 +330,7 @@ def test_the_lost_answer_was_a_success(screen, number):
 
 
 def test_right_code(screen, number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     code = screen.asks_code(number)
     screen.listens()
     screen.js("""window.seen = []; new MutationObserver(() => seen.push([document.querySelector('button.main').textContent,
@@ -348,7 +348,7 @@ def test_page_after_the_right_code(screen, number):
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
     screen.find("button.main").click()
     screen.at("/auth/verify").types(
-        wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["to"] == number), None), "a code")
+        wait_for(lambda: next((e["code"] for e in screen.gateway.outbox() if e["to"] == number), None), "a code")
     )
     screen.at("/profile-setup")
     assert screen.driver.current_url.endswith("?return_to=%2Freports%3Fx%3D1")
@@ -379,7 +379,7 @@ def test_back_and_edit(screen, number, other_number):
 
 
 def test_a_refusal_is_shown_inside_the_sheet(screen, number, other_number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.asks_code(number)
     screen.presses("Edit phone number")
     field = screen.find("#new-contact")
@@ -402,14 +402,14 @@ def test_a_refusal_is_shown_inside_the_sheet(screen, number, other_number):
 
 
 def test_no_support_no_link(driver, tmp_path, number):
-    house = House(tmp_path)
-    house.edit("gateway.lua", lambda text: text.replace(', support = "mailto:help@example.com"', ""))
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("gateway.lua", lambda text: text.replace(', support = "mailto:help@example.com"', ""))
     try:
-        screen = Screen(driver, house.start()).forget()
+        screen = Screen(driver, gateway.start()).forget()
         screen.asks_code(number, "register")
         assert "Contact us" not in screen.text
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_announcements_and_focus_order(screen, number):
@@ -446,7 +446,7 @@ def test_by_keyboard_alone(screen, number):
     screen.opens("/auth/register")
     screen.types(number[3:])
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.types(Keys.ENTER)
     screen.at("/auth/verify")
     assert active().get_attribute("id") == "code"
@@ -474,7 +474,7 @@ def test_by_keyboard_alone(screen, number):
     assert active().get_attribute("id") == "code"
     screen.types(
         wait_for(
-            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen and e["code"]), None),
             "a code",
         )
     )
@@ -508,7 +508,7 @@ def test_events(screen, number):
     screen.at("/profile-setup")
 
     def told():
-        lines = requests.get(f"{screen.house.admin}/events?limit=200", timeout=10).json()
+        lines = requests.get(f"{screen.gateway.admin}/events?limit=200", timeout=10).json()
         return {line["detail"]["name"]: line for line in lines if line.get("kind") == "client"}
 
     names = {

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from house import House
+from local_gateway import LocalGateway
 from screens import Keys, Screen, many, wrong
 from test_pages_code import hurried
 
@@ -12,9 +12,9 @@ from test_pages_code import hurried
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     """Locks of three seconds; codes that live for ten minutes."""
-    house = hurried(tmp_path_factory.mktemp("house"), "10m")
-    yield house
-    house.stop()
+    gateway = hurried(tmp_path_factory.mktemp("gateway"), "10m")
+    yield gateway
+    gateway.stop()
 
 
 def focus(screen):
@@ -44,15 +44,15 @@ def test_after_a_lock(screen, number):
 
 
 def test_after_the_expiry(driver, tmp_path, number):
-    house = hurried(tmp_path, "3s")
+    gateway = hurried(tmp_path, "3s")
     try:
-        screen = Screen(driver, house).forget()
+        screen = Screen(driver, gateway).forget()
         screen.asks_code(number, "register")
         screen.reads("This code has expired").waits(
             lambda: focus(screen) == "Resend now", "the focus on the way to another code"
         )
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_announcement_when_a_lock_ends(driver, quick, number):
@@ -83,16 +83,16 @@ def test_after_the_question(screen, number):
 
 @pytest.mark.parametrize("after", ["another number", "the same number"])
 def test_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit(
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit(
         "policies/phone_otp.lua",
         lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", many(text)).replace(
             '{ "60s", "120s" }', '{ "1s" }'
         ),
     )
     try:
-        screen = Screen(driver, house.start()).forget()
-        house.register(number)
+        screen = Screen(driver, gateway.start()).forget()
+        gateway.register(number)
         screen.opens("/auth/login").fills("phone", number)
         sends(screen).reads("Too many attempts. Try again in 15 minutes.")
         field = screen.find("#phone")
@@ -101,7 +101,7 @@ def test_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
         screen.waits(lambda: screen.find("button.main").is_enabled(), "another number that may be sent")
         assert not screen.all("main .problem")
         if after == "another number":
-            house.register(number[:-1] + other)
+            gateway.register(number[:-1] + other)
             screen.find("button.main").click()
             screen.waits(
                 lambda: "Too many" in screen.text or screen.path == "/auth/verify", "an answer of the server's own"
@@ -111,7 +111,7 @@ def test_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
         screen.reads("Too many attempts. Try again in 15 minutes.").matches(r"Try again in (14:\d\d|15:00)")
         assert not screen.find("button.main").is_enabled()
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_the_red_flash_is_of_the_whole_field(screen):

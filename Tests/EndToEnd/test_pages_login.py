@@ -6,7 +6,7 @@ import time
 import pytest
 import requests
 
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from screens import LAPTOP, PHONE, Keys, Screen
 
 
@@ -146,7 +146,7 @@ def test_countries_by_common_names(screen, language):
 
 
 def test_typing_works_if_formatting_fails(screen, number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.opens("/auth/login")
     screen.driver.execute_cdp_cmd("Network.enable", {})
     screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/phone/format*"]})
@@ -160,7 +160,7 @@ def test_typing_works_if_formatting_fails(screen, number):
 
 
 def test_enter_before_the_number_is_judged(screen, number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.opens("/auth/login").slow(700)
     try:
         screen.find("#phone").send_keys(number[3:] + Keys.ENTER)
@@ -170,7 +170,7 @@ def test_enter_before_the_number_is_judged(screen, number):
 
 
 def test_button_while_a_code_is_sent(screen, number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.opens("/auth/login").listens()
     screen.find("#phone").send_keys(number[3:])
     screen.waits(lambda: button(screen).is_enabled(), "a number")
@@ -207,7 +207,7 @@ def test_no_account(screen, number):
     assert "stressed" in screen.find("[data-other]").get_attribute("class")
     assert button(screen).is_enabled()
     screen.is_sound("no account, in line")
-    assert screen.house.outbox() == [] or all(entry["to"] != number for entry in screen.house.outbox())
+    assert screen.gateway.outbox() == [] or all(entry["to"] != number for entry in screen.gateway.outbox())
     screen.presses("Create Account", "[data-slot=other]").at("/auth/register").reads("Create Account", "Login here")
     assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}", "the number is kept"
     screen.presses("Login here").at("/auth/login")
@@ -215,14 +215,14 @@ def test_no_account(screen, number):
 
 
 def test_too_many_codes_for_a_number(driver, tmp_path, number):
-    house = House(tmp_path)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
         "policies/phone_otp.lua",
         lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", text).replace('{ "60s", "120s" }', '{ "1s" }'),
     )
     try:
-        screen = Screen(driver, house.start()).forget()
-        house.register(number)
+        screen = Screen(driver, gateway.start()).forget()
+        gateway.register(number)
         screen.opens("/auth/login").fills("phone", number)
         screen.waits(lambda: button(screen).is_enabled(), "a number")
         button(screen).click()
@@ -231,11 +231,11 @@ def test_too_many_codes_for_a_number(driver, tmp_path, number):
         assert not button(screen).is_enabled() and screen.find("button.site").is_enabled()
         screen.is_sound("too many")
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_no_connection(screen, number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     screen.offline()
@@ -268,21 +268,21 @@ def test_input_is_kept(screen, number):
 
 
 def test_back_to_where_the_person_was(screen, number):
-    screen.driver.get(screen.house.url + "/reports?x=1")
+    screen.driver.get(screen.gateway.url + "/reports?x=1")
     screen.at("/auth/login")
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     button(screen).click()
     screen.at("/auth/verify")
-    code = wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen), None), "a code")
+    code = wait_for(lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen), None), "a code")
     screen.enters(code)
-    screen.waits(lambda: screen.driver.current_url == screen.house.url + "/reports?x=1", "the page that was asked for")
+    screen.waits(lambda: screen.driver.current_url == screen.gateway.url + "/reports?x=1", "the page that was asked for")
 
 
 def test_code_requested_too_soon(screen, number):
-    screen.house.register(number)
+    screen.gateway.register(number)
     screen.asks_code(number)
     first = screen.driver.current_url
     screen.find("#leave"), screen.find(".back").click()
@@ -337,11 +337,11 @@ def test_sign_in_by_email(screen, number):
     screen.is_sound("forgotten")
     # The module's gateway sends another code after a second.
     wait_for(lambda: time.monotonic() - sent > 1, "the time of another code")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.fills("email", email).find("button.main").click()
     screen.at("/auth/email")
     code = wait_for(
-        lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+        lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen and e["code"]), None), "a code"
     )
     screen.types(code)
     screen.waits(lambda: "New password" in screen.text, "the new password")
@@ -358,12 +358,12 @@ def test_sign_in_by_email(screen, number):
     screen.at("/home")
     # Lost or missing number: a code to the verified address.
     screen.forget().opens("/auth/login?with=code").is_sound("code by email")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.fills("email", email).find("button.main").click()
     screen.at("/auth/email")
     screen.types(
         wait_for(
-            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen and e["code"]), None),
             "a code",
         )
     ).at("/home")
@@ -387,7 +387,7 @@ def test_events(screen, number):
 
 
 def told(screen, name):
-    lines = requests.get(f"{screen.house.admin}/events?limit=500", timeout=10).json()
+    lines = requests.get(f"{screen.gateway.admin}/events?limit=500", timeout=10).json()
     return [line for line in lines if line["kind"] == "client" and line["detail"]["name"] == name]
 
 

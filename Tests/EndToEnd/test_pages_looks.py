@@ -22,15 +22,15 @@ def driver(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def houses(tmp_path_factory):
+def gateways(tmp_path_factory):
     running = {}
 
-    def house(name):
+    def gateway(name):
         if name not in running:
             running[name] = album.HOUSES[name](tmp_path_factory.mktemp(name)).start()
         return running[name]
 
-    yield house
+    yield gateway
     for one in running.values():
         one.stop()
 
@@ -65,15 +65,15 @@ def visits(story, screen, number):
 
 
 @pytest.mark.parametrize("story, name", album.STORIES, ids=[story.__name__ for story, _ in album.STORIES])
-def test_every_state(driver, houses, number, story, name):
-    screen = Screen(driver, houses(name)).forget()
+def test_every_state(driver, gateways, number, story, name):
+    screen = Screen(driver, gateways(name)).forget()
     with album.still(driver):
         visits(story, screen, number)
 
 
-def test_every_state_without_scripts(houses, number, tmp_path):
+def test_every_state_without_scripts(gateways, number, tmp_path):
     driver = screens.start(tmp_path / "plain", scripts=False, network=True)
     try:
-        visits(album.plain, Screen(driver, houses("shipped")), number)
+        visits(album.plain, Screen(driver, gateways("shipped")), number)
     finally:
         driver.quit()

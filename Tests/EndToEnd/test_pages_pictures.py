@@ -196,13 +196,13 @@ def test_page_is_visible_before_its_scripts_run(screen, number, path):
     seconds.)"""
     if path == "/auth/verify":
         screen.asks_code(number, "register")
-        path = screen.driver.current_url.removeprefix(screen.house.url)
+        path = screen.driver.current_url.removeprefix(screen.gateway.url)
     elif "login" not in path and "register" not in path:
         screen.belongs_to(number)
     screen.driver.execute_cdp_cmd("Network.enable", {})
     screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*.js"]})
     try:
-        screen.driver.get(screen.house.url + path)
+        screen.driver.get(screen.gateway.url + path)
         before, _ = fingerprint(screen)
     finally:
         screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})

@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from screens import LAPTOP, PHONE, many
 
 PIN, OTHER = "482915", "593026"
@@ -11,20 +11,20 @@ PIN, OTHER = "482915", "593026"
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", many)
-    house.edit(
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("policies/phone_otp.lua", many)
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "  -- Everything else",
             '  { path = "/pay/**", to = "http://127.0.0.1:%s", require = { passed = "pin", within = "5m" } },\n'
             '  { path = "/receipts/**", to = "http://127.0.0.1:%s", require = { email_verified = true } },\n'
             '  { path = "/sent/**", to = "http://127.0.0.1:%s", require = { passed = "phone_otp", within = "1s" } },\n  -- Everything else'
-            % ((house.ports[2],) * 3),
+            % ((gateway.ports[2],) * 3),
         ),
     )
-    yield house.start()
-    house.stop()
+    yield gateway.start()
+    gateway.stop()
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def screen(screen, number):
 
 
 def with_pin(screen, pin=PIN):
-    answer = screen.house.api(
+    answer = screen.gateway.api(
         "POST", "/set-passcode", {"passcode": pin}, headers={"Authorization": f"Bearer {screen.token}"}
     )
     assert answer.status_code == 200, answer.text
@@ -52,12 +52,12 @@ def heading(screen):
 
 def mailed(screen, seen):
     return wait_for(
-        lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+        lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen and e["code"]), None), "a code"
     )
 
 
 def seen(screen):
-    return {entry["id"] for entry in screen.house.outbox()}
+    return {entry["id"] for entry in screen.gateway.outbox()}
 
 
 def test_the_pad(screen):
@@ -285,8 +285,8 @@ def test_by_email_and_logout(screen):
     screen.presses("Logout", "dialog[open]").at("/auth/login")
     assert all(cookie["name"] != "moongate" for cookie in screen.driver.get_cookies())
     answer = requests.post(
-        screen.house.url + "/auth/logout",
-        headers={"Origin": screen.house.url, "Content-Type": "application/x-www-form-urlencoded"},
+        screen.gateway.url + "/auth/logout",
+        headers={"Origin": screen.gateway.url, "Content-Type": "application/x-www-form-urlencoded"},
         allow_redirects=False,
         timeout=10,
     )
@@ -349,7 +349,7 @@ def test_email_address_of_an_account(screen):
     screen.settles()
     screen.find("#code").send_keys(mailed(screen, before))
     screen.at("/auth/account").reads("Email changed.", next_email)
-    assert any(entry["to"] == email and not entry["code"] for entry in screen.house.outbox()), "notice to the old one"
+    assert any(entry["to"] == email and not entry["code"] for entry in screen.gateway.outbox()), "notice to the old one"
 
 
 def test_change_phone(screen, other_number):
@@ -367,16 +367,16 @@ def test_change_phone(screen, other_number):
 
 
 def test_sessions(screen):
-    flow = screen.house.flow("login")
-    screen.house.api(
+    flow = screen.gateway.flow("login")
+    screen.gateway.api(
         "POST",
         f"/flows/{flow}/begin",
         {"provider": "phone_otp", "phone": screen.number},
         headers={"User-Agent": "Firefox/1 (Windows)"},
     )
     elsewhere = requests.post(
-        f"{screen.house.url}/api/auth/flows/{flow}/submit",
-        json={"code": screen.house.code(screen.number)},
+        f"{screen.gateway.url}/api/auth/flows/{flow}/submit",
+        json={"code": screen.gateway.code(screen.number)},
         headers={"User-Agent": "Mozilla/5.0 (Windows) Firefox/1"},
         timeout=10,
     ).json()["session"]["token"]
@@ -384,7 +384,7 @@ def test_sessions(screen):
     def lives(token):
         return (
             requests.get(
-                screen.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
+                screen.gateway.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
             ).status_code
             == 200
         )

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import requests
 
-from house import BIN, House, wait_for
+from local_gateway import BIN, LocalGateway, wait_for
 from screens import PHONE, Screen, many, start, wrong
 
 
@@ -25,23 +25,23 @@ def plain(tmp_path_factory):
 # Without scripts.
 
 
-def code_of(house, seen):
+def code_of(gateway, seen):
     return wait_for(
-        lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+        lambda: next((e["code"] for e in gateway.outbox() if e["id"] not in seen and e["code"]), None), "a code"
     )
 
 
 def test_without_scripts(plain, shipped, number, other_number):
     """All flows with plain forms, and the same refusals as text."""
-    house, screen = shipped, Screen(plain, shipped).forget()
+    gateway, screen = shipped, Screen(plain, shipped).forget()
     screen.opens("/auth/login").fills("phone", "123").presses("Send OTP").reads(
         "Please enter a valid 10-digit mobile number"
     )
     screen.fills("phone", number).presses("Send OTP").reads("No account found. Create one?")
     screen.presses("Create Account").at("/auth/register")
-    seen = {entry["id"] for entry in house.outbox()}
+    seen = {entry["id"] for entry in gateway.outbox()}
     screen.presses("Send OTP").at("/auth/verify")
-    code = code_of(house, seen)
+    code = code_of(gateway, seen)
     screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
     screen.enters(code).at("/profile-setup")
 
@@ -64,9 +64,9 @@ def test_without_scripts(plain, shipped, number, other_number):
     )
     screen.opens("/auth/pin?return_to=/home").fills("pin", "593026").presses("Unlock").at("/home")
     screen.opens("/auth/pin").presses("Forgot Passcode?").reads("We can send a reset code")
-    seen = {entry["id"] for entry in house.outbox()}
+    seen = {entry["id"] for entry in gateway.outbox()}
     screen.presses("Send Reset Code").reads("Reset Passcode")
-    screen.fills("code", code_of(house, seen)).fills("new_pin", "604137").fills("confirm", "604137").presses(
+    screen.fills("code", code_of(gateway, seen)).fills("new_pin", "604137").fills("confirm", "604137").presses(
         "Save passcode"
     ).at("/home")
     screen.opens("/auth/account").presses("Turn off: Passcode").fills("pin", "604137").presses("Turn off").reads(
@@ -74,17 +74,17 @@ def test_without_scripts(plain, shipped, number, other_number):
     )
 
     email = f"plain{number[-5:]}@example.org"
-    seen = {entry["id"] for entry in house.outbox()}
+    seen = {entry["id"] for entry in gateway.outbox()}
     screen.presses("Add: Email")
     screen.fills("email", email).presses("Send code").reads("Verify Your Email", email)
-    screen.enters(code_of(house, seen)).at("/auth/account").reads("Email changed.")
+    screen.enters(code_of(gateway, seen)).at("/auth/account").reads("Email changed.")
     another = other_number()
     screen.presses("Change: Phone").at("/auth/verify").fills("phone", "12").presses("Send code").reads(
         "Please enter a valid 10-digit mobile number"
     )
-    seen = {entry["id"] for entry in house.outbox()}
+    seen = {entry["id"] for entry in gateway.outbox()}
     screen.fills("phone", another).presses("Send code").reads("Verify Phone Number", f"{another[3:8]} {another[8:]}")
-    code = code_of(house, seen)
+    code = code_of(gateway, seen)
     screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
     screen.enters(code).at("/auth/account").reads("Phone number changed.", f"{another[3:8]} {another[8:]}")
     screen.presses("Sign out everywhere").at("/auth/account/sign-out").presses("Sign out everywhere").at("/auth/login")
@@ -93,7 +93,7 @@ def test_without_scripts(plain, shipped, number, other_number):
         "email", "r" + email
     ).fills("password", "password1").presses("Create Account")
     screen.reads("too easy to guess")
-    seen = {entry["id"] for entry in house.outbox()}
+    seen = {entry["id"] for entry in gateway.outbox()}
     screen.fills("password", "correct horse battery").presses("Create Account").at("/auth/email").presses(
         "Skip for now"
     ).at("/profile-setup")
@@ -102,8 +102,8 @@ def test_without_scripts(plain, shipped, number, other_number):
     ).presses("Sign in")
     screen.reads("Incorrect email or password. 4 tries left.")
     screen.presses("Forgot password?")
-    seen = {entry["id"] for entry in house.outbox()}
-    screen.fills("email", "r" + email).presses("Send code").at("/auth/email").enters(code_of(house, seen)).reads(
+    seen = {entry["id"] for entry in gateway.outbox()}
+    screen.fills("email", "r" + email).presses("Send code").at("/auth/email").enters(code_of(gateway, seen)).reads(
         "New password"
     )
     screen.fills("password", "another horse battery").presses("Save password").at("/home")
@@ -114,13 +114,13 @@ def test_without_scripts(plain, shipped, number, other_number):
 @pytest.fixture
 def brisk(tmp_path):
     """A new code after a second; codes expire after five."""
-    house = House(tmp_path)
-    house.edit(
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
         "policies/phone_otp.lua",
         lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }').replace('ttl = "10m"', 'ttl = "5s"'),
     )
-    yield house.start()
-    house.stop()
+    yield gateway.start()
+    gateway.stop()
 
 
 def test_without_scripts_another_code_and_one_that_died(plain, brisk, number):
@@ -190,7 +190,7 @@ def test_another_language_keeps_the_input(driver, plain, shipped, number, script
 
 def test_hindi_by_the_browsers_wish_and_by_choice(screen):
     page = requests.get(
-        screen.house.url + "/auth/login",
+        screen.gateway.url + "/auth/login",
         headers={"Accept": "text/html", "Accept-Language": "fr;q=0.9, hi-IN;q=0.8, en;q=0.1"},
         timeout=10,
     )
@@ -230,8 +230,8 @@ def longer(text):
 
 
 def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, other_number):
-    house = House(tmp_path)
-    pages = house.config / "pages"
+    gateway = LocalGateway(tmp_path)
+    pages = gateway.config / "pages"
     pages.mkdir()
     words = (
         (BIN.parents[1] / "Sources/MoongateHTTP/Pages/Templates/en.words")
@@ -243,7 +243,7 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
     words = words or pathlib.Path(__file__).parents[2] / "Sources/MoongateHTTP/Pages/Templates/en.words"
     (pages / "ar-XB.words").write_text(longer(words.read_text()))
     try:
-        screen = Screen(driver, house.start()).forget().looks(PHONE)
+        screen = Screen(driver, gateway.start()).forget().looks(PHONE)
         for path in (
             "/auth/login?language=ar-XB",
             "/auth/register",
@@ -279,18 +279,18 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
         screen.find(".back").click()
         screen.is_sound("the question")
     finally:
-        house.stop()
+        gateway.stop()
 
 
 # Operator branding.
 
 
 def test_brand(driver, tmp_path):
-    house = House(tmp_path)
-    (house.config / "logo.svg").write_text(
+    gateway = LocalGateway(tmp_path)
+    (gateway.config / "logo.svg").write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="80"><script>alert(1)</script><rect width="80" height="80"/></svg>'
     )
-    house.edit(
+    gateway.edit(
         "gateway.lua",
         lambda text: re.sub(
             r"brand = \{.*\}",
@@ -299,7 +299,7 @@ def test_brand(driver, tmp_path):
         ),
     )
     try:
-        screen = Screen(driver, house.start()).forget()
+        screen = Screen(driver, gateway.start()).forget()
         for dark in (False, True):
             screen.looks(dark=dark).opens("/auth/login").is_sound("a yellow brand")
         assert "Umbrella & Söhne" in screen.driver.title
@@ -310,7 +310,7 @@ def test_brand(driver, tmp_path):
         assert "sandbox" in answer.headers["Content-Security-Policy"] and "immutable" in answer.headers["Cache-Control"]
         assert screen.errors() == []
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def test_overrides_and_their_problems(shipped):
@@ -349,9 +349,9 @@ def test_overrides_and_their_problems(shipped):
 
 
 def test_the_outbox_is_live(screen, number):
-    screen.driver.get(screen.house.admin + "/outbox")
-    screen.house.register(number)
-    code = screen.house.code(number)
+    screen.driver.get(screen.gateway.admin + "/outbox")
+    screen.gateway.register(number)
+    code = screen.gateway.code(number)
     screen.waits(lambda: screen.find(".sent").text == code, "the newest code, first")
     size = float(screen.js("return getComputedStyle(document.querySelector('.sent')).fontSize").removesuffix("px"))
     assert size >= 32, "in large digits"
@@ -364,9 +364,9 @@ def test_the_outbox_is_live(screen, number):
 
 def test_markup_is_text(screen, number):
     name = '"><script>document.title=1</script><img src=x onerror=alert(1)>'
-    flow = screen.house.flow("register_email")
+    flow = screen.gateway.flow("register_email")
     email = f"m{number[-6:]}@example.org"
-    done = screen.house.api(
+    done = screen.gateway.api(
         "POST",
         f"/flows/{flow}/begin",
         {
@@ -378,7 +378,7 @@ def test_markup_is_text(screen, number):
         },
     )
     assert done.status_code == 200, done.text
-    token = screen.house.api("POST", f"/flows/{flow}/skip", {}).json()["session"]["token"]
+    token = screen.gateway.api("POST", f"/flows/{flow}/skip", {}).json()["session"]["token"]
     screen.opens("/auth/logout")
     screen.driver.add_cookie({"name": "moongate", "value": token, "path": "/"})
     screen.opens("/auth/account").reads(name)
@@ -512,29 +512,29 @@ def test_a_flow_that_is_gone_while_its_page_is_open(screen, number):
 
 
 def test_double_clicks_and_ten_tabs(screen, number):
-    screen.house.register(number)
-    before = len(screen.house.outbox())
+    screen.gateway.register(number)
+    before = len(screen.gateway.outbox())
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
     screen.js(
         "const button = document.querySelector('button.main'); button.click(); button.click(); button.form.requestSubmit()"
     )
     screen.at("/auth/verify")
-    assert len(screen.house.outbox()) == before + 1
+    assert len(screen.gateway.outbox()) == before + 1
     address, first = screen.driver.current_url, screen.driver.current_window_handle
     for _ in range(9):
         screen.driver.switch_to.new_window("tab")
         screen.driver.get(address)
     assert "Verify Phone Number" in screen.text
     screen.settles()
-    screen.find("#code").send_keys(screen.house.code(number))
+    screen.find("#code").send_keys(screen.gateway.code(number))
     screen.at("/home")
     for handle in screen.driver.window_handles:
         if handle != first:
             screen.driver.switch_to.window(handle)
             screen.driver.close()
     screen.driver.switch_to.window(first)
-    screen.find("#code").send_keys(screen.house.code(number))
+    screen.find("#code").send_keys(screen.gateway.code(number))
     screen.at("/home")
 
 
@@ -579,7 +579,7 @@ def test_figures(screen, number, other_number):
         screen.opens("/auth/login")
         shifts.append(screen.js("return shift"))
         resources = screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")
-        assert all(name.startswith(screen.house.url) for name in resources), "no request to anywhere else"
+        assert all(name.startswith(screen.gateway.url) for name in resources), "no request to anywhere else"
         # As counted by the browser: including headers, compressed.
         sizes = "return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map(e => [e.name, e.transferSize])"
         came = dict(screen.js(sizes))

@@ -11,7 +11,7 @@ import pytest
 import requests
 import screens
 from device import Device
-from house import House
+from local_gateway import LocalGateway
 from passkeys import Passkey, options
 from screens import Screen, many
 from yubico import Fido2Passkey
@@ -29,12 +29,12 @@ PAY = """  { path = "/pay/**", to = "http://127.0.0.1:%s", decide = function(f)
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
-    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", PAY % (house.ports[2], house.ports[2])))
-    (house.config / "flows/pin_unlock.lua").write_text(UNLOCK)
-    yield house.start()
-    house.stop()
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
+    gateway.edit("routes.lua", lambda text: text.replace("  -- Everything else", PAY % (gateway.ports[2], gateway.ports[2])))
+    (gateway.config / "flows/pin_unlock.lua").write_text(UNLOCK)
+    yield gateway.start()
+    gateway.stop()
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def adds_another(screen):
 
 
 def with_pin(screen):
-    answer = screen.house.api(
+    answer = screen.gateway.api(
         "POST", "/set-passcode", {"passcode": "482915"}, headers={"Authorization": f"Bearer {screen.token}"}
     )
     assert answer.status_code == 200, answer.text
@@ -91,7 +91,7 @@ def test_added_and_signed_in_by_with_nothing_typed(screen, key):
     # The phone field offers the passkeys of the device.
     assert (
         'autocomplete="tel webauthn"'
-        in requests.get(f"{screen.house.url}/auth/login", headers={"Accept": "text/html"}, timeout=10).text
+        in requests.get(f"{screen.gateway.url}/auth/login", headers={"Accept": "text/html"}, timeout=10).text
     )
     screen.opens("/auth/login").waits(
         lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device"
@@ -112,7 +112,7 @@ def test_signed_in_by_the_button(screen, key):
     finally:
         screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
     token = screen.driver.get_cookie("moongate")["value"]
-    session = screen.house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).json()["session"]
+    session = screen.gateway.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).json()["session"]
     assert session["aal"] == 2 and [step["provider"] for step in session["passed"]] == ["passkey"], session
 
 
@@ -182,15 +182,15 @@ def test_two_tabs(screen, key):
 
 def test_too_late_and_tried_again(driver, tmp_path, number):
     """The browser gives up, the challenge has expired by then, and the next one is accepted."""
-    house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", many)
-    house.edit("gateway.lua", lambda text: text.replace("passkey = {", "passkey = { timeout = 15,"))
-    assert "timeout = 15" in (house.config / "gateway.lua").read_text()
-    house.start()
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("policies/phone_otp.lua", many)
+    gateway.edit("gateway.lua", lambda text: text.replace("passkey = {", "passkey = { timeout = 15,"))
+    assert "timeout = 15" in (gateway.config / "gateway.lua").read_text()
+    gateway.start()
     try:
         driver.execute_cdp_cmd("WebAuthn.enable", {})
         key = Device(driver)
-        screen = Screen(driver, house).forget().belongs_to(number)
+        screen = Screen(driver, gateway).forget().belongs_to(number)
         screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
         key.waits_for_a_touch(True)
         screen.presses("Add a passkey")
@@ -203,20 +203,20 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         screen.presses("Add a passkey").reads("Your passkey is ready.")
     finally:
         driver.execute_cdp_cmd("WebAuthn.disable", {})
-        house.stop()
+        gateway.stop()
 
 
 def test_device_without_user_verification(driver, tmp_path, number):
     """Without user verification: a security key with touch only and no discoverable credentials. (PasskeyTests
     checks that it is a single factor.)"""
-    house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", many)
-    house.edit("gateway.lua", lambda text: text.replace("passkey = {", 'passkey = { user_verification = "preferred",'))
-    house.start()
+    gateway = LocalGateway(tmp_path)
+    gateway.edit("policies/phone_otp.lua", many)
+    gateway.edit("gateway.lua", lambda text: text.replace("passkey = {", 'passkey = { user_verification = "preferred",'))
+    gateway.start()
     try:
         driver.execute_cdp_cmd("WebAuthn.enable", {})
         Device(driver, transport="usb", hasResidentKey=False, hasUserVerification=False, isUserVerified=False)
-        screen = Screen(driver, house).forget().belongs_to(number)
+        screen = Screen(driver, gateway).forget().belongs_to(number)
         adds(screen, name="Touch only").forget().belongs_to(number)
         screen.opens("/auth/step?flow=passkey_unlock&return_to=/home").waits(
             lambda: screen.path == "/home", "the passkey, asked for on arrival"
@@ -225,7 +225,7 @@ def test_device_without_user_verification(driver, tmp_path, number):
         assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp", "passkey"], told.text
     finally:
         driver.execute_cdp_cmd("WebAuthn.disable", {})
-        house.stop()
+        gateway.stop()
 
 
 def test_in_place_of_the_passcode(screen, key):
@@ -287,7 +287,7 @@ def test_lost_and_removed_by_the_phone(screen, key):
         "Send code"
     )
     screen.waits(lambda: screen.all("#code"), "the boxes")
-    screen.enters(screen.house.code(screen.number)).reads("Choose the passkey to remove.")
+    screen.enters(screen.gateway.code(screen.number)).reads("Choose the passkey to remove.")
     # The only passkey is preselected: with the browser's mark in forced colors, and round with large text.
     circle = "const mark = document.querySelector('input[type=radio]'); return [mark.offsetWidth - mark.offsetHeight, getComputedStyle(mark).appearance]"
     screen.js("document.documentElement.style.fontSize = '200%'")
@@ -373,15 +373,15 @@ def two(screen, key):
 
 def the_session(screen, token=None):
     token = token or screen.driver.get_cookie("moongate")["value"]
-    return token, screen.house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"})
+    return token, screen.gateway.api("GET", "/session", headers={"Authorization": f"Bearer {token}"})
 
 
 def test_one_of_them_is_removed_on_the_account_page(screen, key):
     two(screen, key)
     before, _ = the_session(screen)
-    flow = screen.house.flow()
-    screen.house.begin(flow, screen.number)
-    elsewhere = screen.house.submit(flow, screen.house.code(screen.number)).json()["session"]["token"]
+    flow = screen.gateway.flow()
+    screen.gateway.begin(flow, screen.number)
+    elsewhere = screen.gateway.submit(flow, screen.gateway.code(screen.number)).json()["session"]["token"]
     screen.presses("Remove: Key ring").at("/auth/step").reads("Key ring")
     assert listed_by_api(screen) == ["My phone", "Key ring"], "opening the page removes nothing"
     screen.is_sound("before one passkey is removed")
@@ -399,11 +399,11 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
     assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp"], told.text
     screen.waits(
         lambda: any(
-            entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()
+            entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.gateway.outbox()
         ),
         "the notice",
     )
-    events = requests.get(f"{screen.house.admin}/events?limit=200", timeout=10).json()
+    events = requests.get(f"{screen.gateway.admin}/events?limit=200", timeout=10).json()
     lines = [line for line in events if line.get("flow") == "passkey_disable" and line["kind"] == "factor_changed"]
     lines = [line for line in lines if line["account"] == lines[0]["account"]]
     assert len(lines) == 1 and lines[0]["provider"] == "passkey" and lines[0]["detail"]["request"], lines
@@ -411,7 +411,7 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
 
 def listed_by_api(screen):
     page = requests.get(
-        f"{screen.house.url}/auth/account",
+        f"{screen.gateway.url}/auth/account",
         headers={"Accept": "text/html", "Cookie": f"moongate={screen.driver.get_cookie('moongate')['value']}"},
         timeout=10,
     ).text
@@ -450,17 +450,17 @@ def test_a_removal_needs_a_passkey_and_ones_own_page(screen, key):
         "field.passkey": item,
         "return_to": "/auth/account",
     }
-    url, headers = f"{screen.house.url}/auth/step", {"Accept": "text/html", "Cookie": f"moongate={token}"}
+    url, headers = f"{screen.gateway.url}/auth/step", {"Accept": "text/html", "Cookie": f"moongate={token}"}
     told = requests.post(url, data=form, headers={**headers, "Origin": "https://evil.example"}, timeout=10)
     assert told.status_code == 403, told.status_code
     client = requests.Session()
     client.cookies.set("moongate", token)
-    told = client.post(url, data=form, headers={"Accept": "text/html", "Origin": screen.house.url}, timeout=10)
+    told = client.post(url, data=form, headers={"Accept": "text/html", "Origin": screen.gateway.url}, timeout=10)
     assert told.status_code == 200 and 'data-call="get"' in told.text, "a passkey is asked for"
     assert listed_by_api(screen) == ["My phone", "Key ring"]
     headers = {"Authorization": f"Bearer {token}"}
-    flow = screen.house.api("POST", "/flows", {"flow": "passkey_disable"}, headers=headers).json()["id"]
-    told = screen.house.api("POST", f"/flows/{flow}/begin", {"provider": "passkey", "item": "AAAA"}, headers=headers)
+    flow = screen.gateway.api("POST", "/flows", {"flow": "passkey_disable"}, headers=headers).json()["id"]
+    told = screen.gateway.api("POST", f"/flows/{flow}/begin", {"provider": "passkey", "item": "AAAA"}, headers=headers)
     assert told.status_code == 401 and told.json()["code"] == "passkey_gone", told.text
     assert listed_by_api(screen) == ["My phone", "Key ring"]
 
@@ -520,13 +520,13 @@ def test_the_way_of_a_passkey(screen, key, language):
     if screen.path != "/auth/pin":
         screen.find("main button[value=pin]").click()
     screen.at("/auth/pin").keys("482915").at("/auth/verify")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     main()
     screen.waits(lambda: screen.all("#code"), "the boxes")
     screen.enters(
         screen.waits(
             lambda: next(
-                (entry["code"] for entry in screen.house.outbox() if entry["id"] not in seen and entry["code"]), None
+                (entry["code"] for entry in screen.gateway.outbox() if entry["id"] not in seen and entry["code"]), None
             ),
             "a code",
         )
@@ -542,7 +542,7 @@ def test_the_way_of_a_passkey(screen, key, language):
         screen.waits(
             lambda: any(
                 entry["to"] == screen.number and "A passkey was removed" in entry["text"]
-                for entry in screen.house.outbox()
+                for entry in screen.gateway.outbox()
             ),
             "the notice",
         )
@@ -573,24 +573,24 @@ def test_without_scripts_it_is_not_offered(tmp_path_factory, shipped, look):
 # The API for native apps.
 
 
-def registered(house, number, key=None):
+def registered(gateway, number, key=None):
     """A software passkey of a new account. Returns it and the token."""
-    token = house.register(number)["session"]["token"]
-    key = key or Passkey(house.url)
+    token = gateway.register(number)["session"]["token"]
+    key = key or Passkey(gateway.url)
     headers = {"Authorization": f"Bearer {token}"}
-    flow = house.api("POST", "/flows", {"flow": "passkey_set"}, headers=headers).json()["id"]
-    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"}, headers=headers)
+    flow = gateway.api("POST", "/flows", {"flow": "passkey_set"}, headers=headers).json()["id"]
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"}, headers=headers)
     assert begun.status_code == 200, begun.text
-    named = house.api("POST", f"/flows/{flow}/submit", {"credential": key.create(options(begun))}, headers=headers)
+    named = gateway.api("POST", f"/flows/{flow}/submit", {"credential": key.create(options(begun))}, headers=headers)
     assert named.status_code == 200, named.text
-    done = house.api("POST", f"/flows/{flow}/submit", {"name": "App"}, headers=headers)
+    done = gateway.api("POST", f"/flows/{flow}/submit", {"name": "App"}, headers=headers)
     assert done.status_code == 200 and done.json()["status"] == "complete", done.text
     return key, done.json()["session"]["token"]
 
 
-def asked(house, flow="login"):
-    flow = house.flow(flow)
-    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"})
+def asked(gateway, flow="login"):
+    flow = gateway.flow(flow)
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"})
     assert begun.status_code == 200, begun.text
     return flow, options(begun)
 
@@ -740,17 +740,17 @@ def test_where_passkeys_are_looked_after(shipped):
     assert requests.get(f"{shipped.url}/.well-known/webauthn", timeout=10).status_code == 404
 
 
-def test_related_origins(empty_house):
-    house = empty_house
-    house.edit(
+def test_related_origins(new_gateway):
+    gateway = new_gateway
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             'passkey = { rp_name = "Moongate" }',
             'passkey = { origins = { "https://shop.example", "android:apk-key-hash:x" } }',
         ),
     )
-    house.start()
-    assert requests.get(f"{house.url}/.well-known/webauthn", timeout=10).json() == {"origins": ["https://shop.example"]}
+    gateway.start()
+    assert requests.get(f"{gateway.url}/.well-known/webauthn", timeout=10).json() == {"origins": ["https://shop.example"]}
 
 
 def test_required_passkey_names_the_requester(screen, key):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cluster import Postgres, missing
-from house import problem, wait_for
+from local_gateway import problem, wait_for
 from processes import BIN
 from test_cluster import fill, lived_in, mounted, pair, refusal, single  # noqa: F401  (fixtures among them)
 

@@ -9,7 +9,7 @@ import pytest
 import screens
 
 from chat_server import ChatServer
-from house import ROOT, House, wait_for
+from local_gateway import ROOT, LocalGateway, wait_for
 from presentations import COURIER, VAULT, add
 from screens import Screen, wrong
 
@@ -27,32 +27,32 @@ class Boxes:
     # Whether the sign-in pages have a field for it. Otherwise it asks for the identifier on its own page.
     has_field: bool = True
 
-    def sent(self, house, to):
+    def sent(self, gateway, to):
         """The codes that were sent to the address, oldest first."""
         if self.name == "chat_code":
             return [
                 re.match(r"\d+", post["message"]).group()
-                for post in house.chat.posts
+                for post in gateway.chat.posts
                 if post["channel_id"].endswith("-u-" + to)
             ]
         if not self.is_program:
-            return [entry["code"] for entry in reversed(house.outbox()) if entry["to"] == to and entry["code"]]
-        file = house.config / f"sent-{self.kind}.txt"
+            return [entry["code"] for entry in reversed(gateway.outbox()) if entry["to"] == to and entry["code"]]
+        file = gateway.config / f"sent-{self.kind}.txt"
         lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
         return [code for address, code in lines if address == to]
 
     def asks_code(self, screen, to, flow=None):
         """From the sign-in page to the page with the boxes. Returns the sent code."""
-        before = len(self.sent(screen.house, to))
+        before = len(self.sent(screen.gateway, to))
         if self.name == "chat_code":
-            screen.house.chat.has(to)
+            screen.gateway.chat.has(to)
         screen.opens(f"/auth/login?flow={flow or 'only_' + self.name}").fills(
             self.kind if self.has_field else f'"field.{self.kind}"', to
         )
         screen.waits(lambda: screen.find("button.main").is_enabled(), "an identifier that can be sent")
         screen.find("button.main").click()
         screen.at(self.page)
-        return wait_for(lambda: self.sent(screen.house, to)[before:], "a code")[-1]
+        return wait_for(lambda: self.sent(screen.gateway, to)[before:], "a code")[-1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +138,10 @@ every_box = pytest.mark.parametrize("boxes", BOXES, ids=lambda boxes: boxes.name
 every_pad = pytest.mark.parametrize("pad", PADS, ids=lambda pad: pad.name)
 
 
-def policy(house, boxes):
+def policy(gateway, boxes):
     """The same limits for every provider: a resend after two seconds, a lock of four seconds after three wrong
     codes."""
-    (house.config / "policies" / f"{boxes.name}.lua").write_text(f'''return policy "{boxes.name}" {{
+    (gateway.config / "policies" / f"{boxes.name}.lua").write_text(f'''return policy "{boxes.name}" {{
       timers = {{ resend_after = {{ "2s", "120s" }} }},
       limits = {{
         send = {{ on = "send", per = "{boxes.kind}", max = 40, window = "15m" }},
@@ -149,49 +149,49 @@ def policy(house, boxes):
       }},
       unknown_account = "reveal",
     }}''')
-    (house.config / "flows" / f"only_{boxes.name}.lua").write_text(
+    (gateway.config / "flows" / f"only_{boxes.name}.lua").write_text(
         f'return flow "only_{boxes.name}" {{ account = "any", steps = {{ {{ "{boxes.name}" }} }}, next = {{ new = "/home", returning = "/home" }} }}'
     )
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
-    house.chat = ChatServer()
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
+    gateway.chat = ChatServer()
     for pad in PADS[1:]:
-        add(house, pad.name, VAULT.replace("NAME", pad.name).replace("DIGITS", str(pad.digits)))
+        add(gateway, pad.name, VAULT.replace("NAME", pad.name).replace("DIGITS", str(pad.digits)))
     for name, body in {"messenger": COURIER.format(kind="phone"), "letter": COURIER.format(kind="email")}.items():
-        add(house, name, body)
-    house.edit(
+        add(gateway, name, body)
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "  providers = {\n",
             '  providers = {\n    chat_code = exec { "%s", url = "%s", token = env "CHAT_TOKEN" },\n'
-            % (ROOT / "Plugins/ChatCode/chat_code.py", house.chat.url),
+            % (ROOT / "Plugins/ChatCode/chat_code.py", gateway.chat.url),
             1,
         ),
     )
     for boxes in BOXES:
-        policy(house, boxes)
+        policy(gateway, boxes)
     for pad in PADS:
-        (house.config / "policies" / f"{pad.name}.lua").write_text(f'''return policy "{pad.name}" {{
+        (gateway.config / "policies" / f"{pad.name}.lua").write_text(f'''return policy "{pad.name}" {{
           limits = {{ verify = {{ on = "verify", per = "account", max = 3, window = "24h", counts = "failures", lock = {{ "4s", "2h" }} }} }},
         }}''')
     routes = "".join(
         '  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "%s_unlock", require = { passed = "%s" } },\n'
-        % (pad.name, house.ports[2], pad.name, pad.name)
+        % (pad.name, gateway.ports[2], pad.name, pad.name)
         for pad in PADS
     )
-    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
+    gateway.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
     # The programs have the highest priority, so the shared sign-in page shows their fields.
     for flow in ("login", "enter"):
-        house.edit(
+        gateway.edit(
             f"flows/{flow}.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"')
         )
-    yield house.start(CHAT_TOKEN=ChatServer.TOKEN)
-    house.stop()
-    house.chat.stop()
+    yield gateway.start(CHAT_TOKEN=ChatServer.TOKEN)
+    gateway.stop()
+    gateway.chat.stop()
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def address(boxes, number):
 
 
 def passed(screen):
-    answer = screen.house.api(
+    answer = screen.gateway.api(
         "GET", "/session", cookies={"moongate": screen.driver.get_cookie("moongate")["value"]}
     ).json()
     return [step["provider"] for step in answer["session"]["passed"]]
@@ -287,7 +287,7 @@ def test_another_code_after_the_countdown(screen, number, boxes):
     screen.listens()
     screen.matches(r"Resend code in 00:0[12]").reads("Didn't receive code?")
     screen.presses("Resend now").reads("Code sent!").hears("New code sent.").matches(r"Resend code in (02:00|01:5\d)")
-    second = wait_for(lambda: boxes.sent(screen.house, to)[1:], "another code")[0]
+    second = wait_for(lambda: boxes.sent(screen.gateway, to)[1:], "another code")[0]
     if first != second:
         screen.enters(first).reads("Invalid code. Please try again.")
         screen.waits(lambda: not screen.all(".problem"), "the sentence to go", 5)
@@ -300,7 +300,7 @@ def test_a_code_that_arrives_before_the_answer_stays_in_the_boxes(screen, number
     boxes.asks_code(screen, to)
     screen.matches(r"Resend code in 00:0[12]").reads("Didn't receive code?")
     screen.slow(700).presses("Resend now")
-    second = wait_for(lambda: boxes.sent(screen.house, to)[1:], "another code")[0]
+    second = wait_for(lambda: boxes.sent(screen.gateway, to)[1:], "another code")[0]
     screen.enters(second[:-1]).reads("Code sent!").slow(0)
     screen.types(second[-1]).at("/home")
 
@@ -315,7 +315,7 @@ def test_a_lock_of_codes_counts_down_and_ends(screen, number, boxes):
     screen.is_sound("locked")
     screen.waits(lambda: screen.all("[data-slot=timer] button"), "the end of the lock")
     screen.presses("Resend now")
-    fresh = wait_for(lambda: boxes.sent(screen.house, to)[1:], "another code")[0]
+    fresh = wait_for(lambda: boxes.sent(screen.gateway, to)[1:], "another code")[0]
     screen.waits(lambda: screen.find("#code").is_enabled(), "the boxes")
     screen.enters(fresh).at("/home")
 
@@ -396,12 +396,12 @@ def test_a_forgotten_secret_is_replaced(screen, number, pad):
     screen.opens(f"{pad.page}?flow={pad.name}_unlock&return_to=%2Fhome").presses("Forgot Passcode?").reads(
         "Send Reset Code"
     ).is_sound("forgotten")
-    before = len(BOXES[0].sent(screen.house, number))
+    before = len(BOXES[0].sent(screen.gateway, number))
     screen.presses("Send Reset Code", "dialog[open]").waits(
         lambda: "Enter reset code from SMS" in screen.text, "the code step"
     )
     screen.settles()
-    code = wait_for(lambda: BOXES[0].sent(screen.house, number)[before:], "a code")[-1]
+    code = wait_for(lambda: BOXES[0].sent(screen.gateway, number)[before:], "a code")[-1]
     screen.keys(code).waits(lambda: heading(screen) == "Enter new passcode", "the new one")
     screen.keys(pad.other).waits(lambda: heading(screen).startswith("Confirm"), "its repetition")
     screen.keys(pad.other).at("/home").opens(pad.route).keys(pad.other).waits(

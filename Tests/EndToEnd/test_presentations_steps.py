@@ -15,7 +15,7 @@ import requests
 import screens
 
 from authenticator import App
-from house import BIN, ROOT, House, wait_for
+from local_gateway import BIN, ROOT, LocalGateway, wait_for
 from mockgoogle import choose, field
 from presentations import KEYRING, MOTTO, ORCHARD, add
 from screens import Screen
@@ -40,22 +40,22 @@ class Form:
 
     def with_totp(self, screen, number):
         token = screen.signs_in(number)
-        flow, begun = begin(screen.house, "totp_set", {"provider": "totp"}, token)
+        flow, begun = begin(screen.gateway, "totp_set", {"provider": "totp"}, token)
         app = App(next(part["text"] for part in begun["step"]["show"] if part["kind"] == "qr"))
-        submit(screen.house, flow, {"code": app.code(-1)}, token)
-        keep(screen, submit(screen.house, flow, {}, token)["session"]["token"])
+        submit(screen.gateway, flow, {"code": app.code(-1)}, token)
+        keep(screen, submit(screen.gateway, flow, {}, token)["session"]["token"])
         return app.code, lambda: screens.wrong(app.code(2))
 
     def with_motto(self, screen, number):
         token = screen.signs_in(number)
-        flow, _ = begin(screen.house, "motto_set", {"provider": "motto"}, token)
-        keep(screen, submit(screen.house, flow, {"motto": "steady as an oak"}, token)["session"]["token"])
+        flow, _ = begin(screen.gateway, "motto_set", {"provider": "motto"}, token)
+        keep(screen, submit(screen.gateway, flow, {"motto": "steady as an oak"}, token)["session"]["token"])
         return lambda: "steady as an oak", lambda: "quick as a hare"
 
     def with_password(self, screen, number):
-        house, email = screen.house, f"oak{number[-5:]}@example.org"
+        gateway, email = screen.gateway, f"oak{number[-5:]}@example.org"
         flow, _ = begin(
-            house,
+            gateway,
             "register_email",
             {
                 "provider": "password",
@@ -65,13 +65,13 @@ class Form:
                 "password": "correct horse battery",
             },
         )
-        begin(house, None, {"provider": "email_code"}, flow=flow)
-        done = submit(house, flow, {"code": house.code(email)})
+        begin(gateway, None, {"provider": "email_code"}, flow=flow)
+        done = submit(gateway, flow, {"code": gateway.code(email)})
         assert done["status"] == "complete", done
         # A session opened by a code does not prove the password.
-        flow, _ = begin(house, "login", {"provider": "email_code", "email": email})
+        flow, _ = begin(gateway, "login", {"provider": "email_code", "email": email})
         screen.opens("/auth/error?code=not_found")
-        keep(screen, submit(house, flow, {"code": house.code(email)})["session"]["token"])
+        keep(screen, submit(gateway, flow, {"code": gateway.code(email)})["session"]["token"])
         return lambda: "correct horse battery", lambda: "correct mare battery"
 
     def answers(self, screen, text):
@@ -172,20 +172,20 @@ every_site = pytest.mark.parametrize("site", SITES, ids=lambda site: site.name)
 every_key = pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 
 
-def begin(house, name, fields, token=None, flow=None):
+def begin(gateway, name, fields, token=None, flow=None):
     own = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
     if flow is None:
-        created = house.api("POST", "/flows", {"flow": name}, **own)
+        created = gateway.api("POST", "/flows", {"flow": name}, **own)
         assert created.status_code == 201, created.text
         flow = created.json()["id"]
-    begun = house.api("POST", f"/flows/{flow}/begin", fields, **own)
+    begun = gateway.api("POST", f"/flows/{flow}/begin", fields, **own)
     assert begun.status_code == 200, begun.text
     return flow, begun.json()
 
 
-def submit(house, flow, fields, token=None):
+def submit(gateway, flow, fields, token=None):
     own = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
-    done = house.api("POST", f"/flows/{flow}/submit", fields, **own)
+    done = gateway.api("POST", f"/flows/{flow}/submit", fields, **own)
     assert done.status_code == 200, done.text
     return done.json()
 
@@ -223,44 +223,44 @@ class Orchard(http.server.BaseHTTPRequestHandler):
 def shipped(tmp_path_factory):
     orchard = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Orchard)
     threading.Thread(target=orchard.serve_forever, daemon=True).start()
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
-    house.edit("policies/phone_otp.lua", lambda text: screens.many(text).replace('{ "60s", "120s" }', '"1s"'))
-    house.edit("policies/password.lua", screens.registrations)
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
-    add(house, "motto", MOTTO)
-    add(house, "orchard", ORCHARD)
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
+    gateway.edit("policies/phone_otp.lua", lambda text: screens.many(text).replace('{ "60s", "120s" }', '"1s"'))
+    gateway.edit("policies/password.lua", screens.registrations)
+    gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
+    add(gateway, "motto", MOTTO)
+    add(gateway, "orchard", ORCHARD)
     # The package for signatures is installed in the test environment.
-    add(house, "keyring", KEYRING, python=sys.executable)
-    house.edit(
+    add(gateway, "keyring", KEYRING, python=sys.executable)
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace("orchard.py\" }", f'orchard.py", site = "http://127.0.0.1:{orchard.server_port}" }}'),
     )
     for name in [one.name for one in FORMS + KEYS]:
-        (house.config / "policies" / f"{name}.lua").write_text(f'''return policy "{name}" {{
+        (gateway.config / "policies" / f"{name}.lua").write_text(f'''return policy "{name}" {{
           limits = {{ verify = {{ on = "verify", per = "account", max = 3, window = "24h", counts = "failures", lock = {{ "4s", "2h" }} }} }},
         }}''')
-        (house.config / "flows" / f"prove_{name}.lua").write_text(
+        (gateway.config / "flows" / f"prove_{name}.lua").write_text(
             f'return flow "prove_{name}" {{ purpose = "step_up", account = "existing", steps = {{ {{ "{name}" }} }}, next = {{ returning = "/home" }} }}'
         )
-    house.edit(
+    gateway.edit(
         "flows/login.lua",
         lambda text: text.replace('"google_oauth", "passkey"', '"google_oauth", "orchard", "passkey"').replace(
             '"existing",', '"any",', 1
         ),
     )
-    assert "orchard" in (house.config / "flows/login.lua").read_text()
-    (house.config / "policies/orchard.lua").write_text('return policy "orchard" {}')
+    assert "orchard" in (gateway.config / "flows/login.lua").read_text()
+    (gateway.config / "policies/orchard.lua").write_text('return policy "orchard" {}')
     routes = "".join(
         '  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "prove_%s", require = { passed = "%s" } },\n'
-        % (one.name, house.ports[2], one.name, one.name)
+        % (one.name, gateway.ports[2], one.name, one.name)
         for one in FORMS + KEYS
     )
-    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
+    gateway.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
     # Otherwise accounts.lua would require the app in addition to the other forms.
-    (house.config / "accounts.lua").write_text("return accounts {}\n")
-    yield house.start()
-    house.stop()
+    (gateway.config / "accounts.lua").write_text("return accounts {}\n")
+    yield gateway.start()
+    gateway.stop()
     orchard.shutdown()
 
 
@@ -303,7 +303,7 @@ def test_a_wrong_answer_to_a_form_and_the_right_one(screen, number, form):
     screen.opens(f"/{form.name}/gold?x=1").waits(lambda: screen.path == form.page, "the form")
     form.answers(screen, wrong()).reads(f"{form.wrong} 2 tries left.").is_sound("a wrong answer")
     form.answers(screen, right()).waits(
-        lambda: screen.driver.current_url == f"{screen.house.url}/{form.name}/gold?x=1",
+        lambda: screen.driver.current_url == f"{screen.gateway.url}/{form.name}/gold?x=1",
         "the route behind it, as it was asked for",
     )
 
@@ -318,7 +318,7 @@ def test_a_lock_of_a_form_counts_down_and_ends(screen, number, form):
     if form.page == "/auth/step":
         assert not screen.find(MAIN).is_enabled()
         screen.waits(lambda: screen.find(MAIN).is_enabled() and not screen.all(".timer"), "the end of the lock")
-    wait_for(lambda: json.loads(tool(screen.house, "locks", "list", "--json")[1]) == [], "the end of the lock")
+    wait_for(lambda: json.loads(tool(screen.gateway, "locks", "list", "--json")[1]) == [], "the end of the lock")
     form.answers(screen, right()).waits(lambda: screen.path == f"/{form.name}/gold", "the route behind it")
 
 
@@ -356,14 +356,14 @@ def test_there_and_back(screen, site):
     screen.presses(site.label)
     site.does(screen, "right")
     screen.waits(
-        lambda: screen.path == "/profile-setup" or screen.driver.current_url == screen.house.url + "/shelf?x=1",
+        lambda: screen.path == "/profile-setup" or screen.driver.current_url == screen.gateway.url + "/shelf?x=1",
         "the way back",
     )
     assert "%2Fshelf" in screen.driver.current_url or "/shelf" in screen.driver.current_url, "return_to is kept"
     # The same user has an account the second time.
     screen.forget().opens("/auth/login?return_to=%2Fshelf%3Fx%3D1").presses(site.label)
     site.does(screen, "right")
-    screen.waits(lambda: screen.driver.current_url == screen.house.url + "/shelf?x=1", "the page that was wanted")
+    screen.waits(lambda: screen.driver.current_url == screen.gateway.url + "/shelf?x=1", "the page that was wanted")
 
 
 @every_site
@@ -388,7 +388,7 @@ def test_the_way_back_of_another_browser(screen, site):
     for address in (back, back.replace(state, "x" * len(state))):
         answer = requests.get(address, headers={"Accept": "text/html"}, allow_redirects=False, timeout=20)
         assert answer.status_code == 404 and "moongate" not in answer.cookies, answer.text
-    screen.opens(back.removeprefix(screen.house.url)).waits(
+    screen.opens(back.removeprefix(screen.gateway.url)).waits(
         lambda: screen.path in ("/profile-setup", "/home"), "the way back of this browser"
     )
 
@@ -436,7 +436,7 @@ def test_the_right_key_opens(screen, number, device, key):
     key.is_set(screen.belongs_to(number))
     screen.opens(f"/{key.name}/gold?x=1")
     screen.waits(
-        lambda: screen.driver.current_url == f"{screen.house.url}/{key.name}/gold?x=1",
+        lambda: screen.driver.current_url == f"{screen.gateway.url}/{key.name}/gold?x=1",
         "the route behind it, as it was asked for",
     )
 

@@ -4,7 +4,7 @@ program."""
 import json
 import subprocess
 
-from house import BIN, ROOT
+from local_gateway import BIN, ROOT
 
 RECEIPTS = '''#!/usr/bin/env python3
 import moongate
@@ -36,32 +36,32 @@ POLICY = '''return policy "receipts" {
 '''
 
 
-def run(house, *words):
+def run(gateway, *words):
     return subprocess.run(
-        [BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=120
+        [BIN / "moongate", *words, "--config", gateway.config], capture_output=True, text=True, timeout=120
     )
 
 
-def configured(house, name, program):
-    house.edit(
+def configured(gateway, name, program):
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace("providers = {", f'providers = {{\n    {name} = exec {{ "{program}" }},', 1),
     )
 
 
-def test_a_code_program_may_take_webhooks(empty_house):
-    folder = empty_house.config / "receipts"
+def test_a_code_program_may_take_webhooks(new_gateway):
+    folder = new_gateway.config / "receipts"
     folder.mkdir()
     (folder / "receipts.py").write_text(RECEIPTS)
     (folder / "receipts.py").chmod(0o755)
     (folder / "policy.lua").write_text(POLICY)
     (folder / "moongate.py").write_text((ROOT / "Sources" / "moongate" / "Templates" / "moongate.py").read_text())
-    configured(empty_house, "receipts", "./receipts/receipts.py")
-    told = run(empty_house, "check")
+    configured(new_gateway, "receipts", "./receipts/receipts.py")
+    told = run(new_gateway, "check")
     assert told.returncode == 0, told.stdout + told.stderr
 
 
-def test_a_programs_cases_are_played(empty_house):
+def test_a_programs_cases_are_played(new_gateway):
     made = subprocess.run(
         [
             BIN / "moongate",
@@ -73,7 +73,7 @@ def test_a_programs_cases_are_played(empty_house):
             "--shape",
             "full",
             "--into",
-            empty_house.config,
+            new_gateway.config,
         ],
         capture_output=True,
         text=True,
@@ -81,8 +81,8 @@ def test_a_programs_cases_are_played(empty_house):
     )
     assert made.returncode == 0, made.stderr
     # Under another name: its texts use that name.
-    configured(empty_house, "raven", "./pigeon_post/pigeon_post.py")
-    told = run(empty_house, "policy", "test", "--json")
+    configured(new_gateway, "raven", "./pigeon_post/pigeon_post.py")
+    told = run(new_gateway, "policy", "test", "--json")
     cases = {case["name"]: case for case in json.loads(told.stdout)["cases"]}
     own = [
         "only a signed-in user can choose or remove a phrase",
@@ -90,19 +90,19 @@ def test_a_programs_cases_are_played(empty_house):
         "a wrong phrase removes nothing",
     ]
     assert told.returncode == 0 and set(own) <= set(cases), told.stdout + told.stderr
-    assert run(empty_house, "check").returncode == 0
+    assert run(new_gateway, "check").returncode == 0
     # A failing test case refuses the configuration, with its place in the program's file.
-    file = empty_house.config / "pigeon_post" / "cases.lua"
+    file = new_gateway.config / "pigeon_post" / "cases.lua"
     right = file.read_text()
     file.write_text(right.replace('status = "refused"', 'status = "complete"'))
-    told = run(empty_house, "check")
+    told = run(new_gateway, "check")
     line = right[: right.index('status = "refused"')].count("\n") + 1
     assert told.returncode == 1 and f"pigeon_post.py cases.lua:{line}: " in told.stdout + told.stderr, (
         told.stdout + told.stderr
     )
     # So does an unreadable one. A file of the operator replaces all of them.
     file.write_text(right.replace("return tests {", "return test {"))
-    assert run(empty_house, "check").returncode == 1
+    assert run(new_gateway, "check").returncode == 1
     file.write_text(right.replace('status = "refused"', 'status = "complete"'))
-    (empty_house.config / "tests" / "raven.lua").write_text("return tests {}\n")
-    assert run(empty_house, "check").returncode == 0
+    (new_gateway.config / "tests" / "raven.lua").write_text("return tests {}\n")
+    assert run(new_gateway, "check").returncode == 0

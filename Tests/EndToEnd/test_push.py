@@ -15,7 +15,7 @@ import requests
 
 import screens
 from attack import new_email
-from house import House, problem, wait_for
+from local_gateway import LocalGateway, problem, wait_for
 from screens import Screen
 
 KEY = b"shared-with-the-vendor"
@@ -155,118 +155,118 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def gateway(tmp_path_factory):
     site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
     threading.Thread(target=site.serve_forever, daemon=True).start()
-    house = House(tmp_path_factory.mktemp("house"))
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
     for name, body in (("push", PUSH), ("orchard", SITE)):
-        file = house.config / f"{name}.py"
+        file = gateway.config / f"{name}.py"
         file.write_text(FRAME + body.replace("\\\\n", "\\n") + RUN)
         file.chmod(0o755)
-        (house.config / "flows" / f"{name}.lua").write_text(FLOW % (name, name))
+        (gateway.config / "flows" / f"{name}.lua").write_text(FLOW % (name, name))
     entries = (
         f'providers = {{ push = exec {{ "./push.py", key = env "PUSH_KEY" }}, '
         f'orchard = exec {{ "./orchard.py", site = "http://127.0.0.1:{site.server_port}" }},'
     )
-    house.edit(
+    gateway.edit(
         "gateway.lua", lambda text: text.replace("providers = {", entries, 1).replace('"0.1% per 30d"', '"1% per 30d"')
     )
-    yield house.start(PUSH_KEY=KEY.decode())
-    house.stop()
+    yield gateway.start(PUSH_KEY=KEY.decode())
+    gateway.stop()
     site.shutdown()
 
 
-def prompt(house, email):
+def prompt(gateway, email):
     """The handle of the last prompt for the user."""
-    lines = [line.split() for line in (house.config / "prompts.txt").read_text().splitlines()]
+    lines = [line.split() for line in (gateway.config / "prompts.txt").read_text().splitlines()]
     return next(handle for to, handle in reversed(lines) if to == email)
 
 
-def hook(house, handle, decision, delivery=None, signed=True, **headers):
+def hook(gateway, handle, decision, delivery=None, signed=True, **headers):
     body = json.dumps({"delivery": delivery or secrets.token_hex(8), "handle": handle, "decision": decision})
     signature = hmac.new(KEY, body.encode(), hashlib.sha256).hexdigest() if signed else "0" * 64
     return requests.post(
-        house.url + "/auth/hook/push", body, headers={"Vendor-Signature": signature, **headers}, timeout=20
+        gateway.url + "/auth/hook/push", body, headers={"Vendor-Signature": signature, **headers}, timeout=20
     )
 
 
-def begin(house, email):
-    flow = house.flow("push")
-    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "push", "email": email})
+def begin(gateway, email):
+    flow = gateway.flow("push")
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "push", "email": email})
     assert begun.status_code == 200, begun.text
     return flow, begun.json()["step"]
 
 
-def poll(house, flow):
-    return house.api("POST", f"/flows/{flow}/submit", {})
+def poll(gateway, flow):
+    return gateway.api("POST", f"/flows/{flow}/submit", {})
 
 
-def polled(house, flow):
+def polled(gateway, flow):
     """The first poll response that no longer waits."""
 
     def ends():
-        answer = poll(house, flow)
+        answer = poll(gateway, flow)
         # `requests` treats a refusal as false, so it is wrapped in a tuple.
         return (answer,) if answer.status_code != 200 or answer.json()["step"] is None else None
 
     return wait_for(ends, "the end of the wait", 20)[0]
 
 
-def test_approval_signs_in_by_the_api(house):
+def test_approval_signs_in_by_the_api(gateway):
     email = new_email()
-    flow, step = begin(house, email)
+    flow, step = begin(gateway, email)
     assert (
         step["fields"] == []
         and step["retry_after"] in (1, 2)
         and step["show"] == [{"kind": "text", "text": "Tap 47 in the app."}]
     )
-    assert poll(house, flow).json()["status"] == "pending"
-    answer = hook(house, prompt(house, email), "approved")
+    assert poll(gateway, flow).json()["status"] == "pending"
+    answer = hook(gateway, prompt(gateway, email), "approved")
     assert answer.status_code == 204 and "Set-Cookie" not in answer.headers
-    done = polled(house, flow).json()
+    done = polled(gateway, flow).json()
     assert done["status"] == "complete" and done["account"]["email"] == email and done["session"]["token"]
-    metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
+    metrics = requests.get(f"{gateway.admin}/metrics", timeout=10).text
     assert 'moongate_provider_calls_total{provider="push",call="hook",outcome="accepted"}' in metrics
     assert 'moongate_provider_calls_total{provider="push",call="begin",outcome="waiting"}' in metrics
 
 
-def test_refusal_is_reported_and_counted(house):
+def test_refusal_is_reported_and_counted(gateway):
     email = new_email()
-    flow, _ = begin(house, email)
-    hook(house, prompt(house, email), "declined")
-    refusal = problem(polled(house, flow), 401, "declined")
+    flow, _ = begin(gateway, email)
+    hook(gateway, prompt(gateway, email), "declined")
+    refusal = problem(polled(gateway, flow), 401, "declined")
     assert refusal["detail"] == "You declined on your phone." and refusal["attempts_left"] == 4
-    problem(poll(house, flow), 409, "step_not_open")
+    problem(poll(gateway, flow), 409, "step_not_open")
 
 
-def test_unanswered_prompt_expires(house):
+def test_unanswered_prompt_expires(gateway):
     email = new_email()
-    flow, _ = begin(house, email)
-    refusal = problem(polled(house, flow), 401, "timed_out")
+    flow, _ = begin(gateway, email)
+    refusal = problem(polled(gateway, flow), 401, "timed_out")
     assert "attempts_left" not in refusal
     # A late approval has no effect.
-    hook(house, prompt(house, email), "approved")
-    problem(poll(house, flow), 409, "step_not_open")
+    hook(gateway, prompt(gateway, email), "approved")
+    problem(poll(gateway, flow), 409, "step_not_open")
 
 
-def test_webhook_is_not_forged_replayed_or_guessed(house):
+def test_webhook_is_not_forged_replayed_or_guessed(gateway):
     """Attacks: no signature; a replayed delivery with another decision; another user's handle; ten megabytes; a
     provider without webhooks."""
     email, other = new_email(), new_email()
-    flow, _ = begin(house, email)
-    begin(house, other)
-    handle = prompt(house, email)
-    problem(hook(house, handle, "approved", signed=False), 401, "unauthenticated")
-    hook(house, prompt(house, other), "approved")
-    hook(house, "guessed", "approved")
-    hook(house, handle[:-1] + ("A" if handle[-1] != "A" else "B"), "approved")
-    assert poll(house, flow).json()["status"] == "pending"
-    assert hook(house, handle, "declined", delivery="first").status_code == 204
-    assert hook(house, handle, "approved", delivery="first").status_code == 204
-    problem(polled(house, flow), 401, "declined")
+    flow, _ = begin(gateway, email)
+    begin(gateway, other)
+    handle = prompt(gateway, email)
+    problem(hook(gateway, handle, "approved", signed=False), 401, "unauthenticated")
+    hook(gateway, prompt(gateway, other), "approved")
+    hook(gateway, "guessed", "approved")
+    hook(gateway, handle[:-1] + ("A" if handle[-1] != "A" else "B"), "approved")
+    assert poll(gateway, flow).json()["status"] == "pending"
+    assert hook(gateway, handle, "declined", delivery="first").status_code == 204
+    assert hook(gateway, handle, "approved", delivery="first").status_code == 204
+    problem(polled(gateway, flow), 401, "declined")
     assert (
         requests.post(
-            house.url + "/auth/hook/push",
+            gateway.url + "/auth/hook/push",
             "not json",
             headers={"Vendor-Signature": hmac.new(KEY, b"not json", hashlib.sha256).hexdigest()},
             timeout=20,
@@ -274,64 +274,64 @@ def test_webhook_is_not_forged_replayed_or_guessed(house):
         == 400
     )
     try:
-        assert requests.post(house.url + "/auth/hook/push", b"x" * 10_000_000, timeout=20).status_code == 413
+        assert requests.post(gateway.url + "/auth/hook/push", b"x" * 10_000_000, timeout=20).status_code == 413
     except requests.exceptions.ConnectionError:
         # The connection is closed while the client is still writing.
         pass
     for name in ("phone_otp", "orchard", "nobody"):
-        problem(requests.post(f"{house.url}/auth/hook/{name}", "{}", timeout=20), 404, "not_found")
-    assert requests.get(house.url + "/auth/hook/push", timeout=20).status_code == 405
-    assert handle not in house.log
+        problem(requests.post(f"{gateway.url}/auth/hook/{name}", "{}", timeout=20), 404, "not_found")
+    assert requests.get(gateway.url + "/auth/hook/push", timeout=20).status_code == 405
+    assert handle not in gateway.log
 
 
-def test_approval_signs_in_on_the_page(house, driver):
+def test_approval_signs_in_on_the_page(gateway, driver):
     email = new_email()
-    screen = Screen(driver, house).forget().opens("/auth/step?flow=push&with=push")
+    screen = Screen(driver, gateway).forget().opens("/auth/step?flow=push&with=push")
     screen.find('input[name="field.email"]').send_keys(email)
     screen.find("button.main").click()
     screen.waits(
         lambda: "Tap 47 in the app." in screen.text and "Waiting for your approval" in screen.text,
         "the page that waits",
     )
-    hook(house, prompt(house, email), "approved")
+    hook(gateway, prompt(gateway, email), "approved")
     screen.at("/profile-setup")
 
 
-def test_refusal_is_shown_on_the_page_and_the_step_restarted(house, driver):
+def test_refusal_is_shown_on_the_page_and_the_step_restarted(gateway, driver):
     email = new_email()
-    screen = Screen(driver, house).forget().opens("/auth/step?flow=push&with=push&language=hi")
+    screen = Screen(driver, gateway).forget().opens("/auth/step?flow=push&with=push&language=hi")
     screen.find('input[name="field.email"]').send_keys(email)
     screen.find("button.main").click()
     screen.waits(
         lambda: "अपने फ़ोन पर मंज़ूरी दें" in screen.text and "आपकी मंज़ूरी का इंतज़ार है" in screen.text,
         "the page that waits, in Hindi",
     )
-    hook(house, prompt(house, email), "declined")
+    hook(gateway, prompt(gateway, email), "declined")
     screen.waits(lambda: "You declined on your phone." in screen.text, "the refusal")
     screen.find('input[name="field.email"]').send_keys(email)
     screen.find("button.main").click()
     screen.waits(lambda: screen.all("form[data-form=wait]"), "the page that waits once more")
-    hook(house, prompt(house, email), "approved")
+    hook(gateway, prompt(gateway, email), "approved")
     screen.at("/profile-setup")
 
 
-def test_page_comes_back_without_scripts(house, tmp_path):
+def test_page_comes_back_without_scripts(gateway, tmp_path):
     driver = screens.start(tmp_path / "chromium", scripts=False)
     try:
         email = new_email()
-        screen = Screen(driver, house).opens("/auth/step?flow=push&with=push")
+        screen = Screen(driver, gateway).opens("/auth/step?flow=push&with=push")
         screen.find('input[name="field.email"]').send_keys(email)
         screen.find("button.main").click()
         screen.waits(lambda: "Tap 47 in the app." in screen.text, "the page that waits")
-        hook(house, prompt(house, email), "approved")
+        hook(gateway, prompt(gateway, email), "approved")
         screen.at("/profile-setup")
     finally:
         driver.quit()
 
 
-def test_site_that_posts_people_back_signs_in(house, driver):
+def test_site_that_posts_people_back_signs_in(gateway, driver):
     """`response_mode=form_post`: the cross-site POST has no cookies; the code is in no URL and no log."""
-    screen = Screen(driver, house).forget().opens("/auth/step?flow=orchard&with=orchard")
+    screen = Screen(driver, gateway).forget().opens("/auth/step?flow=orchard&with=orchard")
     screen.find("button.main").click()
     screen.presses("Continue").at("/profile-setup")
-    assert "the-grant" not in house.log
+    assert "the-grant" not in gateway.log

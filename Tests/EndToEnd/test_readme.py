@@ -8,8 +8,8 @@ from processes import ROOT
 from reader import Reader
 
 
-def test_the_story_by_curl(house):
-    Reader(house).follows("README.md", "By curl")
+def test_the_story_by_curl(gateway):
+    Reader(gateway).follows("README.md", "By curl")
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

@@ -17,11 +17,11 @@ GOOD = BAD // 10
 
 
 @pytest.fixture
-def house(empty_house):
+def gateway(new_gateway):
     """Keeps one file of test cases, because they take most of a reload."""
     smallest = min((ROOT / "config/tests").iterdir(), key=lambda file: file.stat().st_size)
-    shutil.copy(smallest, empty_house.config / "tests")
-    return empty_house.start()
+    shutil.copy(smallest, new_gateway.config / "tests")
+    return new_gateway.start()
 
 
 def resident(process):
@@ -29,13 +29,13 @@ def resident(process):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text()).group(1))
 
 
-def reload(house):
+def reload(gateway):
     # Cases run at a low priority, so a reload takes long while other tests keep the processor busy.
-    return requests.post(f"{house.admin}/policy/reload", timeout=120)
+    return requests.post(f"{gateway.admin}/policy/reload", timeout=120)
 
 
-def test_reloads_fail_no_request(house, number):
-    token = house.register(number)["session"]["token"]
+def test_reloads_fail_no_request(gateway, number):
+    token = gateway.register(number)["session"]["token"]
     answers, ended = [], threading.Event()
 
     def visit():
@@ -44,7 +44,7 @@ def test_reloads_fail_no_request(house, number):
             while not ended.wait(0.05):
                 answers.append(
                     session.get(
-                        f"{house.url}/", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False
+                        f"{gateway.url}/", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False
                     ).status_code
                 )
 
@@ -54,8 +54,8 @@ def test_reloads_fail_no_request(house, number):
     try:
         seen = set()
         for count in range(GOOD):
-            house.edit("routes.lua", lambda text: text + f"-- change {count}\n")
-            told = reload(house)
+            gateway.edit("routes.lua", lambda text: text + f"-- change {count}\n")
+            told = reload(gateway)
             assert told.status_code == 200, told.text
             seen.add(told.json()["active"])
     finally:
@@ -66,25 +66,25 @@ def test_reloads_fail_no_request(house, number):
     assert len(answers) > 2 * GOOD and set(answers) == {200}, {status: answers.count(status) for status in set(answers)}
 
 
-def test_bad_reloads_leave_memory_flat(house):
-    before = house.policy()["active"]
-    house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
+def test_bad_reloads_leave_memory_flat(gateway):
+    before = gateway.policy()["active"]
+    gateway.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
     for _ in range(100):
-        assert reload(house).status_code == 422
-    memory = resident(house.gateway.process)
+        assert reload(gateway).status_code == 422
+    memory = resident(gateway.server.process)
     for _ in range(BAD - 100):
-        assert reload(house).status_code == 422
+        assert reload(gateway).status_code == 422
     # KiB; at most 18 for each reload.
-    assert resident(house.gateway.process) - memory < 18 * (BAD - 100)
-    shown = house.policy()
+    assert resident(gateway.server.process) - memory < 18 * (BAD - 100)
+    shown = gateway.policy()
     assert shown["active"] == before
     assert re.search(
         r"windw.*window",
         shown["candidate_refused"]["problems"][0]["path"] + shown["candidate_refused"]["problems"][0]["message"],
     )
     # An unchanged bad folder is reported once.
-    refusals = [line for line in house.gateway.output.splitlines() if "refused (1 problem)" in line]
+    refusals = [line for line in gateway.server.output.splitlines() if "refused (1 problem)" in line]
     assert len([line for line in refusals if "is still refused" not in line]) == 1
-    house.edit("policies/phone_otp.lua", lambda text: text.replace("windw =", "window =", 1))
-    assert reload(house).status_code == 200
-    assert house.policy()["candidate_refused"] is None
+    gateway.edit("policies/phone_otp.lua", lambda text: text.replace("windw =", "window =", 1))
+    assert reload(gateway).status_code == 200
+    assert gateway.policy()["candidate_refused"] is None

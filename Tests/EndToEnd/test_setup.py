@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from house import BIN
+from local_gateway import BIN
 from mail_server import MailServer
 from processes import Program, free_port
 

@@ -6,7 +6,7 @@ import time
 import pytest
 import requests
 
-from house import House, problem, wait_for
+from local_gateway import LocalGateway, problem, wait_for
 from screens import Screen, registrations, start
 
 FIRST, SECOND, NEW = "correct horse battery", "another horse battery", "third horse battery"
@@ -23,40 +23,40 @@ def plain(tmp_path_factory):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """A gateway in which another code can be requested after a second."""
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 30", "max = 1000"))
-    house.edit("policies/password.lua", registrations)
-    yield house.start()
-    house.stop()
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 30", "max = 1000"))
+    gateway.edit("policies/password.lua", registrations)
+    yield gateway.start()
+    gateway.stop()
 
 
-def register(house, address, password):
-    answer = house.api(
+def register(gateway, address, password):
+    answer = gateway.api(
         "POST", "/register", {"email": address, "password": password, "first_name": "Asha", "last_name": "Rao"}
     )
     assert answer.status_code == 201, answer.text
     return answer.json()["token"], answer.json()["user"]["id"]
 
 
-def log_in(house, address, password):
-    return house.api("POST", "/login", {"email": address, "password": password})
+def log_in(gateway, address, password):
+    return gateway.api("POST", "/login", {"email": address, "password": password})
 
 
-def resets(house):
+def resets(gateway):
     """The sent codes, without registration mails."""
-    return [entry["id"] for entry in house.outbox()]
+    return [entry["id"] for entry in gateway.outbox()]
 
 
-def reset(house, address):
-    flow = house.flow("password_reset")
-    seen = set(resets(house))
+def reset(gateway, address):
+    flow = gateway.flow("password_reset")
+    seen = set(resets(gateway))
     # A registration has just sent a mail.
     wait_for(
-        lambda: house.api("POST", f"/flows/{flow}/begin", {"email": address}).status_code == 200, "the end of the timer"
+        lambda: gateway.api("POST", f"/flows/{flow}/begin", {"email": address}).status_code == 200, "the end of the timer"
     )
     code = wait_for(
         lambda: next(
-            (e["code"] for e in house.outbox() if e["id"] not in seen and e["to"] == address and e["code"]), None
+            (e["code"] for e in gateway.outbox() if e["id"] not in seen and e["to"] == address and e["code"]), None
         ),
         "a code",
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from authenticator import App
-from house import House, problem, wait_for
+from local_gateway import LocalGateway, problem, wait_for
 from mockgoogle import Visitor, choose, field, pkce
 from screens import many
 
@@ -14,15 +14,15 @@ EMAIL, PASSWORD = "asha@example.com", "correct horse battery"
 class Person:
     """A user with a number, a verified address, a password, a Google identity and an authenticator app."""
 
-    def __init__(self, house, phone):
-        self.house, self.phone = house, phone
-        google = Visitor(house)
+    def __init__(self, gateway, phone):
+        self.gateway, self.phone = gateway, phone
+        google = Visitor(gateway)
         google.get(choose(google.continues(), account=ASHA))
         self.account = google.account()["id"]
         self.token = google.session.cookies["moongate"]
         self.passes("join_phone", {"phone": phone}, phone)
         flow = self.passes("password_reset", {"email": EMAIL}, EMAIL, owner=False)
-        done = house.api("POST", f"/flows/{flow['id']}/begin", {"provider": "password", "password": PASSWORD})
+        done = gateway.api("POST", f"/flows/{flow['id']}/begin", {"provider": "password", "password": PASSWORD})
         assert done.json()["status"] == "complete", done.text
         self.token = done.json()["session"]["token"]
         self.app, self.recovery = self.sets_up()
@@ -34,17 +34,17 @@ class Person:
     def passes(self, flow, fields, to, owner=True):
         """Completes a code step. Returns the flow after it."""
         headers = self.headers if owner else {}
-        id = self.house.api("POST", "/flows", {"flow": flow}, headers=headers).json()["id"]
-        seen = {entry["id"] for entry in self.house.outbox()}
-        begun = self.house.api("POST", f"/flows/{id}/begin", fields, headers=headers)
+        id = self.gateway.api("POST", "/flows", {"flow": flow}, headers=headers).json()["id"]
+        seen = {entry["id"] for entry in self.gateway.outbox()}
+        begun = self.gateway.api("POST", f"/flows/{id}/begin", fields, headers=headers)
         assert begun.status_code == 200, begun.text
         code = wait_for(
             lambda: next(
-                (entry["code"] for entry in self.house.outbox() if entry["to"] == to and entry["id"] not in seen), None
+                (entry["code"] for entry in self.gateway.outbox() if entry["to"] == to and entry["id"] not in seen), None
             ),
             "a code",
         )
-        done = self.house.api("POST", f"/flows/{id}/submit", {"code": code}, headers=headers)
+        done = self.gateway.api("POST", f"/flows/{id}/submit", {"code": code}, headers=headers)
         assert done.status_code == 200, done.text
         if owner:
             self.token = done.json()["session"]["token"]
@@ -52,43 +52,43 @@ class Person:
 
     def sets_up(self):
         """Sets up the app. Returns it and the recovery codes."""
-        id = self.house.api("POST", "/flows", {"flow": "totp_set"}, headers=self.headers).json()["id"]
-        begun = self.house.api("POST", f"/flows/{id}/begin", {"provider": "totp"}, headers=self.headers).json()
+        id = self.gateway.api("POST", "/flows", {"flow": "totp_set"}, headers=self.headers).json()["id"]
+        begun = self.gateway.api("POST", f"/flows/{id}/begin", {"provider": "totp"}, headers=self.headers).json()
         app = App(next(part["text"] for part in begun["step"]["show"] if part["kind"] == "qr"))
-        shown = self.house.api("POST", f"/flows/{id}/submit", {"code": app.code(-1)}, headers=self.headers).json()
+        shown = self.gateway.api("POST", f"/flows/{id}/submit", {"code": app.code(-1)}, headers=self.headers).json()
         codes = next(part["items"] for part in shown["step"]["show"] if part["kind"] == "list")
-        done = self.house.api("POST", f"/flows/{id}/submit", {}, headers=self.headers).json()
+        done = self.gateway.api("POST", f"/flows/{id}/submit", {}, headers=self.headers).json()
         assert done["status"] == "complete"
         self.token = done["session"]["token"]
         return app, codes
 
     def sessions(self):
-        return len(self.house.api("GET", "/sessions", headers=self.headers).json())
+        return len(self.gateway.api("GET", "/sessions", headers=self.headers).json())
 
     def finishes(self, flow, **more):
         """Completes the app's step with a recovery code. Returns the response."""
-        self.house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"})
-        problem(self.house.api("POST", f"/flows/{flow}/submit", {"recovery_code": "AAAAA-AAAAA"}), 401, "invalid_code")
-        return self.house.api("POST", f"/flows/{flow}/submit", {"recovery_code": self.recovery.pop()})
+        self.gateway.api("POST", f"/flows/{flow}/begin", {"provider": "totp"})
+        problem(self.gateway.api("POST", f"/flows/{flow}/submit", {"recovery_code": "AAAAA-AAAAA"}), 401, "invalid_code")
+        return self.gateway.api("POST", f"/flows/{flow}/submit", {"recovery_code": self.recovery.pop()})
 
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit(
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit(
         "policies/phone_otp.lua",
         lambda text: many(text).replace('{ "60s", "120s" }', '"1s"').replace("max = 4,", "max = 100,"),
     )
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 4,", "max = 100,"))
-    house.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
-    house.edit(
+    gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 4,", "max = 100,"))
+    gateway.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
         ),
     )
-    yield Person(house.start(), "+919876512345")
-    house.stop()
+    yield Person(gateway.start(), "+919876512345")
+    gateway.stop()
 
 
 def asks_for_the_app(flow, person, before):
@@ -115,7 +115,7 @@ def test_a_code_alone_opens_nothing(person, entry_point, fields):
     before = person.sessions()
     flow = wait_for(lambda: open_by_code(person, entry_point, fields), "a code")
     asks_for_the_app(flow, person, before)
-    problem(person.house.api("POST", f"/flows/{flow['id']}/skip", {}), 409, "step_not_open")
+    problem(person.gateway.api("POST", f"/flows/{flow['id']}/skip", {}), 409, "step_not_open")
     done = person.finishes(flow["id"])
     assert done.json()["status"] == "complete" and done.json()["account"]["id"] == person.account, done.text
     assert {step["provider"] for step in done.json()["session"]["passed"]} == {
@@ -126,26 +126,26 @@ def test_a_code_alone_opens_nothing(person, entry_point, fields):
 
 def open_by_code(person, entry_point, fields):
     """The flow after the code; None while the timer of the previous code runs."""
-    id = person.house.flow(entry_point)
-    seen = {entry["id"] for entry in person.house.outbox()}
-    if person.house.api("POST", f"/flows/{id}/begin", fields).status_code == 429:
+    id = person.gateway.flow(entry_point)
+    seen = {entry["id"] for entry in person.gateway.outbox()}
+    if person.gateway.api("POST", f"/flows/{id}/begin", fields).status_code == 429:
         return None
     to = fields.get("phone") or fields["email"]
     code = wait_for(
         lambda: next(
-            (entry["code"] for entry in person.house.outbox() if entry["to"] == to and entry["id"] not in seen), None
+            (entry["code"] for entry in person.gateway.outbox() if entry["to"] == to and entry["id"] not in seen), None
         ),
         "a code",
     )
-    done = person.house.submit(id, code)
+    done = person.gateway.submit(id, code)
     assert done.status_code == 200, done.text
     return done.json()
 
 
 def test_the_password_alone_opens_nothing(person):
     before = person.sessions()
-    id = person.house.flow("login_password")
-    flow = person.house.api(
+    id = person.gateway.flow("login_password")
+    flow = person.gateway.api(
         "POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": PASSWORD}
     ).json()
     asks_for_the_app(flow, person, before)
@@ -157,13 +157,13 @@ def test_a_reset_opens_nothing_and_changes_nothing(person):
     flow = wait_for(
         lambda: open_by_code(person, "password_reset", {"provider": "email_code", "email": EMAIL}), "a code"
     )
-    reset = person.house.api(
+    reset = person.gateway.api(
         "POST", f"/flows/{flow['id']}/begin", {"provider": "password", "password": "another horse battery"}
     ).json()
     asks_for_the_app(reset, person, before)
-    id = person.house.flow("login_password")
+    id = person.gateway.flow("login_password")
     problem(
-        person.house.api(
+        person.gateway.api(
             "POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": "another horse battery"}
         ),
         401,
@@ -174,7 +174,7 @@ def test_a_reset_opens_nothing_and_changes_nothing(person):
 def test_google_alone_opens_nothing(person):
     before = person.sessions()
     for page in ("/auth/login", "/auth/register"):
-        visitor = Visitor(person.house)
+        visitor = Visitor(person.gateway)
         back = visitor.get(choose(visitor.continues(page), account=ASHA))
         assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?id=fl_"), back.headers
         assert (
@@ -192,17 +192,17 @@ def test_google_alone_opens_nothing(person):
 
 def test_an_app_gets_no_code_for_google_alone(person):
     verifier, challenge = pkce()
-    created = person.house.api(
+    created = person.gateway.api(
         "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
     )
     id = created.json()["id"]
-    away = person.house.api("POST", f"/flows/{id}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
-    browser = Visitor(person.house)
+    away = person.gateway.api("POST", f"/flows/{id}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
+    browser = Visitor(person.gateway)
     back = browser.get(choose(away, account=ASHA))
     assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?id="), back.headers
     # The flow is now bound to that browser. Its creator learns nothing about it until the app receives the code.
     problem(
-        person.house.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 404, "flow_not_found"
+        person.gateway.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 404, "flow_not_found"
     )
 
 
@@ -210,74 +210,74 @@ def test_the_calls_of_apps_ask_for_it(person):
     """`login` and `verify-otp` answer 403 with the flow, which the app continues."""
     before = person.sessions()
     answer = problem(
-        person.house.api("POST", "/login", {"email": EMAIL, "password": PASSWORD}), 403, "step_up_required"
+        person.gateway.api("POST", "/login", {"email": EMAIL, "password": PASSWORD}), 403, "step_up_required"
     )
     assert "token" not in answer and person.finishes(answer["flow_id"]).json()["session"]["token"]
 
     sent = wait_for(
         lambda: (lambda sent: sent.json() if sent.status_code == 200 else None)(
-            person.house.api("POST", "/send-otp", {"phone_number": person.phone})
+            person.gateway.api("POST", "/send-otp", {"phone_number": person.phone})
         ),
         "the resend timer",
     )
-    code = person.house.code(person.phone)
+    code = person.gateway.code(person.phone)
     answer = problem(
-        person.house.api("POST", "/verify-otp", {"verification_id": sent["verification_id"], "code": code}),
+        person.gateway.api("POST", "/verify-otp", {"verification_id": sent["verification_id"], "code": code}),
         403,
         "step_up_required",
     )
     assert "token" not in answer and answer["flow_id"] == sent["verification_id"]
     assert person.sessions() == before + 1
     # The flow lists the required step, and a code of the app works like a recovery code.
-    assert person.house.api("GET", f"/flows/{answer['flow_id']}").json()["choices"] == ["totp"]
-    done = person.house.api(
+    assert person.gateway.api("GET", f"/flows/{answer['flow_id']}").json()["choices"] == ["totp"]
+    done = person.gateway.api(
         "POST", f"/flows/{answer['flow_id']}/begin", {"provider": "totp", "code": person.app.code()}
     )
     if done.json().get("status") == "pending":
-        done = person.house.api("POST", f"/flows/{answer['flow_id']}/submit", {"code": person.app.code()})
+        done = person.gateway.api("POST", f"/flows/{answer['flow_id']}/submit", {"code": person.app.code()})
     assert done.json()["status"] == "complete" and done.json()["session"]["token"], done.text
 
 
 def test_it_holds_as_soon_as_it_is_saved(person):
     """A flow that began before the operator's change completes under the new rules."""
-    house = person.house
-    id = house.flow("login_password")
-    file = house.config / "accounts.lua"
+    gateway = person.gateway
+    id = gateway.flow("login_password")
+    file = gateway.config / "accounts.lua"
     shipped = file.read_text()
-    active = house.policy()["active"]
+    active = gateway.policy()["active"]
     try:
-        house.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "totp" }, { "phone_otp" } } }\n')
-        house.wait_generation(active)
-        flow = house.api(
+        gateway.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "totp" }, { "phone_otp" } } }\n')
+        gateway.wait_generation(active)
+        flow = gateway.api(
             "POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": PASSWORD}
         ).json()
         assert flow["choices"] == ["totp"]
         assert person.finishes(id).json()["choices"] == ["phone_otp"]
         # A user without an app is refused, but only after their own step.
-        other = house.register("+919876512346")
-        refused = wait_for(lambda: refusal_by_code(house, "+919876512346"), "the resend timer")[0]
+        other = gateway.register("+919876512346")
+        refused = wait_for(lambda: refusal_by_code(gateway, "+919876512346"), "the resend timer")[0]
         problem(refused, 403, "denied")
         assert (
-            len(house.api("GET", "/sessions", headers={"Authorization": f"Bearer {other['session']['token']}"}).json())
+            len(gateway.api("GET", "/sessions", headers={"Authorization": f"Bearer {other['session']['token']}"}).json())
             == 1
         )
         # An invalid file changes nothing.
-        active = house.policy()["active"]
-        house.edit("accounts.lua", lambda _: 'return accounts { sign_inn = {} }\n')
-        told = wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
+        active = gateway.policy()["active"]
+        gateway.edit("accounts.lua", lambda _: 'return accounts { sign_inn = {} }\n')
+        told = wait_for(lambda: gateway.policy()["candidate_refused"], "the refusal")
         assert [(one["file"], one["line"], one["path"]) for one in told["problems"]] == [
             ("accounts.lua", 1, "sign_inn")
         ], told
         assert "did you mean `sign_in`?" in told["problems"][0]["message"]
-        assert house.policy()["active"] == active
+        assert gateway.policy()["active"] == active
     finally:
-        house.edit("accounts.lua", lambda _: shipped)
+        gateway.edit("accounts.lua", lambda _: shipped)
 
 
-def refusal_by_code(house, phone):
-    flow = house.flow("login")
-    if house.begin(flow, phone).status_code == 429:
+def refusal_by_code(gateway, phone):
+    flow = gateway.flow("login")
+    if gateway.begin(flow, phone).status_code == 429:
         return None
-    answer = house.submit(flow, house.code(phone))
+    answer = gateway.submit(flow, gateway.code(phone))
     # In a list, because a refusal counts as false.
     return [answer]

@@ -4,7 +4,7 @@ ended."""
 import pytest
 import requests
 
-from house import House, problem, wait_for
+from local_gateway import LocalGateway, problem, wait_for
 
 MAIL = "zita@example.com"
 PASSWORD = "correct horse battery"
@@ -13,15 +13,15 @@ PASSWORD = "correct horse battery"
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory):
     """A gateway with forward-auth for a local proxy; many sessions of one number."""
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit(
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             '-- trusted_proxies = { "127.0.0.1/32" }', 'trusted_proxies = { "127.0.0.1/32", "::1/128" }'
         ),
     )
-    yield house.start()
-    house.stop()
+    yield gateway.start()
+    gateway.stop()
 
 
 def bearer(token):

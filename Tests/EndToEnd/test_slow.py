@@ -9,7 +9,7 @@ import time
 import pytest
 import requests
 
-from house import wait_for
+from local_gateway import wait_for
 from test_http2 import routed
 from test_tls import certificate, speak_tls
 from wire import Upstream
@@ -20,17 +20,17 @@ SIZE = 8 * 1024 * 1024
 
 
 @pytest.fixture(params=["http", "https"])
-def slow(request, empty_house, tmp_path):
+def slow(request, new_gateway, tmp_path):
     upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)
-    house = empty_house
-    house.certificate = None
+    gateway = new_gateway
+    gateway.certificate = None
     if request.param == "https":
         cert, key = certificate(tmp_path, "one")
-        house.certificate = cert
-        speak_tls(house, cert, key)
-    routed(house, upstream.port)
-    house.start()
-    yield house
+        gateway.certificate = cert
+        speak_tls(gateway, cert, key)
+    routed(gateway, upstream.port)
+    gateway.start()
+    yield gateway
     upstream.close()
 
 
@@ -76,7 +76,7 @@ def whole(client):
 
 
 @pytest.mark.parametrize("ends", ["the client's requests", "the gateway"])
-def test_an_answer_is_not_cut_by_a_late_end(empty_house, ends):
+def test_an_answer_is_not_cut_by_a_late_end(new_gateway, ends):
     """The last bytes of the answer wait in the gateway, because those before them fill the system's buffers. How many
     fit there is unknown, so the answers have many lengths."""
     system = int(pathlib.Path("/proc/sys/net/ipv4/tcp_wmem").read_text().split()[2])
@@ -84,20 +84,20 @@ def test_an_answer_is_not_cut_by_a_late_end(empty_house, ends):
     upstream = Upstream(
         lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (size := lengths.pop()) + b"x" * size
     )
-    routed(empty_house, upstream.port)
-    house = empty_house.start()
+    routed(new_gateway, upstream.port)
+    gateway = new_gateway.start()
     clients = []
     for _ in range(len(lengths)):
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.connect(("127.0.0.1", house.ports[0]))
+        client.connect(("127.0.0.1", gateway.ports[0]))
         client.settimeout(20)
         client.sendall(b"GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         clients.append(client)
     wait_for(lambda: not lengths, "their requests")
     time.sleep(1)
     if ends == "the gateway":
-        house.gateway.process.terminate()
+        gateway.server.process.terminate()
     else:
         for client in clients:
             client.shutdown(socket.SHUT_WR)
@@ -134,34 +134,34 @@ def test_curl_by_http2_at_a_limited_rate(slow):
     assert done.stdout == f"2 {SIZE}", done
 
 
-def resident(house):
+def resident(gateway):
     """The gateway's resident memory in MiB."""
-    status = pathlib.Path(f"/proc/{house.gateway.process.pid}/status").read_text()
+    status = pathlib.Path(f"/proc/{gateway.server.process.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def test_client_that_reads_nothing_costs_little(empty_house):
+def test_client_that_reads_nothing_costs_little(new_gateway):
     """Attack: many clients request large files and read nothing. `Tests/Bench/slow_readers.py` does it with more of
     them."""
     upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)
-    house = empty_house
-    routed(house, upstream.port)
-    house.start()
-    assert requests.get(f"{house.url}/open/x", timeout=20).status_code == 200
-    quiet = resident(house)
+    gateway = new_gateway
+    routed(gateway, upstream.port)
+    gateway.start()
+    assert requests.get(f"{gateway.url}/open/x", timeout=20).status_code == 200
+    quiet = resident(gateway)
     readers = []
     for _ in range(400):
         reader = socket.socket()
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        reader.connect(("127.0.0.1", house.ports[0]))
+        reader.connect(("127.0.0.1", gateway.ports[0]))
         reader.sendall(b"GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         readers.append(reader)
     wait_for(lambda: len(upstream.received) >= 400, "their requests", 20)
     time.sleep(2)
-    held = resident(house) - quiet
+    held = resident(gateway) - quiet
     # 64 KiB each, plus the cost of a connection.
     assert held < 400 * 96 / 1024 + 10, held
     for reader in readers:
         reader.close()
-    wait_for(lambda: resident(house) - quiet < 30, "the memory", 20)
+    wait_for(lambda: resident(gateway) - quiet < 30, "the memory", 20)
     upstream.close()

@@ -10,7 +10,7 @@ import threading
 import pytest
 import requests
 
-from house import BIN, House, wait_for, wrong
+from local_gateway import BIN, LocalGateway, wait_for, wrong
 from mockgoogle import pkce
 from processes import ROOT, Program
 from reader import Reader, blocks
@@ -21,46 +21,46 @@ START = "Documentation/start"
 
 @pytest.fixture
 def reader(tmp_path):
-    house = House(tmp_path)
-    yield Reader(house)
-    house.stop()
+    gateway = LocalGateway(tmp_path)
+    yield Reader(gateway)
+    gateway.stop()
 
 
 def test_run_the_demo(reader):
-    reader.follows(f"{START}/run-the-demo.md", instead={"make run": reader.house.start})
+    reader.follows(f"{START}/run-the-demo.md", instead={"make run": reader.gateway.start})
 
 
 def test_first_policy_change(reader, number):
-    house = reader.house.start()
+    gateway = reader.gateway.start()
     output = ""
     for language, text in blocks(f"{START}/first-policy-change.md"):
         if language == "text":
             reader.sees(text, output)
             continue
-        active, refused = house.policy()["active"], house.policy()["candidate_refused"]
+        active, refused = gateway.policy()["active"], gateway.policy()["candidate_refused"]
         output = reader.does(language, text)
         if language == "lua" and "maxx" not in text:
-            house.wait_generation(active)
+            gateway.wait_generation(active)
         elif language == "lua":
             assert refused is None
-            wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
+            wait_for(lambda: gateway.policy()["candidate_refused"], "the refusal")
     # The page says that the second wrong code locks the number.
-    flow = house.flow("register")
-    assert house.begin(flow, number).status_code == 200
-    code = wrong(house.code(number))
-    assert [house.submit(flow, code).status_code for _ in range(2)] == [401, 429]
+    flow = gateway.flow("register")
+    assert gateway.begin(flow, number).status_code == 200
+    code = wrong(gateway.code(number))
+    assert [gateway.submit(flow, code).status_code for _ in range(2)] == [401, 429]
 
 
 def test_in_front_of_your_service(reader):
-    house = reader.house
+    gateway = reader.gateway
     programs = []
 
     def serve():
-        house.demo = Program(BIN / "demo-service", "--port", house.ports[2])
-        house.demo.wait_line("listens on")
-        house.gateway = Program(BIN / "moongate", "serve", "--config", reader.folder / "site")
-        programs.append(house.gateway)
-        house.gateway.wait_line(" ready ", 90)
+        gateway.demo = Program(BIN / "demo-service", "--port", gateway.ports[2])
+        gateway.demo.wait_line("listens on")
+        gateway.server = Program(BIN / "moongate", "serve", "--config", reader.folder / "site")
+        programs.append(gateway.server)
+        gateway.server.wait_line(" ready ", 90)
 
     reader.follows(f"{START}/in-front-of-your-service.md", instead={"moongate serve --config site": serve})
     assert programs
@@ -89,13 +89,13 @@ def test_go_to_production(reader, tmp_path):
 
 
 def test_native_apps(reader):
-    reader.house.start()
+    reader.gateway.start()
     reader.follows("Documentation/integrations/native-apps.md")
 
 
 def test_native_apps_with_the_pages(reader, driver, number):
     """The requests of the page, with the sign-in in a browser between them."""
-    house, asked = reader.house, []
+    gateway, asked = reader.gateway, []
 
     class App(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -116,23 +116,23 @@ def test_native_apps_with_the_pages(reader, driver, number):
         head, body = shown.split("\n\n", 1)
         method, path = head.split("\n")[0].split(" ")
         assert "Content-Type: application/json" in head
-        return house.api(method, path.removeprefix("/api/auth"), json.loads(body))
+        return gateway.api(method, path.removeprefix("/api/auth"), json.loads(body))
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), App) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://localhost:{server.server_port}/in"
         hosts = f'  redirect_hosts = {{ "localhost:{server.server_port}" }},\n  service ='
-        house.edit("gateway.lua", lambda text: text.replace("  service =", hosts, 1))
-        house.start().register(number)
+        gateway.edit("gateway.lua", lambda text: text.replace("  service =", hosts, 1))
+        gateway.start().register(number)
         created = send(requests_shown[0], CHALLENGE=challenge, **{"https://app.example.com/in": address})
         assert created.status_code == 201, created.text
         flow = created.json()["id"]
-        seen = {entry["id"] for entry in house.outbox()}
-        screen = Screen(driver, house).forget().opens(f"/auth/login?id={flow}").fills("phone", number)
+        seen = {entry["id"] for entry in gateway.outbox()}
+        screen = Screen(driver, gateway).forget().opens(f"/auth/login?id={flow}").fills("phone", number)
         screen.waits(lambda: screen.find("button.main").is_enabled(), "a number that can be sent")
         screen.find("button.main").click()
         screen.at("/auth/verify")
-        sent = wait_for(lambda: [entry for entry in house.outbox() if entry["id"] not in seen and entry["code"]], "a code")
+        sent = wait_for(lambda: [entry for entry in gateway.outbox() if entry["id"] not in seen and entry["code"]], "a code")
         screen.enters(sent[0]["code"])
         returned = wait_for(lambda: [path for path in asked if path.startswith("/in?code=")], "the return to the app")
         server.shutdown()
@@ -142,9 +142,9 @@ def test_native_apps_with_the_pages(reader, driver, number):
 
 
 def test_native_apps_name_fields_that_the_api_has(reader):
-    house = reader.house.start()
+    gateway = reader.gateway.start()
     page = (ROOT / "Documentation/integrations/native-apps.md").read_text()
-    schemas = requests.get(f"{house.url}/api/auth/openapi.json", timeout=20).json()["components"]["schemas"]
+    schemas = requests.get(f"{gateway.url}/api/auth/openapi.json", timeout=20).json()["components"]["schemas"]
     of = {"step": schemas["Step"], "session": schemas["Session"]}
     named = re.findall(r"`(step|session)\.(\w+)`", page)
     assert len(named) >= 8
@@ -157,16 +157,16 @@ def test_native_apps_name_fields_that_the_api_has(reader):
 
 def test_single_page_apps(reader, tmp_path, number):
     page = "Documentation/integrations/single-page-apps.md"
-    gateway = next(text for language, text in blocks(page) if text.startswith("-- gateway.lua"))
+    settings = next(text for language, text in blocks(page) if text.startswith("-- gateway.lua"))
     routes = next(text for language, text in blocks(page) if text.startswith("-- routes.lua"))
     folder = tmp_path / "spa"
-    shutil.copytree(reader.house.config / "flows", folder / "flows")
+    shutil.copytree(reader.gateway.config / "flows", folder / "flows")
     for file in (folder / "flows").glob("*.lua"):
         if file.name not in ("login.lua", "register.lua"):
             file.unlink()
         else:
             file.write_text(re.sub(r"any_of \{[^}]*\}|\{ \"phone_otp\" \}", '{ "email_code" }', file.read_text()))
-    (folder / "gateway.lua").write_text(gateway)
+    (folder / "gateway.lua").write_text(settings)
     (folder / "routes.lua").write_text(routes)
     told = subprocess.run([BIN / "moongate", "check", "--config", folder], capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stdout + told.stderr
@@ -182,17 +182,17 @@ def test_single_page_apps(reader, tmp_path, number):
       await api(url + "/pay/x", { headers: { cookie: `moongate=${token}` } }, go).catch(() => {});
       console.log(asked.join("\\n"));
     """)
-    house = reader.house
-    route = f'{{ path = "/pay/**", to = "http://127.0.0.1:{house.ports[2]}", require = {{ passed = "totp" }} }},'
-    house.edit("routes.lua", lambda text: text.replace("return routes {", "return routes {\n  " + route, 1))
-    token = house.start().register(number)["session"]["token"]
-    told = subprocess.run(["node", "try.mjs", house.url, token], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    gateway = reader.gateway
+    route = f'{{ path = "/pay/**", to = "http://127.0.0.1:{gateway.ports[2]}", require = {{ passed = "totp" }} }},'
+    gateway.edit("routes.lua", lambda text: text.replace("return routes {", "return routes {\n  " + route, 1))
+    token = gateway.start().register(number)["session"]["token"]
+    told = subprocess.run(["node", "try.mjs", gateway.url, token], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stderr
     login, again, step = told.stdout.splitlines()
     assert login == again == "/auth/login?return_to=%2F"
     assert step == "/auth/step?flow=step_up&with=totp&return_to=%2F"
     # The page exists: it leads a user without an app to set one up.
-    page = requests.get(house.url + step, cookies={"moongate": token}, headers={"Accept": "text/html"}, timeout=20)
+    page = requests.get(gateway.url + step, cookies={"moongate": token}, headers={"Accept": "text/html"}, timeout=20)
     assert page.status_code == 200 and "flow=totp_set" in page.url
 
 

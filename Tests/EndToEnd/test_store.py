@@ -9,7 +9,7 @@ import pytest
 
 from cluster import PASSWORD, Postgres, missing
 from cluster import tool as program
-from house import BIN
+from local_gateway import BIN
 from manual import block, page_text
 from test_accounts import tool
 from test_keys import bearer
@@ -26,35 +26,35 @@ def store(*arguments, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_gateway_continues_from_a_copy(house, number):
-    person = house.register(number)
+def test_gateway_continues_from_a_copy(gateway, number):
+    person = gateway.register(number)
     token = person["session"]["token"]
-    status, text, complaint = tool(house, "store", "check")
+    status, text, complaint = tool(gateway, "store", "check")
     assert status == 0 and "No problems found." in text, text + complaint
-    source = f"sqlite:{house.config}/data/moongate.db"
-    status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
+    source = f"sqlite:{gateway.config}/data/moongate.db"
+    status, text, complaint = store("copy", source, f"sqlite:{gateway.config}/data/copy.db")
     assert (status, text) == (1, "") and re.search(
-        rf"is served by \S+ 127\.0\.0\.1:{house.ports[0]}; nothing was changed", complaint
+        rf"is served by \S+ 127\.0\.0\.1:{gateway.ports[0]}; nothing was changed", complaint
     ), complaint
-    house.gateway.end(15)
-    status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
+    gateway.server.end(15)
+    status, text, complaint = store("copy", source, f"sqlite:{gateway.config}/data/copy.db")
     assert status == 0, complaint
     assert re.search(r"^account +1 rows, SHA-256 [0-9a-f]{64} on both sides$", text, re.M), text
-    house.edit("gateway.lua", lambda text: text.replace("moongate.db", "copy.db"))
-    house.start()
-    assert house.api("GET", "/session", **bearer(token)).status_code == 200
+    gateway.edit("gateway.lua", lambda text: text.replace("moongate.db", "copy.db"))
+    gateway.start()
+    assert gateway.api("GET", "/session", **bearer(token)).status_code == 200
 
 
 @pytest.mark.skipif(bool(missing("initdb", "postgres", "psql")), reason="needs PostgreSQL")
-def test_commands_make_nothing_in_an_empty_database(empty_house):
-    house = empty_house
+def test_commands_make_nothing_in_an_empty_database(new_gateway):
+    gateway = new_gateway
     postgres = Postgres()
     try:
         postgres.make().start()
         url = postgres.url(user="postgres", password="postgres", database="postgres")
-        house.edit("gateway.lua", lambda text: re.sub(r'store *= *"[^"]*"', f'store = "{url}"', text))
-        assert url in (house.config / "gateway.lua").read_text()
-        key = house.config / "data/master.key"
+        gateway.edit("gateway.lua", lambda text: re.sub(r'store *= *"[^"]*"', f'store = "{url}"', text))
+        assert url in (gateway.config / "gateway.lua").read_text()
+        key = gateway.config / "data/master.key"
         commands = (
             ("account", "list"),
             ("account", "show", "x"),
@@ -72,13 +72,13 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
             ("keys", "rotate"),
         )
         for command in commands:
-            status, out, told = tool(house, *command)
+            status, out, told = tool(gateway, *command)
             assert status in (1, 2) and out == "" and told.count("\n") == 1, (command, out, told)
             assert not key.exists(), command
         key.parent.mkdir(exist_ok=True)
         key.write_bytes(b"0123456789abcdef0123456789abcdef")
         key.chmod(0o600)
-        tool(house, "keys", "add")
+        tool(gateway, "keys", "add")
         ring = [line.split()[1].decode() for line in key.read_bytes().splitlines()]
         people = '{"identifiers":[{"phone":"+919999999999","verified":true}]}\n'
         for command in (
@@ -87,20 +87,20 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
             ("account", "import", "-", "--dry-run"),
             ("keys", "retire", ring[1]),
         ):
-            status, out, told = tool(house, *command, text=people)
+            status, out, told = tool(gateway, *command, text=people)
             assert status == 2 and out == "", (command, status, out, told)
             assert (
                 f"There is no store at postgres://127.0.0.1:{postgres.port}/postgres yet." in told
                 and told.count("\n") == 1
             ), (command, told)
-        status, out, told = tool(house, "keys", "show")
+        status, out, told = tool(gateway, "keys", "show")
         assert status == 0 and out.count("\n") == 2 and "the store was not counted. There is no store at" in told
-        source = store("copy", url, f"sqlite:{house.config}/data/copy.db")
-        assert source[0] == 2 and "There is no store at" in source[2] and not (house.config / "data/copy.db").exists()
+        source = store("copy", url, f"sqlite:{gateway.config}/data/copy.db")
+        assert source[0] == 2 and "There is no store at" in source[2] and not (gateway.config / "data/copy.db").exists()
         assert postgres.ask("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == "0"
         # `store migrate` creates a store without binding it to a key.
-        assert tool(house, "store", "migrate")[0] == 0
-        assert tool(house, "account", "list")[0] == 2
+        assert tool(gateway, "store", "migrate")[0] == 0
+        assert tool(gateway, "account", "list")[0] == 2
         assert postgres.ask("SELECT count(*) FROM meta") == "0"
     finally:
         postgres.remove()
@@ -114,35 +114,35 @@ def commands(database):
 
 @pytest.mark.skipif(not shutil.which("sqlite3"), reason="needs sqlite3")
 @pytest.mark.parametrize("way", [0, 1])
-def test_a_backup_of_sqlite_is_restored(empty_house, number, other_number, way):
-    house = empty_house
-    house.start()
-    token = house.register(number)["session"]["token"]
+def test_a_backup_of_sqlite_is_restored(new_gateway, number, other_number, way):
+    gateway = new_gateway
+    gateway.start()
+    token = gateway.register(number)["session"]["token"]
     (first, second, *_), (copy, place, *leftovers) = commands("SQLite")
     command = first if way == 0 else first[: first.index('"')] + second
-    done = subprocess.run(command, shell=True, cwd=house.config, capture_output=True, text=True)
+    done = subprocess.run(command, shell=True, cwd=gateway.config, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    later = house.register(other_number())["session"]["token"]
-    house.gateway.end()
-    data = house.config / "data"
-    (house.config / copy).rename(data / place)
+    later = gateway.register(other_number())["session"]["token"]
+    gateway.server.end()
+    data = gateway.config / "data"
+    (gateway.config / copy).rename(data / place)
     for name in leftovers:
         (data / name).unlink(missing_ok=True)
-    house.start()
-    assert house.api("GET", "/session", **bearer(token)).status_code == 200
-    assert house.api("GET", "/session", **bearer(later)).status_code == 401
+    gateway.start()
+    assert gateway.api("GET", "/session", **bearer(token)).status_code == 200
+    assert gateway.api("GET", "/session", **bearer(later)).status_code == 401
 
 
 @pytest.mark.skipif(bool(missing("initdb", "postgres", "psql", "pg_dump")), reason="needs PostgreSQL")
-def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
-    house = empty_house
+def test_a_backup_of_postgres_is_restored(new_gateway, number, other_number):
+    gateway = new_gateway
     postgres = Postgres()
     try:
         postgres.make().start()
         postgres.ask(block("cluster.sql"))
-        house.edit("gateway.lua", lambda text: re.sub(r'store *= *"[^"]*"', f'store = "{postgres.url()}"', text))
-        house.start()
-        token = house.register(number)["session"]["token"]
+        gateway.edit("gateway.lua", lambda text: re.sub(r'store *= *"[^"]*"', f'store = "{postgres.url()}"', text))
+        gateway.start()
+        token = gateway.register(number)["session"]["token"]
 
         def run(command):
             words = command.replace("DATABASE", "moongate" if "pg_dump" in command else "restored").split()
@@ -154,27 +154,27 @@ def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
                 "PGPASSWORD": "postgres",
             }
             done = subprocess.run(
-                [program(words[0]), *words[1:]], cwd=house.config, env=environment, capture_output=True, text=True
+                [program(words[0]), *words[1:]], cwd=gateway.config, env=environment, capture_output=True, text=True
             )
             assert done.returncode == 0, done.stderr
 
         back_up, restore = commands("PostgreSQL")
         run(back_up[0])
-        later = house.register(other_number())["session"]["token"]
-        house.gateway.end()
+        later = gateway.register(other_number())["session"]["token"]
+        gateway.server.end()
         for command in restore:
             run(command)
-        house.edit("gateway.lua", lambda text: text.replace("/moongate\"", "/restored\""))
-        assert "/restored" in (house.config / "gateway.lua").read_text()
-        status, text, complaint = tool(house, "store", "check")
+        gateway.edit("gateway.lua", lambda text: text.replace("/moongate\"", "/restored\""))
+        assert "/restored" in (gateway.config / "gateway.lua").read_text()
+        status, text, complaint = tool(gateway, "store", "check")
         assert status == 0, text + complaint
-        house.start()
-        assert house.api("GET", "/session", **bearer(token)).status_code == 200
-        assert house.api("GET", "/session", **bearer(later)).status_code == 401
+        gateway.start()
+        assert gateway.api("GET", "/session", **bearer(token)).status_code == 200
+        assert gateway.api("GET", "/session", **bearer(later)).status_code == 401
         # The next version's tables can be created in it too.
         postgres.ask("CREATE TABLE next (id BIGINT)", "restored", "moongate", PASSWORD)
     finally:
-        house.stop()
+        gateway.stop()
         postgres.remove()
 
 

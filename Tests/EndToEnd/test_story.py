@@ -6,7 +6,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 import screens
-from house import wait_for
+from local_gateway import wait_for
 
 
 @pytest.fixture(params=[True, False], ids=["with JavaScript", "without JavaScript"])
@@ -21,8 +21,8 @@ def browser(request, tmp_path):
 class Person:
     """A user who reads pages and follows them."""
 
-    def __init__(self, browser, house):
-        self.browser, self.house = browser, house
+    def __init__(self, browser, gateway):
+        self.browser, self.gateway = browser, gateway
 
     def waits(self, condition, what):
         # During a navigation, a page has no or stale elements.
@@ -37,7 +37,7 @@ class Person:
         return self.browser.find_element(By.TAG_NAME, "body").text
 
     def arrives(self, path):
-        self.waits(lambda: self.browser.current_url.split("?")[0] == self.house.url + path, f"the page {path}")
+        self.waits(lambda: self.browser.current_url.split("?")[0] == self.gateway.url + path, f"the page {path}")
 
     def reads(self, sentence):
         self.waits(lambda: sentence in self.text, repr(sentence))
@@ -78,7 +78,7 @@ class Person:
     def is_sent(self, seen):
         """The code that has arrived in the outbox since."""
         entry = wait_for(
-            lambda: next((entry for entry in self.house.outbox() if entry["id"] not in seen), None), "a code"
+            lambda: next((entry for entry in self.gateway.outbox() if entry["id"] not in seen), None), "a code"
         )
         seen.add(entry["id"])
         return entry["code"]
@@ -102,16 +102,16 @@ class Person:
         self.waits(sent, "the code to be sent")
 
 
-def test_from_the_demo_to_home(browser, house):
+def test_from_the_demo_to_home(browser, gateway):
     phone, seen = "+919999999999", set()
-    person = Person(browser, house)
-    browser.get(house.url + "/")
+    person = Person(browser, gateway)
+    browser.get(gateway.url + "/")
     person.arrives("/auth/login")
     person.reads("Welcome Back!")
     person.fills("phone", "99999 99999")
     person.presses("Send OTP")
     person.reads("No account found. Create one?")
-    assert house.outbox() == []
+    assert gateway.outbox() == []
 
     person.presses("Create Account")
     person.arrives("/auth/register")
@@ -133,7 +133,7 @@ def test_from_the_demo_to_home(browser, house):
     wait_for(
         lambda: "/auth/login" in browser.current_url or "/auth/logout" not in browser.current_url, "to be signed out"
     )
-    browser.get(house.url + "/home")
+    browser.get(gateway.url + "/home")
     person.arrives("/auth/login")
 
     # The timer of the registration's code ended with its success, so another can be requested at once.
@@ -148,12 +148,12 @@ def test_from_the_demo_to_home(browser, house):
     assert cookie["httpOnly"] and cookie["sameSite"] == "Lax" and cookie["path"] == "/"
 
 
-def test_wrong_code_is_reported_and_counted(browser, house):
+def test_wrong_code_is_reported_and_counted(browser, gateway):
     phone = "+919999999999"
-    house.register(phone)
-    seen = {entry["id"] for entry in house.outbox()}
-    person = Person(browser, house)
-    browser.get(house.url + "/auth/login")
+    gateway.register(phone)
+    seen = {entry["id"] for entry in gateway.outbox()}
+    person = Person(browser, gateway)
+    browser.get(gateway.url + "/auth/login")
     person.fills("phone", "9999999999")
     person.presses("Send OTP")
     person.arrives("/auth/verify")
@@ -164,9 +164,9 @@ def test_wrong_code_is_reported_and_counted(browser, house):
     person.arrives("/home")
 
 
-def test_continue_with_google(browser, house):
-    person = Person(browser, house)
-    browser.get(house.url + "/home")
+def test_continue_with_google(browser, gateway):
+    person = Person(browser, gateway)
+    browser.get(gateway.url + "/home")
     person.arrives("/auth/login")
     person.presses("Continue with Google")
     person.arrives("/mock-google/authorize")
@@ -196,7 +196,7 @@ def test_continue_with_google(browser, house):
     person.arrives("/auth/logout")
     person.presses("Sign out", "Log out", "Logout")
     person.arrives("/auth/login")
-    browser.get(house.url + "/auth/register")
+    browser.get(gateway.url + "/auth/register")
     person.presses("Continue with Google")
     person.arrives("/mock-google/authorize")
     person.reads("signed in here before")

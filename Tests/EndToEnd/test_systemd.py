@@ -13,7 +13,7 @@ import subprocess
 import pytest
 import requests
 
-from house import BIN, House
+from local_gateway import BIN, LocalGateway
 from processes import ROOT, Program, free_port
 
 UNITS = ROOT / "Packaging/systemd"
@@ -47,7 +47,7 @@ def listening(port):
     return made
 
 
-def serve(house, sockets, **env):
+def serve(gateway, sockets, **env):
     """Starts the gateway with the sockets as descriptors from 3 on, like systemd: [(name, socket)]."""
     taken = [made.fileno() for _, made in sockets]
     moves = " ".join(f"{3 + index}<&{9}{index}" for index in range(len(taken)))
@@ -57,7 +57,7 @@ def serve(house, sockets, **env):
         os.dup2(source, place)
     try:
         return Program(
-            "bash", "-c", script, "bash", BIN / "moongate", "serve", "--config", house.config, env=env, pass_fds=places
+            "bash", "-c", script, "bash", BIN / "moongate", "serve", "--config", gateway.config, env=env, pass_fds=places
         )
     finally:
         for place in places:
@@ -88,73 +88,73 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def house(folder):
+def gateway(folder):
     """A gateway whose key is a credential."""
-    made = House(folder)
+    made = LocalGateway(folder)
     made.edit("gateway.lua", lambda text: text.replace('file "data/master.key"', 'credential "master.key"'))
     yield made
     made.stop()
 
 
-def test_notifications_sockets_and_credentials_together(house, folder):
+def test_notifications_sockets_and_credentials_together(gateway, folder):
     credentials = folder / "credentials"
     credentials.mkdir(mode=0o700)
     key = credentials / "master.key"
     key.write_bytes(os.urandom(32))
     for_one_user(key)
     notified = Notifications(folder)
-    (public, operator) = (listening(house.ports[0]), listening(house.ports[1]))
+    (public, operator) = (listening(gateway.ports[0]), listening(gateway.ports[1]))
     env = {"NOTIFY_SOCKET": notified.path, "CREDENTIALS_DIRECTORY": str(credentials), "WATCHDOG_USEC": "900000"}
-    house.gateway = serve(house, [("admin", operator), ("listen", public)], **env)
+    gateway.server = serve(gateway, [("admin", operator), ("listen", public)], **env)
 
     ready = notified.until("READY")
     assert re.fullmatch(r"Serving generation [0-9a-f]{8}", ready["STATUS"]), ready
-    assert requests.get(f"{house.admin}/readyz", timeout=10).status_code == 200
-    assert requests.get(f"{house.url}/api/auth/openapi.json", timeout=10).status_code == 200
-    assert not list(house.config.glob("**/master.key")), "no key is created beside the credential"
+    assert requests.get(f"{gateway.admin}/readyz", timeout=10).status_code == 200
+    assert requests.get(f"{gateway.url}/api/auth/openapi.json", timeout=10).status_code == 200
+    assert not list(gateway.config.glob("**/master.key")), "no key is created beside the credential"
     notified.until("WATCHDOG")
     notified.until("WATCHDOG")
 
     # Programs that it starts get neither the variables nor the sockets.
-    environment = open(f"/proc/{house.gateway.process.pid}/environ").read()
+    environment = open(f"/proc/{gateway.server.process.pid}/environ").read()
     assert "LISTEN_FDS" in environment, "what it was started with"
 
-    house.gateway.process.send_signal(signal.SIGHUP)
+    gateway.server.process.send_signal(signal.SIGHUP)
     reloading = notified.until("RELOADING")
     assert int(reloading["MONOTONIC_USEC"]) > 0
     assert notified.until("READY")["STATUS"] == ready["STATUS"]
-    before = house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
-    house.gateway.process.send_signal(signal.SIGHUP)
+    before = gateway.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
+    gateway.server.process.send_signal(signal.SIGHUP)
     notified.until("RELOADING")
     assert "are refused (problems: 1)" in notified.until("READY")["STATUS"]
-    house.edit("routes.lua", lambda text: before)
+    gateway.edit("routes.lua", lambda text: before)
 
     # A restart refuses no connections: new ones wait in the socket, which systemd holds.
-    house.gateway.process.send_signal(signal.SIGTERM)
+    gateway.server.process.send_signal(signal.SIGTERM)
     assert "STATUS" in notified.until("STOPPING")
-    assert house.gateway.process.wait(30) == 0, house.gateway.output
-    with socket.create_connection(("127.0.0.1", house.ports[0]), timeout=60) as early:
+    assert gateway.server.process.wait(30) == 0, gateway.server.output
+    with socket.create_connection(("127.0.0.1", gateway.ports[0]), timeout=60) as early:
         early.sendall(b"GET /api/auth/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        house.gateway = serve(house, [("listen", public), ("admin", operator)], **env)
+        gateway.server = serve(gateway, [("listen", public), ("admin", operator)], **env)
         assert early.recv(64).startswith(b"HTTP/1.1 200")
-    house.gateway.end()
+    gateway.server.end()
     public.close()
     operator.close()
 
 
-def test_failed_start_is_reported_to_systemd(house, folder, tmp_path):
+def test_failed_start_is_reported_to_systemd(gateway, folder, tmp_path):
     notified = Notifications(tmp_path)
-    gateway = house.serve(NOTIFY_SOCKET=notified.path)
-    assert gateway.process.wait(60) == 1
+    server = gateway.serve(NOTIFY_SOCKET=notified.path)
+    assert server.process.wait(60) == 1
     assert "CREDENTIALS_DIRECTORY is not set" in notified.until("STATUS")["STATUS"]
     assert not any("READY" in fields for fields in notified.seen)
 
 
-def test_unnamed_socket_is_refused(house, tmp_path):
+def test_unnamed_socket_is_refused(gateway, tmp_path):
     with listening(free_port()) as made:
-        gateway = serve(house, [("moongate.socket", made)])
-        assert gateway.process.wait(60) == 2
-        assert "Set FileDescriptorName=listen or FileDescriptorName=admin" in gateway.output
+        server = serve(gateway, [("moongate.socket", made)])
+        assert server.process.wait(60) == 2
+        assert "Set FileDescriptorName=listen or FileDescriptorName=admin" in server.output
 
 
 def test_the_unit_is_confined():

@@ -11,7 +11,7 @@ import time
 import pytest
 import requests
 
-from house import House, problem, wait_for
+from local_gateway import LocalGateway, problem, wait_for
 
 
 def certificate(folder, name, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
@@ -46,54 +46,54 @@ def files(tmp_path):
     return certificate(tmp_path, "one")
 
 
-def speak_tls(house, cert, key):
+def speak_tls(gateway, cert, key):
     # The demo's Google is removed, because nothing here trusts this certificate.
-    house.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
-    house.edit(
+    gateway.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "public_url = \"http://", f'tls = {{ cert = "{cert}", key = "{key}" }},\n  public_url = "https://', 1
         ),
     )
-    house.url = house.url.replace("http://", "https://")
+    gateway.url = gateway.url.replace("http://", "https://")
 
 
-def test_sessions_by_tls(empty_house, files, monkeypatch):
+def test_sessions_by_tls(new_gateway, files, monkeypatch):
     cert, key = files
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
-    house = empty_house
-    speak_tls(house, cert, key)
-    house.start()
-    token = house.register("+919876500001")["session"]["token"]
-    answer = requests.get(f"{house.url}/echo", headers={"Cookie": f"__Host-moongate={token}"}, timeout=10)
+    gateway = new_gateway
+    speak_tls(gateway, cert, key)
+    gateway.start()
+    token = gateway.register("+919876500001")["session"]["token"]
+    answer = requests.get(f"{gateway.url}/echo", headers={"Cookie": f"__Host-moongate={token}"}, timeout=10)
     assert answer.status_code == 200
     headers = {header["name"].lower(): header["value"] for header in answer.json()["headers"]}
     assert headers["x-forwarded-proto"] == "https" and "cookie" not in headers
     # The plain name is not a session cookie here: any http page of the host could set it.
     problem(
-        requests.get(f"{house.url}/echo", headers={"Cookie": f"moongate={token}"}, timeout=10), 401, "unauthenticated"
+        requests.get(f"{gateway.url}/echo", headers={"Cookie": f"moongate={token}"}, timeout=10), 401, "unauthenticated"
     )
-    page = requests.get(f"{house.url}/auth/login", headers={"Accept": "text/html"}, timeout=10)
+    page = requests.get(f"{gateway.url}/auth/login", headers={"Accept": "text/html"}, timeout=10)
     assert page.status_code == 200
     for cookie in page.headers.get("Set-Cookie", "").split(", __"):
         assert not cookie or ("Secure" in cookie and "__Host-" in "__" + cookie)
     with pytest.raises(requests.ConnectionError):
-        requests.get(house.url.replace("https://", "http://") + "/auth/login", timeout=10)
+        requests.get(gateway.url.replace("https://", "http://") + "/auth/login", timeout=10)
 
 
-def test_key_of_another_certificate_is_reported_at_the_start(empty_house, files, tmp_path):
+def test_key_of_another_certificate_is_reported_at_the_start(new_gateway, files, tmp_path):
     cert, _ = files
     _, other = certificate(tmp_path, "two")
-    speak_tls(empty_house, cert, other)
-    gateway = empty_house.serve()
-    assert gateway.process.wait(30) == 1
-    gateway.reader.join(5)
-    assert "cannot be used together" in gateway.output and "PRIVATE" not in gateway.output
+    speak_tls(new_gateway, cert, other)
+    server = new_gateway.serve()
+    assert server.process.wait(30) == 1
+    server.reader.join(5)
+    assert "cannot be used together" in server.output and "PRIVATE" not in server.output
 
 
-def serial(house):
+def serial(gateway):
     """The fingerprint of the certificate for new connections."""
-    with socket.create_connection(("127.0.0.1", house.ports[0]), 5) as plain:
+    with socket.create_connection(("127.0.0.1", gateway.ports[0]), 5) as plain:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with context.wrap_socket(plain, server_hostname="another.example") as secure:
@@ -108,79 +108,79 @@ def put(folder, pair, name="one"):
         draft.rename(target)
 
 
-def test_a_new_certificate_is_served_without_a_restart(empty_house, files, tmp_path):
-    house = empty_house
-    speak_tls(house, *files)
-    house.start()
-    before = serial(house)
+def test_a_new_certificate_is_served_without_a_restart(new_gateway, files, tmp_path):
+    gateway = new_gateway
+    speak_tls(gateway, *files)
+    gateway.start()
+    before = serial(gateway)
     # An existing connection continues.
     context = ssl.create_default_context(cafile=str(files[0]))
     with context.wrap_socket(
-        socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost"
+        socket.create_connection(("127.0.0.1", gateway.ports[0])), server_hostname="localhost"
     ) as old:
         put(tmp_path, certificate(tmp_path, "two"))
-        wait_for(lambda: serial(house) != before, "the new certificate", 10)
+        wait_for(lambda: serial(gateway) != before, "the new certificate", 10)
         old.sendall(b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 401 " in old.recv(4096)
-    house.gateway.process.send_signal(signal.SIGHUP)
-    assert house.policy()["candidate_refused"] is None
+    gateway.server.process.send_signal(signal.SIGHUP)
+    assert gateway.policy()["candidate_refused"] is None
 
 
-def test_broken_pair_is_reported_and_ignored(empty_house, files, tmp_path):
-    house = empty_house
-    speak_tls(house, *files)
-    house.start()
-    before = serial(house)
+def test_broken_pair_is_reported_and_ignored(new_gateway, files, tmp_path):
+    gateway = new_gateway
+    speak_tls(gateway, *files)
+    gateway.start()
+    before = serial(gateway)
     original = [file.read_bytes() for file in files]
     _, foreign = certificate(tmp_path, "two")
     files[1].write_bytes(foreign.read_bytes())
-    refused = wait_for(lambda: house.policy()["candidate_refused"], "the refusal", 10)
+    refused = wait_for(lambda: gateway.policy()["candidate_refused"], "the refusal", 10)
     assert refused["problems"][0]["path"] == "tls" and "cannot be used together" in refused["problems"][0]["message"]
-    assert serial(house) == before
-    assert "cannot be used together" in house.log and "PRIVATE" not in house.log
+    assert serial(gateway) == before
+    assert "cannot be used together" in gateway.log and "PRIVATE" not in gateway.log
     # A change of the folder is activated, and the certificate's problem remains.
-    old = house.policy()["active"]
-    house.edit("routes.lua", lambda text: text + "\n-- touched\n")
-    assert house.wait_generation(old)["active"] != old
-    wait_for(lambda: house.policy()["candidate_refused"], "the refusal", 10)
+    old = gateway.policy()["active"]
+    gateway.edit("routes.lua", lambda text: text + "\n-- touched\n")
+    assert gateway.wait_generation(old)["active"] != old
+    wait_for(lambda: gateway.policy()["candidate_refused"], "the refusal", 10)
     for file, content in zip(files, original):
         file.write_bytes(content)
-    wait_for(lambda: house.policy()["candidate_refused"] is None, "the end of the refusal", 10)
-    assert serial(house) == before
+    wait_for(lambda: gateway.policy()["candidate_refused"] is None, "the end of the refusal", 10)
+    assert serial(gateway) == before
 
 
-def test_a_handshake_that_does_not_end(empty_house, files):
-    house = empty_house
-    speak_tls(house, *files)
-    house.start()
-    with socket.create_connection(("127.0.0.1", house.ports[0])) as silent:
+def test_a_handshake_that_does_not_end(new_gateway, files):
+    gateway = new_gateway
+    speak_tls(gateway, *files)
+    gateway.start()
+    with socket.create_connection(("127.0.0.1", gateway.ports[0])) as silent:
         silent.sendall(b"\x16\x03\x01")
         silent.settimeout(13)
         began = time.monotonic()
         assert silent.recv(1) == b""
         assert 8 < time.monotonic() - began < 13
-    with socket.create_connection(("127.0.0.1", house.ports[0])) as plain:
+    with socket.create_connection(("127.0.0.1", gateway.ports[0])) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         plain.settimeout(5)
         assert b"HTTP/" not in plain.recv(4096)
-    assert serial(house)
+    assert serial(gateway)
 
 
-def test_handshakes_that_do_not_end_have_their_places(empty_house, files):
+def test_handshakes_that_do_not_end_have_their_places(new_gateway, files):
     """Attack: connections that send nothing or an incomplete hello. They count like all other connections."""
-    house = empty_house
-    speak_tls(house, *files)
-    house.edit(
+    gateway = new_gateway
+    speak_tls(gateway, *files)
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
             "limits = { connections = 50000 }", "limits = { connections = 100, per_ip = { connections = 4 } }"
         ),
     )
-    house.start()
+    gateway.start()
     silent = []
 
     def is_refused():
-        one_more = socket.create_connection(("127.0.0.1", house.ports[0]))
+        one_more = socket.create_connection(("127.0.0.1", gateway.ports[0]))
         one_more.settimeout(0.3)
         try:
             refused = one_more.recv(1) == b""
@@ -204,16 +204,16 @@ def test_handshakes_that_do_not_end_have_their_places(empty_house, files):
         connection.close()
     wait_for(lambda: not is_refused(), "their places before the time limit of handshakes", 4)
     silent[-1].close()
-    assert serial(house)
+    assert serial(gateway)
 
 
 @pytest.mark.parametrize("version,works", [("-tls1_1", False), ("-tls1_2", True), ("-tls1_3", True)])
-def test_versions(empty_house, files, version, works):
-    house = empty_house
-    speak_tls(house, *files)
-    house.start()
+def test_versions(new_gateway, files, version, works):
+    gateway = new_gateway
+    speak_tls(gateway, *files)
+    gateway.start()
     done = subprocess.run(
-        ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", version, "-cipher", "DEFAULT@SECLEVEL=0"],
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{gateway.ports[0]}", version, "-cipher", "DEFAULT@SECLEVEL=0"],
         input=b"",
         capture_output=True,
         timeout=20,
@@ -229,25 +229,25 @@ def test_versions(empty_house, files, version, works):
 def handshakes(request, tmp_path_factory):
     """A gateway with a certificate of each kind. Returns a function that runs an openssl handshake."""
     kind, key = request.param
-    folder = tmp_path_factory.mktemp("house")
-    house = House(folder)
-    speak_tls(house, *certificate(folder, kind, key))
+    folder = tmp_path_factory.mktemp("gateway")
+    gateway = LocalGateway(folder)
+    speak_tls(gateway, *certificate(folder, kind, key))
 
     def handshake(*arguments):
         done = subprocess.run(
-            ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", *arguments],
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{gateway.ports[0]}", *arguments],
             input=b"",
             capture_output=True,
             timeout=20,
         )
         return (done.stdout + done.stderr).decode("utf-8", "replace")
 
-    handshake.kind, handshake.port = kind, house.ports[0]
+    handshake.kind, handshake.port = kind, gateway.ports[0]
     try:
-        house.start()
+        gateway.start()
         yield handshake
     finally:
-        house.stop()
+        gateway.stop()
 
 
 @pytest.mark.parametrize("suite", ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"])

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 import requests
 
-from house import House, free_port, problem, wait_for
+from local_gateway import LocalGateway, free_port, problem, wait_for
 from manual import blocks
 from processes import Program
 from services import Handler, HTTPService
@@ -99,11 +99,11 @@ class Service(HTTPService):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clients")
-    service, house, dav = Service(folder), House(folder), free_port()
+    service, gateway, dav = Service(folder), LocalGateway(folder), free_port()
     (folder / "dav").mkdir()
-    house.service, house.folder, house.dav = service, folder, folder / "dav"
-    house.certificate, key = certificate(folder, "one")
-    speak_tls(house, house.certificate, key)
+    gateway.service, gateway.folder, gateway.dav = service, folder, folder / "dav"
+    gateway.certificate, key = certificate(folder, "one")
+    speak_tls(gateway, gateway.certificate, key)
     # The guide's three files combined into one.
     lines = [
         line
@@ -116,12 +116,12 @@ def place(tmp_path_factory):
         next(line for line in lines if 'path = "/**"' in line)
     ]
     here = [line.replace(":3000", f":{dav if '/dav/' in line else service.port}") for line in lines]
-    house.edit("routes.lua", lambda _: "return routes {\n" + "\n".join(here) + "\n}\n")
-    (house.config / "accounts.lua").write_text(
+    gateway.edit("routes.lua", lambda _: "return routes {\n" + "\n".join(here) + "\n}\n")
+    (gateway.config / "accounts.lua").write_text(
         next(text for text in blocks("lua", GUIDE) if text.startswith("-- accounts.lua"))
     )
-    house.demo = service
-    os.environ["REQUESTS_CA_BUNDLE"] = str(house.certificate)
+    gateway.demo = service
+    os.environ["REQUESTS_CA_BUNDLE"] = str(gateway.certificate)
     programs = []
     try:
         if shutil.which("rclone"):
@@ -134,18 +134,18 @@ def place(tmp_path_factory):
                     f"127.0.0.1:{dav}",
                     "--baseurl",
                     "/dav",
-                    house.dav,
+                    gateway.dav,
                     cwd=folder,
                 )
             )
             programs[0].wait_line("WebDav Server started")
-        house.access = folder / "access.log"
-        yield house.start(MOONGATE_ACCESS_LOG=str(house.access), MOONGATE_LOG="trace")
+        gateway.access = folder / "access.log"
+        yield gateway.start(MOONGATE_ACCESS_LOG=str(gateway.access), MOONGATE_LOG="trace")
     finally:
         os.environ.pop("REQUESTS_CA_BUNDLE", None)
         for program in programs:
             program.end()
-        house.stop()
+        gateway.stop()
 
 
 def at_home(place, text):

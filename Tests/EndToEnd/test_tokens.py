@@ -9,7 +9,7 @@ import time
 import pytest
 import requests
 
-from house import BIN, House, problem, wait_for
+from local_gateway import BIN, LocalGateway, problem, wait_for
 from manual import blocks
 from services import Handler, HTTPService
 from test_accounts import tool
@@ -56,25 +56,25 @@ class Service(HTTPService):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    service, house = Service(), House(tmp_path_factory.mktemp("tokens"))
-    house.edit("routes.lua", lambda _: ROUTES.replace("3000", str(service.port)))
-    house.edit(
+    service, gateway = Service(), LocalGateway(tmp_path_factory.mktemp("tokens"))
+    gateway.edit("routes.lua", lambda _: ROUTES.replace("3000", str(service.port)))
+    gateway.edit(
         "accounts.lua",
         lambda text: text.replace(
             "return accounts {", "return accounts {\n  groups = { deployers = members(), staff = members() },", 1
         ),
     )
-    house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"'))
-    house.service = service
+    gateway.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"'))
+    gateway.service = service
     try:
-        yield house.start()
+        yield gateway.start()
     finally:
-        house.stop()
+        gateway.stop()
         service.end()
 
 
-def create(house, name, *options):
-    status, text, complaint = tool(house, "token", "create", name, *options)
+def create(gateway, name, *options):
+    status, text, complaint = tool(gateway, "token", "create", name, *options)
     assert status == 0, complaint
     assert re.fullmatch(r"mgt_[A-Za-z0-9_-]{43}\n", text), text
     return text.strip()
@@ -85,9 +85,9 @@ def token(place):
     return create(place, "tools")
 
 
-def get(house, path, **options):
+def get(gateway, path, **options):
     options.setdefault("timeout", 10)
-    return requests.get(house.url + path, allow_redirects=False, **options)
+    return requests.get(gateway.url + path, allow_redirects=False, **options)
 
 
 def with_token(secret):
@@ -98,8 +98,8 @@ def run(*words, **options):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60, **options)
 
 
-def no_service_saw(house, secret):
-    told = json.dumps(house.service.seen)
+def no_service_saw(gateway, secret):
+    told = json.dumps(gateway.service.seen)
     pairs = {base64.b64encode(f"{user}:{secret}".encode()).decode() for user in ("any", "me", "login")}
     return secret not in told and not any(pair in told for pair in pairs) and "mgt_" not in told
 
@@ -219,26 +219,26 @@ def test_personal_tokens_are_their_owner(place, number):
     assert place.api("GET", "/tokens", **owner).json() == []
 
 
-def test_the_guides_examples_are_right(empty_house):
+def test_the_guides_examples_are_right(new_gateway):
     """Documentation/guides/programs-without-a-person.md: its files load, and its commands work as described."""
     files = [re.match(r"-- (\S+)\n(.*)", text, re.S).groups() for text in blocks("lua", GUIDE)]
     assert [name for name, _ in files] == ["routes.lua", "accounts.lua", "routes.lua", "routes.lua"]
     for name, text in files:
-        (empty_house.config / name).write_text(text)
+        (new_gateway.config / name).write_text(text)
         if name == "routes.lua" and "deployers" in text:
             continue
         checked = subprocess.run(
-            [BIN / "moongate", "check", "--config", empty_house.config], capture_output=True, text=True, timeout=120
+            [BIN / "moongate", "check", "--config", new_gateway.config], capture_output=True, text=True, timeout=120
         )
         assert checked.returncode == 0, checked.stdout + checked.stderr
     shown = subprocess.run(
-        [BIN / "moongate", "policy", "show", "token", "--config", empty_house.config],
+        [BIN / "moongate", "policy", "show", "token", "--config", new_gateway.config],
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert "limits.wrong.max" in shown.stdout and "60" in shown.stdout and "policies/token.lua" in shown.stdout
-    empty_house.start()
+    new_gateway.start()
     commands = [
         line
         for block in blocks("sh", GUIDE)
@@ -247,5 +247,5 @@ def test_the_guides_examples_are_right(empty_house):
     ]
     assert len(commands) == 4
     for line in commands:
-        status, _, complaint = tool(empty_house, *line.partition(" > ")[0].split()[1:])
+        status, _, complaint = tool(new_gateway, *line.partition(" > ")[0].split()[1:])
         assert status == 0, f"{line}: {complaint}"

@@ -2,7 +2,7 @@
 
 import pytest
 from authenticator import App, scan
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from screens import LAPTOP, PHONE, many
 
 CODE, RECOVERY = '"field.code"', '"field.recovery_code"'
@@ -10,19 +10,19 @@ CODE, RECOVERY = '"field.code"', '"field.recovery_code"'
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
-    house.edit(
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    gateway.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
+    gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "  -- Everything else",
             '  { path = "/vault/**", to = "http://127.0.0.1:%s", require = { passed = "totp", within = "5m" } },\n  -- Everything else'
-            % house.ports[2],
+            % gateway.ports[2],
         ),
     )
-    yield house.start()
-    house.stop()
+    yield gateway.start()
+    gateway.stop()
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_sign_in_with_the_app(screen, tmp_path):
 def test_every_page_leads_to_the_app(screen, tmp_path):
     """By password and by password reset: accounts.lua requires the app on every path."""
     email = f"asha{screen.number[-5:]}@example.org"
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.forget().opens("/auth/register").presses("Use email instead").fills("first_name", "Asha").fills(
         "last_name", "Rao"
     )
@@ -82,7 +82,7 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
     screen.at("/auth/email").settles()
     screen.find("#code").send_keys(
         wait_for(
-            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen and e["code"]), None),
             "a code",
         )
     )
@@ -94,12 +94,12 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
     screen.at("/auth/step").reads("Authenticator app", "Code from the app")
     # The user is not signed in yet.
     screen.opens("/home").at("/auth/login").forget().opens("/auth/login?with=email").presses("Forgot password?")
-    seen = {entry["id"] for entry in screen.house.outbox()}
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
     screen.fills("email", email).find("button.main").click()
     screen.at("/auth/email")
     screen.types(
         wait_for(
-            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            lambda: next((e["code"] for e in screen.gateway.outbox() if e["id"] not in seen and e["code"]), None),
             "a code",
         )
     )
@@ -117,11 +117,11 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
 
 
 def test_a_passcode_that_is_required_is_made_on_the_way_in(screen):
-    house = screen.house
-    active = house.policy()["active"]
-    shipped = house.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "pin", enroll = true } } }\n')
+    gateway = screen.gateway
+    active = gateway.policy()["active"]
+    shipped = gateway.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "pin", enroll = true } } }\n')
     try:
-        house.wait_generation(active)
+        gateway.wait_generation(active)
         screen.forget()
         screen.enters(screen.asks_code(screen.number)).at("/auth/pin").reads("Set Passcode", "Create a passcode")
         screen.is_sound("a passcode on the way in")
@@ -132,9 +132,9 @@ def test_a_passcode_that_is_required_is_made_on_the_way_in(screen):
         screen.is_sound("a passcode that is required")
         screen.keys("739155").reads("Incorrect passcode").keys("739154").at("/home")
     finally:
-        active = house.policy()["active"]
-        house.edit("accounts.lua", lambda _: shipped)
-        house.wait_generation(active)
+        active = gateway.policy()["active"]
+        gateway.edit("accounts.lua", lambda _: shipped)
+        gateway.wait_generation(active)
 
 
 def test_a_route_asks_for_it(screen, tmp_path):

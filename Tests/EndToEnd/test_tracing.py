@@ -6,7 +6,7 @@ import re
 import pytest
 import requests
 
-from house import wait_for
+from local_gateway import wait_for
 from services import Handler, HTTPService
 from test_attack_floods import From
 from test_http2 import routed
@@ -61,30 +61,30 @@ def attributes(span):
 
 
 @pytest.fixture
-def traced(empty_house):
+def traced(new_gateway):
     """Starts a gateway that records a share of its requests."""
-    house, upstream, house.collector = empty_house, Upstream(), Collector()
+    gateway, upstream, gateway.collector = new_gateway, Upstream(), Collector()
 
     def start(sample, more=""):
-        settings = f'otlp {{ url = "http://127.0.0.1:{house.collector.port}", sample = {sample}, headers = {{ ["Authorization"] = env "OTLP" }} }}'
-        house.edit(
+        settings = f'otlp {{ url = "http://127.0.0.1:{gateway.collector.port}", sample = {sample}, headers = {{ ["Authorization"] = env "OTLP" }} }}'
+        gateway.edit(
             "gateway.lua", lambda text: text.replace("  region =", f"  tracing = {settings},{more}\n  region =", 1)
         )
-        routed(house, upstream.port)
-        house.upstream = upstream
-        return house.start(OTLP=f"Bearer {TOKEN}")
+        routed(gateway, upstream.port)
+        gateway.upstream = upstream
+        return gateway.start(OTLP=f"Bearer {TOKEN}")
 
     yield start
     upstream.close()
-    house.collector.end()
+    gateway.collector.end()
 
 
 def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
-    house = traced("1")
-    collector = house.collector
-    session = house.register(number)["session"]["token"]
+    gateway = traced("1")
+    collector = gateway.collector
+    session = gateway.register(number)["session"]["token"]
     sent = {"Cookie": f"moongate={session}", "traceparent": f"00-{TRACE}-00f067aa0ba902b7-00"}
-    assert requests.get(f"{house.url}/closed/x?secret=in-the-query", headers=sent, timeout=10).status_code == 200
+    assert requests.get(f"{gateway.url}/closed/x?secret=in-the-query", headers=sent, timeout=10).status_code == 200
     wait_for(lambda: collector.named("upstream", TRACE) and collector.named("flow submit"), "the spans", 20)
 
     # The request belongs to the client's trace, and its children to the request.
@@ -110,7 +110,7 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
     ]
     assert moments == sorted(moments)
     # The upstream's spans become children of ours.
-    assert f"traceparent: 00-{TRACE}-{upstream['spanId']}-01\r\n".encode() in house.upstream.received[-1]
+    assert f"traceparent: 00-{TRACE}-{upstream['spanId']}-01\r\n".encode() in gateway.upstream.received[-1]
 
     # A sign-in: call, step, store and delivery, each a child of the previous.
     [delivery] = collector.named("deliver sms")
@@ -123,26 +123,26 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
     assert collector.named("flow submit") and collector.named("store read")
 
     # Attack: a reader of traces learns identities or inputs.
-    code = next(entry["code"] for entry in house.outbox() if entry["to"] == number and entry["code"])
+    code = next(entry["code"] for entry in gateway.outbox() if entry["to"] == number and entry["code"])
     everything = b"".join(collector.bodies).decode()
     for secret in (number, number[1:], session, code, "in-the-query", TOKEN, "ac_", "fl_"):
         assert secret not in everything, secret
 
 
 def test_untrusted_client_cannot_control_sampling(traced):
-    house = traced("0", ' trusted_proxies = { "127.0.0.2/32" },')
-    collector = house.collector
+    gateway = traced("0", ' trusted_proxies = { "127.0.0.2/32" },')
+    collector = gateway.collector
     forced = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
     # Attack: a client marks all requests as sampled and fills the operator's collector.
     for _ in range(20):
-        requests.get(f"{house.url}/open/x", headers=forced, timeout=10)
+        requests.get(f"{gateway.url}/open/x", headers=forced, timeout=10)
     # A trusted proxy's flag is used.
     with requests.Session() as proxy:
         proxy.mount("http://", From("127.0.0.2"))
         assert (
             proxy.get(
-                f"http://127.0.0.1:{house.ports[0]}/open/x",
-                headers={**forced, "Host": f"localhost:{house.ports[0]}"},
+                f"http://127.0.0.1:{gateway.ports[0]}/open/x",
+                headers={**forced, "Host": f"localhost:{gateway.ports[0]}"},
                 timeout=10,
             ).status_code
             == 200
@@ -152,26 +152,26 @@ def test_untrusted_client_cannot_control_sampling(traced):
 
 
 def test_unavailable_collector_delays_no_request(traced):
-    house = traced("1")
-    house.collector.status = 503
+    gateway = traced("1")
+    gateway.collector.status = 503
     for _ in range(5):
-        assert requests.get(f"{house.url}/open/x", timeout=10).status_code == 200
+        assert requests.get(f"{gateway.url}/open/x", timeout=10).status_code == 200
     dropped = lambda: (
-        "moongate_trace_spans" in metrics(house) and value(metrics(house), "moongate_trace_spans", outcome="dropped")
+        "moongate_trace_spans" in metrics(gateway) and value(metrics(gateway), "moongate_trace_spans", outcome="dropped")
     )  # noqa: E731
     wait_for(lambda: dropped() >= 15, "the spans to be dropped", 20)
-    assert house.log.count("spans cannot be sent to the collector") == 1 and TOKEN not in house.log
-    house.collector.status = 200
-    requests.get(f"{house.url}/open/x", timeout=10)
-    wait_for(lambda: house.collector.named("upstream"), "spans again", 20)
+    assert gateway.log.count("spans cannot be sent to the collector") == 1 and TOKEN not in gateway.log
+    gateway.collector.status = 200
+    requests.get(f"{gateway.url}/open/x", timeout=10)
+    wait_for(lambda: gateway.collector.named("upstream"), "spans again", 20)
     # After removing the setting at runtime, nothing is recorded.
-    serving = house.policy()["active"]
-    house.edit("gateway.lua", lambda text: re.sub(r"  tracing = .*?\} \},", "  ", text))
-    house.wait_generation(serving)
-    wait_for(lambda: value(metrics(house), "moongate_trace_spans", outcome="sent"), "the count", 5)
-    before = len(house.collector.spans)
-    requests.get(f"{house.url}/open/x", timeout=10)
+    serving = gateway.policy()["active"]
+    gateway.edit("gateway.lua", lambda text: re.sub(r"  tracing = .*?\} \},", "  ", text))
+    gateway.wait_generation(serving)
+    wait_for(lambda: value(metrics(gateway), "moongate_trace_spans", outcome="sent"), "the count", 5)
+    before = len(gateway.collector.spans)
+    requests.get(f"{gateway.url}/open/x", timeout=10)
     with requests.Session() as session:
         for _ in range(20):
-            session.get(f"{house.url}/open/x", timeout=10)
-    assert len(house.collector.spans) <= before + 3
+            session.get(f"{gateway.url}/open/x", timeout=10)
+    assert len(gateway.collector.spans) <= before + 3

@@ -14,7 +14,7 @@ import pytest
 import requests
 import websockets.sync.client
 
-from house import BIN, wait_for, wrong
+from local_gateway import BIN, wait_for, wrong
 from processes import Program
 from test_http2 import routed
 from test_systemd import Notifications, listening, serve
@@ -23,7 +23,7 @@ from upgrades import Load, PersistentConnection, Upgraded, lives
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def gateway(tmp_path_factory):
     made = Upgraded(tmp_path_factory.mktemp("upgrade"))
     made.edit("gateway.lua", lambda text: text.replace("providers = {", 'drain = "40s", providers = {', 1))
     routed(made, EchoService().port)
@@ -35,13 +35,13 @@ def bearer(token):
     return {"Authorization": f"Bearer {token}"}
 
 
-def home(house, token):
-    return requests.get(f"{house.url}/home", headers=bearer(token), timeout=10, allow_redirects=False).status_code
+def home(gateway, token):
+    return requests.get(f"{gateway.url}/home", headers=bearer(token), timeout=10, allow_redirects=False).status_code
 
 
-def socket(house, token):
+def socket(gateway, token):
     return websockets.sync.client.connect(
-        f"ws://localhost:{house.ports[0]}/closed/echo",
+        f"ws://localhost:{gateway.ports[0]}/closed/echo",
         additional_headers=bearer(token),
         open_timeout=20,
         ping_interval=None,
@@ -53,73 +53,73 @@ def echoes(opened):
     return opened.recv(timeout=10) == "hello"
 
 
-def test_three_upgrades_lose_nothing(house):
-    token = house.register("+919876501001")["session"]["token"]
+def test_three_upgrades_lose_nothing(gateway):
+    token = gateway.register("+919876501001")["session"]["token"]
     # A flow that was only created is in memory; one that was begun is in the store.
-    created, begun = house.flow("register"), house.flow("register")
-    assert house.begin(begun, "+919876501002").status_code == 200
-    load = Load(house, "/home", token)
-    sockets = [socket(house, token)]
+    created, begun = gateway.flow("register"), gateway.flow("register")
+    assert gateway.begin(begun, "+919876501002").status_code == 200
+    load = Load(gateway, "/home", token)
+    sockets = [socket(gateway, token)]
     for _ in range(3):
-        house.upgraded()
-        sockets.append(socket(house, token))
+        gateway.upgraded()
+        sockets.append(socket(gateway, token))
         assert all(echoes(opened) for opened in sockets), "those of earlier processes too"
     load.end()
     assert load.last >= 3, "kept connections are asked to close"
     for opened in sockets:
         opened.close()
-    assert house.begin(created, "+919876501003").status_code == 200
-    assert house.submit(created, house.code("+919876501003")).status_code == 200
-    assert house.submit(begun, house.code("+919876501002")).status_code == 200, "the outbox was handed over"
-    wait_for(lambda: not any(lives(process) for process in house.earlier), "the earlier processes to end", 15)
-    assert house.gateway.process.wait(10) == 0, "the first process ends with status 0"
+    assert gateway.begin(created, "+919876501003").status_code == 200
+    assert gateway.submit(created, gateway.code("+919876501003")).status_code == 200
+    assert gateway.submit(begun, gateway.code("+919876501002")).status_code == 200, "the outbox was handed over"
+    wait_for(lambda: not any(lives(process) for process in gateway.earlier), "the earlier processes to end", 15)
+    assert gateway.server.process.wait(10) == 0, "the first process ends with status 0"
     kinds = [
         event["kind"]
-        for event in requests.get(f"{house.admin}/events?kind=upgrade_requested,upgrade_ended", timeout=10).json()
+        for event in requests.get(f"{gateway.admin}/events?kind=upgrade_requested,upgrade_ended", timeout=10).json()
     ]
     assert kinds.count("upgrade_requested") == 3 and kinds.count("upgrade_ended") == 3
-    by = requests.get(f"{house.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
+    by = requests.get(f"{gateway.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
     assert by["operator"]
 
 
-def test_signing_out_holds_in_both_processes(house):
+def test_signing_out_holds_in_both_processes(gateway):
     """Attack: a user signs out at the new process, and a stolen token is used on a connection of the old one; or the
     other way round."""
-    here, there = (house.register(number)["session"]["token"] for number in ("+919876501011", "+919876501012"))
-    kept, other = PersistentConnection(house), PersistentConnection(house)
+    here, there = (gateway.register(number)["session"]["token"] for number in ("+919876501011", "+919876501012"))
+    kept, other = PersistentConnection(gateway), PersistentConnection(gateway)
     for connection in (kept, other):
         for token in (here, there):
             assert connection.ask("GET", "/home", token)[0] == 200
-    with socket(house, here) as tunnel:
+    with socket(gateway, here) as tunnel:
         assert echoes(tunnel)
-        house.upgraded()
+        gateway.upgraded()
         for _ in range(8):
-            assert home(house, there) == 200, "each event loop of the new process has seen it"
+            assert home(gateway, there) == 200, "each event loop of the new process has seen it"
         # In the new process; the old one reads the store.
-        assert house.api("DELETE", "/session", headers=bearer(here)).status_code == 204
+        assert gateway.api("DELETE", "/session", headers=bearer(here)).status_code == 204
         status, _, is_last = kept.ask("GET", "/home", here)
         assert (status, is_last) == (401, True), "answered by the old process"
         # In the old one; the new one reads the store.
         status, _, is_last = other.ask("DELETE", "/api/auth/session", there)
         assert (status, is_last) == (204, True)
-        assert [home(house, there) for _ in range(8)] == [401] * 8
+        assert [home(gateway, there) for _ in range(8)] == [401] * 8
         with pytest.raises(websockets.exceptions.ConnectionClosed):
             tunnel.recv(timeout=5)
     kept.close()
     other.close()
 
 
-def test_attempts_count_in_both_processes(house):
+def test_attempts_count_in_both_processes(gateway):
     """Attack: guesses on connections of the old process in addition to the new one, to double the attempts."""
     number = "+919876501021"
-    house.register(number)
-    flow = house.flow()
-    assert house.begin(flow, number).status_code == 200
-    code = house.code(number)
-    kept = [PersistentConnection(house) for _ in range(3)]
+    gateway.register(number)
+    flow = gateway.flow()
+    assert gateway.begin(flow, number).status_code == 200
+    code = gateway.code(number)
+    kept = [PersistentConnection(gateway) for _ in range(3)]
     for connection in kept:
         assert connection.ask("GET", f"/api/auth/flows/{flow}")[0] == 200
-    house.upgraded()
+    gateway.upgraded()
     seen = []
     for connection in kept:
         status, text, is_last = connection.ask(
@@ -127,31 +127,31 @@ def test_attempts_count_in_both_processes(house):
         )
         assert is_last, "answered by the old process"
         seen.append(status)
-        seen.append(house.submit(flow, wrong(code)).status_code)
+        seen.append(gateway.submit(flow, wrong(code)).status_code)
     assert seen == [401, 401, 401, 401, 429, 429], seen
-    assert house.submit(flow, code).status_code == 429, "locked, even with the right code"
+    assert gateway.submit(flow, code).status_code == 429, "locked, even with the right code"
 
 
-def test_a_code_is_spent_once(house):
+def test_a_code_is_spent_once(gateway):
     """Attack: the same code at both processes concurrently."""
     number = "+919876501031"
-    house.register(number)
-    flow = house.flow()
-    assert house.begin(flow, number).status_code == 200
-    kept = PersistentConnection(house)
+    gateway.register(number)
+    flow = gateway.flow()
+    assert gateway.begin(flow, number).status_code == 200
+    kept = PersistentConnection(gateway)
     assert kept.ask("GET", f"/api/auth/flows/{flow}")[0] == 200
-    code = house.code(number)
-    house.upgraded()
+    code = gateway.code(number)
+    gateway.upgraded()
     first = kept.ask("POST", f"/api/auth/flows/{flow}/submit", body=f'{{"code":"{code}"}}')
     assert (first[0], first[2]) == (200, True)
-    assert house.submit(flow, code).status_code == 409
+    assert gateway.submit(flow, code).status_code == 409
     # A flow created by one process is begun by the other.
-    kept = PersistentConnection(house)
-    created = house.flow()
-    house.upgraded()
-    created_later = house.flow()
+    kept = PersistentConnection(gateway)
+    created = gateway.flow()
+    gateway.upgraded()
+    created_later = gateway.flow()
     assert kept.ask("GET", f"/api/auth/flows/{created_later}")[0] == 200
-    assert house.api("GET", f"/flows/{created}").status_code == 200
+    assert gateway.api("GET", f"/flows/{created}").status_code == 200
 
 
 BROKEN = [
@@ -174,56 +174,56 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("script, mode, sentence", BROKEN)
-def test_a_program_that_does_not_start_changes_nothing(house, script, mode, sentence):
-    token = house.register("+9198765010" + str(41 + [case[2] for case in BROKEN].index(sentence)))["session"]["token"]
-    flow = house.flow("register")
-    load = Load(house, "/home", token, 2)
+def test_a_program_that_does_not_start_changes_nothing(gateway, script, mode, sentence):
+    token = gateway.register("+9198765010" + str(41 + [case[2] for case in BROKEN].index(sentence)))["session"]["token"]
+    flow = gateway.flow("register")
+    load = Load(gateway, "/home", token, 2)
     try:
-        house.put_script(script, mode)
-        status, text = house.upgrade("--within", "1s")
+        gateway.put_script(script, mode)
+        status, text = gateway.upgrade("--within", "1s")
     finally:
-        house.put(BIN / "moongate")
+        gateway.put(BIN / "moongate")
     assert status == 1 and "the old process continues" in text and sentence in text, text
     assert len(text.strip().split("\n")) == 1, text
     load.end()
-    assert house.api("GET", f"/flows/{flow}").status_code == 200 and home(house, token) == 200
+    assert gateway.api("GET", f"/flows/{flow}").status_code == 200 and home(gateway, token) == 200
 
 
-def test_a_configuration_that_is_refused_changes_nothing(house):
-    before = house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
-    marks = house.gateway.output.count("This process continues.")
-    os.kill(house.process, signal.SIGUSR2)
-    wait_for(lambda: house.gateway.output.count("This process continues.") > marks, "the upgrade to fail", 30)
-    house.edit("routes.lua", lambda text: before)
-    told = [line for line in house.gateway.output.split("\n") if "This process continues." in line][-1]
+def test_a_configuration_that_is_refused_changes_nothing(gateway):
+    before = gateway.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
+    marks = gateway.server.output.count("This process continues.")
+    os.kill(gateway.process, signal.SIGUSR2)
+    wait_for(lambda: gateway.server.output.count("This process continues.") > marks, "the upgrade to fail", 30)
+    gateway.edit("routes.lua", lambda text: before)
+    told = [line for line in gateway.server.output.split("\n") if "This process continues." in line][-1]
     assert re.search(
         r"The new process failed: Not started: the configuration in .* has 1 problem. routes.lua:\d+: .*pathh",
         told,
     ), told
-    assert house.api("GET", "/openapi.json").status_code == 200
-    event = requests.get(f"{house.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
+    assert gateway.api("GET", "/openapi.json").status_code == 200
+    event = requests.get(f"{gateway.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
     assert event["detail"]["by"] == "SIGUSR2", event
 
 
-def test_a_variable_that_was_left_behind_is_refused(house):
+def test_a_variable_that_was_left_behind_is_refused(gateway):
     """Attack: an environment variable that refers to unrelated descriptors."""
-    gateway = Program(
-        house.program,
+    server = Program(
+        gateway.program,
         "serve",
         "--config",
-        house.config,
+        gateway.config,
         env={"MOONGATE_UPGRADE": f"{os.getpid()} 0 127.0.0.1:1 127.0.0.1:2"},
     )
-    assert gateway.process.wait(60) == 2
-    assert "MOONGATE_UPGRADE is set, but no gateway started this process as its replacement" in gateway.output
+    assert server.process.wait(60) == 2
+    assert "MOONGATE_UPGRADE is set, but no gateway started this process as its replacement" in server.output
 
 
-def test_the_next_process_inherits_only_its_sockets(house):
+def test_the_next_process_inherits_only_its_sockets(gateway):
     """Attack: a connection that the old process has closed stays open in the new one by inheritance."""
-    kept = [PersistentConnection(house) for _ in range(5)]
+    kept = [PersistentConnection(gateway) for _ in range(5)]
     for connection in kept:
         assert connection.ask("GET", "/api/auth/openapi.json")[0] == 200
-    house.upgraded()
+    gateway.upgraded()
     ports = {f"{connection.connection.sock.getsockname()[1]:04X}" for connection in kept}
     table = "".join(open(f"/proc/net/tcp{version}").read() for version in ("", "6"))
     inodes = {
@@ -232,9 +232,9 @@ def test_the_next_process_inherits_only_its_sockets(house):
         if len(fields) > 9 and fields[2].split(":")[-1] in ports
     }
     assert inodes, "the old process serves them"
-    held = {os.readlink(f"/proc/{house.process}/fd/{name}") for name in os.listdir(f"/proc/{house.process}/fd")}
+    held = {os.readlink(f"/proc/{gateway.process}/fd/{name}") for name in os.listdir(f"/proc/{gateway.process}/fd")}
     assert not held & {f"socket:[{inode}]" for inode in inodes}
-    environment = open(f"/proc/{house.process}/environ").read()
+    environment = open(f"/proc/{gateway.process}/environ").read()
     assert "MOONGATE_UPGRADE" in environment, "what it was started with"
     for connection in kept:
         connection.close()
@@ -247,11 +247,11 @@ def test_systemd_follows_the_process(tmp_path):
     notified = Notifications(tmp_path)
     notified.socket.setsockopt(socket_module.SOL_SOCKET, socket_module.SO_PASSCRED, 1)
     public, operator = listening(own.ports[0]), listening(own.ports[1])
-    own.gateway = serve(
+    own.server = serve(
         own, [("listen", public), ("admin", operator)], NOTIFY_SOCKET=notified.path, WATCHDOG_USEC="900000"
     )
-    own.gateway.wait_line(" ready ", 90)
-    own.process = first = own.gateway.process.pid
+    own.server.wait_line(" ready ", 90)
+    own.process = first = own.server.process.pid
 
     # Read messages as they arrive, like systemd: a full socket blocks its senders.
     messages = queue.Queue()
@@ -275,7 +275,7 @@ def test_systemd_follows_the_process(tmp_path):
     assert (
         sender == first and fields["MAINPID"] == str(own.process) and fields["STATUS"].startswith("Serving generation")
     ), fields
-    assert own.gateway.process.wait(30) == 0
+    assert own.server.process.wait(30) == 0
     beats = 0
     while beats < 2:
         sender, fields = messages.get(timeout=60)
@@ -287,13 +287,13 @@ def test_systemd_follows_the_process(tmp_path):
     wait_for(lambda: not lives(own.process), "the gateway to end", 30)
     with socket_module.create_connection(("127.0.0.1", own.ports[0]), timeout=60) as early:
         early.sendall(b"GET /api/auth/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        own.gateway = serve(own, [("listen", public), ("admin", operator)])
+        own.server = serve(own, [("listen", public), ("admin", operator)])
         assert early.recv(64).startswith(b"HTTP/1.1 200")
-    own.process = own.gateway.process.pid
+    own.process = own.server.process.pid
     own.stop()
 
 
-def test_no_program_is_left_behind(house, tmp_path):
+def test_no_program_is_left_behind(gateway, tmp_path):
     """Attack: a gateway that is stopped while a new process gets ready must not continue in that process."""
     own = Upgraded(tmp_path)
     own.start()

@@ -16,7 +16,7 @@ import wsproto
 import wsproto.events
 from wsproto.frame_protocol import CloseReason
 
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from test_http2 import routed
 from test_tls import certificate, speak_tls
 
@@ -59,46 +59,47 @@ def service():
 
 
 @pytest.fixture(scope="module", params=["ws", "wss"])
-def house(request, tmp_path_factory, service):
+def gateway(request, tmp_path_factory, service):
     folder = tmp_path_factory.mktemp(request.param)
-    house = House(folder)
-    house.certificate = None
+    gateway = LocalGateway(folder)
+    gateway.certificate = None
     if request.param == "wss":
         cert, key = certificate(folder, "one")
-        house.certificate = cert
-        speak_tls(house, cert, key)
+        gateway.certificate = cert
+        speak_tls(gateway, cert, key)
         os.environ["REQUESTS_CA_BUNDLE"] = str(cert)
-    routed(house, service.port)
+    routed(gateway, service.port)
     try:
-        house.start()
-        house.token = house.register("+919876500200")["session"]["token"]
-        yield house
+        gateway.start()
+        gateway.token = gateway.register("+919876500200")["session"]["token"]
+        yield gateway
     finally:
         os.environ.pop("REQUESTS_CA_BUNDLE", None)
-        house.stop()
+        gateway.stop()
 
 
-def options(house, signed_in=False):
+def options(gateway, signed_in=False):
     found = {"max_size": None, "ping_interval": None, "open_timeout": 20}
-    if house.certificate:
-        context = ssl.create_default_context(cafile=str(house.certificate))
+    if gateway.certificate:
+        context = ssl.create_default_context(cafile=str(gateway.certificate))
         # The gateway prefers h2, but WebSockets need HTTP/1.1.
         context.set_alpn_protocols(["http/1.1"])
         found["ssl"] = context
     if signed_in:
-        name = "__Host-moongate" if house.certificate else "moongate"
-        found["additional_headers"] = {"Cookie": f"{name}={house.token}"}
-        found["origin"] = house.url
+        name = "__Host-moongate" if gateway.certificate else "moongate"
+        found["additional_headers"] = {"Cookie": f"{name}={gateway.token}"}
+        found["origin"] = gateway.url
     return found
 
 
-def address(house, path):
-    return house.url.replace("http", "ws", 1) + path
+def address(gateway, path):
+    return gateway.url.replace("http", "ws", 1) + path
 
 
-def run(house, body, path="/open/ws", **changes):
+def run(gateway, body, path="/open/ws", **changes):
     async def inner():
-        async with websockets.asyncio.client.connect(address(house, path), **{**options(house), **changes}) as socket:
+        made = {**options(gateway), **changes}
+        async with websockets.asyncio.client.connect(address(gateway, path), **made) as socket:
             return await asyncio.wait_for(body(socket), 60)
 
     return asyncio.run(inner())
@@ -106,17 +107,17 @@ def run(house, body, path="/open/ws", **changes):
 
 @pytest.mark.parametrize("kind", ["text", "binary"])
 @pytest.mark.parametrize("compression", [None, "deflate"])
-def test_messages_of_all_sizes(house, kind, compression):
+def test_messages_of_all_sizes(gateway, kind, compression):
     async def body(socket):
         for size in SIZES:
             sent = os.urandom(size) if kind == "binary" else "ä€𝄞x" * (size // 10)
             await socket.send(sent)
             assert await socket.recv() == sent
 
-    run(house, body, compression=compression)
+    run(gateway, body, compression=compression)
 
 
-def test_fragments(house):
+def test_fragments(gateway):
     async def body(socket):
         for pieces in [1, 2, 3, 17, 500]:
             part = os.urandom(777)
@@ -126,10 +127,10 @@ def test_fragments(house):
         await socket.send(texts)
         assert await socket.recv() == "".join(texts)
 
-    run(house, body)
+    run(gateway, body)
 
 
-def test_pings_between_fragments(house):
+def test_pings_between_fragments(gateway):
     async def body(socket):
         async def slowly():
             for number in range(20):
@@ -140,33 +141,33 @@ def test_pings_between_fragments(house):
         await socket.send(slowly())
         assert await socket.recv() == "".join(f"{number} " for number in range(20))
 
-    run(house, body)
+    run(gateway, body)
 
 
 @pytest.mark.parametrize(
     "code", [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999]
 )
-def test_close_codes_reach_the_service(house, service, code):
-    reason = f"reason {code} {house.ports[0]}"
+def test_close_codes_reach_the_service(gateway, service, code):
+    reason = f"reason {code} {gateway.ports[0]}"
 
     async def body(socket):
         await socket.close(code, reason)
 
-    run(house, body)
+    run(gateway, body)
     wait_for(lambda: (code, reason) in service.codes, f"{code} at the service")
 
 
-def test_the_services_close_reaches_the_client(house):
+def test_the_services_close_reaches_the_client(gateway):
     async def body(socket):
         await socket.send("close 4001")
         with pytest.raises(websockets.exceptions.ConnectionClosed) as closed:
             await socket.recv()
         assert closed.value.rcvd.code == 4001 and closed.value.rcvd.reason == "as asked"
 
-    run(house, body)
+    run(gateway, body)
 
 
-def test_a_flood_both_ways(house):
+def test_a_flood_both_ways(gateway):
     """Ten thousand messages in flight: back-pressure, and nothing lost or reordered."""
     messages = [random.Random(n).randbytes(n % 3000) for n in range(10_000)]
     wanted = hashlib.sha256(b"".join(messages)).hexdigest()
@@ -183,12 +184,12 @@ def test_a_flood_both_ways(house):
         await sending
         assert digest.hexdigest() == wanted
 
-    run(house, body)
+    run(gateway, body)
 
 
-def test_many_at_once(house):
+def test_many_at_once(gateway):
     async def one(number):
-        async with websockets.asyncio.client.connect(address(house, "/open/ws"), **options(house)) as socket:
+        async with websockets.asyncio.client.connect(address(gateway, "/open/ws"), **options(gateway)) as socket:
             for turn in range(20):
                 await socket.send(f"{number} {turn}")
                 assert await socket.recv() == f"{number} {turn}"
@@ -220,14 +221,14 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("chunk", [1, 1000], ids=["byte by byte", "whole"])
-def test_broken_frames_are_the_services_to_refuse(house, name, chunk):
+def test_broken_frames_are_the_services_to_refuse(gateway, name, chunk):
     async def body():
-        made = options(house)
+        made = options(gateway)
         reader, writer = await asyncio.open_connection(
-            "127.0.0.1", house.ports[0], ssl=made.get("ssl"), server_hostname="localhost" if "ssl" in made else None
+            "127.0.0.1", gateway.ports[0], ssl=made.get("ssl"), server_hostname="localhost" if "ssl" in made else None
         )
         connection = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
-        writer.write(connection.send(wsproto.events.Request(host=f"localhost:{house.ports[0]}", target="/open/ws")))
+        writer.write(connection.send(wsproto.events.Request(host=f"localhost:{gateway.ports[0]}", target="/open/ws")))
         closes = []
         frames = BROKEN[name]
         sent = False
@@ -258,21 +259,21 @@ def test_broken_frames_are_the_services_to_refuse(house, name, chunk):
 # Access control.
 
 
-def test_a_socket_dies_with_its_session(house):
+def test_a_socket_dies_with_its_session(gateway):
     import requests
 
-    token = house.register(f"+9198765{random.randrange(20000, 99999)}")["session"]["token"]
-    name = "__Host-moongate" if house.certificate else "moongate"
-    changes = options(house)
-    changes.update(additional_headers={"Cookie": f"{name}={token}"}, origin=house.url)
+    token = gateway.register(f"+9198765{random.randrange(20000, 99999)}")["session"]["token"]
+    name = "__Host-moongate" if gateway.certificate else "moongate"
+    changes = options(gateway)
+    changes.update(additional_headers={"Cookie": f"{name}={token}"}, origin=gateway.url)
 
     async def body():
-        async with websockets.asyncio.client.connect(address(house, "/closed/ws"), **changes) as socket:
+        async with websockets.asyncio.client.connect(address(gateway, "/closed/ws"), **changes) as socket:
             await socket.send("here")
             assert await socket.recv() == "here"
             ended = await asyncio.to_thread(
                 lambda: requests.delete(
-                    f"{house.url}/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
+                    f"{gateway.url}/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
                 )
             )
             assert ended.status_code == 204
@@ -291,22 +292,22 @@ def test_a_socket_dies_with_its_session(house):
     ],
     ids=["nobody", "another site's page", "no origin"],
 )
-def test_refused_origins(house, changes, status):
-    made = options(house, signed_in=bool(changes))
+def test_refused_origins(gateway, changes, status):
+    made = options(gateway, signed_in=bool(changes))
     made.update(changes)
     with pytest.raises(websockets.exceptions.InvalidStatus) as refused:
 
         async def body():
-            async with websockets.asyncio.client.connect(address(house, "/closed/ws"), **made):
+            async with websockets.asyncio.client.connect(address(gateway, "/closed/ws"), **made):
                 pass
 
         asyncio.run(body())
     assert refused.value.response.status_code == status
 
 
-def test_a_person_gets_through(house):
+def test_a_person_gets_through(gateway):
     async def body(socket):
         await socket.send("hello")
         assert await socket.recv() == "hello"
 
-    run(house, body, "/closed/ws", **options(house, signed_in=True))
+    run(gateway, body, "/closed/ws", **options(gateway, signed_in=True))

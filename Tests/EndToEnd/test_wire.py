@@ -8,7 +8,7 @@ import time
 import pytest
 import requests
 
-from house import House, wait_for
+from local_gateway import LocalGateway, wait_for
 from test_http2 import routed
 from test_metrics import metrics, value
 from wire import Upstream
@@ -27,9 +27,9 @@ def upstream():
 
 @pytest.fixture(scope="module")
 def wired(tmp_path_factory, upstream):
-    house = House(tmp_path_factory.mktemp("house"))
-    routed(house, upstream.port)
-    house.edit(
+    gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
+    routed(gateway, upstream.port)
+    gateway.edit(
         "routes.lua",
         lambda text: text.replace(
             "return routes {",
@@ -39,16 +39,16 @@ def wired(tmp_path_factory, upstream):
             1,
         ),
     )
-    house.edit(
+    gateway.edit(
         "gateway.lua",
         lambda text: text.replace("return gateway {", 'return gateway {\n  trusted_proxies = { "127.0.0.1/32" },', 1),
     )
     try:
-        house.start()
-        house.token = house.register("+919876500900")["session"]["token"]
-        yield house
+        gateway.start()
+        gateway.token = gateway.register("+919876500900")["session"]["token"]
+        yield gateway
     finally:
-        house.stop()
+        gateway.stop()
 
 
 def dates(raw):
@@ -75,10 +75,10 @@ def whole(data):
     return count
 
 
-def ask(house, data, answers=1):
+def ask(gateway, data, answers=1):
     """Sends the bytes on a new connection and reads until the number of responses is complete or the connection
     ends."""
-    with socket.create_connection(("127.0.0.1", house.ports[0])) as client:
+    with socket.create_connection(("127.0.0.1", gateway.ports[0])) as client:
         client.settimeout(10)
         client.sendall(data)
         got = b""
@@ -167,10 +167,10 @@ def test_nothing_else_before_a_request_is_ignored(wired, upstream, before):
     assert b"/open/skipped" not in upstream.all
 
 
-def drip(house, path, pieces, pause, fields="", seconds=30):
+def drip(gateway, path, pieces, pause, fields="", seconds=30):
     """Sends a request's head and then pieces of its body at intervals. Returns the response and its duration."""
     began = time.monotonic()
-    with socket.create_connection(("127.0.0.1", house.ports[0])) as client:
+    with socket.create_connection(("127.0.0.1", gateway.ports[0])) as client:
         client.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n{fields}\r\n".encode())
         ended = threading.Event()
 

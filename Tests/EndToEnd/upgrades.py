@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 
-from house import House
+from local_gateway import LocalGateway
 from processes import BIN, Program, wait_for
 
 
@@ -19,7 +19,7 @@ def lives(process):
     return state.rsplit(")", 1)[1].split()[0] != "Z"
 
 
-class Upgraded(House):
+class Upgraded(LocalGateway):
     """Started from a symbolic link that tests can change. `process` is the serving one."""
 
     def __init__(self, folder):
@@ -45,7 +45,7 @@ class Upgraded(House):
 
     def start(self, **env):
         super().start(**env)
-        self.process = self.gateway.process.pid
+        self.process = self.server.process.pid
         return self
 
     def upgrade(self, *options):
@@ -64,15 +64,15 @@ class Upgraded(House):
 
     def upgraded(self, *options):
         status, text = self.upgrade(*options)
-        assert status == 0, text + self.gateway.output[-4000:]
+        assert status == 0, text + self.server.output[-4000:]
 
     def stop(self):
-        if self.gateway:
+        if self.server:
             for process in [self.process, *self.earlier]:
                 if lives(process):
                     os.kill(process, signal.SIGTERM)
             # The first process is our child and must be reaped.
-            self.gateway.end()
+            self.server.end()
             wait_for(
                 lambda: not any(lives(process) for process in [self.process, *self.earlier]), "the gateways to end", 60
             )
@@ -83,8 +83,8 @@ class Upgraded(House):
 class PersistentConnection:
     """An HTTP/1.1 connection that stays open as long as the gateway allows."""
 
-    def __init__(self, house):
-        self.connection = http.client.HTTPConnection("localhost", house.ports[0], timeout=20)
+    def __init__(self, gateway):
+        self.connection = http.client.HTTPConnection("localhost", gateway.ports[0], timeout=20)
         # Connect at once, because the test depends on which process accepts it.
         self.connection.connect()
 
@@ -105,11 +105,11 @@ class Load:
     """Clients that send requests continuously on kept connections and record failures. A closed connection is opened
     again."""
 
-    def __init__(self, house, path, token, clients=4):
+    def __init__(self, gateway, path, token, clients=4):
         self.failures = []
         self.count = 0
         self.last = 0
-        self.house, self.path, self.token = house, path, token
+        self.gateway, self.path, self.token = gateway, path, token
         self.over = threading.Event()
         self.threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
         for thread in self.threads:
@@ -120,7 +120,7 @@ class Load:
         # Not faster than other work allows; a connection is still rarely idle.
         while not self.over.wait(0.002):
             try:
-                kept = kept or PersistentConnection(self.house)
+                kept = kept or PersistentConnection(self.gateway)
                 status, text, is_last = kept.ask("GET", self.path, self.token)
                 self.count += 1
                 self.last += is_last

@@ -8,7 +8,7 @@ import requests
 
 from processes import BIN, ROOT, Program, free_port, wait_for
 
-# The addresses in the default files and README, in the order of House.ports.
+# The addresses in the default files and README, in the order of LocalGateway.ports.
 SHIPPED = ("8080", "9901", "3000")
 
 
@@ -60,7 +60,7 @@ class Client:
         return wait_for(lambda: self.policy()["active"] != old and self.policy(), "a new generation")
 
 
-class House(Client):
+class LocalGateway(Client):
     """A gateway with the demo service and its folder."""
 
     def __init__(self, folder):
@@ -75,7 +75,7 @@ class House(Client):
         self.url = f"http://localhost:{self.ports[0]}"
         self.admin = f"http://127.0.0.1:{self.ports[1]}"
         self.logs = []
-        self.gateway = self.demo = None
+        self.server = self.demo = None
 
     def with_cases(self):
         """Restores the default test cases, which run at each start and reload."""
@@ -105,18 +105,18 @@ class House(Client):
         if self.demo is None:
             self.demo = Program(BIN / "demo-service", "--port", self.ports[2])
             self.demo.wait_line("listens on")
-        self.gateway = self.serve(**env)
-        self.logs.append(self.gateway)
+        self.server = self.serve(**env)
+        self.logs.append(self.server)
         # With time for a busy machine.
-        self.gateway.wait_line(" ready ", 90)
+        self.server.wait_line(" ready ", 90)
         return self
 
     def restart(self, how):
-        self.gateway.end(how)
+        self.server.end(how)
         self.start()
 
     def stop(self):
-        for program in (self.gateway, self.demo):
+        for program in (self.server, self.demo):
             if program:
                 program.end()
 
