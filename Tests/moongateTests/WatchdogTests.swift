@@ -84,7 +84,16 @@ import Testing
 
   /// Attack: a status with a line break would inject an assignment like MAINPID=1.
   @Test func aStatusIsOneLine() throws {
-    let told = try received(at: "@moongate-test-\(UUID().uuidString)") { $0.status("bad\nMAINPID=1") }
-    #expect(told == ["STATUS=bad\\nMAINPID=1"])
+    let told = try received(at: "@moongate-test-\(UUID().uuidString)") { notifier in
+      notifier.status("bad\nMAINPID=1")
+      notifier.ready("The configuration has 1 problem.\r\n\n  gateway.lua:22: unknown field\u{1b}\n")
+      notifier.hand(over: 7, "a\u{2028}b")
+    }
+    #expect(
+      told == [
+        "STATUS=bad MAINPID=1",
+        "READY=1\nSTATUS=The configuration has 1 problem. gateway.lua:22: unknown field\\u{1b}",
+        "MAINPID=7\nSTATUS=a b",
+      ])
   }
 }

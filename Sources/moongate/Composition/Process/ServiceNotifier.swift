@@ -24,7 +24,7 @@ struct ServiceNotifier: Sendable {
   static func serving(_ generation: String) -> String { "Serving generation \(generation.prefix(8))" }
 
   /// The gateway is ready, after its start or after a reload.
-  func ready(_ status: String) { send(["READY=1", "STATUS=\(LineLog.plain(status))"]) }
+  func ready(_ status: String) { send(["READY=1", Self.line(status)]) }
 
   /// A reload starts. `ready` ends it.
   func reloading() {
@@ -40,7 +40,7 @@ struct ServiceNotifier: Sendable {
   func stopping() { send(["STOPPING=1", "STATUS=Waiting for open requests"]) }
 
   /// Sets the text for `systemctl status`.
-  func status(_ status: String) { send(["STATUS=\(LineLog.plain(status))"]) }
+  func status(_ status: String) { send([Self.line(status)]) }
 
   /// Sends a watchdog message.
   func alive() { send(["WATCHDOG=1"]) }
@@ -48,8 +48,17 @@ struct ServiceNotifier: Sendable {
   /// Names another process as the main process of the service. This process sends nothing afterwards, because systemd
   /// would ignore or misattribute it.
   func hand(over process: pid_t, _ status: String) {
-    send(["MAINPID=\(process)", "STATUS=\(LineLog.plain(status))"])
+    send(["MAINPID=\(process)", Self.line(status)])
     isOver.set()
+  }
+
+  /// A text for `systemctl status` as one line. Lines are joined by spaces, because systemd removes the backslash of an
+  /// escaped line break.
+  ///
+  /// Attack: a text with a line break injects an assignment like MAINPID=1.
+  private static func line(_ status: String) -> String {
+    let lines = status.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+    return "STATUS=" + LineLog.plain(lines.filter { !$0.isEmpty }.joined(separator: " "))
   }
 
   private func send(_ lines: [String]) {
