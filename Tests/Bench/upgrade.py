@@ -8,8 +8,8 @@ exist.
 
 Then, upgrades in which the old or the new process is killed (SIGKILL) at a random time. This program holds the
 listening sockets open, like systemd socket units. If no process serves, the gateway is started again, like systemd
-does. Connections must never be refused; a process must serve within ten seconds; sessions and locks must be
-unchanged.
+does. Connections must never be refused; only requests in flight in a killed process may fail; a process must serve
+within ten seconds; sessions and locks must be unchanged.
 
 Exits with 1 if a condition does not hold. The last line is a summary.
 """
@@ -160,11 +160,34 @@ def upgrades(arguments, folder):
     return problems
 
 
+# Requests that the prober has in flight.
+CONCURRENCY = 1
+# Seconds in which a killed process may still accept a connection.
+DYING = 0.1
+
+
+def excess(failed, killed):
+    """Problems with failed requests beyond those that were in flight in a killed process.
+
+    - failed: [(began, ended, reason)] of each failed request.
+    - killed: [(before, after)] the moments around each SIGKILL."""
+    problems = [
+        f"a request failed while no process was killed: {reason}"
+        for began, ended, reason in failed
+        if not any(began <= after + DYING and ended >= before for before, after in killed)
+    ]
+    most = CONCURRENCY * len(killed)
+    if len(failed) > most:
+        problems.append(f"{len(failed)} requests failed, more than the {most} that can have been in flight")
+    return problems
+
+
 class Prober:
-    """Sends requests continuously on new connections, and records refused ones and the longest outage."""
+    """Sends requests continuously on new connections, one at a time, and records refused and failed ones and the
+    longest outage."""
 
     def __init__(self, port):
-        self.port, self.refused, self.failed, self.count, self.longest = port, 0, 0, 0, 0.0
+        self.port, self.refused, self.failed, self.count, self.longest = port, 0, [], 0, 0.0
         self.answered = time.monotonic()
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -173,20 +196,22 @@ class Prober:
     def _run(self):
         while not self.over.is_set():
             self.count += 1
+            began = time.monotonic()
             try:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=15) as made:
                     made.sendall(
                         b"GET /api/auth/phone/format?region=IN&input=9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
                     )
-                    if made.recv(12) == b"HTTP/1.1 200":
+                    answer = made.recv(12)
+                    if answer == b"HTTP/1.1 200":
                         self.longest = max(self.longest, time.monotonic() - self.answered)
                         self.answered = time.monotonic()
                     else:
-                        self.failed += 1
+                        self.failed.append((began, time.monotonic(), repr(answer)))
             except ConnectionRefusedError:
                 self.refused += 1
-            except OSError:
-                self.failed += 1
+            except OSError as error:
+                self.failed.append((began, time.monotonic(), repr(error)))
             time.sleep(0.01)
 
 
@@ -200,6 +225,15 @@ def kills(arguments, folder):
     public, operator = listening(gateway.ports[0]), listening(gateway.ports[1])
     problems = []
     counts = {"old": 0, "new": 0, "restarts": 0, "upgraded": 0}
+    killed = []
+
+    def kill(process):
+        before = time.monotonic()
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        killed.append((before, time.monotonic()))
 
     def begin():
         gateway.server = serve(gateway, [("listen", public), ("admin", operator)])
@@ -226,10 +260,7 @@ def kills(arguments, folder):
             # From its start to shortly after it serves.
             time.sleep(random.uniform(0, arguments.window))
             which = random.choice(["old", "new"])
-            try:
-                os.kill(old if which == "old" else new, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            kill(old if which == "old" else new)
             counts[which] += 1
             asked.communicate(timeout=60)
             survivor = new if which == "old" else old
@@ -258,7 +289,7 @@ def kills(arguments, folder):
                 counts["restarts"] += 1
                 for process in {old, new}:
                     if lives(process):
-                        os.kill(process, signal.SIGKILL)
+                        kill(process)
                 begin()
             try:
                 if not signed_in(gateway, token):
@@ -280,9 +311,10 @@ def kills(arguments, folder):
         prober.thread.join(20)
         if prober.refused:
             problems.append(f"{prober.refused} connections were refused")
+        problems += excess(prober.failed, killed)
         print(
             f"{arguments.kills} kills ({counts['old']} of the old process, {counts['new']} of the new one; {counts['upgraded']} went on in the new one, "
-            f"{counts['restarts']} restarts): {prober.count} connections, {prober.refused} refused, {prober.failed} failed, longest silence "
+            f"{counts['restarts']} restarts): {prober.count} connections, {prober.refused} refused, {len(prober.failed)} failed, longest silence "
             f"{prober.longest:.1f} s: {len(problems)} problems",
             flush=True,
         )

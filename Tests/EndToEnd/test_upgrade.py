@@ -1,6 +1,7 @@
 """`moongate upgrade`: the process is replaced without losing a request, flow, lock or sign-out.
 Tests/Bench/upgrade.py is the long run."""
 
+import importlib
 import os
 import queue
 import re
@@ -8,6 +9,7 @@ import signal
 import socket as socket_module
 import struct
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -15,7 +17,7 @@ import requests
 import websockets.sync.client
 
 from local_gateway import BIN, wait_for, wrong
-from processes import Program
+from processes import ROOT, Program
 from test_http2 import routed
 from test_systemd import Notifications, listening, serve
 from test_websocket import EchoService
@@ -314,3 +316,19 @@ def test_no_program_is_left_behind(gateway, tmp_path):
     own.stop()
     asked.wait(30)
     assert not lives(int(sleeper[0]))
+
+
+def test_the_long_run_judges_failed_requests():
+    """Only requests that were in flight in a killed process may fail, at most one for each kill."""
+    sys.path.append(str(ROOT / "Tests/Bench"))
+    try:
+        excess = importlib.import_module("upgrade").excess
+    finally:
+        sys.path.remove(str(ROOT / "Tests/Bench"))
+    killed = [(10.0, 10.001), (20.0, 20.001)]
+    assert excess([], []) == []
+    assert excess([(9.99, 10.02, "reset"), (20.05, 20.06, "reset")], killed) == []
+    (quiet,) = excess([(15.0, 15.1, "b'HTTP/1.1 503'")], killed)
+    assert "while no process was killed: b'HTTP/1.1 503'" in quiet
+    (many,) = excess([(9.9, 10.02, "reset"), (9.95, 10.03, "reset")], killed[:1])
+    assert many.startswith("2 requests failed, more than the 1 ")
