@@ -101,4 +101,37 @@ import Testing
     try await connections.ended.get()
     try await late.closeFuture.get()
   }
+  /// The library closes connections that are set up while their listener closes.
+  @Test func aConnectionThatIsSetUpStaysOpen() async throws {
+    let children = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let connections = OpenConnections(on: children)
+    let (begun, begins) = AsyncStream.makeStream(of: (any Channel).self)
+    let barrier = DispatchSemaphore(value: 0)
+    let listener = try await ServerBootstrap(group: group, childGroup: children)
+      .childChannelInitializer { channel in
+        begins.yield(channel)
+        barrier.wait()
+        connections.add(channel)
+        return channel.eventLoop.makeSucceededVoidFuture()
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    let address = try #require(listener.localAddress)
+    let client = try await ClientBootstrap(group: group).connect(to: address).get()
+    var accepted: (any Channel)?
+    for await channel in begun {
+      accepted = channel
+      break
+    }
+    connections.end(listener)
+    // A turn in which the listener could close, while the event loop of the connection is busy.
+    try await listener.eventLoop.submit {}.get()
+    barrier.signal()
+    try await listener.closeFuture.get()
+    try await listener.eventLoop.submit {}.get()
+    try await children.next().submit {}.get()
+    #expect(accepted?.isActive == true)
+    try? await client.close()
+    try await connections.ended.get()
+    try await children.shutdownGracefully()
+  }
 }

@@ -57,10 +57,13 @@ final class OpenConnections: Sendable {
     }
     guard let open else { return }
     for channel in open { Self.quiesce(channel) }
-    listener.close().whenComplete { _ in
-      // An accepted connection may still be on its way to its event loop.
+    // An accepted connection may still be on its way to its event loop. The library would close it with the listener,
+    // so the listener first stops accepting, and closes when each event loop has had its turn.
+    listener.setOption(ChannelOptions.autoRead, value: false).whenComplete { _ in
       let turns = self.eventLoops.makeIterator().map { $0.submit {} }
-      EventLoopFuture.andAllComplete(turns, on: listener.eventLoop).whenComplete { _ in self.acceptNoMore() }
+      EventLoopFuture.andAllComplete(turns, on: listener.eventLoop).whenComplete { _ in
+        listener.close().whenComplete { _ in self.acceptNoMore() }
+      }
     }
   }
 
