@@ -1,5 +1,5 @@
-"""The Containerfile without a container engine: its steps run in a fresh Debian with a program that is already compiled.
-Its base images are not tested."""
+"""The Containerfile without a container engine: its steps run in a fresh Debian with a program that is already
+compiled. Its base images are not tested."""
 
 import fnmatch
 import json
@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 import requests
+
 from conftest import ROOT, FreshDebian, product
 from processes import Program, free_port
 
