@@ -236,7 +236,13 @@ def test_health_asks_the_gateway_that_runs(new_gateway):
     # A mistake in a file must not make a container's health check kill a running gateway.
     new_gateway.edit("gateway.lua", lambda text: text.replace("public_url", "publik_url", 1))
     assert run("health", "--admin", admin).returncode == 0
-    assert run("health", "--config", new_gateway.config).returncode == 1
+    assert run("health", "--config", new_gateway.config).returncode == 0
+    # The command without --admin needs this one setting.
+    new_gateway.edit("gateway.lua", lambda text: text.replace("return gateway {", "return gateway {{", 1))
+    hidden = run("health", "--config", new_gateway.config)
+    assert hidden.returncode == 1 and hidden.stderr.startswith("moongate: `admin` in "), hidden.stderr
+    assert "name the admin listener with --admin HOST:PORT." in hidden.stderr, hidden.stderr
+    assert run("health", "--admin", admin).returncode == 0
 
 
 def test_health_of_a_listener_that_is_not_a_gateway():

@@ -43,6 +43,12 @@ def test_explain_asks_the_gateway_and_then_the_store(gateway, number):
     running = json.loads(text)
     assert status == 0 and running["code"] == "invalid_code" and running["detail"]["counter.verify"] == "0 -> 1 of 5"
 
+    before = gateway.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
+    assert tool(gateway, "policy", "explain", decision)[0] == 0, "a mistake in a file does not hide the gateway"
+    status, _, error = tool(gateway, "reload")
+    assert status == 1 and "routes.lua:" in error and "pathh" in error, error
+    gateway.edit("routes.lua", lambda text: before)
+
     assert tool(gateway, "policy", "explain", "dc_nobodyknowsthis")[0] == 1
     assert tool(gateway, "policy", "explain", "nonsense")[0] == 2
     gateway.server.end()

@@ -2,6 +2,7 @@
 Tests/Bench/upgrade.py is the long run."""
 
 import importlib
+import json
 import os
 import queue
 import re
@@ -205,6 +206,33 @@ def test_a_configuration_that_is_refused_changes_nothing(gateway):
     assert gateway.api("GET", "/openapi.json").status_code == 200
     event = requests.get(f"{gateway.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
     assert event["detail"]["by"] == "SIGUSR2", event
+
+
+MISTAKES = [
+    ("routes.lua", "{ path =", "{ pathh =", r"The new process failed: Not started: .* routes\.lua:\d+: .*pathh"),
+    ("gateway.lua", "public_url", "publik_url", r"The new process failed: Not started: .* gateway\.lua:\d+: publik"),
+    ("gateway.lua", "return gateway {", "return gateway {{", r"`admin` in .*gateway\.lua cannot be read\. gateway\.lua"),
+]
+
+
+@pytest.mark.parametrize("file, right, wrong_text, why", MISTAKES)
+def test_the_command_reports_a_mistake_in_a_file(gateway, file, right, wrong_text, why):
+    """A mistake keeps the command neither from the gateway nor from its result."""
+    before = gateway.edit(file, lambda text: text.replace(right, wrong_text, 1))
+    try:
+        status, text = gateway.upgrade()
+        json_status, json_text = gateway.upgrade("--json")
+        # The option names the gateway even if gateway.lua cannot be read.
+        named_status, named_text = gateway.upgrade("--admin", f"127.0.0.1:{gateway.ports[1]}")
+    finally:
+        gateway.edit(file, lambda text: before)
+    assert status == 1, text
+    assert re.fullmatch(rf"moongate: Not upgraded; the old process continues\. {why}[^\n]*\n", text), text
+    document, end = json.JSONDecoder().raw_decode(json_text)
+    assert json_status == 1 and list(document) == ["why"] and re.match(why, document["why"]), json_text
+    assert json_text[end:].strip() == text.strip(), json_text
+    assert named_status == 1 and "continues. The new process failed: Not started: " in named_text, named_text
+    assert lives(gateway.process) and gateway.api("GET", "/openapi.json").status_code == 200
 
 
 def test_a_variable_that_was_left_behind_is_refused(gateway):

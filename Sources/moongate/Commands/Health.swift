@@ -10,12 +10,12 @@ struct Health: AsyncParsableCommand {
     discussion: """
       Requests /readyz of the admin listener, which needs no token, and prints one sentence. Exit status: 0 if the gateway is ready, 1 if not. \
       In health checks, pass the listener with --admin. The command then does not read the configuration, so a mistake in a file cannot fail the check. \
+      Without --admin, it reads only `admin` of gateway.lua. \
       With --alive it requests /healthz, which does not need the store. Use --alive for checks that restart the gateway.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "The admin listener, HOST:PORT. Default: the listener of the configuration.") var admin: String?
-
+  @OptionGroup var admin: AdminOption
   @Flag(help: "Check only that the process is alive, even if the store is unavailable.") var alive = false
 
   func run() async throws {
@@ -35,15 +35,11 @@ struct Health: AsyncParsableCommand {
     print("The gateway at \(address) is \(state).")
   }
 
-  /// - Throws: exit status 2 if `--admin` is not an address or the configuration folder is missing; exit status 1,
-  ///   after listing the problems, if the configuration is refused.
-  private func address() throws -> ListenAddress {
-    guard let admin else { return try configuration.generation().gateway.admin.forClients }
-    guard let address = ListenAddress(admin), address.port > 0 else {
-      throw StartProblem(
-        "--admin \(admin) is not an address. Write HOST:PORT, for example 127.0.0.1:9901.", status: .couldNotRun)
-    }
-    return address.forClients
+  /// - Throws: exit status 2 if `--admin` is not an address or the configuration folder is missing; exit status 1 if
+  ///   `admin` of gateway.lua cannot be read.
+  private func address() throws(StartProblem) -> ListenAddress {
+    if let named = try admin.named() { return named.forClients }
+    return try configuration.adminListener().address.forClients
   }
 
   private static func reasons(_ answer: AdminClient.Answer) -> String {

@@ -15,7 +15,7 @@ struct AdminClient {
   private static let timeLimit: Duration = .seconds(5)
   private static let most = 1 << 20
 
-  private let address: ListenAddress
+  let address: ListenAddress
   private let tokens: [AdminToken]
 
   /// - Parameter gateway: provides the address of the listener and the admin tokens.
@@ -24,10 +24,10 @@ struct AdminClient {
     tokens = gateway.allAdminTokens
   }
 
-  /// - Parameter address: a listener whose requests need no token.
-  init(asking address: ListenAddress) {
+  /// - Parameter tokens: the tokens of the listener; empty for requests that need none.
+  init(asking address: ListenAddress, tokens: [AdminToken] = []) {
     self.address = address
-    tokens = []
+    self.tokens = tokens
   }
 
   /// Sends a GET request.
@@ -91,7 +91,9 @@ struct AdminClient {
     else { throw StartProblem("The server at \(address) does not answer.", status: .couldNotRun) }
     guard status != 401 else {
       throw StartProblem(
-        "The admin listener at \(address) refuses the tokens of gateway.lua.", status: .couldNotRun)
+        tokens.isEmpty
+          ? "The admin listener at \(address) requires a token. Set it at `admin` in gateway.lua, and name the folder with --config FOLDER."
+          : "The admin listener at \(address) refuses the tokens of gateway.lua.", status: .couldNotRun)
     }
     return Answer(status: status, body: received[end.upperBound...])
   }

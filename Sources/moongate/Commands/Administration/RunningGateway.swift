@@ -9,9 +9,16 @@ struct RunningGateway {
 
   let client: AdminClient
 
-  /// - Throws: exit status 1 if the folder has problems, after printing them, because the address of the admin listener
-  ///   is then unknown.
-  init(_ configuration: ConfigurationOption) throws { client = AdminClient(try configuration.generation().gateway) }
+  /// Only `admin` of gateway.lua is read: a mistake elsewhere must not keep an operator from the gateway that runs.
+  /// - Throws: an error if the folder does not name the admin listener, and `admin` does not either.
+  init(_ configuration: ConfigurationOption, _ admin: AdminOption) throws(StartProblem) {
+    guard let address = try admin.named() else {
+      let listener = try configuration.adminListener()
+      client = AdminClient(asking: listener.address, tokens: listener.tokens)
+      return
+    }
+    client = AdminClient(asking: address, tokens: (try? configuration.adminListener())?.tokens ?? [])
+  }
 
   /// The query parameter with the operator's name.
   func asked(by identity: OperatorOption, _ command: String) throws(StartProblem) -> [(String, String)] {

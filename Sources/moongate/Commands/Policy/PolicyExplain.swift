@@ -16,6 +16,7 @@ struct Explain: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var admin: AdminOption
   @Argument(help: "The id of the decision, dc_….") var id: String
   @Flag(help: "Print JSON.") var json = false
 
@@ -23,19 +24,18 @@ struct Explain: AsyncParsableCommand {
     guard id.wholeMatch(of: /dc_[A-Za-z0-9_-]{1,64}/) != nil else {
       throw StartProblem("\(id) is not a decision id (dc_…).", status: .couldNotRun)
     }
-    let settings = try configuration.generation().gateway
-    guard let decision = try await find(settings) else {
+    guard let decision = try await find(try RunningGateway(configuration, admin).client) else {
       throw StartProblem("There is no decision \(id), or it is no longer kept.")
     }
     print(json ? try ToolJSON.text(decision) : decision.text(colour: Terminal.showsColour))
   }
 
-  private func find(_ settings: GatewaySettings) async throws -> Decision? {
-    if let answer = try await AdminClient(settings).get("/decisions/\(id)") {
+  private func find(_ client: AdminClient) async throws -> Decision? {
+    if let answer = try await client.get("/decisions/\(id)") {
       guard answer.status == 200 else { return nil }
       do { return try JSONDecoder().decode(Decision.self, from: answer.body) } catch {
         throw StartProblem(
-          "The server at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)
+          "The server at \(client.address) is not this gateway's admin listener.", status: .couldNotRun)
       }
     }
     return try await OperatorStore.with(configuration) { opened in

@@ -25,12 +25,13 @@ struct ShadowStart: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var admin: AdminOption
   @Argument(help: "The candidate folder.", completion: .directory) var candidate: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    let gateway = try RunningGateway(configuration)
+    let gateway = try RunningGateway(configuration, admin)
     let path = URL(fileURLWithPath: candidate).standardizedFileURL.path
     let query = [("folder", path)] + (try gateway.asked(by: identity, "moongate policy shadow"))
     let answer = try await gateway.client.act(
@@ -49,10 +50,11 @@ struct ShadowStatus: AsyncParsableCommand {
     discussion: "Exit status: 1 if decisions differ, 2 if there is no candidate.")
 
   @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var admin: AdminOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    guard let answer = try await RunningGateway(configuration).client.get("/policy") else {
+    guard let answer = try await RunningGateway(configuration, admin).client.get("/policy") else {
       throw StartProblem("No gateway listens at the admin address.", status: .couldNotRun)
     }
     let seen = try ShadowText.printReport(answer.body, json: json) { $0.text }
@@ -70,12 +72,13 @@ struct ShadowPromote: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var admin: AdminOption
   @Flag(help: "Skip the gate.") var force = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    let gateway = try RunningGateway(configuration)
+    let gateway = try RunningGateway(configuration, admin)
     try await gateway.activate(
       "/policy/shadow/promote", force: force, by: identity, "moongate policy shadow promote", json: json)
   }
@@ -87,10 +90,11 @@ struct ShadowStop: AsyncParsableCommand {
     commandName: "stop", abstract: "Remove the candidate and discard its results.")
 
   @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var admin: AdminOption
   @OptionGroup var identity: OperatorOption
 
   func run() async throws {
-    let gateway = try RunningGateway(configuration)
+    let gateway = try RunningGateway(configuration, admin)
     let query = try gateway.asked(by: identity, "moongate policy shadow stop")
     try gateway.demand(
       try await gateway.client.act("DELETE", "/policy/shadow", query: query, within: .seconds(5)), json: false)
