@@ -2,9 +2,10 @@ import Foundation
 import GRDB
 import MoongateCore
 import MoongateSDK
-import MoongateStore
 import MoongateTesting
 import Testing
+
+@testable import MoongateStore
 
 /// The database file: its permissions, and the messages with which a file is refused.
 @Suite struct StoreFileTests {
@@ -104,6 +105,24 @@ import Testing
         refused.description
           == "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, "
           + "or name another file as `store` in gateway.lua.")
+    }
+  }
+
+  @Test func fullDiskIsNotAMatterOfPermissions() throws {
+    try open().close()
+    let file = DatabaseFile(path: path)
+    let database = try DatabaseQueue(path: path)
+    do {
+      try database.writeWithoutTransaction { db in
+        try db.execute(sql: "PRAGMA max_page_count = \(try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0)")
+        try db.execute(sql: "CREATE TABLE large AS SELECT randomblob(1000000)")
+      }
+      Issue.record("the database should be full")
+    } catch {
+      #expect(file.refusal(error) == .diskFull(path: path))
+      #expect(
+        file.refusal(error).description
+          == "The store \(path) cannot be written: its disk is full. Free some space on it, then start again.")
     }
   }
 

@@ -8,6 +8,8 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   case unreadable(path: String)
   /// The file or folder cannot be created or written.
   case unwritable(path: String, reason: String)
+  /// The disk has no room for the file, or the user's quota is used up.
+  case diskFull(path: String)
   /// Created with another master key. Its codes, counters and records cannot be used with this one.
   case otherKey(path: String)
   /// The store already belongs to the key that follows `retired`, which is still in the ring: retiring the key was
@@ -37,6 +39,8 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "\(path) is not a SQLite database, or it is damaged. Restore it from a backup, or name another file as `store` in gateway.lua."
     case .unwritable(let path, let reason):
       "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, or name another file as `store` in gateway.lua."
+    case .diskFull(let path):
+      "The store \(path) cannot be written: its disk is full. Free some space on it, then start again."
     case .otherKey(let path):
       "The store \(path) was made with another master key. Name that key as `key` in gateway.lua, or name another store."
     case .retirementInterrupted(let path, let retired, _):

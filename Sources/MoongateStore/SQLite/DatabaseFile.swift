@@ -56,7 +56,8 @@ struct DatabaseFile {
     guard let error = error as? DatabaseError else { return .fault(path: path, reason: "unexpected error") }
     return switch error.resultCode {
     case .SQLITE_NOTADB, .SQLITE_CORRUPT: .unreadable(path: path)
-    case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_FULL: .unwritable(path: path, reason: error.words)
+    case .SQLITE_FULL: .diskFull(path: path)
+    case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM: .unwritable(path: path, reason: error.words)
     default: .fault(path: path, reason: error.words)
     }
   }
@@ -67,7 +68,12 @@ struct DatabaseFile {
     guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw unwritable() }
   }
 
-  private func unwritable() -> StoreRefusal { .unwritable(path: path, reason: String(cString: strerror(errno))) }
+  private func unwritable() -> StoreRefusal {
+    switch errno {
+    case ENOSPC, EDQUOT: .diskFull(path: path)
+    case let code: .unwritable(path: path, reason: String(cString: strerror(code)))
+    }
+  }
 }
 
 /// The configuration of connections.
