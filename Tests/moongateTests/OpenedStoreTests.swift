@@ -72,6 +72,26 @@ import Testing
     try await OpenedStore(location, keys).store.close()
   }
 
+  /// A clock that was set back does not revive codes, but its operator must know of it.
+  @Test(arguments: [(Duration.seconds(3_660), true), (.seconds(30), false), (.seconds(-3_600), false)])
+  func clockBehindTheStoreIsWarnedOfOnce(lead: Duration, isTold: Bool) async throws {
+    let folder = try ScratchFolder()
+    let location = StoreLocation.sqlite(path: folder.path("moongate.db"))
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    let first = CapturedLog()
+    let made = try await OpenedStore.forServing(location, keys, logger: first.logger)
+    #expect(first.lines.isEmpty, "an empty store has no time")
+    _ = try await made.store.apply([.clearTimer([1])], at: SystemClock.systemWall() + lead)
+    try made.store.close()
+    let log = CapturedLog()
+    let opened = try await OpenedStore.forServing(location, keys, logger: log.logger)
+    defer { try? opened.store.close() }
+    let warning =
+      "warning the clock of this machine is 1h behind the latest time in the store, from which the gateway continues. "
+      + "Run `timedatectl` and correct the clock if it is wrong. "
+    #expect(log.lines == (isTold ? [warning] : []))
+  }
+
   @Test func commandsCreateNoSQLiteFile() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")

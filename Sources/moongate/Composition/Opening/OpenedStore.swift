@@ -8,6 +8,8 @@ struct OpenedStore: Sendable {
   let store: any SQLStore
   /// For SQLite the machine's clock; for PostgreSQL the server's clock, so that gateways with different clocks agree.
   let clock: SystemClock
+  /// How far the wall clock is behind the latest time that the store has recorded. Not positive if it is not behind.
+  let clockLag: Duration
   /// The metrics of the store and of the database driver.
   let families: @Sendable () async -> [MetricFamily]
   /// Calls the closure when sessions may have changed, if the database supports notifications.
@@ -26,7 +28,9 @@ struct OpenedStore: Sendable {
     var isTold = false
     while true {
       do {
-        return try await OpenedStore(location, keys, purpose: .serving)
+        let opened = try await OpenedStore(location, keys, purpose: .serving)
+        if let warning = opened.clockWarning(location) { logger.warning("\(warning)") }
+        return opened
       } catch let refusal as StoreRefusal {
         let goesOn = refusal.mayPass && ContinuousClock.now + pause < end
         if goesOn, !isTold {
@@ -74,27 +78,47 @@ struct OpenedStore: Sendable {
     switch location {
     case .sqlite(let path):
       let sqlite = try SQLiteStore(path: path, keyFingerprint: fingerprint, makes: makes)
-      let clock = SystemClock(floor: try await sqlite.latestMoment())
+      let latest = try await sqlite.latestMoment()
+      let clock = SystemClock(floor: latest)
       let gauges = StoreGauges(sqlite, clock: clock, path: path)
-      return OpenedStore(store: sqlite, clock: clock, families: { await gauges.families() }, listen: { _ in })
+      return OpenedStore(
+        store: sqlite, clock: clock, clockLag: latest - SystemClock.systemWall(),
+        families: { await gauges.families() }, listen: { _ in })
     case .postgres(let url):
       let postgres = try PostgresStore(url: url, keyFingerprint: fingerprint, purpose: purpose, makes: makes)
-      let clock = SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall)
+      let latest = try await postgres.latestMoment()
+      let clock = SystemClock(floor: latest, wall: postgres.clock.wall)
       let gauges = StoreGauges(postgres, clock: clock, path: nil)
       return OpenedStore(
-        store: postgres, clock: clock, families: { await gauges.families() + postgres.families },
+        store: postgres, clock: clock, clockLag: latest - postgres.clock.wall(),
+        families: { await gauges.families() + postgres.families },
         listen: { postgres.listen($0) })
     }
   }
 
   private init(
-    store: any SQLStore, clock: SystemClock, families: @escaping @Sendable () async -> [MetricFamily],
+    store: any SQLStore, clock: SystemClock, clockLag: Duration,
+    families: @escaping @Sendable () async -> [MetricFamily],
     listen: @escaping @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
   ) {
     self.store = store
     self.clock = clock
+    self.clockLag = clockLag
     self.families = families
     self.listen = listen
+  }
+
+  /// The warning for a start with a wall clock that is more than a minute behind; nil if it is not.
+  private func clockWarning(_ location: StoreLocation) -> String? {
+    guard clockLag > .seconds(60) else { return nil }
+    let minutes = Duration.seconds(clockLag.components.seconds / 60 * 60).asWritten
+    let (owner, advice) =
+      switch location {
+      case .sqlite: ("this machine", "Run `timedatectl` and correct the clock if it is wrong.")
+      case .postgres: ("the PostgreSQL server", "Correct the clock of that machine if it is wrong.")
+      }
+    return "the clock of \(owner) is \(minutes) behind the latest time in the store, from which the gateway continues. "
+      + advice
   }
 
   /// The error message of libpq for a connection string; nil if it is valid.
