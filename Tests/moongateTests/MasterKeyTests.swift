@@ -35,6 +35,14 @@ import Testing
       try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
   }
 
+  @Test("has a folder whose problem is told in the system's words") func folderThatCannotBeMade() throws {
+    try FileManager.default.createSymbolicLink(atPath: folder.path("keys"), withDestinationPath: "/nonexistent/keys")
+    #expect(
+      problem(.file(path: path))
+        == "The folder \(folder.path("keys")) for the key file cannot be created: File exists. "
+        + "Check the path: every part of it must be a folder, not a file or a dangling symbolic link.")
+  }
+
   @Test("is the same for processes that start at once") func race() async throws {
     let path = path
     let fingerprints = try await withThrowingTaskGroup(of: [UInt8].self) { group in

@@ -70,6 +70,28 @@ import Testing
     #expect(gateway.contains(#"service = "@KEY@\" }, os = { \"""#))
   }
 
+  @Test func folderThatCannotBeMadeIsExplained() throws {
+    #expect(
+      problem { try files("sqlite", "smtp://localhost").write(to: "/proc/moongate/new") }
+        == "/proc/moongate/new could not be written: No such file or directory. "
+        + "Check the path: every part of it must be a folder, not a file or a dangling symbolic link.")
+  }
+
+  /// What to do depends on the reason. Foundation names only some of these errors itself.
+  @Test(
+    arguments: [
+      (CocoaError(.fileWriteOutOfSpace), "No space left on device. Free some space on its disk."),
+      (POSIXError(.ENOSPC), "No space left on device. Free some space on its disk."),
+      (
+        CocoaError(.fileWriteNoPermission),
+        "Permission denied. Let this user write there, or choose another folder."
+      ),
+      (POSIXError(.EROFS), "Read-only file system. Choose a folder on a file system that can be written."),
+    ] as [(any Error, String)]) func fileProblemSaysWhatToDo(_ error: any Error, _ sentence: String)
+  {
+    #expect(FileProblem(error).description == sentence)
+  }
+
   @Test func aFolderThatIsNotEmptyIsLeftAlone() throws {
     let folder = try ScratchFolder()
     try folder.write("mine", to: "gateway.lua")

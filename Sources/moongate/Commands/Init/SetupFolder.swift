@@ -129,7 +129,7 @@ struct SetupFolder {
       }
     } catch {
       remove(from: folder, isNew: isNew)
-      let reason = (error as? StartProblem)?.sentence ?? error.localizedDescription
+      let reason = (error as? StartProblem)?.sentence ?? FileProblem(error).description
       throw StartProblem("\(folder) could not be written: \(reason)", status: .couldNotRun)
     }
   }

@@ -107,7 +107,7 @@ struct MasterKey {
         atPath: folder.isEmpty ? "." : folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
       )
     } catch {
-      throw StartProblem("The folder \(folder) for the key file cannot be created: \(error.localizedDescription)")
+      throw StartProblem("The folder \(folder) for the key file cannot be created: \(FileProblem(error))")
     }
     let draft = "\(path).\(Base64URL.encode(SystemRandom().bytes(6)))"
     let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
