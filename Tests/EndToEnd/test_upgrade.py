@@ -211,7 +211,7 @@ def test_a_configuration_that_is_refused_changes_nothing(gateway):
 MISTAKES = [
     ("routes.lua", "{ path =", "{ pathh =", r"The new process failed: Not started: .* routes\.lua:\d+: .*pathh"),
     ("gateway.lua", "public_url", "publik_url", r"The new process failed: Not started: .* gateway\.lua:\d+: publik"),
-    ("gateway.lua", "return gateway {", "return gateway {{", r"`admin` in .*gateway\.lua cannot be read\. gateway\.lua"),
+    ("gateway.lua", "return gateway {", "return gateway {{", r"`admin` in .*gateway\.lua cannot be read\. gateway\."),
 ]
 
 
