@@ -37,6 +37,19 @@ import Testing
         && Judgement.files(limit: nil, connections: 1).state == .warning)
   }
 
+  /// The service must never own a folder above its own.
+  @Test func theFixOfAMissingFolderNamesThatFolder() {
+    #expect(
+      Judgement.permissions("/var/lib/x", .missing)
+        == .failed(
+          "permissions", "/var/lib/x does not exist, and this user cannot create it.",
+          fix: "Run: install -d -o moongate -g moongate -m 700 /var/lib/x"))
+    let refused = Judgement.permissions("/srv/state", .refused(reason: "Permission denied"))
+    #expect(refused?.message == "/srv/state cannot be written by this user: Permission denied.")
+    #expect(refused?.fix?.hasPrefix("If the folder holds only the state of Moongate, run: chown moongate") ?? false)
+    #expect(Judgement.permissions("/srv/state", .usable) == nil)
+  }
+
   @Test func aFullDiskFails() {
     #expect(Judgement.room("/var", free: 1 << 20).state == .failed)
     #expect(

@@ -83,19 +83,22 @@ struct Examination {
 
   private func disk() -> [Finding] {
     guard case .sqlite(let path) = gateway.store, path != ":memory:" else { return [] }
-    var folder = (path as NSString).deletingLastPathComponent
-    while !folder.isEmpty, folder != "/", !FileManager.default.fileExists(atPath: folder) {
-      folder = (folder as NSString).deletingLastPathComponent
+    let inner = (path as NSString).deletingLastPathComponent
+    let folder = inner.isEmpty ? "." : inner
+    // The first start creates missing folders in the nearest one that exists.
+    var nearest = folder
+    while !nearest.isEmpty, nearest != "/", access(nearest, F_OK) != 0, errno == ENOENT {
+      nearest = (nearest as NSString).deletingLastPathComponent
     }
-    if folder.isEmpty { folder = "." }
-    var findings: [Finding] = []
-    if access(folder, W_OK | X_OK) != 0 {
-      findings.append(
-        .failed("permissions", "\(folder) is not writable by this user.", fix: "Run: chown moongate \(folder)"))
-    }
+    if nearest.isEmpty { nearest = "." }
+    let state: Judgement.FolderState =
+      if access(nearest, W_OK | X_OK) == 0 { .usable } else if nearest == folder {
+        .refused(reason: MasterKey.reason())
+      } else { .missing }
+    var findings = [Judgement.permissions(folder, state)].compactMap(\.self)
     var status = statvfs()
-    if statvfs(folder, &status) == 0 {
-      findings.append(Judgement.room(folder, free: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
+    if statvfs(nearest, &status) == 0 {
+      findings.append(Judgement.room(nearest, free: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
     }
     return findings
   }

@@ -59,6 +59,35 @@ enum Judgement {
       fix: "Set LimitNOFILE=\(needed) in the unit, or lower `limits.connections` in gateway.lua.")
   }
 
+  /// What this user can do with the folder of the store.
+  enum FolderState: Equatable {
+    /// Write it, or create it.
+    case usable
+    /// It does not exist, and this user cannot create it.
+    case missing
+    /// It exists, and this user cannot write it. The reason is the system's.
+    case refused(reason: String)
+  }
+
+  /// - Parameter folder: the folder of the store. Attack on ourselves: the fix never names a folder above it, such as
+  ///   `/var/lib` or the configuration folder, because the service would then own what it must not change.
+  /// - Returns: nil if the folder is usable.
+  static func permissions(_ folder: String, _ state: FolderState) -> Finding? {
+    let user = ServiceUser.name
+    switch state {
+    case .usable: return nil
+    case .missing:
+      return .failed(
+        "permissions", "\(folder) does not exist, and this user cannot create it.",
+        fix: "Run: install -d -o \(user) -g \(user) -m 700 \(folder)")
+    case .refused(let reason):
+      return .failed(
+        "permissions", "\(folder) cannot be written by this user: \(reason).",
+        fix: "If the folder holds only the state of Moongate, run: chown \(user) \(folder). "
+          + "Otherwise name a folder of its own in `store` in gateway.lua.")
+    }
+  }
+
   /// Judges the free disk space of a folder, in bytes.
   static func room(_ folder: String, free: UInt64) -> Finding {
     let size = free >> 20
