@@ -108,8 +108,14 @@ def test_init_writes_nothing_for_invalid_answers(tmp_path):
         "--region",
         "Mars",
     )
-    assert told.returncode == 2 and "is not a country code" in told.stderr
+    assert told.returncode == 2 and "--region: region " in told.stderr and "is not a country code" in told.stderr
     assert not folder.exists()
+    told = moongate("init", "", input="\n\n\n\n")
+    assert told.returncode == 2 and "The name of the folder is empty." in told.stderr
+    folder.symlink_to(tmp_path / "nowhere")
+    told = moongate("init", folder, input="\n\n\n\n")
+    assert told.returncode == 2 and "is a symbolic link to something that does not exist" in told.stderr
+    assert folder.is_symlink() and not (tmp_path / "nowhere").exists()
 
 
 @pytest.fixture(scope="module")

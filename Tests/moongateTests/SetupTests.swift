@@ -41,6 +41,51 @@ import Testing
         "both user and password") ?? false)
   }
 
+  @Test(arguments: [
+    "postgres://", "postgres://u:p@h", "postgres://u:p@h/", "postgres:///db", "postgresql://u@:5432/db",
+    "postgres://u:p@h?sslmode=require",
+  ]) func aStoreWithoutHostOrDatabaseIsRefused(_ store: String) {
+    #expect(
+      problem { try SetupAnswers.store(store) }
+        == "The store needs a host and a database: postgres://user@host/database.")
+  }
+
+  @Test(arguments: [
+    "postgres://u:p@h/db", "postgresql://h:5432/db", "postgres:///db?host=/var/run/postgresql",
+    "postgres://u@h1:5432,h2:5432/db?sslmode=require", "postgres://u@[2001:db8::1]:5432/db",
+  ]) func aStoreWithHostAndDatabaseIsTaken(_ store: String) {
+    #expect(problem { try SetupAnswers.store(store) } == nil)
+  }
+
+  /// Attack: anyone between the gateway and the webhook reads the codes.
+  @Test func aWebhookWithoutTLSIsTakenOnlyOnThisMachine() {
+    #expect(
+      problem { try SetupAnswers.messages("http://sms.example.com/send", host: "a.example") }
+        == "The webhook at sms.example.com would receive codes unencrypted. "
+        + "Use https://, or http:// on this machine.")
+    for url in ["https://sms.example.com/send", "http://127.0.0.1:8025/send", "http://localhost/send"] {
+      #expect(problem { try SetupAnswers.messages(url, host: "a.example") } == nil)
+    }
+  }
+
+  /// Attack: a token in the place of the account is repeated on a terminal that others see.
+  @Test func anAccountThatIsNoneOfTwilioIsReported() {
+    let said = problem { try SetupAnswers.messages("twilio://hunter2:b@c", host: "a.example") }
+    #expect(said?.hasPrefix("The account of the twilio:// URL must be an account SID") ?? false)
+    #expect(said?.contains("hunter2") == false)
+  }
+
+  @Test func aProblemOfTheConfigurationNamesTheOption() {
+    let place = SourceLocation(file: "gateway.lua", line: 9)
+    #expect(
+      SetupAnswers.sentence(
+        for: ConfigurationProblem(location: place, path: "region", message: "is not a country code"))
+        == "--region: region is not a country code")
+    #expect(
+      SetupAnswers.sentence(for: ConfigurationProblem(location: place, path: "hsts", message: "is not a time"))
+        == "gateway.lua:9: hsts: is not a time")
+  }
+
   /// Attack: a password is repeated on a terminal that others see or in an installation log.
   @Test func passwordInAnAnswerIsNotRepeated() {
     #expect(problem { try SetupAnswers.store("mysql://root:hunter2@db/x") }?.contains("hunter2") == false)
@@ -101,5 +146,52 @@ import Testing
     )
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gateway.lua"])
     #expect(try String(contentsOfFile: folder.path("gateway.lua"), encoding: .utf8) == "mine")
+  }
+
+  @Test func anEmptyNameOfAFolderIsRefused() {
+    #expect(
+      problem { try SetupFolder.demandEmpty("") }
+        == "The name of the folder is empty. Name the folder to write, for example /etc/moongate.")
+  }
+
+  @Test func aLinkThatLeadsNowhereIsRefusedAndStays() throws {
+    let folder = try ScratchFolder()
+    let link = folder.path("link")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.path("nowhere"))
+    #expect(
+      problem { try files("sqlite", "smtp://localhost").write(to: link) }
+        == "\(link) is a symbolic link to something that does not exist. Choose an empty or a new folder.")
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == folder.path("nowhere"))
+  }
+
+  @Test func onlyWhatWasWrittenIsRemoved() throws {
+    let folder = try ScratchFolder()
+    let setup = try files("sqlite", "smtp://me:s3cret@mail.example.com")
+    try setup.write(to: folder.path("new")).remove()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+    let written = try setup.write(to: folder.path("new"))
+    try folder.write("mine", to: "new/policies/mine.lua")
+    written.remove()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("new")) == ["policies"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("new/policies")) == ["mine.lua"])
+  }
+
+  /// As root, the service could not create the folder of its key in the configuration folder, which root owns.
+  @Test func theFolderOfTheStateIsMadeForTheService() throws {
+    let folder = try ScratchFolder()
+    #expect(try SetupFolder.makeState("data", in: folder.path) == folder.path + "/data")
+    let mode = try FileManager.default.attributesOfItem(atPath: folder.path("data"))[.posixPermissions] as? Int
+    #expect(mode == 0o700)
+    #expect(try SetupFolder.makeState("data", in: folder.path) == nil, "an existing folder keeps its owner")
+    #expect(try SetupFolder.makeState(folder.path("a/b"), in: "/elsewhere") == folder.path("a/b"))
+  }
+
+  @Test func theNextStepsRunAsTheServiceUser() throws {
+    let answers = try answers("sqlite", "smtp://localhost")
+    let text = NextSteps(folder: "/srv/m", answers: answers, state: "data", user: "moongate").text
+    #expect(text.contains("  3. sudo -u moongate moongate serve --config /srv/m "))
+    #expect(text.contains("  4. sudo -u moongate moongate doctor --config /srv/m --to you@example.com"))
+    let own = NextSteps(folder: "/srv/m", answers: answers, state: "data", user: nil).text
+    #expect(own.contains("  4. moongate doctor --config /srv/m --to"))
   }
 }

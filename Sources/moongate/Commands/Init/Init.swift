@@ -39,18 +39,19 @@ struct Init: AsyncParsableCommand {
     }
     let answers = SetupAnswers(publicURL: publicURL, upstream: upstream, store: store, messages: messages)
     let files = SetupFolder(answers, state: state, region: region, service: service ?? publicURL.host)
-    let isNew = !FileManager.default.fileExists(atPath: folder)
-    try files.write(to: folder)
+    let written = try files.write(to: folder)
     // Check the written configuration in the same way as a start.
     let judged = await ConfigurationFolder(path: folder, providers: try Providers.registry()).load()
     if case .failure(let refused) = judged {
-      files.remove(from: folder, isNew: isNew)
-      let list = refused.problems.map { "\n  \($0.message)" }.joined()
+      written.remove()
+      let list = refused.problems.map { "\n  \(SetupAnswers.sentence(for: $0))" }.joined()
       throw StartProblem(
         "Nothing was written, because the gateway would refuse this configuration.\(list)", status: .couldNotRun)
     }
     let user = ServiceUser.giveSecrets(
       files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))
+    // Root owns the configuration, so the service could not create the folder of its key and store.
+    if user != nil, let made = try SetupFolder.makeState(state, in: folder) { ServiceUser.giveSecrets([made]) }
     print("Wrote \(files.files.count) files to \(folder); `moongate check` finds nothing wrong with them.")
     print(NextSteps(folder: folder, answers: answers, state: state, user: user).text)
   }
@@ -91,7 +92,7 @@ enum ServiceUser {
 
   /// Changes the owner of files that root has written to the service user, which has to read them.
   /// - Returns: the user's name; nil if the user does not exist or the process does not run as root.
-  static func giveSecrets(_ paths: [String]) -> String? {
+  @discardableResult static func giveSecrets(_ paths: [String]) -> String? {
     guard geteuid() == 0, let entry = getpwnam(name) else { return nil }
     for path in paths { lchown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) }
     return name

@@ -11,13 +11,14 @@ struct NextSteps {
 
   var text: String {
     let config = folder == "config" ? "" : " --config \(folder)"
-    let start = user.map { "sudo -u \($0) moongate serve\(config)" } ?? "moongate serve\(config)"
+    // The doctor must not run as root either: root may write everything, so the check of permissions would pass.
+    let command = user.map { "sudo -u \($0) moongate" } ?? "moongate"
     var lines = [
       "", "Next:",
       "  1. Review \(folder)/gateway.lua and \(folder)/routes.lua.",
       "  2. moongate check\(config)",
-      "  3. \(start)     (as a service: see the manual, Documentation/guides/install.md)",
-      "  4. moongate doctor\(config) --to \(answers.messages.provider == Providers.mailCodes ? "you@example.com" : "+15550100")",
+      "  3. \(command) serve\(config)     (as a service: see the manual, Documentation/guides/install.md)",
+      "  4. \(command) doctor\(config) --to \(answers.messages.provider == Providers.mailCodes ? "you@example.com" : "+15550100")",
       "  5. After the first start, back up the new master key, apart from the store.",
     ]
     if answers.publicURL.isSecure {

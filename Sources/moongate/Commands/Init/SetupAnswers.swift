@@ -65,6 +65,9 @@ struct SetupAnswers {
     if let problem = OpenedStore.problem(ofPostgres: text) {
       throw Problem(sentence: "The connection string \(problem).")
     }
+    guard PostgresParts(text).isComplete else {
+      throw Problem(sentence: "The store needs a host and a database: postgres://user@host/database.")
+    }
     let authority = text.split(separator: "/", omittingEmptySubsequences: true).dropFirst().first ?? ""
     let isSecret =
       authority.split(separator: "@").count > 1 && authority.split(separator: "@")[0].contains(":")
@@ -94,9 +97,51 @@ struct SetupAnswers {
       return .smtp(host: name, port: port, user: parts.user, password: parts.password, from: from)
     case "twilio":
       guard let account = parts.user, let token = parts.password else { throw Problem(sentence: usage) }
+      // Attack: the sentence does not repeat the account, in whose place a hurried user may write the token.
+      guard account.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil else {
+        throw Problem(
+          sentence: "The account of the twilio:// URL must be an account SID: AC and 32 characters, as in "
+            + "twilio://ACCOUNT:TOKEN@+15550100.")
+      }
       return .twilio(account: account, token: token, from: name)
+    case "http" where !Loopback.isAddress(name.lowercased()):
+      // Attack: anyone on the way reads the codes.
+      throw Problem(
+        sentence: "The webhook at \(name) would receive codes unencrypted. Use https://, or http:// on this machine.")
     case "https", "http": return .webhook(url: text)
     default: throw Problem(sentence: usage)
     }
+  }
+}
+
+extension SetupAnswers {
+  /// A problem of the written configuration, with the option that sets its field.
+  static func sentence(for problem: ConfigurationProblem) -> String {
+    let field = problem.path.split(separator: ".").first.map(String.init) ?? ""
+    let option = [
+      "public_url": "--public-url", "store": "--store", "key": "--state", "region": "--region", "service": "--service",
+      "providers": "--messages",
+    ][field]
+    guard let option else { return "\(problem)" }
+    return "\(option): \(problem.path) \(problem.message)"
+  }
+}
+
+/// The parts of a libpq URL that name a server and a database.
+private struct PostgresParts {
+  /// Whether the URL names a host and a database, or a service of pg_service.conf that does.
+  let isComplete: Bool
+
+  init(_ url: String) {
+    let halves = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let names = halves.dropFirst().joined().split(separator: "&").compactMap { pair -> Substring? in
+      let parts = pair.split(separator: "=", maxSplits: 1)
+      return parts.count == 2 ? parts[0] : nil
+    }
+    let parts = halves[0].split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+    let host = parts.count > 2 ? parts[2].split(separator: "@", omittingEmptySubsequences: false).last ?? "" : ""
+    let hasHost = !host.isEmpty && !host.hasPrefix(":") || names.contains("host") || names.contains("hostaddr")
+    let hasDatabase = parts.count > 3 && !parts[3].isEmpty || names.contains("dbname")
+    isComplete = hasHost && hasDatabase || names.contains("service")
   }
 }

@@ -92,10 +92,21 @@ struct SetupFolder {
 
   // MARK: writing
 
-  /// Refuses a folder that is not empty.
+  /// Refuses a name that is empty, a link that leads nowhere, and a folder that is not empty.
   /// - Throws: an error with exit status 2.
   static func demandEmpty(_ folder: String) throws(StartProblem) {
-    guard FileManager.default.fileExists(atPath: folder) else { return }
+    guard !folder.isEmpty else {
+      throw StartProblem(
+        "The name of the folder is empty. Name the folder to write, for example /etc/moongate.", status: .couldNotRun)
+    }
+    // Only lstat sees a link that leads nowhere.
+    var status = stat()
+    guard lstat(folder, &status) == 0 else { return }
+    guard FileManager.default.fileExists(atPath: folder) else {
+      throw StartProblem(
+        "\(folder) is a symbolic link to something that does not exist. Choose an empty or a new folder.",
+        status: .couldNotRun)
+    }
     guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
       throw StartProblem(
         "\(folder) is not a readable folder. Choose an empty or a new folder.", status: .couldNotRun)
@@ -107,43 +118,69 @@ struct SetupFolder {
     }
   }
 
-  /// Writes all files, or none.
-  /// - Throws: an error with exit status 2.
-  func write(to folder: String) throws(StartProblem) {
-    try Self.demandEmpty(folder)
-    let manager = FileManager.default
-    let isNew = !manager.fileExists(atPath: folder)
-    do {
-      for (path, text) in files.sorted(by: { $0.key < $1.key }) {
-        let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
-        let parent = file.deletingLastPathComponent()
-        try manager.createDirectory(
-          at: parent, withIntermediateDirectories: true,
-          attributes: secrets.contains(path) ? [.posixPermissions: 0o700] : nil)
-        guard secrets.contains(path) else {
-          try Data(text.utf8).write(to: file, options: .withoutOverwriting)
-          continue
-        }
-        // Create the file with mode 600, so that other users can never read it.
-        _ = try MasterKey.make(file.path(percentEncoded: false), Array(text.utf8))
-      }
-    } catch {
-      remove(from: folder, isNew: isNew)
-      let reason = (error as? StartProblem)?.sentence ?? FileProblem(error).description
-      throw StartProblem("\(folder) could not be written: \(reason)", status: .couldNotRun)
+  /// What `write` has created, in the order of creation.
+  struct Written {
+    fileprivate(set) var files: [String] = []
+    fileprivate(set) var folders: [String] = []
+
+    /// Removes the files, and the folders that are empty then.
+    func remove() {
+      for file in files { unlink(file) }
+      for folder in folders.reversed() { rmdir(folder) }
     }
   }
 
-  /// Removes the files that `write` created.
-  /// - Parameter isNew: whether `write` created the folder too.
-  func remove(from folder: String, isNew: Bool) {
+  /// Writes all files, or none.
+  /// - Throws: an error with exit status 2.
+  @discardableResult func write(to folder: String) throws(StartProblem) -> Written {
+    try Self.demandEmpty(folder)
     let manager = FileManager.default
-    guard !isNew else {
-      try? manager.removeItem(atPath: folder)
-      return
+    var written = Written()
+    do {
+      if !manager.fileExists(atPath: folder) {
+        try manager.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        written.folders.append(folder)
+      }
+      for (path, text) in files.sorted(by: { $0.key < $1.key }) {
+        let file = "\(folder)/\(path)"
+        let parent = (file as NSString).deletingLastPathComponent
+        if !manager.fileExists(atPath: parent) {
+          try manager.createDirectory(
+            atPath: parent, withIntermediateDirectories: true,
+            attributes: secrets.contains(path) ? [.posixPermissions: 0o700] : nil)
+          written.folders.append(parent)
+        }
+        if secrets.contains(path) {
+          // Create the file with mode 600, so that other users can never read it.
+          _ = try MasterKey.make(file, Array(text.utf8))
+        } else {
+          try Data(text.utf8).write(to: URL(filePath: file), options: .withoutOverwriting)
+        }
+        written.files.append(file)
+      }
+    } catch {
+      written.remove()
+      let reason = (error as? StartProblem)?.sentence ?? FileProblem(error).description
+      throw StartProblem("\(folder) could not be written: \(reason)", status: .couldNotRun)
     }
-    for name in Set(files.keys.map { $0.split(separator: "/")[0] }) {
-      try? manager.removeItem(atPath: "\(folder)/\(name)")
+    return written
+  }
+
+  /// Creates the folder of the key and the store with mode 700.
+  /// - Parameter state: a path, relative to the configuration folder.
+  /// - Returns: the path; nil if something exists there.
+  /// - Throws: an error if the folder cannot be created.
+  static func makeState(_ state: String, in folder: String) throws(StartProblem) -> String? {
+    let path = state.hasPrefix("/") ? state : "\(folder)/\(state)"
+    var status = stat()
+    guard lstat(path, &status) != 0 else { return nil }
+    let parent = (path as NSString).deletingLastPathComponent
+    if !parent.isEmpty { try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true) }
+    guard mkdir(path, 0o700) == 0 else {
+      throw StartProblem(
+        "The folder \(path) of the key and the store cannot be created: \(MasterKey.reason()). "
+          + "Run: install -d -o \(ServiceUser.name) -g \(ServiceUser.name) -m 700 \(path)")
     }
+    return path
   }
 }
