@@ -190,6 +190,10 @@ def test_problems_are_reported_with_their_fix(site, tmp_path):
         "messages",
         "proxies",
     }, found
+    (broken / "data/master.key").unlink()
+    status, found = checks(broken)
+    assert status == 1 and found["store"]["state"] == "ok" and found["key"]["state"] == "failed", found
+    assert "is missing, and the store" in found["key"]["message"]
     lua.write_text("return gateway {")
     status, found = checks(broken)
     assert (

@@ -142,7 +142,7 @@ def test_the_key_is_made_once_and_guarded(new_gateway):
     # A lost key is not replaced by a new one that opens nothing.
     key.unlink()
     status, output = refused(new_gateway)
-    assert status == 1 and not key.exists()
+    assert status == 1 and not key.exists() and "is missing, and the store" in output, output
     key.write_bytes(secret)
     key.chmod(0o600)
     new_gateway.start()

@@ -88,7 +88,8 @@ def test_key_of_another_certificate_is_reported_at_the_start(new_gateway, files,
     server = new_gateway.serve()
     assert server.process.wait(30) == 1
     server.reader.join(5)
-    assert "cannot be used together" in server.output and "PRIVATE" not in server.output
+    said = "cannot be used together: the key does not belong to the certificate"
+    assert said in server.output and "PRIVATE" not in server.output
 
 
 def serial(gateway):

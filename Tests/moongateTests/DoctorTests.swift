@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateStore
 import MoongateTesting
 import Testing
 
@@ -15,6 +16,53 @@ import Testing
     let finding = Judgement.certificate(
       "cert.pem", begins: Self.now + begins * 86_400, ends: Self.now + ends * 86_400, now: Self.now)
     #expect(finding.state == state && (finding.fix == nil) == (state == .ok))
+  }
+
+  @Test(arguments: [
+    ("auth.example.com", true), ("AUTH.example.com", true), ("a.example.org", true), ("example.org", false),
+    ("a.b.example.org", false), ("other.example.com", false), ("192.0.2.7", true), ("192.0.2.8", false),
+    ("[2001:db8::1]", true), ("2001:db8::2", false),
+  ]) func aCertificateCoversItsNames(_ host: String, _ isCovered: Bool) {
+    let ipv6: [UInt8] = [0x20, 0x01, 0x0d, 0xb8] + [UInt8](repeating: 0, count: 11) + [1]
+    let names = CertificateNames(
+      names: ["auth.example.com", "*.example.org"], addresses: [[192, 0, 2, 7], ipv6])
+    #expect(names.covers(host) == isCovered)
+  }
+
+  @Test func aCertificateForAnotherHostFails() {
+    let other = CertificateNames(names: ["other.example.com"])
+    let hosts = ["auth.example.com", "shop.example.com"]
+    #expect(
+      Judgement.names("cert.pem", other, hosts: hosts, hasProxy: false)
+        == .failed(
+          "certificate",
+          "cert.pem is not valid for auth.example.com, shop.example.com. It names other.example.com.",
+          fix: "Install a certificate that names auth.example.com, shop.example.com too, so that browsers accept it."))
+    #expect(Judgement.names("cert.pem", other, hosts: hosts, hasProxy: true)?.state == .warning)
+    #expect(
+      Judgement.names("cert.pem", CertificateNames(names: ["*.example.com"]), hosts: hosts, hasProxy: false) == nil)
+  }
+
+  @Test func aMissingKeyIsJudgedWithItsStore() {
+    let new = Judgement.missingKey("/k", store: "postgres://db/m", isUsed: false)
+    #expect(new.key == .ok("key", "The first start will create the master key: /k.") && new.store.state == .ok)
+    let used = Judgement.missingKey("/k", store: "/s.db", isUsed: true)
+    #expect(
+      used.key
+        == .failed(
+          "key", "The key file /k is missing, and the store /s.db was made with it.",
+          fix: "Restore the key file from your copy. No other key opens this store."))
+    let unknown = Judgement.missingKey("/k", storeProblem: "Refused.")
+    #expect(unknown.key.state == .warning && unknown.store.state == .failed && unknown.store.message == "Refused.")
+  }
+
+  @Test func aStartWithAMissingKeySaysSo() {
+    let refusal = StoreRefusal.otherKey(path: "/s.db")
+    #expect(
+      Gateway.sentence(for: refusal, madeKey: "/k")
+        == "The key file /k is missing, and the store /s.db was made with it. "
+        + "Restore the key file from your copy, or name another store in gateway.lua.")
+    #expect(Gateway.sentence(for: refusal, madeKey: nil) == refusal.description)
   }
 
   @Test func aClockThatIsAnHourOffFails() {

@@ -90,10 +90,14 @@ package final class ServerTLS: Sendable {
   ]
 
   private static func context(_ files: TLSFiles) throws(Problem) -> (NIOSSLContext, expiry: Int64?) {
+    // What a failure of the library means at this point.
+    var meaning = "\(files.certificate) does not exist, cannot be read, or holds no certificate in PEM format"
     do {
       let certificates = try NIOSSLCertificate.fromPEMFile(files.certificate)
       let chain = certificates.map { NIOSSLCertificateSource.certificate($0) }
+      meaning = "\(files.key) holds no private key in PEM format without a password"
       let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
+      meaning = "the key does not belong to the certificate"
       var configuration = TLSConfiguration.makeServerConfiguration(
         certificateChain: chain, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
@@ -104,10 +108,15 @@ package final class ServerTLS: Sendable {
       configuration.shutdownTimeout = .seconds(1)
       return (try NIOSSLContext(configuration: configuration), certificates.map { Int64($0.notValidAfter) }.min())
     } catch {
+      let reason =
+        switch error {
+        case NIOSSLError.failedToLoadCertificate, NIOSSLError.failedToLoadPrivateKey: meaning
+        case let error as IOError: "\(files.key) cannot be read: \(String(cString: strerror(error.errnoCode)))"
+        default: "\(error)"
+        }
       throw Problem(
-        description:
-          "The certificate \(files.certificate) and the key \(files.key) (`tls` in gateway.lua) cannot be used together: \(error)"
-      )
+        description: "The certificate \(files.certificate) and the key \(files.key) (`tls` in gateway.lua) "
+          + "cannot be used together: \(reason)")
     }
   }
 

@@ -253,8 +253,17 @@ struct Gateway {
       // Remove a key that was just created for a store of another key: it opens nothing and would hide that the right
       // key is lost.
       key.undo()
-      throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)")
+      throw StartProblem(sentence(for: error, madeKey: key.madeFile))
     }
+  }
+
+  /// - Parameter madeKey: the key file that this start created; nil if it existed.
+  static func sentence(for error: any Error, madeKey: String?) -> String {
+    if let madeKey, case StoreRefusal.otherKey(let store)? = error as? StoreRefusal {
+      return "The key file \(madeKey) is missing, and the store \(store) was made with it. "
+        + "Restore the key file from your copy, or name another store in gateway.lua."
+    }
+    return error is StoreFault ? "The store cannot be read: \(error)" : "\(error)"
   }
 }
 

@@ -1,12 +1,9 @@
 import Foundation
-import Logging
 import MoongateCore
 import MoongateDelivery
 import MoongateProxy
 import MoongateSDK
 import MoongateStore
-import NIOCore
-import NIOPosix
 import NIOSSL
 
 /// Takes the measurements that `moongate doctor` judges.
@@ -15,10 +12,10 @@ struct Examination {
   let registry: ProviderRegistry
   /// The recipient of a test message: an email address or a phone number; nil to send none.
   let recipient: String?
-  private let web = SiteClient()
-  private let random = SystemRandom()
+  let web = SiteClient()
+  let random = SystemRandom()
 
-  private var gateway: GatewaySettings { generation.gateway }
+  var gateway: GatewaySettings { generation.gateway }
 
   init(_ generation: any PolicyGeneration, registry: ProviderRegistry, recipient: String?) {
     self.generation = generation
@@ -31,8 +28,8 @@ struct Examination {
       Finding.warning("configuration", "\($0)", fix: "Correct this line, then run `moongate check`.")
     }
     if all.isEmpty { all.append(.ok("configuration", "Generation \(generation.id.prefix(8)) is good.")) }
-    all += certificate() + [key()] + disk()
-    let (store, storeOffset) = await self.store()
+    let (key, store, storeOffset) = await keyAndStore()
+    all += certificate() + [key] + disk()
     let (upstreams, offsets) = await self.upstreams()
     all += [
       store, Judgement.clock(storeOffset + offsets),
@@ -55,18 +52,19 @@ struct Examination {
       return [.failed("certificate", error.description, fix: "Install a certificate with its matching key.")]
     }
     guard let first = try? NIOSSLCertificate.fromPEMFile(files.certificate).first else { return [] }
+    let hosts = [gateway.publicURL.host] + Set(generation.routes.routes.compactMap(\.host)).sorted()
     let date = { (seconds: time_t) in Date(timeIntervalSince1970: TimeInterval(seconds)) }
     return [
       Judgement.certificate(
-        files.certificate, begins: date(first.notValidBefore), ends: date(first.notValidAfter), now: Date())
-    ]
+        files.certificate, begins: date(first.notValidBefore), ends: date(first.notValidAfter), now: Date()),
+      Judgement.names(
+        files.certificate, CertificateNames(first), hosts: hosts, hasProxy: !gateway.trustedProxies.isEmpty),
+    ].compactMap(\.self)
   }
 
   private func key() -> Finding {
     switch gateway.key {
     case .value: return .ok("key", "The master key comes from the environment.")
-    case .file(let path) where !FileManager.default.fileExists(atPath: path):
-      return .ok("key", "The first start will create the master key: \(path).")
     case .file(let path), .credential(let path):
       do {
         _ = try MasterKey(gateway.key)
@@ -105,6 +103,25 @@ struct Examination {
 
   // MARK: the store
 
+  private func keyAndStore() async -> (key: Finding, store: Finding, offsets: [(name: String, seconds: Double)]) {
+    if case .file(let path) = gateway.key, access(path, F_OK) != 0, errno == ENOENT {
+      let (key, store) = withoutKey(path)
+      return (key, store, [])
+    }
+    let (store, offsets) = await store()
+    return (key(), store, offsets)
+  }
+
+  /// - Parameter path: the key file, which does not exist. The store is read without it.
+  private func withoutKey(_ path: String) -> (key: Finding, store: Finding) {
+    do {
+      let store = try StoreCopier(gateway.store)
+      return Judgement.missingKey(path, store: store.name, isUsed: try store.fingerprint() != nil)
+    } catch {
+      return Judgement.missingKey(path, storeProblem: "\(error)")
+    }
+  }
+
   private func store() async -> (Finding, [(name: String, seconds: Double)]) {
     if case .sqlite(let path) = gateway.store, !FileManager.default.fileExists(atPath: path) {
       return (.ok("store", "There is no store at \(path) yet. The first start will create it."), [])
@@ -121,7 +138,7 @@ struct Examination {
       )
     } catch {
       let reason = (error as? StartProblem)?.sentence ?? "\(error)"
-      return (.failed("store", reason, fix: "Fix this first: the gateway does not start without its store."), [])
+      return (.failed("store", reason, fix: Judgement.storeFix), [])
     }
   }
 
@@ -166,80 +183,6 @@ struct Examination {
           "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
       )
     }
-  }
-
-  private func messages() async -> [Finding] {
-    var findings: [Finding] = []
-    var known: [DeliverySettings] = []
-    let clock = SystemClock(floor: Timestamp(milliseconds: 0))
-    let silent = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
-    let deliveries = Deliveries(outbox: Outbox(clock: clock), clock: clock, random: random, web: web, logger: silent)
-    for provider in (generation.registry ?? registry).all {
-      let descriptor = provider.descriptor
-      guard let settings = gateway.providers[descriptor.name] else { continue }
-      for field in descriptor.settings {
-        guard case .messages(let channel) = field.kind, let delivery = settings.deliveries[field.name],
-          !known.contains(delivery)
-        else { continue }
-        known.append(delivery)
-        findings.append(await message(by: delivery, channel, deliveries, of: descriptor.name))
-      }
-    }
-    return findings
-  }
-
-  private func message(
-    by delivery: DeliverySettings, _ channel: MessageChannel, _ deliveries: Deliveries, of provider: ProviderName
-  ) async -> Finding {
-    if delivery == .outbox {
-      return .warning(
-        "messages", "\(provider) sends nothing: the outbox shows its codes.",
-        fix: "Write smtp { … }, twilio { … } or webhook { … }.")
-    }
-    guard let recipient, recipient.contains("@") == (channel == .mail) else {
-      guard let site = Self.site(of: delivery) else {
-        return .warning("messages", "The URL of \(provider)'s site is invalid.", fix: "Correct its url.")
-      }
-      guard await Self.canConnect(to: site.host, site.port) else {
-        return .failed(
-          "messages", "\(provider): \(site.host):\(site.port) refuses connections.",
-          fix: "Correct its url in gateway.lua, or check the network.")
-      }
-      return .ok(
-        "messages", "\(provider): \(site.host):\(site.port) accepts connections. Use --to to send a test message.")
-    }
-    do throws(DeliveryFault) {
-      try await deliveries.messenger(for: delivery).send(
-        Message(
-          channel: channel, to: recipient, subject: channel == .mail ? "Moongate: a test message" : nil,
-          text: "This is a test message from \(gateway.publicURL.host), sent by moongate doctor."))
-      return .ok("messages", "\(provider): a test message to \(recipient) was accepted.")
-    } catch {
-      return .failed(
-        "messages", "\(provider): \(error.reason).",
-        fix: "Correct it in gateway.lua under providers.\(provider), and try again.")
-    }
-  }
-
-  private static func site(of delivery: DeliverySettings) -> (host: String, port: Int)? {
-    switch delivery {
-    case .outbox: return nil
-    case .smtp(let smtp): return (smtp.host, smtp.port)
-    case .webhook(let webhook): return site(of: webhook.url)
-    case .twilio(let twilio): return site(of: twilio.url)
-    }
-  }
-
-  private static func site(of url: String) -> (host: String, port: Int)? {
-    guard let parts = URLComponents(string: url), let host = parts.host else { return nil }
-    return (host, parts.port ?? (parts.scheme == "https" ? 443 : 80))
-  }
-
-  private static func canConnect(to host: String, _ port: Int) async -> Bool {
-    let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(5))
-    guard let channel = try? await bootstrap.connect(host: host, port: port).get() else { return false }
-    try? await channel.close().get()
-    return true
   }
 
   /// All IP addresses of a host, as resolved by this machine.

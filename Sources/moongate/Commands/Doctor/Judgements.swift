@@ -27,6 +27,52 @@ enum Judgement {
     return .ok("certificate", "\(file) is valid until \(day).")
   }
 
+  /// - Parameters:
+  ///   - hosts: the host of `public_url`, and then those of routes.
+  ///   - hasProxy: whether requests come from a proxy, which may accept a certificate for another name.
+  /// - Returns: nil if the certificate is valid for all hosts.
+  static func names(_ file: String, _ certificate: CertificateNames, hosts: [String], hasProxy: Bool) -> Finding? {
+    let missing = hosts.filter { !certificate.covers($0) }
+    guard !missing.isEmpty else { return nil }
+    let list = missing.joined(separator: ", ")
+    let all = certificate.texts.isEmpty ? "It names no host." : "It names \(certificate.texts.joined(separator: ", "))."
+    let fix = "Install a certificate that names \(list) too, so that browsers accept it."
+    let told = "\(file) is not valid for \(list). \(all)"
+    return hasProxy ? .warning("certificate", told, fix: fix) : .failed("certificate", told, fix: fix)
+  }
+
+  /// Judges a key file that does not exist.
+  /// - Parameters:
+  ///   - store: the name of the store.
+  ///   - isUsed: whether a gateway has used the store, with a key that is now missing.
+  static func missingKey(_ path: String, store: String, isUsed: Bool) -> (key: Finding, store: Finding) {
+    guard isUsed else {
+      return (
+        .ok("key", "The first start will create the master key: \(path)."),
+        .ok("store", "No gateway has used the store \(store) yet. The first start will create it.")
+      )
+    }
+    return (
+      .failed(
+        "key", "The key file \(path) is missing, and the store \(store) was made with it.",
+        fix: "Restore the key file from your copy. No other key opens this store."),
+      .ok("store", "The store \(store) can be read, but not without its key.")
+    )
+  }
+
+  /// Judges a key file that does not exist, beside a store that cannot be read.
+  static func missingKey(_ path: String, storeProblem: String) -> (key: Finding, store: Finding) {
+    (
+      .warning(
+        "key", "The key file \(path) does not exist. The first start creates it if the store is new.",
+        fix: "If a gateway has used the store before, restore the key file from your copy."),
+      .failed("store", storeProblem, fix: storeFix)
+    )
+  }
+
+  /// What to do if the store cannot be opened.
+  static let storeFix = "Fix this first: the gateway does not start without its store."
+
   /// - Parameter offsets: for each other clock, by name, how many seconds it is ahead of this machine's clock.
   static func clock(_ offsets: [(name: String, seconds: Double)]) -> Finding {
     guard let worst = offsets.max(by: { abs($0.seconds) < abs($1.seconds) }) else {
