@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 import stat
 import subprocess
 
@@ -24,13 +25,19 @@ def moongate(*arguments, before=(), **options):
     )
 
 
-def checks(config, *arguments, **options):
-    """The doctor's exit status, and each check's state, message and fix."""
+def checks_in_order(config, *arguments, **options):
+    """The doctor's exit status and findings."""
     told = moongate("doctor", "--json", "--config", config, *arguments, **options)
     found = json.loads(told.stdout)["checks"]
     for entry in found:
         assert entry["message"] and (entry["state"] == "ok") == ("fix" not in entry), entry
-    return told.returncode, {entry["check"]: entry for entry in found}
+    return told.returncode, found
+
+
+def checks(config, *arguments, **options):
+    """The doctor's exit status, and the last finding of each check."""
+    status, found = checks_in_order(config, *arguments, **options)
+    return status, {entry["check"]: entry for entry in found}
 
 
 def test_output_of_init_passes_check(tmp_path):
@@ -159,6 +166,46 @@ def test_a_site_in_order(site):
     for name in ("configuration", "key", "store", "clock", "upstream", "messages", "dns", "public_url", "proxies"):
         assert found[name]["state"] == "ok", found[name]
     assert "a test message to ops@example.com was accepted" in found["messages"]["message"]
+    assert found["listen"]["state"] == "ok" and "belongs to the running gateway" in found["listen"]["message"]
+    assert found["files"]["message"].startswith("The limit of the running gateway"), found["files"]
+    status, found = checks(folder, "--to", "+15550100")
+    assert status == 1 and "no provider of gateway.lua sends messages to phones" in found["messages"]["message"], found
+
+
+def test_an_address_of_another_program_is_reported(site, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(site[0], other)
+    lua = other / "gateway.lua"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        text = re.sub(r'listen = "127\.0\.0\.1:\d+"', f'listen = "127.0.0.1:{taken}"', lua.read_text())
+        lua.write_text(re.sub(r'admin = "127\.0\.0\.1:\d+"', f'admin = "127.0.0.1:{free_port()}"', text))
+        status, found = checks_in_order(other)
+    assert status == 1
+    listeners = [(entry["state"], entry["message"]) for entry in found if entry["check"] == "listen"]
+    assert listeners[0][0] == "failed" and "is in use by another program" in listeners[0][1], listeners
+    assert listeners[1][0] == "ok" and "is free" in listeners[1][1], listeners
+
+
+def test_a_certificate_for_another_host_is_reported(site, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(site[0], other)
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "90"]
+        + ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:other.example.com"]
+        + ["-keyout", str(other / "tls.key"), "-out", str(other / "tls.pem")],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    lua = other / "gateway.lua"
+    text = lua.read_text().replace('public_url = "http://', 'public_url = "https://')
+    text = re.sub(r"trusted_proxies = \{[^}]*\},?\n", "", text)
+    tls = f'gateway {{\n  tls = {{ cert = "{other}/tls.pem", key = "{other}/tls.key" }},'
+    lua.write_text(text.replace("gateway {", tls, 1))
+    status, found = checks(other)
+    assert status == 1 and found["certificate"]["state"] == "failed", found
+    assert "is not valid for localhost. It names other.example.com." in found["certificate"]["message"]
 
 
 def test_a_clock_that_is_an_hour_off(site):

@@ -1,7 +1,10 @@
 import Foundation
 import MoongateCore
+import MoongateSDK
 import MoongateStore
 import MoongateTesting
+import NIOCore
+import NIOPosix
 import Testing
 
 @testable import MoongateCommand
@@ -78,11 +81,79 @@ import Testing
 
   @Test func lowFileLimitIsReported() {
     #expect(
-      Judgement.files(limit: 1024, connections: 10_000).fix
+      Judgement.files(limit: 1024, connections: 10_000, of: .command).fix
         == "Set LimitNOFILE=20200 in the unit, or lower `limits.connections` in gateway.lua.")
     #expect(
-      Judgement.files(limit: 262_144, connections: 10_000).state == .ok
-        && Judgement.files(limit: nil, connections: 1).state == .warning)
+      Judgement.files(limit: 262_144, connections: 10_000, of: .command).state == .ok
+        && Judgement.files(limit: nil, connections: 1, of: .command).state == .warning)
+    #expect(
+      Judgement.files(limit: 262_144, connections: 10_000, of: .gateway).message
+        == "The limit of the running gateway, 262144 open files, is enough for 10000 connections.")
+  }
+
+  @Test func theLimitOfAnotherProcessIsRead() {
+    let text = """
+      Limit                     Soft Limit           Hard Limit           Units
+      Max core file size        0                    unlimited            bytes
+      Max open files            4096                 524288               files
+      """
+    #expect(GatewayProcess.openFiles(inLimits: text) == 4096)
+    #expect(GatewayProcess.openFiles(inLimits: "Max open files   unlimited   unlimited   files") == .max)
+    #expect(GatewayProcess.openFiles(inLimits: "") == nil)
+    #expect(GatewayProcess.isServe(Data("/usr/bin/moongate\0serve\0--config\0/etc/moongate\0".utf8)))
+    #expect(!GatewayProcess.isServe(Data("/usr/bin/moongate\0doctor\0".utf8)))
+    #expect(!GatewayProcess.isServe(Data("vi\0moongate\0serve\0".utf8)))
+  }
+
+  @Test func addressesAreJudged() {
+    let address = ListenAddress(host: "127.0.0.1", port: 443)
+    func judged(_ code: CInt?, runs: Bool = false) -> Finding {
+      Judgement.listener("listen", address, code: code, gatewayRuns: runs)
+    }
+    #expect(judged(nil) == .ok("listen", "127.0.0.1:443 (`listen`) is free."))
+    #expect(
+      judged(EADDRINUSE, runs: true) == .ok("listen", "127.0.0.1:443 (`listen`) belongs to the running gateway."))
+    #expect(judged(EACCES, runs: true).state == .ok, "systemd opened the port")
+    #expect(judged(EACCES).state == .warning)
+    #expect(judged(EADDRNOTAVAIL, runs: true).message == "This machine has no address 127.0.0.1 (`listen`).")
+    #expect(
+      judged(EADDRINUSE)
+        == .failed(
+          "listen", "127.0.0.1:443 (`listen`) is in use by another program.",
+          fix: "Find it with `ss -ltnp` and stop it, or set another port in `listen` in gateway.lua."))
+  }
+
+  @Test func anAddressInUseIsNoticed() async throws {
+    let group = MultiThreadedEventLoopGroup.singleton
+    let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
+    let taken = try #require(listener.localAddress?.port)
+    #expect(Examination.bindProblem(ListenAddress(host: "127.0.0.1", port: taken)) == EADDRINUSE)
+    #expect(Examination.bindProblem(ListenAddress(host: "192.0.2.1", port: 8080)) == EADDRNOTAVAIL)
+    #expect(await Examination.connectionProblem("127.0.0.1", taken) == nil)
+    #expect(Examination.bindProblem(ListenAddress(host: "127.0.0.1", port: 0)) == nil)
+    try await listener.close().get()
+  }
+
+  @Test func aHostWithoutAddressIsNotCalledARefusal() async {
+    // A label has 63 characters at most, so no name server is asked.
+    let host = String(repeating: "a", count: 64) + ".invalid"
+    #expect(await Examination.connectionProblem(host, 25) == "the host name has no address")
+  }
+
+  @Test func aRecipientThatNoProviderTakesFails() {
+    #expect(
+      Judgement.recipient("+15550100", channels: [.mail])
+        == .failed(
+          "messages",
+          "No test message was sent to +15550100, because no provider of gateway.lua sends messages to phones.",
+          fix: "Use --to with an email address, or configure a provider that sends messages to phones."))
+    #expect(Judgement.recipient("me@example.com", channels: [.sms])?.state == .failed)
+    #expect(Judgement.recipient("me@example.com", channels: [.mail]) == nil)
+  }
+
+  @Test func oneWarningIsCounted() {
+    let report = DoctorReport(checks: [.warning("clock", "Unknown.", fix: "Compare it.")])
+    #expect(report.text.hasSuffix("\n0 ok, 1 warning, 0 failed"))
   }
 
   /// The service must never own a folder above its own.

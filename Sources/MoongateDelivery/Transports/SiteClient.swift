@@ -95,7 +95,7 @@ package final class SiteClient: WebClient {
   }
 
   /// Removes the site from the beginning of a reason, for callers that name the site themselves.
-  static func withoutSite(_ reason: String, of url: String) -> String {
+  package static func withoutSite(_ reason: String, of url: String) -> String {
     let prefix = "\(site(of: url)): "
     return reason.hasPrefix(prefix) ? String(reason.dropFirst(prefix.count)) : reason
   }

@@ -11,6 +11,7 @@ extension Examination {
   func messages() async -> [Finding] {
     var findings: [Finding] = []
     var known: [DeliverySettings] = []
+    var channels: Set<MessageChannel> = []
     let clock = SystemClock(floor: Timestamp(milliseconds: 0))
     let silent = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
     let deliveries = Deliveries(outbox: Outbox(clock: clock), clock: clock, random: random, web: web, logger: silent)
@@ -18,13 +19,14 @@ extension Examination {
       let descriptor = provider.descriptor
       guard let settings = gateway.providers[descriptor.name] else { continue }
       for field in descriptor.settings {
-        guard case .messages(let channel) = field.kind, let delivery = settings.deliveries[field.name],
-          !known.contains(delivery)
-        else { continue }
+        guard case .messages(let channel) = field.kind, let delivery = settings.deliveries[field.name] else { continue }
+        channels.insert(channel)
+        guard !known.contains(delivery) else { continue }
         known.append(delivery)
         findings.append(await message(by: delivery, channel, deliveries, of: descriptor.name))
       }
     }
+    if let recipient, let finding = Judgement.recipient(recipient, channels: channels) { findings.append(finding) }
     return findings
   }
 
@@ -40,13 +42,13 @@ extension Examination {
       guard let site = Self.site(of: delivery) else {
         return .warning("messages", "The URL of \(provider)'s site is invalid.", fix: "Correct its url.")
       }
-      guard await Self.canConnect(to: site.host, site.port) else {
+      if let problem = await Self.connectionProblem(site.host, site.port) {
         return .failed(
-          "messages", "\(provider): \(site.host):\(site.port) refuses connections.",
+          "messages", "\(provider): \(site.host):\(site.port) cannot be reached: \(problem).",
           fix: "Correct its url in gateway.lua, or check the network.")
       }
-      return .ok(
-        "messages", "\(provider): \(site.host):\(site.port) accepts connections. Use --to to send a test message.")
+      let hint = recipient == nil ? " Use --to to send a test message." : ""
+      return .ok("messages", "\(provider): \(site.host):\(site.port) accepts connections.\(hint)")
     }
     do throws(DeliveryFault) {
       try await deliveries.messenger(for: delivery).send(
@@ -75,10 +77,28 @@ extension Examination {
     return (host, parts.port ?? (parts.scheme == "https" ? 443 : 80))
   }
 
-  private static func canConnect(to host: String, _ port: Int) async -> Bool {
+  /// Opens a connection and closes it again.
+  /// - Returns: the reason if it fails, in the words of the system; nil if it succeeds.
+  static func connectionProblem(_ host: String, _ port: Int) async -> String? {
     let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(5))
-    guard let channel = try? await bootstrap.connect(host: host, port: port).get() else { return false }
-    try? await channel.close().get()
-    return true
+    do {
+      let channel = try await bootstrap.connect(host: host, port: port).get()
+      try? await channel.close().get()
+      return nil
+    } catch let error as NIOConnectionError {
+      // Without an attempt there was no address to connect to.
+      guard let failure = error.connectionErrors.first else { return "the host name has no address" }
+      return words(for: failure.error)
+    } catch {
+      return words(for: error)
+    }
+  }
+
+  private static func words(for error: any Error) -> String {
+    switch error {
+    case let error as IOError: String(cString: strerror(error.errnoCode))
+    case ChannelError.connectTimeout: "no answer within 5 seconds"
+    default: "\(error)"
+    }
   }
 }

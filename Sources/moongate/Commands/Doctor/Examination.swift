@@ -31,10 +31,9 @@ struct Examination {
     let (key, store, storeOffset) = await keyAndStore()
     all += certificate() + [key] + disk()
     let (upstreams, offsets) = await self.upstreams()
-    all += [
-      store, Judgement.clock(storeOffset + offsets),
-      Judgement.files(limit: OpenFiles.raiseLimit(), connections: gateway.connectionLimits.connections),
-    ]
+    let gatewayRuns = await isGatewayRunning()
+    all += [store, Judgement.clock(storeOffset + offsets), files(gatewayRuns: gatewayRuns)]
+    all += listeners(gatewayRuns: gatewayRuns)
     all += upstreams + (await messages())
     let addresses = Self.addresses(of: gateway.publicURL.host)
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
@@ -158,7 +157,7 @@ struct Examination {
       } catch {
         findings.append(
           .failed(
-            "upstream", "\(url) does not answer: \(error.reason).",
+            "upstream", "\(url) does not answer: \(SiteClient.withoutSite(error.reason, of: url)).",
             fix: "Start the service, or correct `to` in routes.lua."))
       }
     }
@@ -178,7 +177,8 @@ struct Examination {
       return .ok("public_url", "\(gateway.publicURL) leads to a gateway.")
     } catch {
       return .warning(
-        "public_url", "\(gateway.publicURL) does not answer from this machine: \(error.reason).",
+        "public_url",
+        "\(gateway.publicURL) does not answer from this machine: \(SiteClient.withoutSite(error.reason, of: url)).",
         fix:
           "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
       )

@@ -49,7 +49,7 @@ struct DoctorReport: Encodable {
   /// The report as text.
   var text: String {
     let count = { (state: Finding.State) in checks.count { $0.state == state } }
-    return (checks.map(\.text) + ["\(count(.ok)) ok, \(count(.warning)) warnings, \(count(.failed)) failed"]).joined(
-      separator: "\n")
+    let warnings = "\(count(.warning)) warning\(count(.warning) == 1 ? "" : "s")"
+    return (checks.map(\.text) + ["\(count(.ok)) ok, \(warnings), \(count(.failed)) failed"]).joined(separator: "\n")
   }
 }

@@ -89,20 +89,72 @@ enum Judgement {
     return abs(worst.seconds) >= 60 ? .failed("clock", told, fix: fix) : .warning("clock", told, fix: fix)
   }
 
-  /// - Parameter limit: the limit on open files; nil if it is unknown.
-  static func files(limit: UInt64?, connections: Int) -> Finding {
+  /// The process whose limits were measured.
+  enum LimitedProcess: String {
+    case gateway = "the running gateway"
+    /// A gateway may have other limits, for example those of its unit.
+    case command = "this command"
+  }
+
+  /// - Parameters:
+  ///   - limit: the limit on open files; nil if it is unknown.
+  ///   - process: the process that has the limit.
+  static func files(limit: UInt64?, connections: Int, of process: LimitedProcess) -> Finding {
     let needed = UInt64(connections) * 2 + 200
     guard let limit else {
       return .warning(
         "files", "The limit on open files is unknown.", fix: "Set LimitNOFILE=\(needed) in the unit.")
     }
     guard limit < needed else {
-      return .ok("files", "The limit of \(limit) open files is enough for \(connections) connections.")
+      return .ok(
+        "files", "The limit of \(process.rawValue), \(limit) open files, is enough for \(connections) connections.")
     }
     return .warning(
       "files",
-      "The limit is \(limit) open files; \(connections) connections and their proxied requests need up to \(needed).",
+      "The limit of \(process.rawValue) is \(limit) open files; \(connections) connections and their proxied requests "
+        + "need up to \(needed).",
       fix: "Set LimitNOFILE=\(needed) in the unit, or lower `limits.connections` in gateway.lua.")
+  }
+
+  /// - Parameters:
+  ///   - name: `listen` or `admin`.
+  ///   - code: the `errno` of a failed attempt to bind the address; nil if it is free.
+  ///   - gatewayRuns: whether a gateway of this configuration runs.
+  static func listener(_ name: String, _ address: ListenAddress, code: CInt?, gatewayRuns: Bool) -> Finding {
+    guard let code else { return .ok("listen", "\(address) (`\(name)`) is free.") }
+    let change = "set another port in `\(name)` in gateway.lua"
+    switch code {
+    case EADDRINUSE where gatewayRuns, EACCES where gatewayRuns:
+      return .ok("listen", "\(address) (`\(name)`) belongs to the running gateway.")
+    case EADDRINUSE:
+      return .failed(
+        "listen", "\(address) (`\(name)`) is in use by another program.",
+        fix: "Find it with `ss -ltnp` and stop it, or \(change).")
+    case EACCES:
+      // A warning only: systemd may open the port for the gateway.
+      return .warning(
+        "listen", "This user cannot open port \(address.port) (`\(name)`).",
+        fix: "Let systemd open the port (moongate.socket), or \(change), above 1023.")
+    case EADDRNOTAVAIL:
+      return .failed(
+        "listen", "This machine has no address \(address.host) (`\(name)`).",
+        fix: "Correct `\(name)` in gateway.lua.")
+    default:
+      return .failed(
+        "listen", "The gateway cannot listen on \(address) (`\(name)`): \(String(cString: strerror(code))).",
+        fix: "Correct `\(name)` in gateway.lua.")
+    }
+  }
+
+  /// - Parameter channels: the channels for which a provider sends messages.
+  /// - Returns: nil if a provider sends messages to the recipient.
+  static func recipient(_ recipient: String, channels: Set<MessageChannel>) -> Finding? {
+    let isMail = recipient.contains("@")
+    guard !channels.contains(isMail ? .mail : .sms) else { return nil }
+    let (kind, other) = isMail ? ("mail", "a phone number") : ("messages to phones", "an email address")
+    return .failed(
+      "messages", "No test message was sent to \(recipient), because no provider of gateway.lua sends \(kind).",
+      fix: "Use --to with \(other), or configure a provider that sends \(kind).")
   }
 
   /// What this user can do with the folder of the store.
