@@ -1,6 +1,7 @@
 """`moongate init` and `moongate doctor`: from an empty folder to a running gateway, and reports about broken ones."""
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -123,6 +124,27 @@ def test_init_writes_nothing_for_invalid_answers(tmp_path):
     told = moongate("init", folder, input="\n\n\n\n")
     assert told.returncode == 2 and "is a symbolic link to something that does not exist" in told.stderr
     assert folder.is_symlink() and not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to run the command as another user")
+def test_a_folder_that_the_user_may_not_read_is_not_called_empty(tmp_path):
+    folder = tmp_path / "site"
+    told = moongate("init", folder, "--messages", "smtp://localhost", input="\n\n\n")
+    assert told.returncode == 0, told.stderr
+    other = {"user": 65534, "group": 65534, "extra_groups": []}
+    for path in [folder, *folder.parents]:
+        path.chmod(path.stat().st_mode | 0o755)
+    told = moongate("check", "--config", folder, **other)
+    assert told.returncode == 0, told.stdout + told.stderr
+
+    (folder / "policies").chmod(0o700)
+    told = moongate("check", "--config", folder, **other)
+    assert told.returncode == 1 and "policies: permission denied" in told.stdout + told.stderr, told
+    for command in ("check", "doctor", "serve"):
+        folder.chmod(0o700)
+        told = moongate(command, "--config", folder, **other)
+        assert told.returncode == 2, told
+        assert f"Permission denied: this user cannot read the folder {folder}." in told.stderr, told
 
 
 @pytest.fixture(scope="module")

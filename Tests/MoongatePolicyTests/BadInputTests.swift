@@ -39,6 +39,18 @@ import Testing
     #expect(refused.isFolderMissing)
   }
 
+  /// A folder that cannot be read must not count as empty. Root may read every folder.
+  @Test(.enabled(if: geteuid() != 0, "root may read every folder")) func unreadableFolders() throws {
+    let reason = "permission denied: the gateway's user must be able to read the folder, and enter those above it"
+    let folder = try TestFolder()
+    try folder.scratch.setMode(0o300, of: "policies")
+    #expect(folder.problems().contains("policies: \(reason)"))
+    try folder.scratch.setMode(0o700, of: "policies")
+    try folder.scratch.setMode(0o300, of: ".")
+    #expect(folder.problems() == ["\(folder.scratch.path): \(reason)"])
+    try folder.scratch.setMode(0o700, of: ".")
+  }
+
   @Test func noGateway() throws {
     #expect(
       try TestFolder(["gateway.lua": nil]).problems() == ["gateway.lua: is missing: every configuration folder has one"]

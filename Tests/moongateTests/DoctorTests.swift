@@ -59,6 +59,28 @@ import Testing
     #expect(unknown.key.state == .warning && unknown.store.state == .failed && unknown.store.message == "Refused.")
   }
 
+  /// Before the first start there is no key, and the store is examined all the same.
+  @Test func aStoreIsReadWithoutItsKey() async throws {
+    let folder = try ScratchFolder()
+    let location = StoreLocation.sqlite(path: folder.path("moongate.db"))
+    let new = Examination.withoutKey("/k", location)
+    #expect(new.key.state == .ok && new.store.state == .ok)
+    #expect(!FileManager.default.fileExists(atPath: folder.path("moongate.db")), "the doctor changes nothing")
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    try await OpenedStore(location, keys, purpose: .serving).store.close()
+    let used = Examination.withoutKey("/k", location)
+    #expect(used.key.state == .failed && used.store.state == .ok)
+  }
+
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func postgresIsReadWithoutAKey() throws {
+    let server = try #require(PostgresServer.shared)
+    let new = Examination.withoutKey("/k", .postgres(url: server.url(try server.makeDatabase())))
+    #expect(new.key.state == .ok && new.store.state == .ok)
+    let refused = Examination.withoutKey("/k", .postgres(url: server.url("postgres", password: "guess")))
+    #expect(refused.key.state == .warning && refused.store.state == .failed)
+    #expect(refused.store.message.hasPrefix("PostgreSQL refuses the password"))
+  }
+
   @Test func aStartWithAMissingKeySaysSo() {
     let refusal = StoreRefusal.otherKey(path: "/s.db")
     #expect(

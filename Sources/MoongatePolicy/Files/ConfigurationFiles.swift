@@ -45,18 +45,16 @@ struct ConfigurationFiles: Sendable {
   /// The files of `pages/`, sorted by name.
   private(set) var pages: [PageFile] = []
   private(set) var problems: [ConfigurationProblem] = []
-  /// Whether the folder exists.
+  /// Whether the folder exists and can be listed.
   private(set) var isFolderThere = true
 
   /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`.
   /// Skips hidden files.
   init(folder: String) {
-    var status = stat()
-    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+    if let message = Self.problem(ofFolder: folder) {
       isFolderThere = false
       problems = [
-        ConfigurationProblem(
-          location: SourceLocation(file: folder, line: 0), path: "", message: "the folder does not exist")
+        ConfigurationProblem(location: SourceLocation(file: folder, line: 0), path: "", message: message)
       ]
       return
     }
@@ -74,7 +72,7 @@ struct ConfigurationFiles: Sendable {
           ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
       }
     }
-    for name in Self.pageNames(in: folder).prefix(Self.maxFiles) {
+    for name in Self.pageNames(in: folder, problem: { problems.append($0) }).prefix(Self.maxFiles) {
       switch Self.read(folder + "/" + name) {
       case .success(let bytes):
         pages.append(PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes))
@@ -122,14 +120,16 @@ struct ConfigurationFiles: Sendable {
         }
         continue
       }
+      if let failure = unlistable(path, named: inner) { problem(failure) }
       names += list(path).filter { $0.hasSuffix(".lua") }.map { inner + "/" + $0 }
     }
     return names.sorted()
   }
 
   /// The files of `pages/`, sorted, with their folder.
-  static func pageNames(in folder: String) -> [String] {
-    list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map {
+  static func pageNames(in folder: String, problem: (ConfigurationProblem) -> Void = { _ in }) -> [String] {
+    if let failure = unlistable("\(folder)/\(pageFolder)", named: pageFolder) { problem(failure) }
+    return list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map {
       "\(pageFolder)/\($0)"
     }
   }
@@ -137,6 +137,30 @@ struct ConfigurationFiles: Sendable {
   private static func isFolder(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// Why the files of a configuration folder cannot be listed.
+  /// - Returns: nil if they can.
+  private static func problem(ofFolder folder: String) -> String? {
+    if let stream = opendir(folder) {
+      closedir(stream)
+      return nil
+    }
+    switch errno {
+    case ENOENT, ENOTDIR: return "the folder does not exist"
+    case EACCES:
+      return "permission denied: the gateway's user must be able to read the folder, and enter those above it"
+    case let code: return "the folder cannot be read: \(String(cString: strerror(code)))"
+    }
+  }
+
+  /// The problem of a folder that exists and cannot be listed.
+  ///
+  /// Attack on ourselves: a folder that the gateway may not read must not count as empty, or the defaults of providers
+  /// would replace the operator's policies.
+  private static func unlistable(_ path: String, named name: String) -> ConfigurationProblem? {
+    guard isFolder(path), let message = problem(ofFolder: path) else { return nil }
+    return ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: message)
   }
 
   private static func list(_ path: String) -> [String] {

@@ -4,11 +4,11 @@ import MoongateSDK
 
 /// Why a folder did not become a generation.
 package struct RefusedConfiguration: Error, Sendable {
-  /// SHA-256 over the files that could be read; nil if the folder does not exist.
+  /// SHA-256 over the files that could be read; nil if the folder does not exist or cannot be listed.
   package let id: String?
   /// All problems, by file and line.
   package let problems: [ConfigurationProblem]
-  /// Whether the folder does not exist.
+  /// Whether the folder does not exist or cannot be listed.
   package let isFolderMissing: Bool
   /// Warnings; empty if the files could not be read.
   package let warnings: [ConfigurationProblem]

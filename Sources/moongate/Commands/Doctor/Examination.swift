@@ -104,7 +104,7 @@ struct Examination {
 
   private func keyAndStore() async -> (key: Finding, store: Finding, offsets: [(name: String, seconds: Double)]) {
     if case .file(let path) = gateway.key, access(path, F_OK) != 0, errno == ENOENT {
-      let (key, store) = withoutKey(path)
+      let (key, store) = Self.withoutKey(path, gateway.store)
       return (key, store, [])
     }
     let (store, offsets) = await store()
@@ -112,9 +112,9 @@ struct Examination {
   }
 
   /// - Parameter path: the key file, which does not exist. The store is read without it.
-  private func withoutKey(_ path: String) -> (key: Finding, store: Finding) {
+  static func withoutKey(_ path: String, _ location: StoreLocation) -> (key: Finding, store: Finding) {
     do {
-      let store = try StoreCopier(gateway.store)
+      let store = try StoreCopier(location)
       return Judgement.missingKey(path, store: store.name, isUsed: try store.fingerprint() != nil)
     } catch {
       return Judgement.missingKey(path, storeProblem: "\(error)")

@@ -9,8 +9,13 @@ struct ConfigurationOption: ParsableArguments {
     name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
   var folder = "config"
 
-  /// - Throws: an error with exit status 2 if the folder does not exist.
+  /// - Throws: an error with exit status 2 if the folder does not exist, or if this user may not read it.
   func checked() throws(StartProblem) -> String {
+    if access(folder, R_OK | X_OK) != 0, errno == EACCES {
+      throw StartProblem(
+        "Permission denied: this user cannot read the folder \(folder). "
+          + "Run the command as the gateway's user, or let that user read the folder.", status: .couldNotRun)
+    }
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
       throw StartProblem(
