@@ -1,27 +1,16 @@
 import MoongateCore
 import MoongateSDK
-import NIOSSL
 
 /// The hosts that a certificate names: its subject alternative names (RFC 9525). Browsers ignore the common name.
 struct CertificateNames: Equatable {
   /// DNS names in lower case. The first label may be `*`.
-  private(set) var names: [String] = []
+  let names: [String]
   /// IP addresses of 4 or 16 bytes.
-  private(set) var addresses: [[UInt8]] = []
+  let addresses: [[UInt8]]
 
   init(names: [String], addresses: [[UInt8]] = []) {
     self.names = names
     self.addresses = addresses
-  }
-
-  init(_ certificate: NIOSSLCertificate) {
-    for name in certificate._subjectAlternativeNames() {
-      switch name.nameType {
-      case .dnsName: names.append(String(decoding: name.contents, as: UTF8.self).lowercased())
-      case .ipAddress: addresses.append(Array(name.contents))
-      default: break
-      }
-    }
   }
 
   /// The names, and the addresses as text.

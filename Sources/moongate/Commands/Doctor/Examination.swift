@@ -217,3 +217,14 @@ struct Examination {
     return format.date(from: text)
   }
 }
+
+extension CertificateNames {
+  fileprivate init(_ certificate: NIOSSLCertificate) {
+    let all = certificate._subjectAlternativeNames()
+    self.init(
+      names: all.filter { $0.nameType == .dnsName }.map {
+        String(decoding: $0.contents, as: UTF8.self).lowercased()
+      },
+      addresses: all.filter { $0.nameType == .ipAddress }.map { Array($0.contents) })
+  }
+}
