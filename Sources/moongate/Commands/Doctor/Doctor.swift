@@ -8,9 +8,10 @@ struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Examine everything that a gateway depends on, and say how to fix what fails.",
     discussion: """
-      Examines the configuration, certificate, master key, disk, store, clock, file limits, addresses of the listeners, upstreams, message delivery, \
-      DNS, and the proxies in front. Changes nothing. Run it as the gateway's user, also while the gateway runs. Exit status: 0 if nothing failed, 1 if something failed, 2 if it \
-      could not run.
+      Examines the configuration, certificate, master key, disk, store, clock, file limits, addresses of the \
+      listeners, upstreams, message delivery, DNS, and the proxies in front. Changes nothing. Run it as the gateway's \
+      user, also while the gateway runs. Exit status: 0 if nothing failed, 1 if something failed, 2 if it could not \
+      run.
       """)
 
   @OptionGroup var configuration: ConfigurationOption

@@ -51,7 +51,8 @@ struct Examination {
       return [.failed("certificate", error.description, fix: "Install a certificate with its matching key.")]
     }
     guard let first = try? NIOSSLCertificate.fromPEMFile(files.certificate).first else { return [] }
-    let hosts = [gateway.publicURL.host] + Set(generation.routes.routes.compactMap(\.host)).sorted()
+    let own = gateway.publicURL.host
+    let hosts = [own] + Set(generation.routes.routes.compactMap(\.host)).subtracting([own]).sorted()
     let date = { (seconds: time_t) in Date(timeIntervalSince1970: TimeInterval(seconds)) }
     return [
       Judgement.certificate(
