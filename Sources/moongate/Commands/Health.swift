@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongatePolicy
 
 /// `moongate health`: reports whether the gateway on this machine is ready, for health checks of containers and
 /// scripts.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongatePolicy
 
 /// The gateway that runs with a configuration, reached by its admin listener.
 struct RunningGateway {
