@@ -188,9 +188,12 @@ export default function enhance(form) {
     const work = send(resend, submitter, 15_000);
     if (submitter) submitter.disabled = true;
     const result = await work;
-    delete resend.dataset.busy;
-    if (submitter) submitter.disabled = false;
+    const release = () => {
+      delete resend.dataset.busy;
+      if (submitter) submitter.disabled = false;
+    };
     if (result.failed) {
+      release();
       submitter?.focus();
       return toast(say("failed_to_send"), { bad: true });
     }
@@ -198,6 +201,8 @@ export default function enhance(form) {
       const next = new URL(result.next, location.href);
       if (next.searchParams.get("id") !== new URL(location.href).searchParams.get("id")) return location.replace(result.next);
       const page = await look(location.href);
+      // Not before: until the page has its countdown, the link would ask for a code too early.
+      release();
       if (page) patch(page);
       // Input since the submission is the new code: a message can arrive before the answer.
       if (input.value === before) input.value = "";
@@ -207,6 +212,7 @@ export default function enhance(form) {
       announce(say("new_code_sent"));
       return;
     }
+    release();
     if (!patch(result.page)) return;
     goOn();
     const sentence = problem(form);

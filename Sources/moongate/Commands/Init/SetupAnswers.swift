@@ -97,7 +97,7 @@ struct SetupAnswers {
       return .smtp(host: name, port: port, user: parts.user, password: parts.password, from: from)
     case "twilio":
       guard let account = parts.user, let token = parts.password else { throw Problem(sentence: usage) }
-      // Attack: the sentence does not repeat the account, in whose place a hurried user may write the token.
+      // Attack: the sentence does not repeat the account, because a hurried user may have written the token there.
       guard account.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil else {
         throw Problem(
           sentence: "The account of the twilio:// URL must be an account SID: AC and 32 characters, as in "
