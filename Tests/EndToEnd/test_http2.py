@@ -54,7 +54,7 @@ def upstream():
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, upstream):
-    from gateway import LocalGateway
+    from local_gateway import LocalGateway
 
     folder = tmp_path_factory.mktemp("gateway")
     gateway = LocalGateway(folder)
@@ -662,7 +662,7 @@ def test_malformed_trailers_leave_nothing_whole(gateway, upstream, client, numbe
 
 
 def test_a_drain_says_goaway_and_lets_streams_end(tmp_path, monkeypatch):
-    from gateway import LocalGateway
+    from local_gateway import LocalGateway
 
     release = threading.Event()
 

@@ -205,7 +205,7 @@ def test_an_address_of_another_program_is_reported(site, tmp_path):
         status, found = checks_in_order(other)
     assert status == 1
     listeners = [(entry["state"], entry["message"]) for entry in found if entry["check"] == "listen"]
-    assert listeners[0][0] == "failed" and "is in use by another program" in listeners[0][1], listeners
+    assert listeners[0][0] == "failed" and "is in use, and the gateway does not answer" in listeners[0][1], listeners
     assert listeners[1][0] == "ok" and "is free" in listeners[1][1], listeners
 
 

@@ -52,6 +52,10 @@ import Testing
       "return gateway {\n  admin = \"127.0.0.1:9902\",\n  admin = \"127.0.0.1:9901\",\n}",
       "gateway.lua:3: admin: is set twice in one table, first in line 2"
     ),
+    (
+      "return gateway {\n  admin = {\n    address = \"127.0.0.1:9902\",\n    address = \"127.0.0.1:9901\",\n  },\n}",
+      "gateway.lua:4: address: is set twice in one table, first in line 3"
+    ),
     ("return gateway { admin = \"9902\" }", "gateway.lua:1: admin: \"9902\" is not a valid listen address"),
     (
       "return gateway { admin = { address = \"10.0.0.5:9901\", token = env \"NOT_SET\" } }",

@@ -122,7 +122,8 @@ import Testing
       #expect(file.refusal(error) == .diskFull(path: path))
       #expect(
         file.refusal(error).description
-          == "The store \(path) cannot be written: its disk is full. Free some space on it, then start again.")
+          == "The store \(path) cannot be written: its disk is full, or the quota of its user is used up. Free some space, then start again."
+      )
     }
   }
 

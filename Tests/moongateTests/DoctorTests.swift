@@ -141,8 +141,9 @@ import Testing
     #expect(
       judged(EADDRINUSE)
         == .failed(
-          "listen", "127.0.0.1:443 (`listen`) is in use by another program.",
-          fix: "Find it with `ss -ltnp` and stop it, or set another port in `listen` in gateway.lua."))
+          "listen", "127.0.0.1:443 (`listen`) is in use, and the gateway does not answer at `admin`.",
+          fix: "If moongate.socket is active, systemd holds the port: start moongate.service. Otherwise find the "
+            + "program with `ss -ltnp` and stop it, or set another port in `listen` in gateway.lua."))
   }
 
   @Test func anAddressInUseIsNoticed() async throws {

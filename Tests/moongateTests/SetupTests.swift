@@ -183,7 +183,8 @@ import Testing
     let mode = try FileManager.default.attributesOfItem(atPath: folder.path("data"))[.posixPermissions] as? Int
     #expect(mode == 0o700)
     #expect(try SetupFolder.makeState("data", in: folder.path) == nil, "an existing folder keeps its owner")
-    #expect(try SetupFolder.makeState(folder.path("a/b"), in: "/elsewhere") == folder.path("a/b"))
+    #expect(try SetupFolder.makeState(folder.path("a"), in: "/elsewhere") == folder.path("a"))
+    #expect(throws: StartProblem.self) { try SetupFolder.makeState(folder.path("b/c"), in: "/elsewhere") }
   }
 
   @Test func theNextStepsRunAsTheServiceUser() throws {

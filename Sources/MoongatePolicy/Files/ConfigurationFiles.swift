@@ -110,16 +110,6 @@ struct ConfigurationFiles: Sendable {
     var names = list(folder).filter { $0.hasSuffix(".lua") && (rootFiles.contains($0) || !isFolder(folder + "/" + $0)) }
     for inner in folders {
       let path = folder + "/" + inner
-      var status = stat()
-      guard stat(path, &status) == 0 else {
-        // Only lstat sees a dangling or circular link.
-        if lstat(path, &status) == 0 {
-          problem(
-            ConfigurationProblem(
-              location: SourceLocation(file: inner, line: 0), path: "", message: Failure(errno: ELOOP).message))
-        }
-        continue
-      }
       if let failure = unlistable(path, named: inner) { problem(failure) }
       names += list(path).filter { $0.hasSuffix(".lua") }.map { inner + "/" + $0 }
     }
@@ -159,8 +149,16 @@ struct ConfigurationFiles: Sendable {
   /// Attack on ourselves: a folder that the gateway may not read must not count as empty, or the defaults of providers
   /// would replace the operator's policies.
   private static func unlistable(_ path: String, named name: String) -> ConfigurationProblem? {
-    guard isFolder(path), let message = problem(ofFolder: path) else { return nil }
-    return ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: message)
+    let location = SourceLocation(file: name, line: 0)
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      // Only lstat sees a link whose target is missing or cannot be reached.
+      let failure = Failure(errno: errno == ENOENT ? ELOOP : errno)
+      guard lstat(path, &status) == 0 else { return nil }
+      return ConfigurationProblem(location: location, path: "", message: failure.message)
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR, let message = problem(ofFolder: path) else { return nil }
+    return ConfigurationProblem(location: location, path: "", message: message)
   }
 
   private static func list(_ path: String) -> [String] {

@@ -40,7 +40,8 @@ extension ConfigurationLoader {
     // Attack on ourselves: the address is misspelled or set twice, and the default belongs to another gateway.
     let isSet = table.explicitValue("admin") != nil
     let hiding = syntax.all.filter { problem in
-      if isSet { return problem.path == "admin" }
+      // A field that is set twice has no path.
+      if isSet { return ["admin", "address", "token", "tokens"].contains(problem.path) }
       return problem.path.isEmpty || Suggestion.nearest(to: problem.path, among: ["admin"]) != nil
     }
     guard hiding.isEmpty else {

@@ -40,7 +40,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     case .unwritable(let path, let reason):
       "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, or name another file as `store` in gateway.lua."
     case .diskFull(let path):
-      "The store \(path) cannot be written: its disk is full. Free some space on it, then start again."
+      "The store \(path) cannot be written: its disk is full, or the quota of its user is used up. Free some space, then start again."
     case .otherKey(let path):
       "The store \(path) was made with another master key. Name that key as `key` in gateway.lua, or name another store."
     case .retirementInterrupted(let path, let retired, _):

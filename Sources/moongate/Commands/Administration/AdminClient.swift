@@ -17,17 +17,24 @@ struct AdminClient {
 
   let address: ListenAddress
   private let tokens: [AdminToken]
+  /// What to do if the listener requires a token and there is none.
+  private let withoutTokens: String
+  private static let setTokens = "Set it at `admin` in gateway.lua, and name the folder with --config FOLDER."
 
   /// - Parameter gateway: provides the address of the listener and the admin tokens.
   init(_ gateway: GatewaySettings) {
     address = gateway.admin
     tokens = gateway.allAdminTokens
+    withoutTokens = Self.setTokens
   }
 
-  /// - Parameter tokens: the tokens of the listener; empty for requests that need none.
-  init(asking address: ListenAddress, tokens: [AdminToken] = []) {
+  /// - Parameters:
+  ///   - tokens: the tokens of the listener; empty for requests that need none.
+  ///   - withoutTokens: why there are no tokens, and what to do, as a sentence.
+  init(asking address: ListenAddress, tokens: [AdminToken] = [], withoutTokens: String? = nil) {
     self.address = address
     self.tokens = tokens
+    self.withoutTokens = withoutTokens ?? Self.setTokens
   }
 
   /// Sends a GET request.
@@ -92,7 +99,7 @@ struct AdminClient {
     guard status != 401 else {
       throw StartProblem(
         tokens.isEmpty
-          ? "The admin listener at \(address) requires a token. Set it at `admin` in gateway.lua, and name the folder with --config FOLDER."
+          ? "The admin listener at \(address) requires a token. \(withoutTokens)"
           : "The admin listener at \(address) refuses the tokens of gateway.lua.", status: .couldNotRun)
     }
     return Answer(status: status, body: received[end.upperBound...])

@@ -18,7 +18,16 @@ struct RunningGateway {
       client = AdminClient(asking: listener.address, tokens: listener.tokens)
       return
     }
-    client = AdminClient(asking: address, tokens: (try? configuration.adminListener())?.tokens ?? [])
+    do throws(StartProblem) {
+      let listener = try configuration.adminListener()
+      // Attack: a mistyped address of another machine gets the tokens, without TLS.
+      let isOurs = address == listener.address || address.isLoopback
+      client = AdminClient(
+        asking: address, tokens: isOurs ? listener.tokens : [],
+        withoutTokens: "Its tokens are sent only to this machine and to the address at `admin` in gateway.lua.")
+    } catch {
+      client = AdminClient(asking: address, withoutTokens: error.sentence)
+    }
   }
 
   /// The query parameter with the operator's name.

@@ -20,7 +20,7 @@ extension Examination {
       guard let settings = gateway.providers[descriptor.name] else { continue }
       for field in descriptor.settings {
         guard case .messages(let channel) = field.kind, let delivery = settings.deliveries[field.name] else { continue }
-        channels.insert(channel)
+        if delivery != .outbox { channels.insert(channel) }
         guard !known.contains(delivery) else { continue }
         known.append(delivery)
         findings.append(await message(by: delivery, channel, deliveries, of: descriptor.name))

@@ -128,8 +128,9 @@ enum Judgement {
       return .ok("listen", "\(address) (`\(name)`) belongs to the running gateway.")
     case EADDRINUSE:
       return .failed(
-        "listen", "\(address) (`\(name)`) is in use by another program.",
-        fix: "Find it with `ss -ltnp` and stop it, or \(change).")
+        "listen", "\(address) (`\(name)`) is in use, and the gateway does not answer at `admin`.",
+        fix: "If moongate.socket is active, systemd holds the port: start moongate.service. Otherwise find the program "
+          + "with `ss -ltnp` and stop it, or \(change).")
     case EACCES:
       // A warning only: systemd may open the port for the gateway.
       return .warning(

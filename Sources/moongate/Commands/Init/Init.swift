@@ -51,7 +51,14 @@ struct Init: AsyncParsableCommand {
     let user = ServiceUser.giveSecrets(
       files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))
     // Root owns the configuration, so the service could not create the folder of its key and store.
-    if user != nil, let made = try SetupFolder.makeState(state, in: folder) { ServiceUser.giveSecrets([made]) }
+    if user != nil {
+      do throws(StartProblem) {
+        if let made = try SetupFolder.makeState(state, in: folder) { ServiceUser.giveSecrets([made]) }
+      } catch {
+        written.remove()
+        throw StartProblem("Nothing was written. \(error.sentence)", status: .couldNotRun)
+      }
+    }
     print("Wrote \(files.files.count) files to \(folder); `moongate check` finds nothing wrong with them.")
     print(NextSteps(folder: folder, answers: answers, state: state, user: user).text)
   }

@@ -154,7 +154,11 @@ struct SetupFolder {
           // Create the file with mode 600, so that other users can never read it.
           _ = try MasterKey.make(file, Array(text.utf8))
         } else {
-          try Data(text.utf8).write(to: URL(filePath: file), options: .withoutOverwriting)
+          do { try Data(text.utf8).write(to: URL(filePath: file), options: .withoutOverwriting) } catch {
+            // On a full disk, a part of the file may be there.
+            if (error as? CocoaError)?.code != .fileWriteFileExists { unlink(file) }
+            throw error
+          }
         }
         written.files.append(file)
       }
@@ -168,14 +172,15 @@ struct SetupFolder {
 
   /// Creates the folder of the key and the store with mode 700.
   /// - Parameter state: a path, relative to the configuration folder.
-  /// - Returns: the path; nil if something exists there.
+  /// - Returns: the path; nil if something exists there, or if another user owns the folder around it: that user can
+  ///   create it.
   /// - Throws: an error if the folder cannot be created.
   static func makeState(_ state: String, in folder: String) throws(StartProblem) -> String? {
     let path = state.hasPrefix("/") ? state : "\(folder)/\(state)"
     var status = stat()
     guard lstat(path, &status) != 0 else { return nil }
-    let parent = (path as NSString).deletingLastPathComponent
-    if !parent.isEmpty { try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true) }
+    // Attack: in a folder of its own, the service replaces a part of the path by a link while root hands it over.
+    if stat((path as NSString).deletingLastPathComponent, &status) == 0, status.st_uid != geteuid() { return nil }
     guard mkdir(path, 0o700) == 0 else {
       throw StartProblem(
         "The folder \(path) of the key and the store cannot be created: \(MasterKey.reason()). "
