@@ -17,24 +17,24 @@ struct AdminClient {
 
   let address: ListenAddress
   private let tokens: [AdminToken]
-  /// What to do if the listener requires a token and there is none.
+  /// The end of the message if the listener requires a token and `tokens` is empty.
   private let withoutTokens: String
-  private static let setTokens = "Set it at `admin` in gateway.lua, and name the folder with --config FOLDER."
 
   /// - Parameter gateway: provides the address of the listener and the admin tokens.
   init(_ gateway: GatewaySettings) {
-    address = gateway.admin
-    tokens = gateway.allAdminTokens
-    withoutTokens = Self.setTokens
+    self.init(asking: gateway.admin, tokens: gateway.allAdminTokens)
   }
 
   /// - Parameters:
   ///   - tokens: the tokens of the listener; empty for requests that need none.
   ///   - withoutTokens: why there are no tokens, and what to do, as a sentence.
-  init(asking address: ListenAddress, tokens: [AdminToken] = [], withoutTokens: String? = nil) {
+  init(
+    asking address: ListenAddress, tokens: [AdminToken] = [],
+    withoutTokens: String = "Set it at `admin` in gateway.lua, and name the folder with --config FOLDER."
+  ) {
     self.address = address
     self.tokens = tokens
-    self.withoutTokens = withoutTokens ?? Self.setTokens
+    self.withoutTokens = withoutTokens
   }
 
   /// Sends a GET request.

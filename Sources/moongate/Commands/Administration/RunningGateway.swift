@@ -13,20 +13,21 @@ struct RunningGateway {
   /// Only `admin` of gateway.lua is read: a mistake elsewhere must not keep an operator from the gateway that runs.
   /// - Throws: an error if the folder does not name the admin listener, and `admin` does not either.
   init(_ configuration: ConfigurationOption, _ admin: AdminOption) throws(StartProblem) {
-    guard let address = try admin.named() else {
-      let listener = try configuration.adminListener()
-      client = AdminClient(asking: listener.address, tokens: listener.tokens)
-      return
-    }
+    let named = try admin.named()
     do throws(StartProblem) {
       let listener = try configuration.adminListener()
+      let address = named ?? listener.address
       // Attack: a mistyped address of another machine gets the tokens, without TLS.
-      let isOurs = address == listener.address || address.isLoopback
-      client = AdminClient(
-        asking: address, tokens: isOurs ? listener.tokens : [],
-        withoutTokens: "Its tokens are sent only to this machine and to the address at `admin` in gateway.lua.")
+      if address == listener.address || address.isLoopback {
+        client = AdminClient(asking: address, tokens: listener.tokens)
+      } else {
+        client = AdminClient(
+          asking: address,
+          withoutTokens: "Its tokens are sent only to this machine and to the address at `admin` in gateway.lua.")
+      }
     } catch {
-      client = AdminClient(asking: address, withoutTokens: error.sentence)
+      guard let named else { throw error }
+      client = AdminClient(asking: named, withoutTokens: error.sentence)
     }
   }
 
