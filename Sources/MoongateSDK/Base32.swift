@@ -7,19 +7,7 @@ public enum Base32 {
 
   /// Encodes bytes of any length, without padding. Unused bits of the last character are zero.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-    var text: [UInt8] = []
-    var pending: UInt32 = 0
-    var bits = 0
-    for byte in bytes {
-      pending = pending << 8 | UInt32(byte)
-      bits += 8
-      while bits >= 5 {
-        bits -= 5
-        text.append(alphabet[Int(pending >> UInt32(bits) & 31)])
-      }
-    }
-    if bits > 0 { text.append(alphabet[Int(pending << UInt32(5 - bits) & 31)]) }
-    return String(decoding: text, as: UTF8.self)
+    BitGroups.text(of: Array(bytes), alphabet, size: 5)
   }
 
   /// Decodes a key as users type it and apps write it: in upper or lower case, with optional spaces, hyphens and

@@ -16,22 +16,7 @@ public enum Base64URL {
   /// Encodes bytes of any length.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String { text(of: Array(bytes)) }
 
-  private static func text(of bytes: [UInt8]) -> String {
-    var text: [UInt8] = []
-    text.reserveCapacity((bytes.count * 4 + 2) / 3)
-    var pending: UInt32 = 0
-    var bits = 0
-    for byte in bytes {
-      pending = pending << 8 | UInt32(byte)
-      bits += 8
-      while bits >= 6 {
-        bits -= 6
-        text.append(alphabet[Int(pending >> UInt32(bits) & 63)])
-      }
-    }
-    if bits > 0 { text.append(alphabet[Int(pending << UInt32(6 - bits) & 63)]) }
-    return String(decoding: text, as: UTF8.self)
-  }
+  private static func text(of bytes: [UInt8]) -> String { BitGroups.text(of: bytes, alphabet, size: 6) }
 
   /// - Returns: nil if the text is not what `encode` would return: invalid characters, padding, whitespace, or set bits
   ///   after the last byte.

@@ -21,11 +21,15 @@ package struct AdminToken: Sendable {
     self.role = role
     self.secret = secret
   }
+
+  /// All tokens of a listener.
+  /// - Parameter unnamed: the token that gateway.lua sets without a name, if any.
+  package static func all(unnamed: SecretText?, named: [AdminToken]) -> [AdminToken] {
+    (unnamed.map { [AdminToken(name: Self.unnamed, role: .act, secret: $0)] } ?? []) + named
+  }
 }
 
 extension GatewaySettings {
   /// All tokens of the admin listener. If empty, it requires no authentication.
-  package var allAdminTokens: [AdminToken] {
-    (adminToken.map { [AdminToken(name: AdminToken.unnamed, role: .act, secret: $0)] } ?? []) + adminTokens
-  }
+  package var allAdminTokens: [AdminToken] { AdminToken.all(unnamed: adminToken, named: adminTokens) }
 }

@@ -81,6 +81,9 @@ package struct TwilioSettings: Sendable, Equatable {
   /// A number in E.164 format, a sender name, or a messaging service (`MG…`).
   package let from: String
 
+  /// Whether the text has the form of an account SID. Twilio's own have 32 characters after `AC`.
+  package static func isAccountSID(_ text: String) -> Bool { text.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil }
+
   package init(url: String = TwilioSettings.usualURL, account: String, token: SecretText, from: String) {
     self.url = url
     self.account = account

@@ -6,11 +6,6 @@ package struct AdminListener: Sendable {
   package let address: ListenAddress
   /// Empty if the listener requires no authentication.
   package let tokens: [AdminToken]
-
-  package init(address: ListenAddress, tokens: [AdminToken]) {
-    self.address = address
-    self.tokens = tokens
-  }
 }
 
 extension ConfigurationLoader {
@@ -51,8 +46,8 @@ extension ConfigurationLoader {
     let secrets = SecretReader(folder: folder, environment: environment)
     let reader = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems)
     guard let admin = reader.readAdmin(table), problems.all.isEmpty else { return nil }
-    let unnamed = admin.token.map { [AdminToken(name: AdminToken.unnamed, role: .act, secret: $0)] } ?? []
-    return AdminListener(address: admin.address, tokens: unnamed + admin.tokens)
+    return AdminListener(
+      address: admin.address, tokens: AdminToken.all(unnamed: admin.token, named: admin.tokens))
   }
 
   private func gatewayFile(_ folder: String, _ problems: Problems) -> ConfigurationFiles.File? {

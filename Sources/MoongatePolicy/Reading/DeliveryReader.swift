@@ -160,7 +160,7 @@ struct DeliveryReader {
     guard let reader = TableReader(node, .twilio, path: path, problems: problems) else { return nil }
     let account = reader.take("account_sid").flatMap { node -> String? in
       guard let text = textOrSecret(node, reader.path("account_sid"))?.reveal() else { return nil }
-      if text.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil { return text }
+      if TwilioSettings.isAccountSID(text) { return text }
       problems.add(node.location, reader.path("account_sid"), "is not a Twilio account SID: AC and 32 characters")
       return nil
     }

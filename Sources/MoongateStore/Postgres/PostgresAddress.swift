@@ -83,6 +83,12 @@ package struct PostgresAddress: Sendable {
     options = values
   }
 
+  /// Whether a host and a database are named, or a service of pg_service.conf that names them.
+  package var isComplete: Bool {
+    let hasHosts = targets.allSatisfy { !($0.host ?? $0.hostAddress ?? "").isEmpty }
+    return options["service"] != nil || hasHosts && !(options["dbname"] ?? "").isEmpty
+  }
+
   private static func list(_ text: String?) -> [String] {
     guard let text, !text.isEmpty else { return [] }
     return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)

@@ -43,23 +43,23 @@ struct Upgrade: AsyncParsableCommand {
   private func ask(within limit: Duration) async throws -> AdminClient.Answer {
     let gateway: RunningGateway
     do throws(StartProblem) { gateway = try RunningGateway(configuration, admin) } catch {
-      throw try kept(error.sentence, status: error.status)
+      throw try notUpgraded(error.sentence, status: error.status)
     }
     let query = [("within", "\(limit.components.seconds)")] + (try gateway.asked(by: identity, "moongate upgrade"))
     do {
       let answer = try await gateway.client.act("POST", "/upgrade", query: query, within: limit + Self.grace)
-      if let kept = try? JSONDecoder().decode(NotReplaced.self, from: answer.body) { throw kept }
+      if let refused = try? JSONDecoder().decode(NotReplaced.self, from: answer.body) { throw refused }
       try gateway.demand(answer, json: json)
       return answer
     } catch let answer as NotReplaced {
-      throw try kept(answer.why)
+      throw try notUpgraded(answer.why)
     } catch let problem as StartProblem {
       if json { print(try ToolJSON.text(NotReplaced(why: problem.sentence))) }
       throw problem
     }
   }
 
-  private func kept(_ why: String, status: ExitStatus = .found) throws -> StartProblem {
+  private func notUpgraded(_ why: String, status: ExitStatus = .found) throws -> StartProblem {
     if json { print(try ToolJSON.text(NotReplaced(why: why))) }
     return StartProblem("Not upgraded; the old process continues. \(why)", status: status)
   }

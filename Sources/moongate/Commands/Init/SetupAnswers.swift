@@ -62,10 +62,11 @@ struct SetupAnswers {
       throw Problem(sentence: "That is not a store. Answer sqlite, or postgres://user@host/database.")
     }
     // The message does not repeat the answer, which may contain a password.
-    if let problem = OpenedStore.problem(ofPostgres: text) {
-      throw Problem(sentence: "The connection string \(problem).")
+    let address: PostgresAddress
+    do { address = try PostgresAddress(text) } catch {
+      throw Problem(sentence: "The connection string \(error).")
     }
-    guard PostgresParts(text).isComplete else {
+    guard address.isComplete else {
       throw Problem(sentence: "The store needs a host and a database: postgres://user@host/database.")
     }
     let authority = text.split(separator: "/", omittingEmptySubsequences: true).dropFirst().first ?? ""
@@ -98,7 +99,7 @@ struct SetupAnswers {
     case "twilio":
       guard let account = parts.user, let token = parts.password else { throw Problem(sentence: usage) }
       // Attack: the sentence does not repeat the account, because a hurried user may have written the token there.
-      guard account.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil else {
+      guard TwilioSettings.isAccountSID(account) else {
         throw Problem(
           sentence: "The account of the twilio:// URL must be an account SID: AC and 32 characters, as in "
             + "twilio://ACCOUNT:TOKEN@+15550100.")
@@ -124,24 +125,5 @@ extension SetupAnswers {
     ][field]
     guard let option else { return "\(problem)" }
     return "\(option): \(problem.path) \(problem.message)"
-  }
-}
-
-/// The parts of a libpq URL that name a server and a database.
-private struct PostgresParts {
-  /// Whether the URL names a host and a database, or a service of pg_service.conf that does.
-  let isComplete: Bool
-
-  init(_ url: String) {
-    let halves = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    let names = halves.dropFirst().joined().split(separator: "&").compactMap { pair -> Substring? in
-      let parts = pair.split(separator: "=", maxSplits: 1)
-      return parts.count == 2 ? parts[0] : nil
-    }
-    let parts = halves[0].split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-    let host = parts.count > 2 ? parts[2].split(separator: "@", omittingEmptySubsequences: false).last ?? "" : ""
-    let hasHost = !host.isEmpty && !host.hasPrefix(":") || names.contains("host") || names.contains("hostaddr")
-    let hasDatabase = parts.count > 3 && !parts[3].isEmpty || names.contains("dbname")
-    isComplete = hasHost && hasDatabase || names.contains("service")
   }
 }

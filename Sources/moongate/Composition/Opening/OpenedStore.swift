@@ -121,12 +121,9 @@ struct OpenedStore: Sendable {
       + advice
   }
 
-  /// The error message of libpq for a connection string; nil if it is valid.
-  static func problem(ofPostgres url: String) -> String? { PostgresStore.problem(of: url) }
-
   /// The error of libpq for the connection string of the store, located in gateway.lua.
   static func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
-    guard case .postgres(let url) = gateway.store, let problem = problem(ofPostgres: url) else { return [] }
+    guard case .postgres(let url) = gateway.store, let problem = PostgresStore.problem(of: url) else { return [] }
     return [
       ConfigurationProblem(
         location: gateway.locations["store"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "store",
