@@ -707,6 +707,11 @@ def test_unusable_store_is_reported_in_a_sentence(cluster, postgres, tmp_path):
     postgres.ask(
         "CREATE DATABASE readonly OWNER moongate; ALTER DATABASE readonly SET default_transaction_read_only = on"
     )
+    # Not the store's. Without it, one of the starts below would make a key, and say that the store's key is missing.
+    key = cluster.config / "data/master.key"
+    key.parent.mkdir(mode=0o700, exist_ok=True)
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
     with ThreadPoolExecutor(8) as pool:
         told = {
             name: pool.submit(refusal, cluster, store)
