@@ -25,7 +25,8 @@ package struct PublicApplication: ListeningApplication {
   package init(
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry,
     clock: any GatewayClock,
-    random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer,
+    random: any RandomSource, keys: KeyRing, audit: AuditTrail, keySet: @escaping @Sendable () -> String,
+    pages: PageRenderer,
     server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
     mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger
   ) {
@@ -44,7 +45,8 @@ package struct PublicApplication: ListeningApplication {
       describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers),
       events: ClientEvent.names(sites: ClientEvent.sites(of: providers)))
     let endpoints: [[Endpoint]] = [
-      api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints, WellKnownCall().endpoints,
+      api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
+      ForwardingCall(keys: keys, clock: clock).endpoints, WellKnownCall().endpoints,
       SignInPage(.login, driver, pages).endpoints, SignInPage(.register, driver, pages).endpoints,
       CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints,
       HookCall(driver: driver, clock: clock).endpoints,

@@ -13,6 +13,7 @@ import pytest
 from local_gateway import BIN
 from mail_server import MailServer
 from processes import Program, free_port
+from proxies import NGINX
 
 
 def moongate(*arguments, before=(), **options):
@@ -228,6 +229,56 @@ def test_a_certificate_for_another_host_is_reported(site, tmp_path):
     status, found = checks(other)
     assert status == 1 and found["certificate"]["state"] == "failed", found
     assert "is not valid for localhost. It names other.example.com." in found["certificate"]["message"]
+
+
+# What a proxy does with X-Forwarded-For, in nginx's words, and the doctor's finding.
+FORWARDING = {
+    "$remote_addr": ("ok", "a claim to be 198.51.100.77 had no effect"),
+    "$proxy_add_x_forwarded_for": ("ok", "a claim to be 198.51.100.77 had no effect"),
+    "$http_x_forwarded_for": ("failed", "the proxy at 127.0.0.2 passes X-Forwarded-For on"),
+    '""': ("failed", "The proxy at 127.0.0.2 sends no X-Forwarded-For"),
+}
+
+
+def test_headers_of_a_proxy_are_tried(site, tmp_path):
+    """A gateway behind nginx, which calls it from 127.0.0.2, the only trusted address."""
+    folder = tmp_path / "site"
+    shutil.copytree(site[0], folder)
+    listen, outside = free_port(), {value: free_port() for value in FORWARDING}
+    servers = [
+        f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{listen}; proxy_bind 127.0.0.2;"
+        f" proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For {value}; }} }}"
+        for value, port in outside.items()
+    ]
+    (tmp_path / "nginx.conf").write_text(
+        NGINX.format(user="user root;" if os.geteuid() == 0 else "", text="\n".join(servers))
+    )
+    lua = folder / "gateway.lua"
+    text = re.sub(r'listen = "127\.0\.0\.1:\d+"', f'listen = "127.0.0.1:{listen}"', lua.read_text())
+    text = re.sub(r'admin = "127\.0\.0\.1:\d+"', f'admin = "127.0.0.1:{free_port()}"', text)
+    text = re.sub(r"trusted_proxies = \{[^}]*\}", 'trusted_proxies = { "127.0.0.2/32" }', text)
+
+    def found(port):
+        lua.write_text(re.sub(r"http://localhost:\d+", f"http://localhost:{port}", text))
+        return checks(folder)[1]["proxies"]
+
+    untried = found(outside["$remote_addr"])
+    assert "This was not tried" in untried["message"], untried
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    proxy = Program(nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", "stderr")
+    running = Program(BIN / "moongate", "serve", "--config", folder)
+    try:
+        running.wait_line(" ready ", 90)
+        for value, (state, message) in FORWARDING.items():
+            finding = found(outside[value])
+            assert finding["state"] == state and message in finding["message"], (value, finding)
+        # The doctor judges by the file; the gateway reads it too, within a second.
+        text = re.sub(r"trusted_proxies = \{[^}]*\}", 'trusted_proxies = { "127.0.0.3/32" }', text)
+        finding = found(outside["$remote_addr"])
+        assert finding["state"] == "failed" and finding["fix"].startswith('Add "127.0.0.2" to trusted_proxies'), finding
+    finally:
+        running.end()
+        proxy.end()
 
 
 def test_a_clock_that_is_an_hour_off(site):

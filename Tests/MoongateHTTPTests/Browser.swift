@@ -30,7 +30,7 @@ struct HTTPGateway: Sendable {
     let part = PublicApplication(
       engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
       clock: gateway.clock,
-      random: gateway.random, audit: gateway.audit, keySet: { Self.keySet },
+      random: gateway.random, keys: gateway.keys, audit: gateway.audit, keySet: { Self.keySet },
       pages: try PageRenderer(logger: gateway.log.logger),
       bodies: BodyReader(timeLimit: timeLimit),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)

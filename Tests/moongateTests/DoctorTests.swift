@@ -220,6 +220,72 @@ import Testing
     #expect(proxies([], publicURL: PublicURL(isSecure: false, host: "localhost", port: 8080)).state == .ok)
   }
 
+  /// The finding for a probe that arrived at a gateway that trusts 10.0.0.1 and 10.0.0.2. This machine is 10.0.0.9.
+  private func probed(
+    from peer: String, _ forwardedFor: [String], client: String, trusted: [String] = ["10.0.0.1", "10.0.0.2"],
+    isProxied: Bool = true, own: String = "10.0.0.9"
+  ) -> Finding {
+    let url = PublicURL(isSecure: isProxied, host: "a.example", port: isProxied ? 443 : 8080)
+    var settings = GatewaySettings.test(publicURL: url)
+    settings.trustedProxies = trusted.compactMap(AddressBlock.init)
+    settings.listen = ListenAddress(host: "0.0.0.0", port: 8080)
+    let report = ForwardingReport(peer: peer, forwardedFor: forwardedFor, client: client, origin: "\(url)")
+    return Judgement.proxies(settings, Judgement.Forwarding(report: report) { $0 == own })
+  }
+
+  @Test func aProxyThatNamesItsClientIsGood() {
+    let claimed = ForwardingProbe.claimed
+    for forwardedFor in [["10.0.0.9"], ["\(claimed), 10.0.0.9"], [claimed, "10.0.0.9", "10.0.0.2"]] {
+      let finding = probed(from: "10.0.0.1", forwardedFor, client: "10.0.0.9")
+      #expect(finding.state == .ok && finding.message.contains("had no effect"), "\(finding)")
+    }
+    let ignored = probed(from: "10.0.0.9", [claimed], client: "10.0.0.9", trusted: [], isProxied: false)
+    #expect(ignored.state == .ok && ignored.message.hasPrefix("X-Forwarded-For is ignored"))
+  }
+
+  /// Attack: a client sends a new address with each guess, because a proxy passes the header on.
+  @Test func aProxyThatPassesTheHeaderOnFails() {
+    let claimed = ForwardingProbe.claimed
+    let alone = probed(from: "10.0.0.1", [claimed], client: claimed)
+    #expect(alone.state == .failed && alone.message.contains("the proxy at 10.0.0.1 passes X-Forwarded-For on"))
+    let outer = probed(from: "10.0.0.1", ["\(claimed), 10.0.0.2"], client: claimed)
+    #expect(outer.state == .failed && outer.message.contains("the proxy at 10.0.0.2 passes X-Forwarded-For on"))
+    let plain = probed(from: "10.0.0.1", [claimed], client: claimed, isProxied: false)
+    #expect(plain.state == .failed, "the peer is not this machine, so it is a proxy")
+  }
+
+  /// A doctor on a machine that is itself a trusted proxy can say nothing about clients.
+  @Test func aTrustedMachineIsNotTakenForAClient() {
+    let claimed = ForwardingProbe.claimed
+    let behind = probed(from: "10.0.0.1", ["\(claimed), 10.0.0.2"], client: claimed, own: "10.0.0.2")
+    #expect(behind.state == .ok && behind.message.contains("only a doctor on another machine"))
+    let direct = probed(from: "10.0.0.2", [claimed], client: claimed, isProxied: false, own: "10.0.0.2")
+    #expect(direct.state == .ok && direct.message.contains("only a doctor on another machine"))
+    #expect(probed(from: "10.0.0.2", [claimed], client: claimed, own: "10.0.0.2").state == .failed, "a proxy is needed")
+  }
+
+  @Test func aProxyWhoseClientsCountAsOneFails() {
+    let claimed = ForwardingProbe.claimed
+    for (forwardedFor, isProxied) in [([claimed], true), (["\(claimed), 10.0.0.9"], false), ([], false)] {
+      let unnamed = probed(from: "10.0.0.7", forwardedFor, client: "10.0.0.7", isProxied: isProxied)
+      #expect(unnamed.state == .failed && unnamed.fix == #"Add "10.0.0.7" to trusted_proxies if it is your proxy."#)
+    }
+    let silent = probed(from: "10.0.0.1", [], client: "10.0.0.1")
+    #expect(silent.state == .failed && silent.message.contains("sends no X-Forwarded-For"))
+    let garbage = probed(from: "10.0.0.1", ["\(claimed), 10.0.0.9:5123"], client: "10.0.0.1")
+    #expect(garbage.state == .failed && garbage.message.contains("10.0.0.9:5123, which is not an address"))
+  }
+
+  @Test func aProxyThatChangesTheOriginGetsAWarning() {
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "a.example", port: 443))
+    settings.trustedProxies = ["10.0.0.1"].compactMap(AddressBlock.init)
+    let report = ForwardingReport(
+      peer: "10.0.0.1", forwardedFor: ["10.0.0.9"], client: "10.0.0.9", origin: "http://a.example")
+    let finding = Judgement.proxies(settings, Judgement.Forwarding(report: report) { _ in false })
+    #expect(finding.state == .warning)
+    #expect(finding.message == "A request to https://a.example arrives as one to http://a.example.")
+  }
+
   @Test func namesAreJudged() {
     let url = PublicURL(isSecure: true, host: "a.example", port: 443)
     #expect(Judgement.name(url, addresses: []).state == .failed)

@@ -13,6 +13,8 @@ struct Exchange: Sendable {
   let parameters: [String]
   /// The generation that serves this request to its end.
   let generation: any PolicyGeneration
+  /// The address of the connection's peer.
+  let peer: ClientAddress
   let client: ForwardedClient
   let credentials: Credentials
   /// The id of the decision for this request.

@@ -37,7 +37,8 @@ package struct GatewayResponder: HTTPResponder {
     if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
     let decision = DecisionID(from: random)
     let generation = generations.current
-    let client = ForwardedClient(request, peer: context.peer ?? .unspecified, gateway: generation.gateway)
+    let peer = context.peer ?? .unspecified
+    let client = ForwardedClient(request, peer: peer, gateway: generation.gateway)
     let elsewhere = CrossOrigin.covers(path) ? CrossOrigin(generation.gateway) : nil
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
@@ -64,7 +65,7 @@ package struct GatewayResponder: HTTPResponder {
           cookies.append(GatewayCookies(generation.gateway).begin(browser))
         }
         let exchange = Exchange(
-          request: request, kind: kind, parameters: parameters, generation: generation, client: client,
+          request: request, kind: kind, parameters: parameters, generation: generation, peer: peer, client: client,
           credentials: credentials, decision: decision,
           recorder: recorder, reader: reader, builtIn: providers)
         try guarded(exchange, kind)

@@ -125,7 +125,7 @@ struct Gateway {
       logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
-      audit: audit,
+      keys: key.keys, audit: audit,
       keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger)
     let adminApplication = AdminApplication(

@@ -43,7 +43,7 @@ struct GoogleWorld: Sendable {
       PublicApplication(
         engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
         clock: gateway.clock,
-        random: gateway.random, audit: gateway.audit, keySet: { "{}" },
+        random: gateway.random, keys: gateway.keys, audit: gateway.audit, keySet: { "{}" },
         pages: try PageRenderer(logger: gateway.log.logger),
         eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger
       ).application

@@ -38,7 +38,7 @@ struct Examination {
     let addresses = Self.addresses(of: gateway.publicURL.host)
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
     if !addresses.isEmpty { all.append(await checkPublicURL()) }
-    all.append(Judgement.proxies(gateway))
+    all.append(Judgement.proxies(gateway, addresses.isEmpty ? nil : await forwarding()))
     await web.end()
     return all
   }

@@ -199,40 +199,6 @@ enum Judgement {
     return .ok("disk", "\(folder) has \(size) MiB left.")
   }
 
-  /// Judges whether `X-Forwarded-For` is trusted only from the proxies that set it.
-  static func proxies(_ gateway: GatewaySettings) -> Finding {
-    let all = gateway.trustedProxies
-    // Attack: with a wide block, any client can claim any address, and limits per address have no effect.
-    if let wide = all.first(where: { isWide($0) }) {
-      return .failed(
-        "proxies", "trusted_proxies has \(wide): every machine there can claim to be any client.",
-        fix: "Name only the addresses of your own proxies.")
-    }
-    if gateway.publicURL.isSecure, gateway.tls == nil, all.isEmpty {
-      return .failed(
-        "proxies",
-        "\(gateway.publicURL) needs a TLS proxy, but trusted_proxies is empty: all users count as one client.",
-        fix: "Add the proxy's address, for example trusted_proxies = { \"127.0.0.1/32\" }.")
-    }
-    if gateway.listen.isLoopback, !all.isEmpty, !all.contains(where: { Loopback.isAddress($0.network) }) {
-      return .failed(
-        "proxies",
-        "The gateway listens on \(gateway.listen), which only this machine can reach, but trusted_proxies contains no address of this machine.",
-        fix: "Add \"127.0.0.1/32\" to trusted_proxies.")
-    }
-    if all.isEmpty { return .ok("proxies", "X-Forwarded-For is ignored: clients connect to the gateway directly.") }
-    return .ok("proxies", "X-Forwarded-For is trusted only from \(all.map(\.description).joined(separator: ", ")).")
-  }
-
-  /// Whether the block is larger than a private network.
-  private static func isWide(_ block: AddressBlock) -> Bool {
-    block.prefix < (block.network.count == 4 ? 8 : 32) && !isUniqueLocal(block)
-  }
-
-  private static func isUniqueLocal(_ block: AddressBlock) -> Bool {
-    block.network.count == 16 && block.prefix >= 7 && block.network.first.map { $0 & 0xfe == 0xfc } ?? false
-  }
-
   /// - Parameter addresses: the resolved addresses of `public_url`'s host.
   static func name(_ url: PublicURL, addresses: [String]) -> Finding {
     guard !addresses.isEmpty else {

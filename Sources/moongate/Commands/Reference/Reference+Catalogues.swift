@@ -100,6 +100,9 @@ struct HeaderDefinition: Sendable {
       help: "The capabilities of the browser on a hosted page, sent by the page's script."
     ),
     HeaderDefinition(
+      name: ForwardingProbe.header, place: .call,
+      help: "The ticket of `moongate doctor`, which asks how its request arrived. It is made with the master key."),
+    HeaderDefinition(
       name: "Moongate-Signature", place: .webhook,
       help: "`t=SECONDS,v1=HEX`: HMAC-SHA256 of the time, a full stop and the body, with the sink's secret."),
   ]

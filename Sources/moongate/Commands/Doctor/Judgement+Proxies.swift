@@ -1,0 +1,126 @@
+import MoongateCore
+import MoongateSDK
+
+/// Judges whether `X-Forwarded-For` is believed only from the proxies that set it.
+extension Judgement {
+  /// What is known about the proxies in front of the gateway.
+  struct Forwarding {
+    /// How the probe arrived.
+    let report: ForwardingReport
+    /// Whether an address is one of this machine's, from which the probe was sent.
+    let isOwn: (String) -> Bool
+  }
+
+  /// - Parameter forwarding: what the gateway saw of a probe; nil if it answered none.
+  static func proxies(_ gateway: GatewaySettings, _ forwarding: Forwarding? = nil) -> Finding {
+    let all = gateway.trustedProxies
+    // Attack: with a wide block, any client can claim any address, and limits per address have no effect.
+    if let wide = all.first(where: { isWide($0) }) {
+      return .failed(
+        "proxies", "trusted_proxies has \(wide): every machine there can claim to be any client.",
+        fix: "Name only the addresses of your own proxies.")
+    }
+    if let forwarding { return measured(gateway, forwarding) }
+    if gateway.needsProxy, all.isEmpty {
+      return .failed(
+        "proxies",
+        "\(gateway.publicURL) needs a TLS proxy, but trusted_proxies is empty: all users count as one client.",
+        fix: "Add the proxy's address, for example trusted_proxies = { \"127.0.0.1/32\" }.")
+    }
+    if gateway.listen.isLoopback, !all.isEmpty, !all.contains(where: { Loopback.isAddress($0.network) }) {
+      return .failed(
+        "proxies",
+        "The gateway listens on \(gateway.listen), which only this machine can reach, but trusted_proxies contains no address of this machine.",
+        fix: "Add \"127.0.0.1/32\" to trusted_proxies.")
+    }
+    let belief =
+      all.isEmpty
+      ? "X-Forwarded-For is ignored: clients connect to the gateway directly."
+      : "X-Forwarded-For is trusted only from \(list(all))."
+    return .ok("proxies", "\(belief) This was not tried, because the gateway did not answer at public_url.")
+  }
+
+  private static func measured(_ gateway: GatewaySettings, _ forwarding: Forwarding) -> Finding {
+    let report = forwarding.report
+    let trusts = { (text: String) in
+      IPAddressText.parse(text.utf8).map { ForwardedClient.trusts($0, gateway.trustedProxies) } ?? false
+    }
+    let addresses = report.addresses
+    let claim = addresses.lastIndex(of: ForwardingProbe.claimed)
+    // What the proxies added to the claim, or wrote in its place.
+    let added = claim.map { Array(addresses[($0 + 1)...]) } ?? addresses
+    let isProxied = gateway.needsProxy || claim == nil || !added.isEmpty
+    guard trusts(report.peer) else {
+      return isProxied
+        ? .failed(
+          "proxies",
+          "A request to \(gateway.publicURL) came from a proxy at \(report.peer), which trusted_proxies does not name: all users count as one client.",
+          fix: "Add \"\(report.peer)\" to trusted_proxies if it is your proxy.")
+        : .ok("proxies", "X-Forwarded-For is ignored: a claim to be \(ForwardingProbe.claimed) had no effect.")
+    }
+    if addresses.isEmpty {
+      return .failed(
+        "proxies", "The proxy at \(report.peer) sends no X-Forwarded-For: all users count as one client.",
+        fix: setHeader)
+    }
+    if let garbage = added.last(where: { IPAddressText.parse($0.utf8) == nil }) {
+      return .failed(
+        "proxies",
+        "The proxy at \(report.peer) sends X-Forwarded-For with \(garbage), which is not an address: all users count as one client.",
+        fix: setHeader)
+    }
+    if report.client == ForwardingProbe.claimed {
+      return believedClaim(gateway, forwarding, passedOnBy: added.first ?? report.peer, isAlone: added.isEmpty)
+    }
+    if let origin = report.origin, origin != gateway.publicURL.description {
+      return .warning(
+        "proxies", "A request to \(gateway.publicURL) arrives as one to \(origin).",
+        fix: "Let the proxy set X-Forwarded-Proto to the scheme of the client, and pass its Host on.")
+    }
+    return .ok(
+      "proxies",
+      "X-Forwarded-For is believed only from \(list(gateway.trustedProxies)): a claim to be \(ForwardingProbe.claimed) had no effect."
+    )
+  }
+
+  /// The claim counted. That is right only if this machine, which made it, is itself a trusted proxy.
+  /// - Parameters:
+  ///   - passedOnBy: the address that sent the claim to a trusted proxy or to the gateway.
+  ///   - isAlone: whether no proxy added an address to the claim.
+  private static func believedClaim(
+    _ gateway: GatewaySettings, _ forwarding: Forwarding, passedOnBy sender: String, isAlone: Bool
+  ) -> Finding {
+    let isDirect = !gateway.needsProxy && gateway.publicURL.port == gateway.listen.port
+    if forwarding.isOwn(sender), !isAlone || isDirect {
+      return .ok(
+        "proxies",
+        "X-Forwarded-For is believed only from \(list(gateway.trustedProxies)). \(sender) of this machine is among them, so only a doctor on another machine can try whether claims of clients have no effect."
+      )
+    }
+    // Attack: a client sends a new address with each guess, and no limit per address ever counts to two.
+    return .failed(
+      "proxies",
+      "A request to \(gateway.publicURL) that claimed to come from \(ForwardingProbe.claimed) was believed: the proxy at \(sender) passes X-Forwarded-For on, so every client can claim any address.",
+      fix: setHeader)
+  }
+
+  private static let setHeader =
+    "Let the proxy set X-Forwarded-For to the address of its client, in nginx with `proxy_set_header X-Forwarded-For $remote_addr;`."
+
+  private static func list(_ blocks: [AddressBlock]) -> String { blocks.map(\.description).joined(separator: ", ") }
+
+  /// Whether the block is larger than a private network.
+  private static func isWide(_ block: AddressBlock) -> Bool {
+    block.prefix < (block.network.count == 4 ? 8 : 32) && !isUniqueLocal(block)
+  }
+
+  private static func isUniqueLocal(_ block: AddressBlock) -> Bool {
+    block.network.count == 16 && block.prefix >= 7 && block.network.first.map { $0 & 0xfe == 0xfc } ?? false
+  }
+}
+
+extension GatewaySettings {
+  /// Whether only a proxy in front of the gateway can answer at public_url, because it uses https and the gateway
+  /// has no certificate.
+  fileprivate var needsProxy: Bool { publicURL.isSecure && tls == nil }
+}
