@@ -135,10 +135,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     object.add("identifier", identifier)
     object.add("address", address)
     object.add("code", code)
-    var details = JSONObjectText()
-    for (key, value) in detail { details.add(key, value) }
-    object.add("detail", details)
-    if let count { object.add("count", count) }
+    object.add("detail", detail)
+    object.add("count", count)
     return object.closed
   }
 

@@ -51,7 +51,7 @@ package struct OCSFEvent: Sendable {
     record.add("status", isFailure ? "Failure" : "Success")
     record.add("status_code", event.code)
     record.add("status_detail", event.detail["rule"] ?? event.detail["reason"])
-    if let count = event.count { record.add("count", count) }
+    record.add("count", event.count)
     record.add("metadata", metadata)
     if event.account != nil || event.identifier != nil { record.add("user", user) }
     if let address = event.address { record.add("src_endpoint", object([("ip", address)])) }

@@ -42,7 +42,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
   /// nil if an older gateway began the flow. The purpose is then derived from the name (`purpose`).
-  private let declaredPurpose: FlowPurpose?
+  let declaredPurpose: FlowPurpose?
   package let accountRule: AccountRule
   /// The steps at its beginning, and those that policies have added.
   package var steps: [StepRule]

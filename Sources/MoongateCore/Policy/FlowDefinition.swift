@@ -52,7 +52,7 @@ package struct StepRule: Sendable, Hashable, Codable {
   package let requirement: AccountStep?
   /// Whether the choices are a `fallback`; nil: no. (An older gateway stored no value and reads such a step as one with
   /// several choices.)
-  private let fallback: Bool?
+  let fallback: Bool?
 
   /// Whether the choices are a `fallback`, in order: the first one sends a code, and each further one if the one before
   /// it cannot deliver or the user asks for it.

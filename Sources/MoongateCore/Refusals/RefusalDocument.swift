@@ -17,8 +17,8 @@ extension Refusal {
     object.add("detail", sentence)
     object.add("code", code.name)
     object.add("decision_id", decision.text)
-    if let attemptsLeft { object.add("attempts_left", attemptsLeft) }
-    if let retryAfterSeconds { object.add("retry_after", retryAfterSeconds) }
+    object.add("attempts_left", attemptsLeft)
+    object.add("retry_after", retryAfterSeconds)
     object.add("resend_at", resendAt?.text)
     object.add("field", field)
     object.add("provider", provider?.rawValue)
@@ -32,7 +32,7 @@ extension Refusal {
       }
     }
     object.add("reason", deliveryReason?.reason.rawValue)
-    if let deliveryReason { object.add("permanent", deliveryReason.isPermanent) }
+    object.add("permanent", deliveryReason?.isPermanent)
     for member in more { object.add(member.key, member.value) }
     return object.closed + [UInt8(ascii: "\n")]
   }

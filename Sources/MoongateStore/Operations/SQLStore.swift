@@ -66,7 +66,7 @@ extension SQLStore {
     -> ApplyResult
   {
     do {
-      let prepared = try await removingUsersFromTrail(of: try changes.map(PreparedChange.init), at: now)
+      let prepared = try await removingUsersFromTrail(of: changes.map(PreparedChange.init), at: now)
       let stateAtCommit = LedgerStateAtCommit()
       let (locks, sessions) = try await memory.timing.record(.write) {
         try await database.write(at: now) { rows in

@@ -9,12 +9,12 @@ struct PreparedChange: Sendable {
   /// The search terms for flows of that user.
   var traces: FlowTraces?
 
-  init(_ change: Change) throws {
+  init(_ change: Change) {
     self.change = change
     encoded =
       switch change {
-      case .putFlow(let record): try JSON.encode(record.next)
-      case .putSession(let session), .replaceSession(_, by: let session): try JSON.encode(session.passed)
+      case .putFlow(let record): record.next.json
+      case .putSession(let session), .replaceSession(_, by: let session): session.passed.json
       case .audit(let event): event.json
       default: []
       }
