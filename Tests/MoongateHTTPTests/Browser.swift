@@ -20,7 +20,7 @@ struct HTTPGateway: Sendable {
 
   init(
     providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [],
-    timeLimit: Duration = .seconds(10),
+    timeLimit: Duration? = .seconds(10),
     store: (any Store)? = nil,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {

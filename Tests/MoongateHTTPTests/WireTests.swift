@@ -35,6 +35,17 @@ extension ApplicationRequestContextSource {
     source.finish()
   }
 
+  /// Bodies on the public listener arrive complete. They are read without a timer, and their size stays limited.
+  @Test func completeBodyIsReadWithoutTimeLimit() async throws {
+    try await HTTPGateway(timeLimit: nil).run { client in
+      let created = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)
+      #expect(created.status == 201)
+      let long = #"{"flow":""# + String(repeating: "x", count: 65_536) + #""}"#
+      let refused = try await client.call(.post, "/api/auth/flows", long)
+      #expect(refused.status == 413)
+    }
+  }
+
   @Test func unavailableStoreAnswers503() async throws {
     let store = try SQLiteStore.memory()
     let http = try HTTPGateway(store: store)

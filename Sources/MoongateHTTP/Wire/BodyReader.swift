@@ -9,9 +9,12 @@ package struct BodyReader: Sendable {
   /// In bytes.
   package let longest: Int
   /// The time from the first byte to the last. Attack: a thousand clients that send one byte per minute.
-  package let timeLimit: Duration
+  ///
+  /// nil if requests arrive complete, as from a `ClientConnection`, which limits their time itself. A timer for each
+  /// body would cost more than reading it.
+  package let timeLimit: Duration?
 
-  package init(longest: Int = ClientConnection.maxOwnBody, timeLimit: Duration = .seconds(10)) {
+  package init(longest: Int = ClientConnection.maxOwnBody, timeLimit: Duration? = .seconds(10)) {
     self.longest = longest
     self.timeLimit = timeLimit
   }
@@ -24,18 +27,22 @@ package struct BodyReader: Sendable {
       throw exchange.refusal(.tooLarge)
     }
     let body = exchange.request.body
-    let reading = await withTaskGroup(of: Reading.self) { group in
-      group.addTask { await collect(body) }
-      group.addTask { (try? await Task.sleep(for: timeLimit)) == nil ? .broken : .tooSlow }
-      let first = await group.next() ?? .broken
-      group.cancelAll()
-      return first
-    }
+    let reading = if let timeLimit { await collect(body, within: timeLimit) } else { await collect(body) }
     switch reading {
     case .whole(let bytes): return bytes
     case .tooLong: throw exchange.refusal(.tooLarge)
     case .tooSlow: throw exchange.refusal(.timeout)
     case .broken: throw exchange.refusal(.badRequest)
+    }
+  }
+
+  private func collect(_ body: RequestBody, within timeLimit: Duration) async -> Reading {
+    await withTaskGroup(of: Reading.self) { group in
+      group.addTask { await collect(body) }
+      group.addTask { (try? await Task.sleep(for: timeLimit)) == nil ? .broken : .tooSlow }
+      let first = await group.next() ?? .broken
+      group.cancelAll()
+      return first
     }
   }
 

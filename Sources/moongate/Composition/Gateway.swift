@@ -126,8 +126,8 @@ struct Gateway {
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
-      logger: logger)
+      keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [],
+      bodies: BodyReader(timeLimit: nil), eventLoops: eventLoops, logger: logger)
     let adminApplication = AdminApplication(
       store: store,
       accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
