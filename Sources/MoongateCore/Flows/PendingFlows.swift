@@ -66,9 +66,11 @@ final class PendingFlows: Sendable {
       let entry = Entry(record: record, address: address, bytes: record.bytesInMemory)
       state.flows[record.id] = entry
       state.bytes += entry.bytes
-      if let own = state.order[address], own.count > mostPerAddress {
-        state.remove(own[0])
-        state.order[address] = Array(own.dropFirst())
+      // The list changes in place: a copy for each flow of a busy address would cost more than the rest.
+      if state.order[address, default: []].count > mostPerAddress,
+        let oldest = state.order[address]?.removeFirst()
+      {
+        state.remove(oldest)
       }
       let isFull = !bound.holds(count: state.flows.count, bytes: state.bytes)
       if isFull || state.age.count > bound.count + bound.count / 4 { sweep(&state, within: bound, at: now) }
