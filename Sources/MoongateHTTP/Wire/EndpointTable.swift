@@ -112,6 +112,9 @@ struct EndpointTable: Sendable {
 
 extension Endpoint {
   fileprivate func matches(_ segments: [Substring]) -> Bool {
-    zip(path, segments).allSatisfy { pattern, segment in pattern == "{}" ? !segment.isEmpty : pattern == segment }
+    // From the end, because most paths begin alike.
+    zip(path.reversed(), segments.reversed()).allSatisfy { pattern, segment in
+      pattern == "{}" ? !segment.isEmpty : pattern == segment
+    }
   }
 }
