@@ -63,14 +63,27 @@ enum JSONValue: Sendable, Equatable {
 
   private static func write(_ text: String, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-      case ..<0x20, 0x7f: bytes += "\\u00".utf8 + [hexDigits[Int(byte >> 4)], hexDigits[Int(byte & 15)]]
-      default: bytes.append(byte)
-      }
+    // Most texts are copied at once.
+    if text.utf8.allSatisfy(isPlain) {
+      bytes += text.utf8
+    } else {
+      for byte in text.utf8 { write(byte, to: &bytes) }
     }
     bytes.append(UInt8(ascii: "\""))
+  }
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    0x20 <= byte && byte != 0x7f && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+  }
+
+  private static func write(_ byte: UInt8, to bytes: inout [UInt8]) {
+    if isPlain(byte) {
+      bytes.append(byte)
+    } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+      bytes += [UInt8(ascii: "\\"), byte]
+    } else {
+      bytes += "\\u00".utf8 + [hexDigits[Int(byte >> 4)], hexDigits[Int(byte & 15)]]
+    }
   }
 }
 
