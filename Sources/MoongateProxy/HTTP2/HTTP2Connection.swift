@@ -10,6 +10,9 @@ import NIOHTTP2
 ///
 /// Frames wait in `outbox` and go to the library only from `flushNow`. The library calls this handler while it writes,
 /// so a frame written from such a call could end up inside another one.
+///
+/// Nothing refers to this object weakly: that would make every retain and release of it slower, several times a
+/// request. Its references to streams, and theirs to it, are cut when they end.
 final class HTTP2Connection: ChannelDuplexHandler {
   typealias InboundIn = HTTP2Frame
   typealias OutboundIn = HTTP2Frame
@@ -29,6 +32,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private let manager: NIOHTTP2ServerConnectionManagementHandler
   private let delegate: NIOHTTP2ServerConnectionManagementHandler.HTTP2StreamDelegate
   private var context: ChannelHandlerContext?
+  /// The channel of `context`, which takes longer to find there.
+  private var channel: (any Channel)?
   private var streams: [HTTP2StreamID: HTTP2Stream] = [:]
   private var idleSince = NIODeadline.uptimeNanoseconds(0)
   private var isCounted = false
@@ -131,9 +136,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   // MARK: ChannelHandler
 
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    channel = context.channel
+  }
 
-  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
+    channel = nil
+  }
 
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
@@ -179,14 +190,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   private func stream(of frame: HTTP2Frame) -> HTTP2Stream? {
     if let known = streams[frame.streamID] { return known }
-    guard case .headers = frame.payload, let context else { return nil }
+    // A stream that began after the end of the connection would never be closed.
+    guard case .headers = frame.payload, isCounted, let channel else { return nil }
     let stream = HTTP2Stream(frame.streamID, transport: self, window: Self.window)
     let client = ClientConnection(loop: loop, isSecure: true, streamOf: known) { [unowned stream] in
       try stream.makeInner()
     }
     stream.serve(by: client)
     streams[frame.streamID] = stream
-    delegate.streamCreated(frame.streamID, channel: context.channel)
+    delegate.streamCreated(frame.streamID, channel: channel)
     client.begin(on: stream, peer: peer, use: permit.addressUse)
     return stream
   }
@@ -205,15 +217,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     noteWritten()
-    if context.channel.isWritable { for stream in Array(streams.values) { stream.writabilityChanged() } }
+    if isWritable { for stream in Array(streams.values) { stream.writabilityChanged() } }
     flush()
     context.fireChannelWritabilityChanged()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     switch event {
-    case let event as StreamClosedEvent: streamClosed(event.streamID, context)
-    case let event as NIOHTTP2WindowUpdatedEvent: windowChanged(event, context)
+    case let event as StreamClosedEvent: streamClosed(event.streamID)
+    case let event as NIOHTTP2WindowUpdatedEvent: windowChanged(event)
     case is NIOHTTP2StreamCreatedEvent, is NIOHTTP2BulkStreamWindowChangeEvent: break
     case is ChannelShouldQuiesceEvent:
       isQuiescing = true
@@ -239,14 +251,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
     if case .goAway = frame.payload { context.flush() }
   }
 
-  private func streamClosed(_ id: HTTP2StreamID, _ context: ChannelHandlerContext) {
+  private func streamClosed(_ id: HTTP2StreamID) {
     guard let stream = streams.removeValue(forKey: id) else { return }
     stream.closed()
     if streams.isEmpty { idleSince = loop.now }
-    delegate.streamClosed(id, channel: context.channel)
+    if let channel { delegate.streamClosed(id, channel: channel) }
   }
 
-  private func windowChanged(_ event: NIOHTTP2WindowUpdatedEvent, _ context: ChannelHandlerContext) {
+  private func windowChanged(_ event: NIOHTTP2WindowUpdatedEvent) {
     guard let size = event.inboundWindowSize else { return }
     if event.streamID != .rootStream {
       streams[event.streamID]?.windowChanged(to: size)
@@ -276,8 +288,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   func flush() {
     guard !isReading, !isFlushing, !flushIsPlanned, let context else { return }
     flushIsPlanned = true
-    context.eventLoop.assumeIsolated().execute { [weak self] in
-      guard let self else { return }
+    context.eventLoop.assumeIsolated().execute {
       self.flushIsPlanned = false
       self.flushNow()
     }
@@ -349,9 +360,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
 extension HTTP2Connection: HTTP2Stream.Transport {
   var eventLoop: any EventLoop { loop.eventLoop }
 
-  var allocator: ByteBufferAllocator { context?.channel.allocator ?? ByteBufferAllocator() }
+  var allocator: ByteBufferAllocator { channel?.allocator ?? ByteBufferAllocator() }
 
-  var isWritable: Bool { context?.channel.isWritable ?? false }
+  var isWritable: Bool { channel?.isWritable ?? false }
 
   func write(_ payload: HTTP2Frame.FramePayload, of stream: HTTP2Stream) { outbox.append((stream, payload)) }
 
@@ -364,8 +375,11 @@ extension HTTP2Connection: HTTP2Stream.Transport {
 }
 
 /// Reports to a connection which frames the library has written.
+///
+/// The library's handler keeps it. The connection does not refer to that handler, except through its context while it
+/// is in the pipeline.
 private struct WrittenFrames: NIOHTTP2FrameDelegate {
-  weak var connection: HTTP2Connection?
+  let connection: HTTP2Connection
 
-  func wroteFrame(_ frame: HTTP2Frame) { connection?.wrote(frame) }
+  func wroteFrame(_ frame: HTTP2Frame) { connection.wrote(frame) }
 }

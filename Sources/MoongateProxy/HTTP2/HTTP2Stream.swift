@@ -36,7 +36,10 @@ final class HTTP2Stream: ClientWire {
   private static let mostMerged = 16 * 1024
 
   let id: HTTP2StreamID
-  private unowned let transport: any Transport
+  let eventLoop: any EventLoop
+  let allocator: ByteBufferAllocator
+  /// nil after the end: while the stream is open, the stream and its connection refer to each other.
+  private var transport: (any Transport)?
   private var client: ClientConnection?
   private var framing = StreamFraming()
   private var inner: StreamChannel?
@@ -55,12 +58,16 @@ final class HTTP2Stream: ClientWire {
   private var isOpeningWindow = false
   /// Promises for the end of the response.
   private var waitingForEnd: [EventLoopPromise<Void>] = []
-  private(set) var isOver = false
+
+  /// Whether the stream has ended. It sends nothing then.
+  var isOver: Bool { transport == nil }
 
   /// - Parameter window: how many bytes the client may send before it needs a WINDOW_UPDATE.
   init(_ id: HTTP2StreamID, transport: any Transport, window: Int) {
     self.id = id
     self.transport = transport
+    eventLoop = transport.eventLoop
+    allocator = transport.allocator
     self.window = window
     fullWindow = window
   }
@@ -125,7 +132,7 @@ final class HTTP2Stream: ClientWire {
   private func openWindow() {
     guard !isOpeningWindow, needsWindow else { return }
     isOpeningWindow = true
-    transport.openWindow(of: self)
+    transport?.openWindow(of: self)
   }
 
   private var needsWindow: Bool { !clientHasEnded && !isOver && window + bufferedBytes <= fullWindow / 2 }
@@ -163,7 +170,7 @@ final class HTTP2Stream: ClientWire {
   /// Called once when the stream was reset or has ended, or when the connection has closed.
   func closed() {
     guard !isOver else { return }
-    isOver = true
+    transport = nil
     bufferedFrames = []
     bufferedBytes = 0
     client?.ended()
@@ -178,14 +185,10 @@ final class HTTP2Stream: ClientWire {
 
   // MARK: ClientWire
 
-  var eventLoop: any EventLoop { transport.eventLoop }
-
-  var allocator: ByteBufferAllocator { transport.allocator }
-
-  var isWritable: Bool { !isFull && transport.isWritable }
+  var isWritable: Bool { !isFull && transport?.isWritable ?? false }
 
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) {
-    if bytes.readableBytes > 0, !isOver {
+    if bytes.readableBytes > 0, let transport {
       let isAnswer = framing.write(bytes, spare: &transport.spareFields) { payload in
         waiting += payload.countedBytes
         transport.write(payload, of: self)
@@ -202,7 +205,7 @@ final class HTTP2Stream: ClientWire {
     }
   }
 
-  func flush() { transport.flush() }
+  func flush() { transport?.flush() }
 
   func read() {
     guard !isTaking else { return }
@@ -225,7 +228,7 @@ final class HTTP2Stream: ClientWire {
 
   /// Creates the channel for a request to the gateway itself.
   func makeInner() throws {
-    guard inner == nil, let client else { return }
+    guard inner == nil, let client, let transport else { return }
     let made = StreamChannel(self, client)
     inner = made
     try transport.makeInner(made)
@@ -235,8 +238,8 @@ final class HTTP2Stream: ClientWire {
   func reset(_ code: HTTP2ErrorCode) { if let code = framing.reset(code) { send(code) } }
 
   private func send(_ code: HTTP2ErrorCode) {
-    transport.write(.rstStream(code), of: self)
-    transport.flush()
+    transport?.write(.rstStream(code), of: self)
+    transport?.flush()
   }
 }
 

@@ -40,10 +40,12 @@ import Testing
     return (types, last)
   }
 
-  private func headers(stream: UInt8, flags: UInt8, _ more: [(String, String)] = []) throws -> ByteBuffer {
+  private func headers(
+    stream: UInt8, flags: UInt8, method: String = "GET", path: String = "/../x"
+  ) throws -> ByteBuffer {
     var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
     var block = ByteBuffer()
-    let fields = [(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/../x")] + more
+    let fields = [(":method", method), (":scheme", "https"), (":authority", "h"), (":path", path)]
     try encoder.encode(headers: HPACKHeaders(fields), to: &block)
     return ByteBuffer(
       bytes: [0, 0, UInt8(block.readableBytes), 1, flags, 0, 0, 0, stream] + Array(block.readableBytesView))
@@ -83,14 +85,7 @@ import Testing
     let gateway = try await TestGateway(routes: [])
     try onOneThread(gateway) { channel in
       _ = try frames(channel)
-      var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
-      var block = ByteBuffer()
-      try encoder.encode(
-        headers: HPACKHeaders([
-          (":method", "POST"), (":scheme", "https"), (":authority", "h"), (":path", "/auth/login"),
-        ]), to: &block)
-      try channel.writeInbound(
-        ByteBuffer(bytes: [0, 0, UInt8(block.readableBytes), 1, 4, 0, 0, 0, 1] + Array(block.readableBytesView)))
+      try channel.writeInbound(try headers(stream: 1, flags: 4, method: "POST", path: "/auth/login"))
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(9900))
       #expect(try !frames(channel).types.contains(1))
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(300))
@@ -99,6 +94,21 @@ import Testing
       channel.embeddedEventLoop.advanceTime(by: .seconds(3))
       #expect(try frames(channel).types.contains(3) || answer.types.contains(3), "and asked to stop")
       #expect(channel.isActive)
+    }
+    await gateway.stop()
+  }
+
+  /// A connection and its streams refer to each other.
+  @Test func closedConnectionWithAnOpenStreamIsReleased() async throws {
+    let gateway = try await TestGateway(routes: [])
+    try onOneThread(gateway) { channel in
+      weak let connection = try channel.pipeline.syncOperations.handler(type: HTTP2Connection.self)
+      // A POST for the gateway itself whose body is missing, and a complete request.
+      try channel.writeInbound(try headers(stream: 1, flags: 4, method: "POST", path: "/auth/login"))
+      try channel.writeInbound(try headers(stream: 3, flags: 5))
+      #expect(connection != nil)
+      _ = try? channel.finish(acceptAlreadyClosed: true)
+      #expect(connection == nil)
     }
     await gateway.stop()
   }
