@@ -14,9 +14,9 @@ struct AnswerRewriter {
   var isUpgrade = false
 
   /// - Parameter room: the capacity to reserve for the body.
-  func write(_ head: ResponseHead, room: Int, allocator: ByteBufferAllocator) -> ByteBuffer {
+  func write(_ head: ResponseHead, room: Int) -> ByteBuffer {
     let bytes = head.bytes.readableBytesUInt8Span
-    var out = allocator.buffer(capacity: bytes.count + 96 + room)
+    var out = ByteBufferAllocator().buffer(capacity: bytes.count + 96 + room)
     out.writeStaticString("HTTP/1.1 ")
     out.copy(bytes, head.statusText)
     out.writeStaticString("\r\n")

@@ -96,7 +96,7 @@ extension ClientConnection {
     state.prepareToAnswer(unread: unread)
     state.exchange.status = status
     state.exchange.answerBytes = state.exchange.isHead ? 0 : body.count
-    var out = wire?.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
+    var out = ByteBufferAllocator().buffer(capacity: body.count + 512)
     out.writeString("HTTP/1.1 \(status) \(HTTPResponse.Status(known: status).reasonPhrase)\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(loop.currentPlan().securityLine)
@@ -117,8 +117,7 @@ extension ClientConnection {
     state.exchange.status = 200
     state.exchange.outcome = .passed
     let date = loop.dateLine()
-    var out =
-      wire?.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
+    var out = ByteBufferAllocator().buffer(capacity: ready.readableBytes + more.count + date.count + 32)
     out.writeImmutableBuffer(ready)
     out.moveWriterIndex(to: out.writerIndex - 2)
     out.writeBytes(more)

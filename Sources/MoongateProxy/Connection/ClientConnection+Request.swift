@@ -121,8 +121,7 @@ extension ClientConnection {
       identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
-    let upstreamHead = rewriter.write(
-      request.head, address: address, allocator: wire?.allocator ?? ByteBufferAllocator())
+    let upstreamHead = rewriter.write(request.head, address: address)
     beginExchange(ServiceExchange(grant, head: upstreamHead, at: loop.now))
   }
 

@@ -22,7 +22,7 @@ extension ClientConnection {
     let rewriter = AnswerRewriter(
       date: loop.dateLine(), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
       minorVersion: state.exchange.minorVersion)
-    state.exchange.pending = rewriter.write(head, room: room, allocator: wire?.allocator ?? ByteBufferAllocator())
+    state.exchange.pending = rewriter.write(head, room: room)
   }
 
   func answerData(_ data: ByteBuffer) {

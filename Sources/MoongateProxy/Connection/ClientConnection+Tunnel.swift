@@ -11,7 +11,7 @@ extension ClientConnection {
     connection.watchPeer()
     let rewriter = AnswerRewriter(
       date: loop.dateLine(), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true)
-    wire?.send(rewriter.write(head, room: 0, allocator: wire?.allocator ?? ByteBufferAllocator()))
+    wire?.send(rewriter.write(head, room: 0))
     perform(action)
     connection.flush()
     resumeReading()

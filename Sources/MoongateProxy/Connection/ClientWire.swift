@@ -6,7 +6,6 @@ import NIOHTTPTypes
 /// Both carry the bytes of HTTP/1.1 messages. Use it on the event loop only.
 protocol ClientWire: AnyObject {
   var eventLoop: any EventLoop { get }
-  var allocator: ByteBufferAllocator { get }
   /// Whether the client accepts more bytes.
   var isWritable: Bool { get }
 
@@ -31,8 +30,6 @@ extension ClientWire {
 
 /// An HTTP/1 connection. The handler for requests to the gateway itself follows in the pipeline.
 extension ChannelHandlerContext: ClientWire {
-  var allocator: ByteBufferAllocator { channel.allocator }
-
   var isWritable: Bool { channel.isWritable }
 
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) { write(NIOAny(bytes), promise: promise) }

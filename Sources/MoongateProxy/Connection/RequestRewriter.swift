@@ -19,9 +19,10 @@ struct RequestRewriter {
   /// nil if the client's own trace headers are forwarded unchanged.
   let trace: TraceContext?
 
-  func write(_ head: RequestHead, address: [UInt8], allocator: ByteBufferAllocator) -> ByteBuffer {
+  func write(_ head: RequestHead, address: [UInt8]) -> ByteBuffer {
     let bytes = head.bytes.readableBytesUInt8Span
-    var out = allocator.buffer(capacity: bytes.count + identity.count + assertion.count + route.headerLines.count + 256)
+    let capacity = bytes.count + identity.count + assertion.count + route.headerLines.count + 256
+    var out = ByteBufferAllocator().buffer(capacity: capacity)
     out.copy(bytes, 0..<head.methodEnd)
     out.writeStaticString(" ")
     if head.path.isEmpty { out.writeStaticString("/") }

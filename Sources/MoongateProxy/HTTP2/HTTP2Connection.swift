@@ -360,8 +360,6 @@ final class HTTP2Connection: ChannelDuplexHandler {
 extension HTTP2Connection: HTTP2Stream.Transport {
   var eventLoop: any EventLoop { loop.eventLoop }
 
-  var allocator: ByteBufferAllocator { channel?.allocator ?? ByteBufferAllocator() }
-
   var isWritable: Bool { channel?.isWritable ?? false }
 
   func write(_ payload: HTTP2Frame.FramePayload, of stream: HTTP2Stream) { outbox.append((stream, payload)) }

@@ -10,7 +10,6 @@ final class HTTP2Stream: ClientWire {
   /// What a stream sends its frames through: the HTTP/2 connection.
   protocol Transport: AnyObject {
     var eventLoop: any EventLoop { get }
-    var allocator: ByteBufferAllocator { get }
     /// Whether the connection accepts more bytes.
     var isWritable: Bool { get }
     /// A reusable array for the fields of response heads.
@@ -37,7 +36,6 @@ final class HTTP2Stream: ClientWire {
 
   let id: HTTP2StreamID
   let eventLoop: any EventLoop
-  let allocator: ByteBufferAllocator
   /// nil after the end: while the stream is open, the stream and its connection refer to each other.
   private var transport: (any Transport)?
   private var client: ClientConnection?
@@ -67,7 +65,6 @@ final class HTTP2Stream: ClientWire {
     self.id = id
     self.transport = transport
     eventLoop = transport.eventLoop
-    allocator = transport.allocator
     self.window = window
     fullWindow = window
   }

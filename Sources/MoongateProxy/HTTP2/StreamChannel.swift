@@ -9,7 +9,7 @@ import Synchronization
 final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
   // Mutable state is confined to the event loop, except for the two atomic flags.
 
-  let allocator: ByteBufferAllocator
+  let allocator = ByteBufferAllocator()
   let eventLoop: any EventLoop
   let parent: (any Channel)? = nil
   let localAddress: SocketAddress? = nil
@@ -24,7 +24,6 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
   init(_ stream: HTTP2Stream, _ client: ClientConnection) {
     self.stream = stream
     self.client = client
-    allocator = stream.allocator
     eventLoop = stream.eventLoop
     closing = stream.eventLoop.makePromise()
     _ = pipeline
