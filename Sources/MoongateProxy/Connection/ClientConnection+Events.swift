@@ -16,6 +16,8 @@ extension ClientConnection {
   }
 
   func received(_ bytes: ByteBuffer) {
+    // The state needs to know this only while bytes wait.
+    let takesAnswer = state.input.readableBytes == 0 || takesAnswer
     switch state.received(bytes, takesAnswer: takesAnswer, at: loop.now) {
     case .process: process(flushes: false)
     case let action: perform(action)

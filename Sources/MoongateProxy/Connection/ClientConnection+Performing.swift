@@ -58,13 +58,15 @@ extension ClientConnection {
     guard !isProcessing else { return }
     isProcessing = true
     while true {
+      // The state needs to know this only while bytes wait.
+      let takesAnswer = state.input.readableBytes > 0 && takesAnswer
       let action = state.next(takesAnswer: takesAnswer, spare: &loop.spare.fields)
       if case .wait = action { break }
       perform(action)
     }
     isProcessing = false
     if flushes { upstream?.flush() }
-    perform(state.endIfIncomplete(takesAnswer: takesAnswer))
+    if state.inputHasEnded { perform(state.endIfIncomplete(takesAnswer: takesAnswer)) }
     resumeReading()
   }
 

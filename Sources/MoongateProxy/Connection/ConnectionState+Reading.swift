@@ -74,12 +74,16 @@ extension ConnectionState {
   }
 
   /// Back-pressure: whether bytes are not read from the client, because the upstream accepts none.
+  ///
+  /// It changes nothing. It is mutating because a plain getter would first copy the whole state, for every read.
   var holdsReads: Bool {
-    if input.readableBytes >= Self.maxWaiting { return true }
-    switch phase {
-    case .exchanging(let service): return !exchange.requestIsDone && !(service.upstream?.isWritable ?? true)
-    case .tunnel(let upstream, _): return !upstream.isWritable
-    case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: return false
+    mutating get {
+      if input.readableBytes >= Self.maxWaiting { return true }
+      switch phase {
+      case .exchanging(let service): return !exchange.requestIsDone && !(service.upstream?.isWritable ?? true)
+      case .tunnel(let upstream, _): return !upstream.isWritable
+      case .reading, .looking, .collecting, .own, .refused, .lingering, .closed: return false
+      }
     }
   }
 
