@@ -116,7 +116,7 @@ extension ClientConnection {
     }
     if !isInterim {
       out.writeBytes(loop.currentPlan().securityLine)
-      if response.headerFields[.date] == nil { out.writeBytes(loop.dateLine()) }
+      if response.headerFields[.date] == nil { out.writeBytes(loop.dateLine(at: loop.now)) }
       out.writeLength(state.exchange.framing)
       out.writePersistence(closes: state.exchange.closesAfter, minorVersion: state.exchange.minorVersion)
     }

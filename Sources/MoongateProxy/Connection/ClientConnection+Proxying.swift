@@ -3,24 +3,23 @@ import NIOCore
 
 /// The upstream of an allowed request: choosing a target, sending the request, and failures.
 extension ClientConnection {
-  func beginExchange(_ service: ServiceExchange) {
-    state.beginExchange(service, at: loop.now)
+  func beginExchange(_ service: ServiceExchange, at now: NIODeadline) {
+    state.beginExchange(service, at: now)
     recordDecision(for: service.route)
-    attempt()
+    attempt(at: now)
   }
 
   /// Tries the next target of the route.
-  private func attempt() {
+  private func attempt(at now: NIODeadline) {
     guard case .exchanging(let service) = state.phase else { return }
     let route = service.route
     guard let target = service.target else { return refuse(route, service.failure) }
-    let now = loop.now
     state.triesTarget(at: now)
     if !service.needsFreshConnection,
       let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
     {
       service.isReused = true
-      return send(service, on: idle)
+      return send(service, on: idle, at: now)
     }
     service.isReused = false
     let asked = state.serial
@@ -29,21 +28,22 @@ extension ClientConnection {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
       }
+      let now = self.loop.now
       switch result {
       case .success(let connection):
-        self.send(service, on: connection)
+        self.send(service, on: connection, at: now)
         self.process()
       case .failure(let error):
-        target.failed(at: self.loop.now)
+        target.failed(at: now)
         let isSlow = if case .connectTimeout? = error as? ChannelError { true } else { false }
         self.passOver(target, isSlow ? .timeout : .unreachable, service)
-        self.attempt()
+        self.attempt(at: now)
       }
     }
   }
 
-  private func send(_ service: ServiceExchange, on connection: UpstreamConnection) {
-    state.connected(service, to: connection, at: loop.now)
+  private func send(_ service: ServiceExchange, on connection: UpstreamConnection, at now: NIODeadline) {
+    state.connected(service, to: connection, at: now)
     connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
     connection.write(service.head)
     // Otherwise `process` or the end of the read does.
@@ -85,7 +85,7 @@ extension ClientConnection {
       } else {
         passOver(connection.target, .closed, service)
       }
-      attempt()
+      attempt(at: loop.now)
     }
   }
 

@@ -100,7 +100,7 @@ extension ClientConnection {
     out.writeString("HTTP/1.1 \(status) \(HTTPResponse.Status(known: status).reasonPhrase)\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(loop.currentPlan().securityLine)
-    out.writeBytes(loop.dateLine())
+    out.writeBytes(loop.dateLine(at: loop.now))
     out.writeLength(.length(body.count))
     endHead(&out)
     if !state.exchange.isHead { out.writeBytes(body) }
@@ -116,7 +116,7 @@ extension ClientConnection {
     state.prepareToAnswer(unread: false)
     state.exchange.status = 200
     state.exchange.outcome = .passed
-    let date = loop.dateLine()
+    let date = loop.dateLine(at: loop.now)
     var out = ByteBufferAllocator().buffer(capacity: ready.readableBytes + more.count + date.count + 32)
     out.writeImmutableBuffer(ready)
     out.moveWriterIndex(to: out.writerIndex - 2)

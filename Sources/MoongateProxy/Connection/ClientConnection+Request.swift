@@ -115,14 +115,15 @@ extension ClientConnection {
             detail(request.head)))
       }
     }
+    let moment = loop.now
     let rewriter = RequestRewriter(
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,
-      identity: grant.session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
+      identity: grant.session?.entitlements(in: plan, at: moment).identity ?? [], assertion: assertion,
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     let upstreamHead = rewriter.write(request.head, address: address)
-    beginExchange(ServiceExchange(grant, head: upstreamHead, at: loop.now))
+    beginExchange(ServiceExchange(grant, head: upstreamHead, at: moment), at: moment)
   }
 
   // MARK: parts of the request

@@ -15,12 +15,13 @@ extension ClientConnection {
 
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
     connection.target.succeeded()
-    state.answerBegan(head, at: loop.now)
+    let now = loop.now
+    state.answerBegan(head, at: now)
     if case .exchanging(let service) = state.phase, isEventStream(head) { bind(service) }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
     let rewriter = AnswerRewriter(
-      date: loop.dateLine(), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
+      date: loop.dateLine(at: now), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
       minorVersion: state.exchange.minorVersion)
     state.exchange.pending = rewriter.write(head, room: room)
   }

@@ -5,12 +5,13 @@ import NIOCore
 extension ClientConnection {
   func tunnelBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
     if case .exchanging(let service) = state.phase { bind(service) }
-    let action = state.tunnelBegan(connection, at: loop.now)
+    let now = loop.now
+    let action = state.tunnelBegan(connection, at: now)
     loop.metrics.tunnels += 1
     wire?.watchPeer()
     connection.watchPeer()
     let rewriter = AnswerRewriter(
-      date: loop.dateLine(), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true)
+      date: loop.dateLine(at: now), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true)
     wire?.send(rewriter.write(head, room: 0))
     perform(action)
     connection.flush()

@@ -101,8 +101,8 @@ final class ProxyLoop {
     return AccessTime(now: now, storeIsFresh: storeIsFresh, monotonic: monotonic)
   }
 
-  /// The `Date: …` header line of a response written now.
-  func dateLine() -> [UInt8] { dateField.line(at: time(at: now).now) }
+  /// The `Date: …` header line of a response.
+  func dateLine(at monotonic: NIODeadline) -> [UInt8] { dateField.line(at: time(at: monotonic).now) }
 
   /// The host in the range, parsed once per spelling.
   func host(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
