@@ -26,6 +26,8 @@ final class UpstreamConnection: ChannelInboundHandler {
   private let spare: SpareFields
   private var ready: EventLoopPromise<Void>?
   private var context: ChannelHandlerContext?
+  /// The channel of `context`, which takes longer to find there.
+  private var channel: (any Channel)?
   private var owner: (any UpstreamClient)?
   private var input = ByteBuffer()
   private var decoder = ResponseDecoder()
@@ -44,8 +46,8 @@ final class UpstreamConnection: ChannelInboundHandler {
     self.ready = ready
   }
 
-  var isOpen: Bool { context?.channel.isActive ?? false }
-  var isWritable: Bool { context?.channel.isWritable ?? false }
+  var isOpen: Bool { channel?.isActive ?? false }
+  var isWritable: Bool { channel?.isWritable ?? false }
 
   // MARK: for the client's connection
 
@@ -76,10 +78,10 @@ final class UpstreamConnection: ChannelInboundHandler {
   }
 
   /// The time since the upstream last acknowledged sent bytes; nil if it is unknown.
-  var sinceBytesMoved: TimeAmount? { context.flatMap { SocketProgress.sinceBytesMoved($0.channel) } }
+  var sinceBytesMoved: TimeAmount? { channel.flatMap { SocketProgress.sinceBytesMoved($0) } }
 
   /// Enables keepalive, because the connection may be silent for a long time.
-  func watchPeer() { if let context { Keepalive.enable(context.channel) } }
+  func watchPeer() { if let channel { Keepalive.enable(channel) } }
 
   /// The client has closed its side of a tunnel.
   func closeOutput() { context?.close(mode: .output, promise: nil) }
@@ -93,9 +95,15 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   // MARK: ChannelHandler
 
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    channel = context.channel
+  }
 
-  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
+    channel = nil
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let bytes = unwrapInboundIn(data)
