@@ -31,8 +31,8 @@ extension ClientConnection {
   func look(up lookup: CredentialLookup, for head: RequestHead) {
     state.beginLookup(for: head, at: loop.now)
     let asked = state.serial
-    let resume: (SessionCache.LookupResult) -> Void = { [weak self] found in
-      guard let self, self.state.serial == asked, case .looking(let head) = self.state.phase else { return }
+    let resume: (SessionCache.LookupResult) -> Void = { found in
+      guard self.state.serial == asked, case .looking(let head) = self.state.phase else { return }
       self.receive(head, found: found)
       self.process()
     }

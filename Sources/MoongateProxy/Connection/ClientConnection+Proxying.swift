@@ -23,8 +23,8 @@ extension ClientConnection {
     }
     service.isReused = false
     let asked = state.serial
-    target.connect(timeout: route.timeout) { [weak self] result in
-      guard let self, self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
+    target.connect(timeout: route.timeout) { result in
+      guard self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
       }

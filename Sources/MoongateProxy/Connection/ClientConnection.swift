@@ -8,6 +8,10 @@ import NIOHTTPTypes
 /// complete. Requests for upstreams and for the gateway itself can therefore follow each other in any order.
 ///
 /// `ConnectionState` owns the phase and says what an event leads to; `perform` does it.
+///
+/// Callbacks of a lookup and of a connect refer to this object strongly, because the first weak reference would make
+/// every later retain and release of it slower. A connect ends after its timeout, `SessionCache` bounds the number of
+/// lookups, and `ConnectionState.serial` tells both whether their request has ended.
 package final class ClientConnection: ChannelDuplexHandler, LoopConnection, UpstreamClient {
   package typealias InboundIn = ByteBuffer
   package typealias InboundOut = HTTPRequestPart
