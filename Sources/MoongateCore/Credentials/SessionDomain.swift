@@ -45,7 +45,8 @@ extension GatewaySettings {
   }
 
   /// Whether a session's token is valid for requests to the host.
-  package func accepts(_ session: Session, at host: String?) -> Bool { session.domain?.name == furtherDomain(of: host) }
+  /// - Parameter domain: the session's `domain`.
+  package func accepts(_ domain: SessionDomain?, at host: String?) -> Bool { domain?.name == furtherDomain(of: host) }
 
   /// The origin of a host of `domains`, with the scheme and port of `public_url`.
   package func siblingOrigin(_ host: String) -> PublicURL {

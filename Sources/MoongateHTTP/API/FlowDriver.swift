@@ -34,7 +34,7 @@ struct FlowDriver: Sendable {
     guard let token = exchange.credentials.session else { return nil }
     let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(token) }
     // Attack: a token of one root domain is used at a host of another.
-    return found.flatMap { exchange.gateway.accepts($0.session, at: exchange.client.host?.name) ? $0 : nil }
+    return found.flatMap { exchange.gateway.accepts($0.session.domain, at: exchange.client.host?.name) ? $0 : nil }
   }
 
   /// The live session of a token that the same request has issued.

@@ -30,22 +30,28 @@ struct AccessDecision {
 
   let outcome: Outcome
   /// The matched route, if any.
-  var route: RoutePlan?
-  var shadow = ShadowView.hidden
+  let route: RoutePlan?
+  let shadow: ShadowView
   /// Whether the route's requirements were checked. A request that needs only a live session is not checked further.
-  var requirementsRan = false
+  let requirementsRan: Bool
   /// Whether the decision depends on the client's address, so that the address is recorded.
-  var dependsOnClient = false
+  var dependsOnClient: Bool
   /// The entitlements of a session that could not be computed, if the route is open and the request continues as
   /// anonymous.
-  var ignored: SessionEntitlements?
+  let ignored: SessionEntitlements?
   /// Why they could not be computed.
   var ignoredFault: PolicyFault? { if case .failure(let fault)? = ignored?.outcome { fault } else { nil } }
 
-  init(_ outcome: Outcome, route: RoutePlan? = nil, shadow: ShadowView = .hidden) {
+  init(
+    _ outcome: Outcome, route: RoutePlan? = nil, shadow: ShadowView = .hidden, requirementsRan: Bool = false,
+    ignored: SessionEntitlements? = nil
+  ) {
     self.outcome = outcome
     self.route = route
     self.shadow = shadow
+    self.requirementsRan = requirementsRan
+    dependsOnClient = requirementsRan
+    self.ignored = ignored
   }
 }
 

@@ -96,7 +96,7 @@ final class Authorizer {
     case .session(let found):
       mayHoldSession = true
       // Attack: a token of one root domain, sent to a host of another.
-      if plan.accepts(found.snapshot.session, at: request.origin.host) { session = found }
+      if plan.accepts(found.snapshot.session.domain, at: request.origin.host) { session = found }
     case .token(let found, let address): (session, tokenAddress) = (found, address)
     case .refused(let refusal):
       var decision = AccessDecision(.refuse(refusal), route: route)
@@ -130,11 +130,7 @@ final class Authorizer {
           isCookie: credentials.isCookie, isBasic: credentials.isBasic, hasOurCookies: credentials.hasOurCookies,
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
           tokenAddress: tokenAddress))
-    var decision = AccessDecision(outcome, route: route, shadow: shadow)
-    decision.requirementsRan = !isAdmitted
-    decision.dependsOnClient = !isAdmitted
-    decision.ignored = ignored
-    return decision
+    return AccessDecision(outcome, route: route, shadow: shadow, requirementsRan: !isAdmitted, ignored: ignored)
   }
 
   /// The groups and claims of a session.

@@ -68,8 +68,9 @@ final class GenerationPlan {
   var settings: GatewaySettings { generation.gateway }
 
   /// Whether the session token is valid for requests to the host.
-  func accepts(_ session: Session, at host: HostName) -> Bool {
-    hasFurtherDomains ? settings.accepts(session, at: host.name) : session.domain == nil
+  /// - Parameter domain: the session's `domain`, because a request does not need the rest of the session.
+  func accepts(_ domain: SessionDomain?, at host: HostName) -> Bool {
+    hasFurtherDomains ? settings.accepts(domain, at: host.name) : domain == nil
   }
 
   /// The evaluator of this event loop, created on first use.
