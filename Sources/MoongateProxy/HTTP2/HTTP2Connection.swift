@@ -204,9 +204,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    let streams = read
-    read.removeAll(keepingCapacity: true)
+    var streams = read.takeAll()
     for stream in streams { stream.receivedAll() }
+    read.reuseMemory(of: &streams)
     isReading = false
     flushNow()
     if managerReads {
@@ -313,21 +313,21 @@ final class HTTP2Connection: ChannelDuplexHandler {
       connectionWindow += bytes
       write(.windowUpdate(windowSizeIncrement: bytes), .rootStream, context)
     }
-    let streams = opening
-    opening.removeAll(keepingCapacity: true)
+    var streams = opening.takeAll()
     for stream in streams {
       if let bytes = stream.windowUpdate() {
         write(.windowUpdate(windowSizeIncrement: bytes), stream.id, context)
       }
     }
+    opening.reuseMemory(of: &streams)
   }
 
   private func writeFrames(_ context: ChannelHandlerContext) {
-    let frames = outbox
-    outbox.removeAll(keepingCapacity: true)
+    var frames = outbox.takeAll()
     // Attack: a request and its reset in one read. To the library, a frame on a closed stream is a connection error,
     // which would end all other streams.
     for (stream, payload) in frames where !stream.isOver { write(payload, stream.id, context) }
+    outbox.reuseMemory(of: &frames)
   }
 
   private func write(_ payload: HTTP2Frame.FramePayload, _ id: HTTP2StreamID, _ context: ChannelHandlerContext) {
@@ -346,14 +346,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
   /// Reports to streams which of their frames were written, and that they may write more.
   private func noteWritten() {
     guard !written.isEmpty else { return }
-    let frames = written
-    written.removeAll(keepingCapacity: true)
+    var frames = written.takeAll()
     for (id, bytes, isLast) in frames {
       guard let stream = streams[id] else { continue }
       let wasFull = stream.isFull
       stream.wrote(bytes, isLast: isLast)
       if wasFull { stream.writabilityChanged() }
     }
+    written.reuseMemory(of: &frames)
   }
 }
 
@@ -370,6 +370,25 @@ extension HTTP2Connection: HTTP2Stream.Transport {
   }
 
   func makeInner(_ channel: StreamChannel) throws { try inner(channel) }
+}
+
+/// Lists whose elements are handled while others are appended.
+///
+/// A copy with `removeAll(keepingCapacity:)` would allocate memory each time, because the copy still uses the old one.
+extension Array {
+  /// Removes all elements and returns them.
+  fileprivate mutating func takeAll() -> Self {
+    var taken: Self = []
+    swap(&taken, &self)
+    return taken
+  }
+
+  /// Takes back the memory of handled elements, unless others have been appended.
+  fileprivate mutating func reuseMemory(of taken: inout Self) {
+    guard isEmpty else { return }
+    taken.removeAll(keepingCapacity: true)
+    swap(&taken, &self)
+  }
 }
 
 /// Reports to a connection which frames the library has written.
