@@ -25,7 +25,7 @@ enum RequestText {
     var fields = ByteBuffer()
     fields.reserveCapacity(512)
     var hosts: [String] = []
-    var cookies: [String] = []
+    var cookies: String?
     var hasLength = false
     for (name, value, _) in headers {
       if name.utf8.first == UInt8(ascii: ":") {
@@ -43,7 +43,7 @@ enum RequestText {
       switch meaning(of: name) {
       case .host: hosts.append(value)
       // RFC 9113 section 8.2.3: join the cookie fields, so that two cookies with the gateway's name are detected.
-      case .cookie: cookies.append(value)
+      case .cookie: if cookies == nil { cookies = value } else { cookies?.append("; " + value) }
       case .forbidden: return nil
       case .length:
         hasLength = true
@@ -57,21 +57,18 @@ enum RequestText {
       scheme = scheme ?? "https"
     }
     guard let path, isTarget(path), let scheme, scheme == "https" || scheme == "http" else { return nil }
-    if let authority, !hosts.contains(authority) {
-      guard isValue(authority) else { return nil }
-      hosts.insert(authority, at: 0)
-    }
+    if let known = authority, hosts.contains(known) { authority = nil }
+    if let authority, !isValue(authority) { return nil }
     var text = ByteBuffer()
     text.reserveCapacity(fields.readableBytes + path.utf8.count + 256)
     text.writeString(method)
     text.writeStaticString(" ")
     text.writeString(path)
     text.writeStaticString(" HTTP/1.1\r\n")
+    if let authority { add("host", authority, to: &text) }
     for host in hosts { add("host", host, to: &text) }
     text.writeImmutableBuffer(fields)
-    if let first = cookies.first {
-      add("cookie", cookies.count == 1 ? first : cookies.joined(separator: "; "), to: &text)
-    }
+    if let cookies { add("cookie", cookies, to: &text) }
     let body: Body = isWhole ? .none : hasLength ? .length : .chunked
     if body == .chunked { text.writeStaticString("transfer-encoding: chunked\r\n") }
     text.writeStaticString("\r\n")
