@@ -46,6 +46,7 @@ package struct ForwardingReport: Codable, Equatable, Sendable {
     self.origin = origin
   }
 
+  /// The names of the members in JSON.
   package enum CodingKeys: String, CodingKey {
     case peer
     case forwardedFor = "forwarded_for"
