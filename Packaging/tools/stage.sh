@@ -22,6 +22,8 @@ complete fish fish/vendor_completions.d/moongate.fish
 "$moongate" init "$to/etc/moongate" --public-url https://auth.example.com --upstream http://127.0.0.1:3000 --store sqlite \
   --messages smtp://localhost --state /var/lib/moongate </dev/null >/dev/null
 for unit in "$here"/Packaging/systemd/*.{service,socket}; do install -D -m 644 "$unit" "$to/systemd/$(basename "$unit")"; done
+# Messages and manual pages name its guides.
+cp -r "$here/Documentation" "$to/Documentation"
 # The licences of linked packages require it.
 mkdir -p "$to/documents"
 python3 "$here/Packaging/tools/sbom.py" --licences "$scratch" "$to/documents/third-party-licences"

@@ -101,6 +101,16 @@ import Testing
     #expect(short?.contains("hunter2") == false)
   }
 
+  @Test("of another user names the user who can run the command", .enabled(if: geteuid() == 0)) func otherOwner() throws
+  {
+    _ = try MasterKey(.file(path: path))
+    #expect(chown(path, 65534, 65534) == 0)
+    #expect(
+      problem(.file(path: path))
+        == "The key file \(path) belongs to another user, nobody. If that is the gateway's user, run the command as it: sudo -u nobody moongate …"
+    )
+  }
+
   @Test("becomes the oldest key of a ring when rotated; the file mode is kept") func rotation() async throws {
     let first = try MasterKey(.file(path: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: path)

@@ -6,8 +6,23 @@ import MoongatePolicy
 /// The configuration folder of a command.
 struct ConfigurationOption: ParsableArguments {
   @Option(
-    name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
-  var folder = "config"
+    name: .customLong("config"),
+    help: ArgumentHelp(
+      "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/. Without it: the folder in the "
+        + "environment variable MOONGATE_CONFIG, or config in the current folder, or /etc/moongate.",
+      valueName: "folder"))
+  var named: String?
+
+  /// The folder that is named, or the one where packages and units keep the configuration.
+  var folder: String { named ?? Self.standard(ProcessInfo.processInfo.environment) }
+
+  /// - Parameter exists: whether there is a folder at the path.
+  static func standard(
+    _ environment: [String: String], exists: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
+  ) -> String {
+    if let named = environment["MOONGATE_CONFIG"], !named.isEmpty { return named }
+    return exists("config") || !exists("/etc/moongate") ? "config" : "/etc/moongate"
+  }
 
   /// - Throws: an error with exit status 2 if the folder does not exist, or if this user may not read it.
   func checked() throws(StartProblem) -> String {
@@ -43,7 +58,7 @@ extension ConfigurationOption {
     let compiledIn = try Providers.registry()
     guard let folder else { return compiledIn }
     var option = ConfigurationOption()
-    option.folder = folder
+    option.named = folder
     let programs = ProviderProcessManager.forTools()
     let asked = ConfigurationFolder(path: try option.checked(), providers: compiledIn, programs: programs.loading())
     let generation = asked.generation()

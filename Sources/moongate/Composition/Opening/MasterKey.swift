@@ -86,7 +86,10 @@ struct MasterKey {
         "The key file \(path) has mode \(mode): users other than its owner can access it. Run: chmod 600 \(path)")
     }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
-      throw StartProblem("The key file \(path) belongs to another user (uid \(status.st_uid)).")
+      let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "#\(status.st_uid)"
+      throw StartProblem(
+        "The key file \(path) belongs to another user, \(owner). If that is the gateway's user, run the command as it: "
+          + "sudo -u \(owner) moongate …")
     }
     guard status.st_size <= maxBytes else { throw StartProblem("The file \(path) is too long for a key file.") }
     guard let bytes = DescriptorIO.readAll(of: file, most: maxBytes) else {
