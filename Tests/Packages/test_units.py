@@ -10,17 +10,18 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
-import time
 
 import pytest
 import requests
 
+from cgroups import Cgroups, cgroups_missing, hierarchies
 from conftest import ROOT
+from continuous_requests import ContinuousRequests
 from processes import Program, free_port, wait_for
 
 UNITS = ROOT / "Packaging/systemd"
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
+HIERARCHIES = hierarchies("name=systemd", "cgroup2")
 PROGRAM = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build-package/release")) / "moongate"
 
 # Runs in a mount namespace and becomes the manager. $1 is its folder, the others are its cgroups.
@@ -42,19 +43,6 @@ exec env -i PATH="$PATH" HOME="$folder" XDG_RUNTIME_DIR="$folder/run" XDG_CONFIG
 """
 
 
-def hierarchies():
-    """The folders of this process's cgroups that systemd uses: of name=systemd, of cgroup v2, or of both."""
-    own = [line.split(":", 2) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
-    paths = {"cgroup2" if number == "0" else name: path for number, name, path in own}
-    found = []
-    for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
-        _, where, kind, options, *_ = line.split()
-        name = "cgroup2" if kind == "cgroup2" else "name=systemd"
-        if (kind == "cgroup2" or (kind == "cgroup" and name in options.split(","))) and name in paths:
-            found.append(pathlib.Path(where + paths[name]))
-    return found
-
-
 def missing():
     """Why the manager cannot run here, or None."""
     if not SYSTEMD.exists() or not shutil.which("systemctl"):
@@ -63,16 +51,7 @@ def missing():
         return "only root can make the manager's mounts and cgroups"
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
         return "this machine allows no mount namespaces"
-    if not hierarchies():
-        return "no cgroup hierarchy of systemd is mounted"
-    for folder in hierarchies():
-        probe = folder / f"moongate-probe-{os.getpid()}"
-        try:
-            probe.mkdir()
-            probe.rmdir()
-        except OSError as error:
-            return f"no cgroup can be made: {error}"
-    return None
+    return cgroups_missing(HIERARCHIES)
 
 
 class Manager:
@@ -83,10 +62,8 @@ class Manager:
         self.units = folder / "config/systemd/user"
         self.units.mkdir(parents=True)
         (folder / "run").mkdir(mode=0o700)
-        self.cgroups = [base / f"moongate-test-{os.getpid()}" for base in hierarchies()]
-        for cgroup in self.cgroups:
-            cgroup.mkdir()
-        self.program = Program("unshare", "--mount", "bash", "-c", MANAGER, "bash", folder, *self.cgroups)
+        self.cgroups = Cgroups(HIERARCHIES)
+        self.program = Program("unshare", "--mount", "bash", "-c", MANAGER, "bash", folder, *self.cgroups.folders)
 
     def ctl(self, *arguments, status=0):
         done = subprocess.run(
@@ -104,16 +81,6 @@ class Manager:
     def show(self, name):
         return self.ctl("show", "moongate.service", "--value", "-p", name).stdout.strip()
 
-    def processes(self):
-        found = set()
-        for cgroup in self.cgroups:
-            for file in cgroup.rglob("cgroup.procs"):
-                try:
-                    found.update(map(int, file.read_text().split()))
-                except OSError:
-                    pass  # The cgroup is gone.
-        return found
-
     def end(self):
         """Ends the manager, then every process that is left in its cgroups. Mounts go with their last process."""
         try:
@@ -122,27 +89,8 @@ class Manager:
             self.program.process.wait(20)
         except subprocess.TimeoutExpired:
             pass  # It is killed with the others.
-
-        def is_empty():
-            for process in self.processes():
-                try:
-                    os.kill(process, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            return not self.processes()
-
-        def is_removed(folder):
-            try:
-                folder.rmdir()
-            except OSError:
-                return False  # The kernel is not done with its last process.
-            return True
-
-        wait_for(is_empty, "the processes of the manager to end")
+        self.cgroups.end()
         self.program.process.wait(20)
-        for cgroup in self.cgroups:
-            for folder in [*sorted(cgroup.rglob("*/"), reverse=True), cgroup]:
-                wait_for(lambda folder=folder: is_removed(folder), f"the end of {folder}")
 
 
 def adapted(text, folder, program):
@@ -279,32 +227,13 @@ def test_upgrade(site, manager):
 
 def test_restart_answers_all_requests(site, manager):
     before = manager.show("MainPID")
-    answers, over = [], threading.Event()
-
-    def ask():
-        while not over.is_set():
-            try:
-                answers.append(site.answer())
-            except requests.RequestException as error:
-                answers.append(repr(error))
-            time.sleep(0.01)
-
-    clients = [threading.Thread(target=ask) for _ in range(3)]
-    for client in clients:
-        client.start()
-    try:
+    with ContinuousRequests(site.answer) as clients:
         # systemd allows five starts in ten seconds.
         for _ in range(3):
-            count = len(answers)
-            wait_for(lambda: len(answers) > count + 6, "answers")
+            clients.wait_for_more()
             manager.ctl("restart", "moongate.service")
-        count = len(answers)
-        wait_for(lambda: len(answers) > count + 6, "answers of the new process")
-    finally:
-        over.set()
-        for client in clients:
-            client.join(70)
-    assert set(answers) == {200}
+        clients.wait_for_more()
+    assert set(clients.answers) == {200}
     assert manager.show("MainPID") != before and manager.show("ActiveState") == "active"
 
 
