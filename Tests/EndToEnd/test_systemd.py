@@ -177,7 +177,7 @@ def test_the_units_use_known_options():
     # systemd 252 uses the last type that it knows, and reloads only by ExecReload.
     types = re.findall(r"^Type=(.*)$", unit, re.M)
     assert types == ["notify", "notify-reload"]
-    assert re.findall(r"^ExecReload=(.*)$", unit, re.M) == ["/bin/kill -HUP $MAINPID"]
+    assert re.findall(r"^ExecReload=(.*)$", unit, re.M) == ["/bin/sh -c 'kill -HUP $MAINPID'"]
     sockets = re.search(r"^Sockets=(.*)$", unit, re.M)[1].split()
     names = [re.search(r"^FileDescriptorName=(.*)$", (UNITS / name).read_text(), re.M)[1] for name in sockets]
     assert names == ["listen", "admin"]
