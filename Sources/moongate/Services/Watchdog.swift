@@ -31,9 +31,11 @@ struct Watchdog: Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
+      // The first message waits for an interval. During an upgrade, the service manager refuses messages of this
+      // process until the previous process has named it.
       while !Task.isCancelled {
-        checkAndNotify()
         do { try await Task.sleep(for: interval) } catch { return }
+        checkAndNotify()
       }
     }
   }
