@@ -25,6 +25,20 @@ def product(pattern):
     return found[-1]
 
 
+def later(deb, folder, change=lambda root: None):
+    """The package again with a later version, and with a change to its files."""
+    root = folder / "later"
+    subprocess.run(["dpkg-deb", "-R", deb, root], check=True, timeout=120)
+    control = root / "DEBIAN/control"
+    control.write_text(re.sub(r"^Version: .*$", f"Version: {VERSION}-2", control.read_text(), flags=re.M))
+    change(root)
+    made = folder / f"moongate_{VERSION}-2_amd64.deb"
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", root, made], check=True, capture_output=True, timeout=300
+    )
+    return made
+
+
 class FreshDebian:
     """A root file system with a copy of what debootstrap made, entered with namespaces of its own for mounts and processes."""
 

@@ -1,4 +1,5 @@
-"""The Debian package in a fresh Debian, from installation to purge. systemd does not run in there: what it would run is taken from the unit."""
+"""The Debian package in a fresh Debian, from installation to purge. systemd does not run in there: what it would run is taken from the unit.
+test_system_manager.py runs it."""
 
 import os
 import re
@@ -9,7 +10,7 @@ import time
 
 import requests
 
-from conftest import ROOT, VERSION, product
+from conftest import ROOT, VERSION, later, product
 from mail_server import MailServer
 from processes import Program, free_port
 
@@ -167,20 +168,6 @@ def test_init_overwrites_nothing(debian):
     told = debian.moongate("init", "/etc/moongate", "--public-url", "https://other.example.com", status=2)
     assert told.stderr.count("\n") == 1 and "is not empty" in told.stderr
     assert (debian.root / "etc/moongate/gateway.lua").read_bytes() == before
-
-
-def later(deb, folder, change):
-    """The package again with a later version, and with a change to its files."""
-    root = folder / "later"
-    subprocess.run(["dpkg-deb", "-R", deb, root], check=True, timeout=120)
-    control = root / "DEBIAN/control"
-    control.write_text(re.sub(r"^Version: .*$", f"Version: {VERSION}-2", control.read_text(), flags=re.M))
-    change(root)
-    made = folder / f"moongate_{VERSION}-2_amd64.deb"
-    subprocess.run(
-        ["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", root, made], check=True, capture_output=True, timeout=300
-    )
-    return made
 
 
 def test_upgrade_keeps_changed_files(debian, deb, tmp_path):
