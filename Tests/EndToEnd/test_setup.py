@@ -231,6 +231,23 @@ def test_a_certificate_for_another_host_is_reported(site, tmp_path):
     assert "is not valid for localhost. It names other.example.com." in found["certificate"]["message"]
 
 
+def test_an_upstream_that_is_the_gateway_itself_is_refused(site, tmp_path):
+    folder = tmp_path / "site"
+    shutil.copytree(site[0], folder)
+    listen = re.search(r'listen = "([^"]+)"', (folder / "gateway.lua").read_text())[1]
+    routes = folder / "routes.lua"
+    routes.write_text(re.sub(r"http://127\.0\.0\.1:\d+", f"http://{listen}", routes.read_text()))
+    told = moongate("check", "--config", folder)
+    assert told.returncode == 1, told
+    assert re.search(
+        rf'^routes\.lua:\d+: routes\[\d+\]\.to: "http://{listen}" is the gateway\'s own address',
+        told.stdout + told.stderr,
+        re.MULTILINE,
+    ), told
+    status, found = checks(folder)
+    assert status == 1 and "is the gateway's own address" in found["configuration"]["message"], found
+
+
 # What a proxy does with X-Forwarded-For, in nginx's words, and the doctor's finding.
 FORWARDING = {
     "$remote_addr": ("ok", "a claim to be 198.51.100.77 had no effect"),

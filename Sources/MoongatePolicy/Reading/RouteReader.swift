@@ -187,7 +187,9 @@ struct RouteReader {
         )
         return nil
       }
-      return Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
+      let upstream = Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
+      reportOwnAddress(upstream, item.text, item.node, path)
+      return upstream
     }
   }
 
