@@ -32,6 +32,16 @@ import Testing
   }
 }
 
+/// The log line of a process that continues.
+@Suite struct UpgradeLogTests {
+  @Test func consistsOfSentences() {
+    #expect(Upgrading.keptLine("It failed.") == "upgrade: It failed. This process continues.")
+    #expect(
+      Upgrading.keptLine("The new process failed: gateway.lua:3: unexpected symbol near 'oops'")
+        == "upgrade: The new process failed: gateway.lua:3: unexpected symbol near 'oops'. This process continues.")
+  }
+}
+
 /// The sockets that carry the messages.
 @Suite struct ControlSocketTests {
   @Test func linesAreReadOneByOne() throws {

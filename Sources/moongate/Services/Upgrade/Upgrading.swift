@@ -130,10 +130,16 @@ actor Upgrading {
     case .kept(let why):
       if case .upgrading = state { state = .serving }
       settle()
-      parts.logger.error("upgrade: \(why) This process continues.")
+      parts.logger.error("\(Self.keptLine(why))")
       record(["why": why])
     }
     return outcome
+  }
+
+  /// The log line of an upgrade that failed.
+  /// - Parameter why: the reason, which ends without a full stop if its last part is a configuration problem.
+  static func keptLine(_ why: String) -> String {
+    "upgrade: \(why)\(why.hasSuffix(".") ? "" : ".") This process continues."
   }
 
   private func record(_ detail: [String: String]) {
