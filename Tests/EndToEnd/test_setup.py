@@ -1,5 +1,6 @@
 """`moongate init` and `moongate doctor`: from an empty folder to a running gateway, and reports about broken ones."""
 
+import datetime
 import json
 import os
 import re
@@ -9,8 +10,11 @@ import stat
 import subprocess
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from local_gateway import BIN
+from local_gateway import BIN, wait_for
 from mail_server import MailServer
 from processes import Program, free_port
 from proxies import NGINX
@@ -231,6 +235,110 @@ def test_a_certificate_for_another_host_is_reported(site, tmp_path):
     assert "is not valid for localhost. It names other.example.com." in found["certificate"]["message"]
 
 
+def self_signed(folder, name, host="localhost", days=90):
+    """Writes NAME.pem and NAME.key: a certificate that is signed by itself, and valid until `days` days from now."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now + datetime.timedelta(days=days - 90, minutes=-5))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / f"{name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / f"{name}.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    (folder / f"{name}.key").chmod(0o600)
+
+
+UNTRUSTED = "is not signed by an authority that this machine trusts"
+# The certificates of a proxy for localhost, and what the doctor finds, in its order.
+PROXY_CERTIFICATES = {
+    "untrusted": ({}, [("ok", "is valid until"), ("failed", UNTRUSTED)]),
+    "soon": ({"days": 5}, [("warning", "expires in 4 days"), ("failed", UNTRUSTED)]),
+    "expired": ({"days": -3}, [("failed", "expired on")]),
+    "other": (
+        {"host": "other.example.com"},
+        [("ok", "is valid until"), ("failed", "is not valid for localhost. It names other.example.com.")],
+    ),
+}
+
+
+def test_the_certificate_of_a_proxy_is_judged(site, tmp_path):
+    """nginx in front of a gateway without a certificate, as `moongate init` advises."""
+    folder = tmp_path / "site"
+    shutil.copytree(site[0], folder)
+    ports = {name: free_port() for name in PROXY_CERTIFICATES}
+    servers = []
+    for name, (options, _) in PROXY_CERTIFICATES.items():
+        self_signed(tmp_path, name, **options)
+        servers.append(
+            f"server {{ listen 127.0.0.1:{ports[name]} ssl; listen [::1]:{ports[name]} ssl;"
+            f" ssl_certificate {tmp_path}/{name}.pem; ssl_certificate_key {tmp_path}/{name}.key; return 502; }}"
+        )
+    (tmp_path / "nginx.conf").write_text(
+        NGINX.format(user="user root;" if os.geteuid() == 0 else "", text="\n".join(servers))
+    )
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    proxy = Program(nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", "stderr")
+    lua = folder / "gateway.lua"
+    text = lua.read_text()
+    try:
+        for name, (_, expected) in PROXY_CERTIFICATES.items():
+            wait_for(lambda: is_open(ports[name]), "nginx", 10)
+            url = f"https://localhost:{ports[name]}"
+            lua.write_text(re.sub(r"http://localhost:\d+", url, text))
+            status, found = checks_in_order(folder)
+            told = [entry for entry in found if entry["check"] == "certificate"]
+            assert status == 1 and len(told) == len(expected), (name, found)
+            for entry, (state, message) in zip(told, expected):
+                assert entry["state"] == state and message in entry["message"], (name, told)
+                assert entry["message"].startswith(f"The certificate at {url} "), (name, told)
+            leads = next(entry for entry in found if entry["check"] == "public_url")
+            assert leads["state"] == "warning", (name, leads)
+            assert leads["fix"].startswith("Correct the certificate first"), (name, leads)
+    finally:
+        proxy.end()
+
+
+def is_open(port):
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_certificate_of_ones_own_authority_is_a_warning(site, tmp_path):
+    """A gateway that speaks TLS itself. Users may have an authority that this machine does not trust."""
+    folder = tmp_path / "site"
+    shutil.copytree(site[0], folder)
+    self_signed(folder, "tls")
+    listen = free_port()
+    lua = folder / "gateway.lua"
+    text = re.sub(r'listen = "127\.0\.0\.1:\d+"', f'listen = "127.0.0.1:{listen}"', lua.read_text())
+    text = re.sub(r'admin = "127\.0\.0\.1:\d+"', f'admin = "127.0.0.1:{free_port()}"', text)
+    text = re.sub(r"http://localhost:\d+", f"https://localhost:{listen}", text)
+    text = re.sub(r"trusted_proxies = \{[^}]*\},?\n", "", text)
+    tls = f'gateway {{\n  tls = {{ cert = "{folder}/tls.pem", key = "{folder}/tls.key" }},'
+    lua.write_text(text.replace("gateway {", tls, 1))
+    running = Program(BIN / "moongate", "serve", "--config", folder)
+    try:
+        running.wait_line(" ready ", 90)
+        found = [entry for entry in checks_in_order(folder)[1] if entry["check"] == "certificate"]
+    finally:
+        running.end()
+    assert [entry["state"] for entry in found] == ["ok", "warning"], found
+    assert found[0]["message"].startswith(f"{folder}/tls.pem is valid until"), found
+    assert found[1]["message"] == f"{folder}/tls.pem {UNTRUSTED}.", found
+
+
 def test_an_upstream_that_is_the_gateway_itself_is_refused(site, tmp_path):
     folder = tmp_path / "site"
     shutil.copytree(site[0], folder)
@@ -246,6 +354,28 @@ def test_an_upstream_that_is_the_gateway_itself_is_refused(site, tmp_path):
     ), told
     status, found = checks(folder)
     assert status == 1 and "is the gateway's own address" in found["configuration"]["message"], found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to run the command as another user")
+def test_a_key_that_the_user_cannot_create_is_reported(tmp_path):
+    folder, state, locked = (tmp_path / name for name in ("site", "state", "locked"))
+    told = moongate(
+        "init", folder, "--state", state, "--messages", "smtp://localhost", input="\nhttp://127.0.0.1:1\nsqlite\n"
+    )
+    assert told.returncode == 0, told.stderr
+    state.mkdir(exist_ok=True)
+    locked.mkdir()
+    os.chown(state, 65534, 65534)
+    lua = folder / "gateway.lua"
+    lua.write_text(lua.read_text().replace(f'"{state}/master.key"', f'"{locked}/master.key"'))
+    assert f'"{locked}/master.key"' in lua.read_text()
+    for path in [folder, locked, *folder.parents]:
+        path.chmod(path.stat().st_mode | 0o755)
+    status, found = checks(folder, user=65534, group=65534, extra_groups=[])
+    assert status == 1 and found["key"]["state"] == "failed", found
+    assert "cannot create the master key" in found["key"]["message"], found
+    assert found["permissions"]["message"] == f"{locked} cannot be written by this user: Permission denied.", found
+    assert "in `key` in gateway.lua" in found["permissions"]["fix"], found
 
 
 # What a proxy does with X-Forwarded-For, in nginx's words, and the doctor's finding.
@@ -319,7 +449,10 @@ def test_problems_are_reported_with_their_fix(site, tmp_path):
     routes.write_text(re.sub(r"http://127\.0\.0\.1:\d+", f"http://127.0.0.1:{free_port()}", routes.read_text()))
     (broken / "data/master.key").chmod(0o644)
     status, found = checks(broken)
-    assert status == 1
+    assert status == 1 and f"moongate doctor --config {broken}`" in found["key"]["fix"], found["key"]
+    text = moongate("doctor", "--config", broken).stdout
+    marks = [line.split(" ")[0] for line in text.splitlines()[:-1] if not line.startswith(" ")]
+    assert marks == sorted(marks, key=["FAILED", "warning", "ok"].index) and marks[0] == "FAILED", text
     assert {name for name, entry in found.items() if entry["state"] == "failed"} >= {
         "key",
         "store",

@@ -13,12 +13,52 @@ import Testing
 @Suite struct DoctorTests {
   private static let now = Date(timeIntervalSince1970: 1_800_000_000)
 
+  private static func validity(_ begins: Double, _ ends: Double) -> DateInterval {
+    DateInterval(start: now + begins * 86_400, end: now + ends * 86_400)
+  }
+
   @Test(arguments: [
-    (-1.0, 90.0, Finding.State.ok), (-1, 13, .warning), (-1, -1, .failed), (1, 90, .failed),
+    (-1.0, 90.0, Finding.State.ok), (-77, 13, .warning), (-90, -1, .failed), (1, 90, .failed), (-3, 3, .ok),
+    (-5, 1, .warning),
   ]) func aCertificateIsJudgedByItsDays(_ begins: Double, _ ends: Double, _ state: Finding.State) {
-    let finding = Judgement.certificate(
-      "cert.pem", begins: Self.now + begins * 86_400, ends: Self.now + ends * 86_400, now: Self.now)
-    #expect(finding.state == state && (finding.fix == nil) == (state == .ok))
+    for presenter in [CertificatePresenter.gateway(file: "cert.pem"), .proxy(url: "https://a.example")] {
+      let finding = Judgement.certificate(presenter, Self.validity(begins, ends), now: Self.now)
+      #expect(finding.state == state && (finding.fix == nil) == (state == .ok))
+    }
+  }
+
+  @Test func aCertificateOfAProxyIsRenewedThere() {
+    let proxy = CertificatePresenter.proxy(url: "https://a.example")
+    #expect(
+      Judgement.certificate(proxy, Self.validity(-91, -1), now: Self.now)
+        == .failed(
+          "certificate", "The certificate at https://a.example expired on 2027-01-14.",
+          fix: "Renew the certificate at the proxy, and let the proxy load the new one."))
+    let own = CertificatePresenter.gateway(file: "cert.pem")
+    let expired = Judgement.certificate(own, Self.validity(-91, -1), now: Self.now)
+    #expect(expired.message == "cert.pem expired on 2027-01-14.")
+  }
+
+  @Test func aCertificateOfAnUnknownAuthorityIsReported() {
+    let proxy = Judgement.untrusted(.proxy(url: "https://a.example"))
+    #expect(
+      proxy
+        == .failed(
+          "certificate",
+          "The certificate at https://a.example is not signed by an authority that this machine trusts.",
+          fix: "Install the whole chain of a public authority (fullchain.pem) at the proxy. "
+            + "If the authority is your own, let this machine trust it (`update-ca-certificates`)."))
+    #expect(Judgement.untrusted(.gateway(file: "cert.pem")).state == .warning, "an authority of one's own may do")
+  }
+
+  @Test func aServerWithoutTLSPresentsNoCertificate() async throws {
+    let group = MultiThreadedEventLoopGroup.singleton
+    let listener = try await ServerBootstrap(group: group).childChannelInitializer { channel in channel.close() }
+      .bind(host: "127.0.0.1", port: 0).get()
+    let taken = try #require(listener.localAddress?.port)
+    #expect(await PresentedCertificate.read(PublicURL(isSecure: true, host: "127.0.0.1", port: taken)) == nil)
+    try await listener.close().get()
+    #expect(await PresentedCertificate.read(PublicURL(isSecure: true, host: "localhost", port: taken)) == nil)
   }
 
   @Test(arguments: [
@@ -72,6 +112,25 @@ import Testing
     #expect(used.key.state == .failed && used.store.state == .ok)
   }
 
+  /// The first start makes the key before anything else, whatever the store is.
+  @Test func aKeyThatCannotBeCreatedFails() throws {
+    let refused = Judgement.missingKey("/k", store: "postgres://db/m", isUsed: false, canBeCreated: false)
+    #expect(refused.key.state == .failed && refused.store.state == .ok)
+    #expect(
+      refused.key.message == "The first start cannot create the master key: this user cannot write the folder of /k.")
+    let used = Judgement.missingKey("/k", store: "/s.db", isUsed: true, canBeCreated: false)
+    #expect(used.key.message == "The key file /k is missing, and the store /s.db was made with it.")
+  }
+
+  @Test func theFolderOfAFileIsExamined() throws {
+    let folder = try ScratchFolder()
+    let inner = StateFolder(of: folder.path("a/b/master.key"))
+    #expect(inner.path == folder.path("a/b") && inner.nearest == folder.path && inner.state == .usable)
+    let refused = StateFolder(of: "/proc/self/master.key")
+    #expect(refused.path == "/proc/self" && refused.nearest == "/proc/self")
+    #expect(StateFolder(of: "master.key").path == ".")
+  }
+
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func postgresIsReadWithoutAKey() throws {
     let server = try #require(PostgresServer.shared)
     let new = Examination.withoutKey("/k", .postgres(url: server.url(try server.makeDatabase())))
@@ -111,6 +170,35 @@ import Testing
     #expect(
       Judgement.files(limit: 262_144, connections: 10_000, of: .gateway).message
         == "The limit of the running gateway, 262144 open files, is enough for 10000 connections.")
+  }
+
+  @Test func theLimitOfAnIdleServiceIsThatOfItsUnit() {
+    #expect(
+      Judgement.files(limit: 262_144, connections: 10_000, of: .unit)
+        == .ok("files", "The limit of moongate.service, 262144 open files, is enough for 10000 connections."))
+    let low = Judgement.files(limit: 1024, connections: 10_000, of: .unit)
+    #expect(low.message.hasPrefix("The limit of moongate.service is 1024 open files"))
+    #expect(!low.message.contains("LimitNOFILE"))
+    #expect(
+      Judgement.files(limit: 1024, connections: 10_000, of: .command).message.hasSuffix(
+        "A gateway under systemd has the limit of its unit instead (LimitNOFILE)."))
+  }
+
+  @Test func theLimitOfAUnitIsRead() throws {
+    let root = try ScratchFolder()
+    #expect(ServiceUnit.openFiles(root: root.path) == nil)
+    try root.write("[Service]\nLimitNOFILE=262144\nRestart=on-failure\n", to: "lib/systemd/system/moongate.service")
+    #expect(ServiceUnit.openFiles(root: root.path) == 262_144)
+    try root.write(
+      "[Service]\nLimitNOFILE = 1024:4096\n", to: "etc/systemd/system/moongate.service.d/override.conf")
+    #expect(ServiceUnit.openFiles(root: root.path) == 4096, "a drop-in comes after the unit")
+    try root.write("LimitNOFILE=1\n", to: "etc/systemd/system/moongate.service.d/override.conf~")
+    #expect(ServiceUnit.openFiles(root: root.path) == 4096, "systemd reads only .conf")
+    try root.write("[Service]\n# LimitNOFILE=9\n", to: "etc/systemd/system/moongate.service.d/override.conf")
+    try root.write("[Service]\n", to: "etc/systemd/system/moongate.service")
+    #expect(ServiceUnit.openFiles(root: root.path) == nil, "the unit of /etc replaces that of the package")
+    #expect(ServiceUnit.openFiles(inUnit: "LimitNOFILE=infinity") == .max)
+    #expect(ServiceUnit.openFiles(inUnit: "LimitNOFILE=\n") == nil)
   }
 
   @Test func theLimitOfAnotherProcessIsRead() {
@@ -179,17 +267,31 @@ import Testing
     #expect(report.text.hasSuffix("\n0 ok, 1 warning, 0 failed"))
   }
 
+  @Test func textBeginsWithWhatIsWrong() {
+    let report = DoctorReport(checks: [
+      .ok("key", "Good."), .warning("clock", "Unknown.", fix: "Compare it."), .ok("disk", "Empty."),
+      .failed("dns", "None.", fix: "Add one."),
+    ])
+    #expect(
+      report.text.split(separator: "\n") == [
+        "FAILED  dns: None.", "        Add one.", "warning clock: Unknown.", "        Compare it.",
+        "ok      key: Good.", "ok      disk: Empty.", "2 ok, 1 warning, 1 failed",
+      ])
+    #expect(report.checks.map(\.check) == ["key", "clock", "disk", "dns"])
+  }
+
   /// The service must never own a folder above its own.
   @Test func theFixOfAMissingFolderNamesThatFolder() {
     #expect(
-      Judgement.permissions("/var/lib/x", .missing)
+      Judgement.permissions("/var/lib/x", .missing, of: "store")
         == .failed(
           "permissions", "/var/lib/x does not exist, and this user cannot create it.",
           fix: "Run: install -d -o moongate -g moongate -m 700 /var/lib/x"))
-    let refused = Judgement.permissions("/srv/state", .refused(reason: "Permission denied"))
+    let refused = Judgement.permissions("/srv/state", .refused(reason: "Permission denied"), of: "key")
     #expect(refused?.message == "/srv/state cannot be written by this user: Permission denied.")
     #expect(refused?.fix?.hasPrefix("If the folder holds only the state of Moongate, run: chown moongate") ?? false)
-    #expect(Judgement.permissions("/srv/state", .usable) == nil)
+    #expect(refused?.fix?.hasSuffix("name a folder of its own in `key` in gateway.lua.") ?? false)
+    #expect(Judgement.permissions("/srv/state", .usable, of: "store") == nil)
   }
 
   @Test func aFullDiskFails() {

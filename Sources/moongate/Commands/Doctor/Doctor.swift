@@ -30,10 +30,12 @@ struct Doctor: AsyncParsableCommand {
     switch loaded {
     case .failure(let refused):
       findings = refused.problems.map {
-        .failed("configuration", "\($0)", fix: "Correct this line; `moongate check` lists all problems.")
+        .failed(
+          "configuration", "\($0)",
+          fix: "Correct this line; `moongate check --config \(folder)` lists all problems.")
       }
     case .success(let generation):
-      findings = await Examination(generation, registry: registry, recipient: to).findings()
+      findings = await Examination(generation, of: folder, registry: registry, recipient: to).findings()
     }
     await programs.end()
     let report = DoctorReport(checks: findings)

@@ -38,6 +38,9 @@ extension Examination {
     if gatewayRuns, let limit = GatewayProcess.openFiles() {
       return Judgement.files(limit: limit, connections: connections, of: .gateway)
     }
+    if !gatewayRuns, let limit = ServiceUnit.openFiles() {
+      return Judgement.files(limit: limit, connections: connections, of: .unit)
+    }
     return Judgement.files(limit: OpenFiles.raiseLimit(), connections: connections, of: .command)
   }
 }

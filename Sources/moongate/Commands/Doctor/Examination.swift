@@ -1,14 +1,14 @@
 import Foundation
 import MoongateCore
 import MoongateDelivery
-import MoongateProxy
 import MoongateSDK
 import MoongateStore
-import NIOSSL
 
 /// Takes the measurements that `moongate doctor` judges.
 struct Examination {
   let generation: any PolicyGeneration
+  /// The configuration folder, as it was named on the command line.
+  let folder: String
   let registry: ProviderRegistry
   /// The recipient of a test message: an email address or a phone number; nil to send none.
   let recipient: String?
@@ -17,19 +17,20 @@ struct Examination {
 
   var gateway: GatewaySettings { generation.gateway }
 
-  init(_ generation: any PolicyGeneration, registry: ProviderRegistry, recipient: String?) {
+  init(_ generation: any PolicyGeneration, of folder: String, registry: ProviderRegistry, recipient: String?) {
     self.generation = generation
+    self.folder = folder
     self.registry = registry
     self.recipient = recipient
   }
 
   func findings() async -> [Finding] {
     var all = generation.warnings.map {
-      Finding.warning("configuration", "\($0)", fix: "Correct this line, then run `moongate check`.")
+      Finding.warning("configuration", "\($0)", fix: "Correct this line, then run `moongate check --config \(folder)`.")
     }
     if all.isEmpty { all.append(.ok("configuration", "Generation \(generation.id.prefix(8)) is good.")) }
     let (key, store, storeOffset) = await keyAndStore()
-    all += certificate() + [key] + disk()
+    all += certificate() + [key] + disk() + [keyFolder()].compactMap(\.self)
     let (upstreams, offsets) = await self.upstreams()
     let gatewayRuns = await isGatewayRunning()
     all += [store, Judgement.clock(storeOffset + offsets), files(gatewayRuns: gatewayRuns)]
@@ -37,30 +38,13 @@ struct Examination {
     all += upstreams + (await messages())
     let addresses = Self.addresses(of: gateway.publicURL.host)
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
-    if !addresses.isEmpty { all.append(await checkPublicURL()) }
+    if !addresses.isEmpty { all += await checkPublicURL() }
     all.append(Judgement.proxies(gateway, addresses.isEmpty ? nil : await forwarding()))
     await web.end()
     return all
   }
 
   // MARK: this machine
-
-  private func certificate() -> [Finding] {
-    guard let files = gateway.tls else { return [] }
-    do throws(ServerTLS.Problem) { _ = try ServerTLS(files) } catch {
-      return [.failed("certificate", error.description, fix: "Install a certificate with its matching key.")]
-    }
-    guard let first = try? NIOSSLCertificate.fromPEMFile(files.certificate).first else { return [] }
-    let own = gateway.publicURL.host
-    let hosts = [own] + Set(generation.routes.routes.compactMap(\.host)).subtracting([own]).sorted()
-    let date = { (seconds: time_t) in Date(timeIntervalSince1970: TimeInterval(seconds)) }
-    return [
-      Judgement.certificate(
-        files.certificate, begins: date(first.notValidBefore), ends: date(first.notValidAfter), now: Date()),
-      Judgement.names(
-        files.certificate, CertificateNames(first), hosts: hosts, hasProxy: !gateway.trustedProxies.isEmpty),
-    ].compactMap(\.self)
-  }
 
   private func key() -> Finding {
     switch gateway.key {
@@ -73,7 +57,7 @@ struct Examination {
         return .failed(
           "key", error.sentence,
           fix:
-            "Run this as the gateway's user, for example `sudo -u moongate moongate doctor`; then correct the file's mode."
+            "Run this as the gateway's user, for example `sudo -u \(ServiceUser.name) moongate doctor --config \(folder)`; then correct the file's mode."
         )
       }
     }
@@ -81,30 +65,32 @@ struct Examination {
 
   private func disk() -> [Finding] {
     guard case .sqlite(let path) = gateway.store, path != ":memory:" else { return [] }
-    let inner = (path as NSString).deletingLastPathComponent
-    let folder = inner.isEmpty ? "." : inner
-    // The first start creates missing folders in the nearest one that exists.
-    var nearest = folder
-    while !nearest.isEmpty, nearest != "/", access(nearest, F_OK) != 0, errno == ENOENT {
-      nearest = (nearest as NSString).deletingLastPathComponent
-    }
-    if nearest.isEmpty { nearest = "." }
-    let state: Judgement.FolderState =
-      if access(nearest, W_OK | X_OK) == 0 { .usable } else if nearest == folder {
-        .refused(reason: MasterKey.reason())
-      } else { .missing }
-    var findings = [Judgement.permissions(folder, state)].compactMap(\.self)
+    let folder = StateFolder(of: path)
+    var findings = [Judgement.permissions(folder.path, folder.state, of: "store")].compactMap(\.self)
     var status = statvfs()
-    if statvfs(nearest, &status) == 0 {
-      findings.append(Judgement.room(nearest, free: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
+    if statvfs(folder.nearest, &status) == 0 {
+      findings.append(Judgement.room(folder.nearest, free: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
     }
     return findings
   }
 
+  /// - Returns: what keeps the first start from creating the key file; nil if nothing does, or if the file exists.
+  private func keyFolder() -> Finding? {
+    guard case .file(let path) = gateway.key, Self.isMissing(path) else { return nil }
+    let folder = StateFolder(of: path)
+    // `disk` reports the folder of the store.
+    if case .sqlite(let store) = gateway.store, store != ":memory:", StateFolder(of: store).path == folder.path {
+      return nil
+    }
+    return Judgement.permissions(folder.path, folder.state, of: "key")
+  }
+
+  private static func isMissing(_ path: String) -> Bool { access(path, F_OK) != 0 && errno == ENOENT }
+
   // MARK: the store
 
   private func keyAndStore() async -> (key: Finding, store: Finding, offsets: [(name: String, seconds: Double)]) {
-    if case .file(let path) = gateway.key, access(path, F_OK) != 0, errno == ENOENT {
+    if case .file(let path) = gateway.key, Self.isMissing(path) {
       let (key, store) = Self.withoutKey(path, gateway.store)
       return (key, store, [])
     }
@@ -116,7 +102,9 @@ struct Examination {
   static func withoutKey(_ path: String, _ location: StoreLocation) -> (key: Finding, store: Finding) {
     do {
       let store = try StoreCopier(location)
-      return Judgement.missingKey(path, store: store.name, isUsed: try store.fingerprint() != nil)
+      let isUsed = try store.fingerprint() != nil
+      return Judgement.missingKey(
+        path, store: store.name, isUsed: isUsed, canBeCreated: StateFolder(of: path).state == .usable)
     } catch {
       return Judgement.missingKey(path, storeProblem: "\(error)")
     }
@@ -165,25 +153,33 @@ struct Examination {
     return (findings, offsets)
   }
 
-  /// Checks that public_url leads to a gateway.
-  private func checkPublicURL() async -> Finding {
+  /// Checks the certificate at public_url, and that public_url leads to a gateway.
+  private func checkPublicURL() async -> [Finding] {
     let url = gateway.publicURL.description + "/.well-known/moongate/jwks.json"
     do throws(WebFault) {
       let answer = try await web.send(WebRequest(url: url))
-      guard answer.status == 200, answer.header("content-type")?.contains("json") ?? false else {
-        return .failed(
-          "public_url", "\(url) answers \(answer.status), not like a gateway.",
-          fix: "Configure the proxy to forward /auth, /api/auth and /.well-known/moongate to \(gateway.listen).")
-      }
-      return .ok("public_url", "\(gateway.publicURL) leads to a gateway.")
+      return await presentedCertificate(isRefused: false) + [leadsToGateway(answer, url)]
     } catch {
-      return .warning(
-        "public_url",
-        "\(gateway.publicURL) does not answer from this machine: \(SiteClient.withoutSite(error.reason, of: url)).",
-        fix:
-          "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
-      )
+      let reason = SiteClient.withoutSite(error.reason, of: url)
+      let isRefused = reason.contains("CERTIFICATE_VERIFY_FAILED")
+      let certificate = await presentedCertificate(isRefused: isRefused)
+      let fix =
+        isRefused || certificate.contains { $0.state == .failed }
+        ? "Correct the certificate first, then run the doctor again."
+        : "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
+      return certificate + [
+        .warning("public_url", "\(gateway.publicURL) does not answer from this machine: \(reason).", fix: fix)
+      ]
     }
+  }
+
+  private func leadsToGateway(_ answer: WebAnswer, _ url: String) -> Finding {
+    guard answer.status == 200, answer.header("content-type")?.contains("json") ?? false else {
+      return .failed(
+        "public_url", "\(url) answers \(answer.status), not like a gateway.",
+        fix: "Configure the proxy to forward /auth, /api/auth and /.well-known/moongate to \(gateway.listen).")
+    }
+    return .ok("public_url", "\(gateway.publicURL) leads to a gateway.")
   }
 
   /// All IP addresses of a host, as resolved by this machine.
@@ -219,13 +215,25 @@ struct Examination {
   }
 }
 
-extension CertificateNames {
-  fileprivate init(_ certificate: NIOSSLCertificate) {
-    let all = certificate._subjectAlternativeNames()
-    self.init(
-      names: all.filter { $0.nameType == .dnsName }.map {
-        String(decoding: $0.contents, as: UTF8.self).lowercased()
-      },
-      addresses: all.filter { $0.nameType == .ipAddress }.map { Array($0.contents) })
+/// The folder of a file that the gateway creates.
+struct StateFolder {
+  let path: String
+  /// The nearest folder that exists. The first start creates the others in it.
+  let nearest: String
+  let state: Judgement.FolderState
+
+  init(of file: String) {
+    let inner = (file as NSString).deletingLastPathComponent
+    path = inner.isEmpty ? "." : inner
+    var nearest = path
+    while !nearest.isEmpty, nearest != "/", access(nearest, F_OK) != 0, errno == ENOENT {
+      nearest = (nearest as NSString).deletingLastPathComponent
+    }
+    if nearest.isEmpty { nearest = "." }
+    self.nearest = nearest
+    state =
+      if access(nearest, W_OK | X_OK) == 0 { .usable } else if nearest == path {
+        .refused(reason: MasterKey.reason())
+      } else { .missing }
   }
 }

@@ -46,10 +46,11 @@ struct DoctorReport: Encodable {
   /// Whether any check failed.
   var hasFailed: Bool { checks.contains { $0.state == .failed } }
 
-  /// The report as text.
+  /// The report as text: first what failed, then the warnings.
   var text: String {
+    let sorted = [Finding.State.failed, .warning, .ok].flatMap { state in checks.filter { $0.state == state } }
     let count = { (state: Finding.State) in checks.count { $0.state == state } }
     let warnings = "\(count(.warning)) warning\(count(.warning) == 1 ? "" : "s")"
-    return (checks.map(\.text) + ["\(count(.ok)) ok, \(warnings), \(count(.failed)) failed"]).joined(separator: "\n")
+    return (sorted.map(\.text) + ["\(count(.ok)) ok, \(warnings), \(count(.failed)) failed"]).joined(separator: "\n")
   }
 }

@@ -4,51 +4,21 @@ import MoongateSDK
 
 /// Turns measured values into findings, without input or output. `Examination` measures.
 enum Judgement {
-  /// - Parameters:
-  ///   - begins: the start of the certificate's validity.
-  ///   - ends: the end of the certificate's validity.
-  static func certificate(_ file: String, begins: Date, ends: Date, now: Date) -> Finding {
-    let days = Int((ends.timeIntervalSince(now) / 86_400).rounded(.down))
-    let day = ends.formatted(.iso8601.year().month().day())
-    if now < begins {
-      return .failed(
-        "certificate", "\(file) is not valid yet.",
-        fix: "Set this machine's clock, or use the previous certificate.")
-    }
-    if now >= ends {
-      return .failed(
-        "certificate", "\(file) expired on \(day).", fix: "Renew it; the gateway loads the new file within a second.")
-    }
-    if days < 14 {
-      return .warning(
-        "certificate", "\(file) expires in \(days) days, on \(day).",
-        fix: "Find out why it was not renewed: `certbot renew --dry-run`.")
-    }
-    return .ok("certificate", "\(file) is valid until \(day).")
-  }
-
-  /// - Parameters:
-  ///   - hosts: the host of `public_url`, and then those of routes.
-  ///   - hasProxy: whether requests come from a proxy, which may accept a certificate for another name.
-  /// - Returns: nil if the certificate is valid for all hosts.
-  static func names(_ file: String, _ certificate: CertificateNames, hosts: [String], hasProxy: Bool) -> Finding? {
-    let missing = hosts.filter { !certificate.covers($0) }
-    guard !missing.isEmpty else { return nil }
-    let list = missing.joined(separator: ", ")
-    let all = certificate.texts.isEmpty ? "It names no host." : "It names \(certificate.texts.joined(separator: ", "))."
-    let fix = "Install a certificate that names \(list) too, so that browsers accept it."
-    let told = "\(file) is not valid for \(list). \(all)"
-    return hasProxy ? .warning("certificate", told, fix: fix) : .failed("certificate", told, fix: fix)
-  }
-
   /// Judges a key file that does not exist.
   /// - Parameters:
   ///   - store: the name of the store.
   ///   - isUsed: whether a gateway has used the store, with a key that is now missing.
-  static func missingKey(_ path: String, store: String, isUsed: Bool) -> (key: Finding, store: Finding) {
+  ///   - canBeCreated: whether this user can create the key file.
+  static func missingKey(
+    _ path: String, store: String, isUsed: Bool, canBeCreated: Bool = true
+  ) -> (key: Finding, store: Finding) {
     guard isUsed else {
       return (
-        .ok("key", "The first start will create the master key: \(path)."),
+        canBeCreated
+          ? .ok("key", "The first start will create the master key: \(path).")
+          : .failed(
+            "key", "The first start cannot create the master key: this user cannot write the folder of \(path).",
+            fix: "Correct the folder, as `permissions` says, or name another file in `key` in gateway.lua."),
         .ok("store", "No gateway has used the store \(store) yet. The first start will create it.")
       )
     }
@@ -89,9 +59,11 @@ enum Judgement {
     return abs(worst.seconds) >= 60 ? .failed("clock", told, fix: fix) : .warning("clock", told, fix: fix)
   }
 
-  /// The process whose limits were measured.
+  /// The process whose limits are judged.
   enum LimitedProcess: String {
     case gateway = "the running gateway"
+    /// No gateway runs, and this is the limit that systemd will give it.
+    case unit = "moongate.service"
     /// A gateway may have other limits, for example those of its unit.
     case command = "this command"
   }
@@ -109,10 +81,11 @@ enum Judgement {
       return .ok(
         "files", "The limit of \(process.rawValue), \(limit) open files, is enough for \(connections) connections.")
     }
+    let own = process == .command ? " A gateway under systemd has the limit of its unit instead (LimitNOFILE)." : ""
     return .warning(
       "files",
       "The limit of \(process.rawValue) is \(limit) open files; \(connections) connections and their proxied requests "
-        + "need up to \(needed).",
+        + "need up to \(needed).\(own)",
       fix: "Set LimitNOFILE=\(needed) in the unit, or lower `limits.connections` in gateway.lua.")
   }
 
@@ -158,7 +131,7 @@ enum Judgement {
       fix: "Use --to with \(other), or configure a provider that sends \(kind).")
   }
 
-  /// What this user can do with the folder of the store.
+  /// What this user can do with the folder of the store or of the key.
   enum FolderState: Equatable {
     /// Write it, or create it.
     case usable
@@ -168,10 +141,12 @@ enum Judgement {
     case refused(reason: String)
   }
 
-  /// - Parameter folder: the folder of the store. Attack on ourselves: the fix never names a folder above it, such as
-  ///   `/var/lib` or the configuration folder, because the service would then own what it must not change.
+  /// - Parameters:
+  ///   - folder: the folder of the store or of the key. Attack on ourselves: the fix never names a folder above it,
+  ///     such as `/var/lib` or the configuration folder, because the service would then own what it must not change.
+  ///   - setting: the setting that names the folder: `store` or `key`.
   /// - Returns: nil if the folder is usable.
-  static func permissions(_ folder: String, _ state: FolderState) -> Finding? {
+  static func permissions(_ folder: String, _ state: FolderState, of setting: String) -> Finding? {
     let user = ServiceUser.name
     switch state {
     case .usable: return nil
@@ -183,7 +158,7 @@ enum Judgement {
       return .failed(
         "permissions", "\(folder) cannot be written by this user: \(reason).",
         fix: "If the folder holds only the state of Moongate, run: chown \(user) \(folder). "
-          + "Otherwise name a folder of its own in `store` in gateway.lua.")
+          + "Otherwise name a folder of its own in `\(setting)` in gateway.lua.")
     }
   }
 
