@@ -432,6 +432,28 @@ def test_an_upgrade_of_the_package_answers_all_requests(site, machine, deb, tmp_
     assert f"{VERSION}-2" in machine.run("dpkg-query", "-W", "moongate").stdout
 
 
+def test_a_package_whose_program_does_not_start_leaves_the_old_one_serving(site, machine, deb, tmp_path):
+    def broken(root):
+        (root / "usr/bin/moongate").write_text("#!/bin/sh\necho a library is missing >&2\nexit 127\n")
+
+    before = machine.show("MainPID")
+    shutil.copy(later(deb, tmp_path, broken), machine.file("/root/broken.deb"))
+    shutil.copy(machine.file("/usr/bin/moongate"), machine.file("/root/moongate"))
+    try:
+        with ContinuousRequests(site.answer) as clients:
+            told = machine.sh("dpkg -i /root/broken.deb 2>&1").stdout
+            clients.wait_for_more()
+        assert set(clients.answers) == {200} and machine.show("MainPID") == before
+        assert "moongate: the new program does not start" in told and "a library is missing" in told, told
+        assert machine.show("StatusText").startswith("Not upgraded: "), machine.show("StatusText")
+    finally:
+        machine.sh("cp /root/moongate /usr/bin/moongate.new && mv /usr/bin/moongate.new /usr/bin/moongate")
+    # As the package says.
+    machine.ctl("kill", "--signal", "USR2", "--kill-who", "main", "moongate")
+    wait_for(lambda: machine.show("MainPID") != before, "the program that was put back")
+    assert site.answer() == 200
+
+
 def fails_to_start(machine):
     """Restarts the unit, which fails, and waits until systemd gives up."""
     machine.ctl("reset-failed", "moongate.service", status=None)

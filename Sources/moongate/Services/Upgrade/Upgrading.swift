@@ -118,6 +118,7 @@ actor Upgrading {
     state = .upgrading
     await settling?.value
     parts.logger.notice("upgrade: starting \(program.path)")
+    parts.notifier.status("Upgrading: \(program.path) starts")
     let outcome = await run(earlier, within: limit)
     switch outcome {
     case .replaced(let process, let generation):
@@ -131,6 +132,8 @@ actor Upgrading {
       if case .upgrading = state { state = .serving }
       settle()
       parts.logger.error("\(Self.keptLine(why))")
+      // The Debian package waits for this text (Packaging/debian/postinst).
+      parts.notifier.status("Not upgraded: \(why)")
       record(["why": why])
     }
     return outcome
