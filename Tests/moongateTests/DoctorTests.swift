@@ -103,12 +103,12 @@ import Testing
   @Test func aStoreIsReadWithoutItsKey() async throws {
     let folder = try ScratchFolder()
     let location = StoreLocation.sqlite(path: folder.path("moongate.db"))
-    let new = Examination.withoutKey("/k", location)
+    let new = Examination.withoutKey(folder.path("master.key"), location)
     #expect(new.key.state == .ok && new.store.state == .ok)
     #expect(!FileManager.default.fileExists(atPath: folder.path("moongate.db")), "the doctor changes nothing")
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     try await OpenedStore(location, keys, purpose: .serving).store.close()
-    let used = Examination.withoutKey("/k", location)
+    let used = Examination.withoutKey(folder.path("master.key"), location)
     #expect(used.key.state == .failed && used.store.state == .ok)
   }
 
@@ -133,7 +133,8 @@ import Testing
 
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func postgresIsReadWithoutAKey() throws {
     let server = try #require(PostgresServer.shared)
-    let new = Examination.withoutKey("/k", .postgres(url: server.url(try server.makeDatabase())))
+    let folder = try ScratchFolder()
+    let new = Examination.withoutKey(folder.path("master.key"), .postgres(url: server.url(try server.makeDatabase())))
     #expect(new.key.state == .ok && new.store.state == .ok)
     let refused = Examination.withoutKey("/k", .postgres(url: server.url("postgres", password: "guess")))
     #expect(refused.key.state == .warning && refused.store.state == .failed)

@@ -56,20 +56,16 @@ enum OwnAddress {
 }
 
 extension RouteReader {
-  /// Reports an upstream that is the gateway itself.
-  func reportOwnAddress(_ upstream: Upstream, _ text: String, _ node: LuaNode, _ path: String) {
+  /// Warns of an upstream that is the gateway itself. It is not a problem, because sockets of systemd and `--listen`
+  /// replace `listen`, and inside a network the name of `public_url` may lead to the service.
+  func warnOfOwnAddress(_ upstream: Upstream, _ text: String, _ node: LuaNode, _ path: String) {
     guard let gateway else { return }
     if OwnAddress.isListener(upstream, of: gateway) {
-      problems.add(
+      problems.warn(
         node.location, path,
-        "\"\(text)\" is the gateway's own address (`listen` in gateway.lua is \(gateway.listen)): write the address of your service"
+        "\"\(text)\" leads back to the gateway, which listens on \(gateway.listen): write the address of your service, or correct `listen` in gateway.lua"
       )
-    } else if gateway.publicURL.isLoopback, OwnAddress.isPublic(upstream, of: gateway) {
-      problems.add(
-        node.location, path,
-        "\"\(text)\" is the gateway's own address (`public_url` in gateway.lua): write the address of your service")
     } else if OwnAddress.isPublic(upstream, of: gateway) {
-      // A warning only: inside a network, the name may lead to the service.
       problems.warn(
         node.location, path,
         "\"\(text)\" is `public_url`, which leads back to the gateway unless this machine resolves \(upstream.host) to your service: write the address of your service"

@@ -188,7 +188,7 @@ struct RouteReader {
         return nil
       }
       let upstream = Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
-      reportOwnAddress(upstream, item.text, item.node, path)
+      warnOfOwnAddress(upstream, item.text, item.node, path)
       return upstream
     }
   }
