@@ -75,6 +75,63 @@ import Testing
     #expect(said?.contains("hunter2") == false)
   }
 
+  /// Attack: the rest of a password is taken for a path, and the start of it for the password and the host.
+  @Test(arguments: [
+    "smtp://u:p@ss/w:rd@mail.example.com:587", "smtp://u:hunter2/x@mail.example.com",
+    "smtp://u:hunter2?x@mail.example.com", "smtp://u:hunter2#x@mail.example.com", "smtp://mail.example.com/path",
+    "smtp://mail.example.com?frm=x@y.z", "smtp://mail.example.com?from=x@y.z&from=a@b.c",
+    "smtp://mail.example.com?from=x@y.z#f",
+  ]) func anUnescapedPasswordOrAnUnknownPartOfAMailServerIsRefused(_ url: String) {
+    #expect(
+      problem { try SetupAnswers.messages(url, host: "a.example") }
+        == "The smtp:// URL has a path, a query or a fragment that has no meaning. "
+        + "Only ?from=login@example.com may follow its host and port. "
+        + "In a password, write / as %2F, @ as %40, ? as %3F, # as %23 and % as %25.")
+  }
+
+  @Test(arguments: ["smtp://u:hun@ter2@mail.example.com", "smtp://u:hunter%2@mail.example.com"])
+  func aSecondAtOrABrokenEscapeIsRefused(_ url: String) {
+    #expect(
+      problem { try SetupAnswers.messages(url, host: "a.example") }
+        == "The user or the password of the smtp:// URL has an unescaped @ or %. "
+        + "In a password, write / as %2F, @ as %40, ? as %3F, # as %23 and % as %25.")
+  }
+
+  @Test func anEscapedPasswordIsTaken() throws {
+    let url = "smtps://me:p%40ss%2Fw:rd%25@mail.example.com/?from=login%2Ba@example.com"
+    #expect(
+      try SetupAnswers.messages(url, host: "a.example")
+        == .smtp(host: "mail.example.com", port: 465, user: "me", password: "p@ss/w:rd%", from: "login+a@example.com"))
+    #expect(
+      try SetupAnswers.messages("smtp://[::1]:2525", host: "a.example")
+        == .smtp(host: "[::1]", port: 2525, user: nil, password: nil, from: "no-reply@a.example"))
+    #expect(
+      problem { try SetupAnswers.messages("twilio://AC11:b@+15550100?from=+15550101", host: "a.example") }?.contains(
+        "Nothing may follow the sender.") ?? false)
+  }
+
+  /// A mail service refuses senders other than its user's address.
+  @Test func theUserOfTheMailServerIsTheSender() throws {
+    #expect(
+      try SetupAnswers.messages("smtp://me%40corp.example:x@mail.example.com", host: "a.example")
+        == .smtp(host: "mail.example.com", port: 587, user: "me@corp.example", password: "x", from: "me@corp.example"))
+    #expect(
+      try SetupAnswers.messages("smtp://me%40corp.example:x@mail.example.com?from=b@corp.example", host: "a.example")
+        == .smtp(host: "mail.example.com", port: 587, user: "me@corp.example", password: "x", from: "b@corp.example"))
+  }
+
+  /// Attack: a key in the URL of a webhook is written to gateway.lua, which everybody on this machine can read.
+  @Test(arguments: [
+    "https://sms.example.com/send?key=hunter2", "https://u:hunter2@sms.example.com/send",
+    "https://sms.example.com/send#hunter2", "https://u:12/hunter2@sms.example.com/send",
+  ]) func aWebhookThatMayContainAKeyIsRefused(_ url: String) {
+    #expect(
+      problem { try SetupAnswers.messages(url, host: "a.example") }
+        == "A webhook's URL must have no user, @, query or fragment, because a key in it would be readable in "
+        + "gateway.lua. Leave it out, and then send the key as a header: add "
+        + "headers = { [\"Authorization\"] = file \"secrets/webhook\" } to webhook in gateway.lua.")
+  }
+
   @Test func aProblemOfTheConfigurationNamesTheOption() {
     let place = SourceLocation(file: "gateway.lua", line: 9)
     #expect(

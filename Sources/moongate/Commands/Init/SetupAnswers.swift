@@ -75,44 +75,6 @@ struct SetupAnswers {
       || text.contains("password=")
     return .postgres(url: text, isSecret: isSecret)
   }
-
-  /// - Parameter host: the host of `public_url`, for the sender address of mail.
-  static func messages(_ text: String, host: String) throws(Problem) -> Messages {
-    let usage =
-      "That is not a message service. Answer smtp://user:password@mail.example.com:587, twilio://ACCOUNT:TOKEN@+15550100, "
-      + "or the https:// URL of a webhook that accepts messages as JSON."
-    guard let parts = URLComponents(string: text), let name = parts.host, !name.isEmpty else {
-      throw Problem(sentence: usage)
-    }
-    switch parts.scheme {
-    case "smtp", "smtps":
-      guard (parts.user == nil) == (parts.password == nil) else {
-        throw Problem(sentence: "A mail server needs both user and password, or neither: smtp://user:password@\(name).")
-      }
-      let from =
-        parts.queryItems?.first { $0.name == "from" }?.value ?? "no-reply@\(host == "localhost" ? "example.com" : host)"
-      guard MailSender(from) != nil else {
-        throw Problem(sentence: "\"\(from)\" is not a valid sender address.")
-      }
-      let port = parts.port ?? (parts.scheme == "smtps" ? 465 : parts.user == nil ? 25 : 587)
-      return .smtp(host: name, port: port, user: parts.user, password: parts.password, from: from)
-    case "twilio":
-      guard let account = parts.user, let token = parts.password else { throw Problem(sentence: usage) }
-      // Attack: the sentence does not repeat the account, because a hurried user may have written the token there.
-      guard TwilioSettings.isAccountSID(account) else {
-        throw Problem(
-          sentence: "The account of the twilio:// URL must be an account SID: AC and 32 characters, as in "
-            + "twilio://ACCOUNT:TOKEN@+15550100.")
-      }
-      return .twilio(account: account, token: token, from: name)
-    case "http" where !Loopback.isAddress(name.lowercased()):
-      // Attack: anyone on the way reads the codes.
-      throw Problem(
-        sentence: "The webhook at \(name) would receive codes unencrypted. Use https://, or http:// on this machine.")
-    case "https", "http": return .webhook(url: text)
-    default: throw Problem(sentence: usage)
-    }
-  }
 }
 
 extension SetupAnswers {
