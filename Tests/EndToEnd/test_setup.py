@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -99,6 +100,26 @@ def test_init_with_codes_by_sms(tmp_path, messages):
     assert told.returncode == 0, told.stderr
     good = moongate("check", "--config", tmp_path / "site")
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
+
+
+def test_the_service_can_read_what_root_writes_with_a_strict_umask(tmp_path):
+    try:
+        user = pwd.getpwnam("moongate")
+    except KeyError:
+        pytest.skip("the system user moongate does not exist")
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to run the command as another user")
+    folder = tmp_path / "above/site"
+    told = moongate("init", folder, input="\n\n\nsmtp://me:s3cret@mail.example.com\n", umask=0o077)
+    assert told.returncode == 0, told.stderr
+    for path in [folder.parent, folder, folder / "flows", folder / "gateway.lua"]:
+        mode = 0o750 if path.is_dir() else 0o640
+        seen = path.stat()
+        assert (seen.st_uid, seen.st_gid, stat.S_IMODE(seen.st_mode)) == (0, user.pw_gid, mode), path
+    for path in tmp_path.parents[0], tmp_path.parents[1], tmp_path:
+        path.chmod(path.stat().st_mode | 0o755)
+    told = moongate("check", "--config", folder, user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+    assert told.returncode == 0, told.stdout + told.stderr
 
 
 def test_init_writes_nothing_for_invalid_answers(tmp_path):

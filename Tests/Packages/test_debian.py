@@ -170,6 +170,23 @@ def test_init_overwrites_nothing(debian):
     assert (debian.root / "etc/moongate/gateway.lua").read_bytes() == before
 
 
+def test_init_by_root_is_readable_for_the_service(debian):
+    """With a strict umask too."""
+    debian.sh(
+        f"umask 077; moongate init '/srv/strict site' --public-url https://auth.example.com "
+        f"--upstream http://127.0.0.1:3000 --messages smtp://u:p@localhost {' '.join(ANSWERS)}"
+    )
+    debian.moongate("check", "--config", "/srv/strict site", user="moongate:moongate")
+    modes = debian.sh("cd '/srv/strict site'; stat -c %U:%G:%a . gateway.lua secrets secrets/smtp.password").stdout
+    assert modes.split() == [
+        "root:moongate:750",
+        "root:moongate:640",
+        "moongate:moongate:700",
+        "moongate:moongate:600",
+    ]
+    debian.sh("rm -r '/srv/strict site'")
+
+
 def test_upgrade_keeps_changed_files(debian, deb, tmp_path):
     mine = debian.root / "etc/moongate/gateway.lua"
     mine.write_text(mine.read_text().replace("https://auth.example.com", "https://login.example.org"))

@@ -252,4 +252,29 @@ import Testing
     let own = NextSteps(folder: "/srv/m", answers: answers, state: "data", user: nil).text
     #expect(own.contains("  4. moongate doctor --config /srv/m --to"))
   }
+
+  /// Root's umask may be strict: without this, the service could not read what root has written for it.
+  @Test func theGroupOfTheServiceCanReadWhatRootWrites() throws {
+    let folder = try ScratchFolder()
+    try folder.write("x", to: "new/strict.lua")
+    try folder.write("x", to: "new/group.lua")
+    try folder.write("x", to: "new/open.lua")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("new/link"), withDestinationPath: folder.path("strict"))
+    let modes = [("new", 0o700), ("new/strict.lua", 0o600), ("new/group.lua", 0o660), ("new/open.lua", 0o644)]
+    for (path, mode) in modes { chmod(folder.path(path), mode_t(mode)) }
+    ServiceUser.allowReading(modes.map { folder.path($0.0) } + [folder.path("new/link")], to: getegid())
+    let after = try modes.map { path, _ in
+      try FileManager.default.attributesOfItem(atPath: folder.path(path))[.posixPermissions] as? Int
+    }
+    #expect(after == [0o750, 0o640, 0o640, 0o644], "the group never writes")
+  }
+
+  @Test func theFoldersAboveAreRemovedToo() throws {
+    let folder = try ScratchFolder()
+    let written = try files("sqlite", "smtp://localhost").write(to: folder.path("a/b/new"))
+    #expect(written.folders.starts(with: ["a", "a/b", "a/b/new"].map { folder.path($0) }))
+    written.remove()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+  }
 }

@@ -48,8 +48,9 @@ struct Init: AsyncParsableCommand {
       throw StartProblem(
         "Nothing was written, because the gateway would refuse this configuration.\(list)", status: .couldNotRun)
     }
-    let user = ServiceUser.giveSecrets(
-      files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))
+    let secrets = files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"])
+    let user = ServiceUser.giveSecrets(secrets)
+    ServiceUser.allowReading(([folder] + written.folders + written.files).filter { !secrets.contains($0) })
     // Root owns the configuration, so the service could not create the folder of its key and store.
     if user != nil {
       do throws(StartProblem) {

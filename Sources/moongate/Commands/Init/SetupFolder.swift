@@ -121,6 +121,7 @@ struct SetupFolder {
   /// What `write` has created, in the order of creation.
   struct Written {
     fileprivate(set) var files: [String] = []
+    /// With the folders above the configuration that were missing.
     fileprivate(set) var folders: [String] = []
 
     /// Removes the files, and the folders that are empty then.
@@ -134,22 +135,13 @@ struct SetupFolder {
   /// - Throws: an error with exit status 2.
   @discardableResult func write(to folder: String) throws(StartProblem) -> Written {
     try Self.demandEmpty(folder)
-    let manager = FileManager.default
     var written = Written()
     do {
-      if !manager.fileExists(atPath: folder) {
-        try manager.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        written.folders.append(folder)
-      }
+      try Self.makeFolder(folder, &written)
       for (path, text) in files.sorted(by: { $0.key < $1.key }) {
         let file = "\(folder)/\(path)"
         let parent = (file as NSString).deletingLastPathComponent
-        if !manager.fileExists(atPath: parent) {
-          try manager.createDirectory(
-            atPath: parent, withIntermediateDirectories: true,
-            attributes: secrets.contains(path) ? [.posixPermissions: 0o700] : nil)
-          written.folders.append(parent)
-        }
+        try Self.makeFolder(parent, mode: secrets.contains(path) ? 0o700 : nil, &written)
         if secrets.contains(path) {
           // Create the file with mode 600, so that other users can never read it.
           _ = try MasterKey.make(file, Array(text.utf8))
@@ -168,6 +160,19 @@ struct SetupFolder {
       throw StartProblem("\(folder) could not be written: \(reason)", status: .couldNotRun)
     }
     return written
+  }
+
+  /// Creates a folder and the missing folders above it.
+  /// - Parameter mode: the permissions; nil to take those of the umask.
+  private static func makeFolder(_ path: String, mode: Int? = nil, _ written: inout Written) throws {
+    let manager = FileManager.default
+    guard !path.isEmpty, !manager.fileExists(atPath: path) else { return }
+    try makeFolder((path as NSString).deletingLastPathComponent, &written)
+    // `a/..` exists as soon as `a` does.
+    guard !manager.fileExists(atPath: path) else { return }
+    try manager.createDirectory(
+      atPath: path, withIntermediateDirectories: false, attributes: mode.map { [.posixPermissions: $0] })
+    written.folders.append(path)
   }
 
   /// Creates the folder of the key and the store with mode 700.

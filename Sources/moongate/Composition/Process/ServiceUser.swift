@@ -11,4 +11,27 @@ enum ServiceUser {
     for path in paths { lchown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) }
     return name
   }
+
+  /// Lets the service user read files and folders that root has written with a strict umask, and keeps.
+  static func allowReading(_ paths: [String]) {
+    guard geteuid() == 0, let entry = getpwnam(name) else { return }
+    allowReading(paths, to: entry.pointee.pw_gid)
+  }
+
+  /// Gives files and folders of this process's user to a group with read access. Those that everybody can read stay as
+  /// they are.
+  static func allowReading(_ paths: [String], to group: gid_t) {
+    for path in paths {
+      // Attack: a link in the place of a file hands another file over.
+      let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+      guard file >= 0 else { continue }
+      defer { close(file) }
+      var status = stat()
+      guard fstat(file, &status) == 0, status.st_uid == geteuid() else { continue }
+      let all: mode_t = status.st_mode & S_IFMT == S_IFDIR ? 0o5 : 0o4
+      guard status.st_mode & all != all, fchown(file, uid_t.max, group) == 0 else { continue }
+      // Attack: a group that may write could change the configuration. It only reads.
+      fchmod(file, status.st_mode & 0o7707 | all << 3)
+    }
+  }
 }
