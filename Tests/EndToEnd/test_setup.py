@@ -65,6 +65,7 @@ def test_output_of_init_passes_check(tmp_path):
         "server_name auth.example.com;",
     ):
         assert proxy in told.stdout
+    assert "region" not in told.stdout + (folder / "gateway.lua").read_text(), "no code goes to a phone"
     good = moongate("check", "--config", folder)
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
     assert not (folder / "data").exists(), "neither creates a key or a store"
@@ -98,6 +99,53 @@ def test_init_with_codes_by_sms(tmp_path, messages):
         messages,
     )
     assert told.returncode == 0, told.stderr
+    assert "Phone numbers without + count as numbers of IN." in told.stdout
+    good = moongate("check", "--config", tmp_path / "site")
+    assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        "smtp://u:hunt/er2@mail.example.com:587",
+        "smtp://u:hunt?er2@mail.example.com",
+        "smtp://u:hunt@er2@mail.example.com",
+        "smtp://mail.example.com?frm=hunter@er2.example",
+        "https://sms.example.com/send?key=hunter2",
+    ],
+)
+def test_messages_that_init_would_cut_are_refused(tmp_path, messages):
+    """Attack: a part of the password becomes the host, which other users can read in gateway.lua."""
+    told = moongate("init", tmp_path / "site", input=f"\n\n\n{messages}\n")
+    assert told.returncode == 2 and not (tmp_path / "site").exists(), told.stdout
+    assert "In a password, write / as %2F" in told.stderr or "send the key as a header" in told.stderr
+    assert "er2" not in told.stdout + told.stderr, told.stderr
+
+
+def test_an_escaped_password_reaches_its_file(tmp_path):
+    told = moongate("init", tmp_path / "site", input="\n\n\nsmtp://me%40corp.example:p%40ss%2Fw:rd@mail.example.com\n")
+    assert told.returncode == 0, told.stderr
+    assert (tmp_path / "site/secrets/smtp.password").read_text() == "p@ss/w:rd\n"
+    lua = (tmp_path / "site/gateway.lua").read_text()
+    assert 'url = "smtp://mail.example.com:587"' in lua and 'from = "me@corp.example"' in lua
+
+
+def test_the_gateway_is_not_its_own_service(tmp_path):
+    told = moongate("init", tmp_path / "site", input="\nlocalhost:8080\n\n\n")
+    assert told.returncode == 0, told.stderr
+    assert 'listen = "127.0.0.1:8081"' in (tmp_path / "site/gateway.lua").read_text()
+    assert 'to = "http://localhost:8080"' in (tmp_path / "site/routes.lua").read_text()
+    assert "is 127.0.0.1:8081." in told.stdout and "proxy_pass http://127.0.0.1:8081;" in told.stdout
+    told = moongate("init", tmp_path / "other", input="\nhttps://auth.example.com\n\n\n")
+    assert told.returncode == 2 and "is the gateway itself, whose public URL is" in told.stderr, told.stderr
+    assert not (tmp_path / "other").exists()
+
+
+def test_an_address_has_no_passkeys(tmp_path):
+    """Browsers refuse passkeys for an IP address."""
+    told = moongate("init", tmp_path / "site", input="https://192.168.1.5\n\n\n\n")
+    assert told.returncode == 0 and "Passkeys are left out" in told.stdout, told.stderr
+    assert not any("passkey" in file.read_text() for file in (tmp_path / "site").rglob("*.lua"))
     good = moongate("check", "--config", tmp_path / "site")
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
 

@@ -171,11 +171,17 @@ def test_init_overwrites_nothing(debian):
 
 
 def test_init_by_root_is_readable_for_the_service(debian):
-    """With a strict umask too."""
-    debian.sh(
+    """With a strict umask too; and the printed steps are those of the unit."""
+    told = debian.sh(
         f"umask 077; moongate init '/srv/strict site' --public-url https://auth.example.com "
-        f"--upstream http://127.0.0.1:3000 --messages smtp://u:p@localhost {' '.join(ANSWERS)}"
+        f"--upstream 3000 --messages smtp://u:p@localhost {' '.join(ANSWERS)}"
     )
+    for step in (
+        """echo 'MOONGATE_CONFIG="/srv/strict site"' >> /etc/default/moongate""",
+        "As root: systemctl enable --now moongate",
+        "runuser -u moongate -- moongate doctor --config '/srv/strict site' --to",
+    ):
+        assert step in told.stdout, told.stdout
     debian.moongate("check", "--config", "/srv/strict site", user="moongate:moongate")
     modes = debian.sh("cd '/srv/strict site'; stat -c %U:%G:%a . gateway.lua secrets secrets/smtp.password").stdout
     assert modes.split() == [

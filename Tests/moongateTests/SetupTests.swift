@@ -16,23 +16,33 @@ import Testing
     }
   }
 
-  private func answers(_ store: String, _ messages: String) throws -> SetupAnswers {
-    SetupAnswers(
-      publicURL: try SetupAnswers.publicURL("https://auth.example.com"),
-      upstream: try SetupAnswers.upstream("http://127.0.0.1:3000"),
-      store: try SetupAnswers.store(store), messages: try SetupAnswers.messages(messages, host: "auth.example.com"))
+  private func answers(
+    _ store: String, _ messages: String, publicURL: String = "https://auth.example.com",
+    upstream: String = "http://127.0.0.1:3000"
+  ) throws -> SetupAnswers {
+    let gateway = try SetupAnswers.publicURL(publicURL)
+    return SetupAnswers(
+      publicURL: gateway, upstream: try SetupAnswers.upstream(upstream, gateway: gateway),
+      store: try SetupAnswers.store(store), messages: try SetupAnswers.messages(messages, host: gateway.host))
   }
 
   private func files(_ store: String, _ messages: String, service: String = "Wallet") throws -> SetupFolder {
     SetupFolder(try answers(store, messages), state: "data", region: "IN", service: service)
   }
 
+  private func steps(
+    _ answers: SetupAnswers, folder: String = "/srv/m", state: String = "data", user: String? = nil,
+    tools: NextSteps.Tools = NextSteps.Tools(hasUnit: false, hasSudo: true)
+  ) -> String {
+    NextSteps(folder: folder, answers: answers, state: state, user: user, tools: tools).text
+  }
+
   @Test func invalidAnswersAreReported() {
     #expect(problem { try SetupAnswers.publicURL("http://auth.example.com") }?.contains("Use https.") ?? false)
     #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is not a public URL") ?? false)
     #expect(
-      problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is not the URL of a service")
-        ?? false)
+      problem { try answers("sqlite", "smtp://localhost", upstream: "http://127.0.0.1:3000/path") }?.contains(
+        "is not the URL of a service") ?? false)
     #expect(
       problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is not a message service")
         ?? false)
@@ -246,11 +256,119 @@ import Testing
 
   @Test func theNextStepsRunAsTheServiceUser() throws {
     let answers = try answers("sqlite", "smtp://localhost")
-    let text = NextSteps(folder: "/srv/m", answers: answers, state: "data", user: "moongate").text
+    let text = steps(answers, user: "moongate")
     #expect(text.contains("  3. sudo -u moongate moongate serve --config /srv/m "))
     #expect(text.contains("  4. sudo -u moongate moongate doctor --config /srv/m --to you@example.com"))
-    let own = NextSteps(folder: "/srv/m", answers: answers, state: "data", user: nil).text
-    #expect(own.contains("  4. moongate doctor --config /srv/m --to"))
+    #expect(steps(answers).contains("  4. moongate doctor --config /srv/m --to"))
+    let bare = steps(answers, user: "moongate", tools: NextSteps.Tools(hasUnit: false, hasSudo: false))
+    #expect(bare.contains("  3. runuser -u moongate -- moongate serve --config /srv/m "))
+  }
+
+  @Test func theNextStepsStartAnInstalledUnit() throws {
+    let answers = try answers("sqlite", "smtp://localhost")
+    let tools = NextSteps.Tools(hasUnit: true, hasSudo: true)
+    let text = steps(answers, state: "/var/lib/moongate", user: "moongate", tools: tools)
+    #expect(
+      text.hasPrefix(
+        """
+
+        Next:
+          1. Review /srv/m/gateway.lua and /srv/m/routes.lua.
+          2. moongate check --config /srv/m
+          3. As root: echo MOONGATE_CONFIG=/srv/m >> /etc/default/moongate
+          4. As root: systemctl enable --now moongate
+          5. sudo -u moongate moongate doctor --config /srv/m --to you@example.com
+          6. After the first start, back up the new master key, apart from the store.
+        """))
+    let usual = steps(answers, folder: "/etc/moongate", state: "/var/lib/moongate", user: "moongate", tools: tools)
+    #expect(!usual.contains("/etc/default/moongate") && usual.contains("  3. As root: systemctl enable --now moongate"))
+    #expect(steps(answers, tools: tools).contains("  3. moongate serve --config /srv/m "), "the unit cannot read it")
+  }
+
+  /// The unit can write only its own folder, and its sockets have fixed ports.
+  @Test func theNextStepsAdaptTheUnit() throws {
+    let text = steps(
+      try answers("sqlite", "smtp://localhost", upstream: "8080"), user: "moongate",
+      tools: NextSteps.Tools(hasUnit: true, hasSudo: true))
+    #expect(
+      text.contains(
+        """
+          4. As root: systemctl edit moongate, and add these lines, because the unit can write only /var/lib/moongate:
+               [Service]
+               ReadWritePaths=/srv/m/data
+          5. As root: systemctl edit moongate.socket, and add these lines, because the service has port 8080:
+               [Socket]
+               ListenStream=
+               ListenStream=127.0.0.1:8081
+          6. As root: systemctl enable --now moongate
+        """))
+  }
+
+  @Test func aFolderIsQuotedInTheNextSteps() throws {
+    let answers = try answers("sqlite", "smtp://localhost")
+    let text = steps(
+      answers, folder: "/srv/my site", state: "/var/lib/moongate", user: "moongate",
+      tools: NextSteps.Tools(hasUnit: true, hasSudo: true))
+    #expect(text.contains("  2. moongate check --config '/srv/my site'\n"))
+    #expect(text.contains(#"echo 'MOONGATE_CONFIG="/srv/my site"' >> /etc/default/moongate"#))
+    #expect(NextSteps.shellQuoted("it's") == #"'it'\''s'"#)
+    #expect(NextSteps.unitQuoted(#"a "b\"#) == #""a \"b\\""#)
+  }
+
+  /// A service on the gateway's own port would be the gateway: every request would return to it.
+  @Test func theGatewayLeavesThePortOfTheServiceFree() throws {
+    let answers = try answers("sqlite", "smtp://localhost", upstream: "http://localhost:8080")
+    let gateway = try #require(
+      SetupFolder(answers, state: "data", region: nil, service: "Wallet").files["gateway.lua"])
+    #expect(gateway.contains(#"listen = "127.0.0.1:8081""#) && gateway.contains(#"admin = "127.0.0.1:9901""#))
+    let text = steps(answers)
+    #expect(text.hasPrefix("The service has port 8080, so `listen` in gateway.lua is 127.0.0.1:8081.\n"))
+    #expect(text.contains("reverse_proxy 127.0.0.1:8081") && text.contains("proxy_pass http://127.0.0.1:8081;"))
+    let other = try self.answers("sqlite", "smtp://localhost", upstream: "127.0.0.1:9901")
+    #expect((other.listenPort, other.adminPort) == (8080, 9902))
+    #expect(try self.answers("sqlite", "smtp://localhost", upstream: "http://10.0.0.9:8080").listenPort == 8080)
+  }
+
+  @Test(arguments: [
+    ("https://auth.example.com", "https://auth.example.com"), ("http://localhost:8080", "http://127.0.0.1:8080"),
+  ]) func theGatewayIsNotItsOwnService(_ publicURL: String, _ upstream: String) {
+    #expect(
+      problem { try answers("sqlite", "smtp://localhost", publicURL: publicURL, upstream: upstream) }
+        == "\(upstream) is the gateway itself, whose public URL is \(publicURL). Use the address at which the gateway "
+        + "reaches the service, for example http://127.0.0.1:3000.")
+  }
+
+  @Test(arguments: [
+    ("3000", "http://127.0.0.1:3000"), ("localhost:3000", "http://localhost:3000"),
+    ("[::1]:3000", "http://[::1]:3000"), ("app.example.com:443", "https://app.example.com"),
+  ]) func aServiceNeedsNoScheme(_ text: String, _ url: String) throws {
+    #expect(try answers("sqlite", "smtp://localhost", upstream: text).upstream.description == url)
+  }
+
+  /// Browsers refuse passkeys for an IP address.
+  @Test(arguments: ["https://192.168.1.5", "https://[2001:db8::5]:8443"])
+  func passkeysAreLeftOutForAnAddress(_ publicURL: String) throws {
+    let answers = try answers("sqlite", "smtp://localhost", publicURL: publicURL)
+    let files = SetupFolder(answers, state: "data", region: nil, service: "Wallet").files
+    #expect(files["policies/passkey.lua"] == nil && files["policies/totp.lua"] != nil)
+    #expect(files.values.allSatisfy { !$0.lowercased().contains("passkey") })
+    #expect(files["flows/login.lua"]?.contains(#"any_of { "email_code" }"#) ?? false)
+    #expect(steps(answers).hasPrefix("Passkeys are left out: browsers refuse them for an IP address."))
+    let named = try self.files("sqlite", "smtp://localhost").files
+    #expect(named["flows/login.lua"]?.contains(#"any_of { "email_code", "passkey" }"#) ?? false)
+    #expect(named["flows/step_up.lua"]?.contains(#"any_of { "email_code", "passkey", "totp" }"#) ?? false)
+    #expect(named["accounts.lua"]?.contains("\n\n  -- What people are offered to set up") ?? false)
+    #expect(named["accounts.lua"]?.contains("offer = { { \"passkey\", every = \"30d\" } },\n\n  -- How") ?? false)
+  }
+
+  @Test func theRegionIsWrittenOnlyForPhones() throws {
+    let mail = try answers("sqlite", "smtp://localhost")
+    #expect(mail.defaultRegion == nil && !steps(mail).contains("region"))
+    let text = try #require(SetupFolder(mail, state: "data", region: nil, service: "W").files["gateway.lua"])
+    #expect(!text.contains("region") && text.contains("\"data/master.key\",\n\n  -- What messages and pages call"))
+    let phones = try answers("sqlite", "https://sms.example.com/send")
+    #expect(phones.defaultRegion == "IN")
+    #expect(steps(phones).hasPrefix("Phone numbers without + count as numbers of IN. To change this, edit `region`"))
   }
 
   /// Root's umask may be strict: without this, the service could not read what root has written for it.

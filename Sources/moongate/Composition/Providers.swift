@@ -27,7 +27,8 @@ enum Providers {
   /// The providers that `moongate init` configures: codes by email or SMS, and second factors.
   static let mailCodes: ProviderName = "email_code"
   static let smsCodes: ProviderName = "phone_otp"
-  static let secondFactors: [ProviderName] = ["passkey", "totp"]
+  static let passkeys: ProviderName = "passkey"
+  static let secondFactors: [ProviderName] = [passkeys, "totp"]
 
   /// The parsers for each kind of identifier, for programs that ask for an identifier.
   static var readers: [IdentifierKind: any CodeProvider] {

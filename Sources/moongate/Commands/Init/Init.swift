@@ -22,7 +22,8 @@ struct Init: AsyncParsableCommand {
     help:
       "The folder for the master key and a SQLite store. Default: data, in the configuration folder.")
   var state = "data"
-  @Option(help: "The two-letter country code for phone numbers without +.") var region = "IN"
+  @Option(help: "The two-letter country code for phone numbers without +. Default: IN if messages are sent by SMS.")
+  var region: String?
   @Option(help: "The site's name in messages and pages. Default: the host of the public URL.") var service: String?
 
   func run() async throws {
@@ -31,14 +32,16 @@ struct Init: AsyncParsableCommand {
     let publicURL = try asked.answer(
       "How will people reach the gateway?", "https://auth.example.com", publicURL, SetupAnswers.publicURL)
     let upstream = try asked.answer(
-      "Which service does it protect?", "http://127.0.0.1:3000", upstream, SetupAnswers.upstream)
+      "Which service does it protect?", "http://127.0.0.1:3000", upstream
+    ) { text throws(SetupAnswers.Problem) in try SetupAnswers.upstream(text, gateway: publicURL) }
     let store = try asked.answer("Where does it store its state?", "sqlite", store, SetupAnswers.store)
     let messages = try asked.answer("How does it send messages?", "smtp://localhost", messages) {
       text throws(SetupAnswers.Problem) in
       try SetupAnswers.messages(text, host: publicURL.host)
     }
     let answers = SetupAnswers(publicURL: publicURL, upstream: upstream, store: store, messages: messages)
-    let files = SetupFolder(answers, state: state, region: region, service: service ?? publicURL.host)
+    let files = SetupFolder(
+      answers, state: state, region: region ?? answers.defaultRegion, service: service ?? publicURL.host)
     let written = try files.write(to: folder)
     // Check the written configuration in the same way as a start.
     let judged = await ConfigurationFolder(path: folder, providers: try Providers.registry()).load()
@@ -61,7 +64,9 @@ struct Init: AsyncParsableCommand {
       }
     }
     print("Wrote \(files.files.count) files to \(folder); `moongate check` finds nothing wrong with them.")
-    print(NextSteps(folder: folder, answers: answers, state: state, user: user).text)
+    let steps = NextSteps(
+      folder: folder, answers: answers, state: state, user: user, tools: .found, isRegionGiven: region != nil)
+    print(steps.text)
   }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 import MoongateSDK
 
@@ -8,19 +9,31 @@ struct NextSteps {
   let state: String
   /// The system user that owns the secret files; nil for the user who ran the command.
   let user: String?
+  let tools: Tools
+  /// Whether an option sets the region of phone numbers.
+  var isRegionGiven = false
+
+  /// What the system has for running a service.
+  struct Tools {
+    /// Whether systemd has moongate.service.
+    let hasUnit: Bool
+    let hasSudo: Bool
+
+    static var found: Tools {
+      let units = ["/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system"]
+      let exists = { FileManager.default.fileExists(atPath: $0) }
+      return Tools(
+        hasUnit: units.contains { exists("\($0)/moongate.service") },
+        hasSudo: ["/usr/bin/sudo", "/bin/sudo", "/usr/local/bin/sudo"].contains(where: exists))
+    }
+  }
 
   var text: String {
-    let config = folder == "config" ? "" : " --config \(folder)"
-    // The doctor must not run as root either: root may write everything, so the check of permissions would pass.
-    let command = user.map { "sudo -u \($0) moongate" } ?? "moongate"
-    var lines = [
-      "", "Next:",
-      "  1. Review \(folder)/gateway.lua and \(folder)/routes.lua.",
-      "  2. moongate check\(config)",
-      "  3. \(command) serve\(config)     (as a service: see the manual, Documentation/guides/install.md)",
-      "  4. \(command) doctor\(config) --to \(answers.messages.provider == Providers.mailCodes ? "you@example.com" : "+15550100")",
-      "  5. After the first start, back up the new master key, apart from the store.",
-    ]
+    var lines = notes
+    lines += ["", "Next:"]
+    lines += steps.enumerated().flatMap { index, step in
+      step.split(separator: "\n").enumerated().map { $0 == 0 ? "  \(index + 1). \($1)" : "       \($1)" }
+    }
     if answers.publicURL.isSecure {
       lines +=
         ["", "Run a TLS proxy in front of the gateway. Caddy:", ""] + indented(caddy) + ["", "or nginx:", ""]
@@ -29,15 +42,99 @@ struct NextSteps {
     return lines.joined(separator: "\n")
   }
 
+  /// What the answers have changed without being asked.
+  private var notes: [String] {
+    var notes: [String] = []
+    for (name, port, usual) in listeners where port != usual {
+      notes.append("The service has port \(usual), so `\(name)` in gateway.lua is 127.0.0.1:\(port).")
+    }
+    if !answers.hasPasskeys {
+      notes.append("Passkeys are left out: browsers refuse them for an IP address. To offer them, use a host name.")
+    }
+    if !isRegionGiven, let region = answers.defaultRegion {
+      notes.append(
+        "Phone numbers without + count as numbers of \(region). To change this, edit `region` in gateway.lua.")
+    }
+    return notes
+  }
+
+  /// The names of the listeners in gateway.lua, and their ports: those that are written, and those of the sockets.
+  private var listeners: [(name: String, port: Int, usual: Int)] {
+    [("listen", answers.listenPort, 8080), ("admin", answers.adminPort, 9901)]
+  }
+
+  private var steps: [String] {
+    let place = Self.shellQuoted(folder)
+    let config = folder == "config" ? "" : " --config \(place)"
+    // The doctor must not run as root either: root may write everything, so the check of permissions would pass.
+    let command = user.map { "\(tools.hasSudo ? "sudo -u \($0)" : "runuser -u \($0) --") moongate" } ?? "moongate"
+    let recipient = answers.messages.provider == Providers.mailCodes ? "you@example.com" : "+15550100"
+    // The unit runs as the service user, who can read only what root has written for that user.
+    let start =
+      user != nil && tools.hasUnit
+      ? service : ["\(command) serve\(config)     (as a service: see the manual, Documentation/guides/install.md)"]
+    return ["Review \(place)/gateway.lua and \(place)/routes.lua.", "moongate check\(config)"] + start + [
+      "\(command) doctor\(config) --to \(recipient)",
+      "After the first start, back up the new master key, apart from the store.",
+    ]
+  }
+
+  /// How root starts the unit with this configuration.
+  private var service: [String] {
+    let folder = Self.absolute(folder)
+    var steps: [String] = []
+    if folder != "/etc/moongate" {
+      let line = "MOONGATE_CONFIG=\(Self.unitQuoted(folder))"
+      steps.append("As root: echo \(Self.shellQuoted(line)) >> /etc/default/moongate")
+    }
+    let state = Self.absolute(state, in: folder)
+    if state != "/var/lib/moongate", !state.hasPrefix("/var/lib/moongate/") {
+      steps.append(
+        edit("moongate", "because the unit can write only /var/lib/moongate")
+          + "\n[Service]\nReadWritePaths=\(Self.unitQuoted(state.replacing("%", with: "%%")))")
+    }
+    for (name, port, usual) in listeners where port != usual {
+      let unit = name == "listen" ? "moongate.socket" : "moongate-\(name).socket"
+      steps.append(
+        edit(unit, "because the service has port \(usual)")
+          + "\n[Socket]\nListenStream=\nListenStream=127.0.0.1:\(port)")
+    }
+    return steps + ["As root: systemctl enable --now moongate"]
+  }
+
+  private func edit(_ unit: String, _ reason: String) -> String {
+    "As root: systemctl edit \(unit), and add these lines, \(reason):"
+  }
+
   private func indented(_ text: String) -> [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false).map { "  " + $0 }
   }
+
+  private static func absolute(_ path: String, in folder: String = FileManager.default.currentDirectoryPath) -> String {
+    path.hasPrefix("/") ? path : "\(folder)/\(path)"
+  }
+
+  /// A word of a POSIX shell.
+  static func shellQuoted(_ text: String) -> String {
+    let isPlain = text.utf8.allSatisfy { byte in
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-".utf8.contains(byte)
+    }
+    return isPlain && !text.isEmpty ? text : "'\(text.replacing("'", with: "'\\''"))'"
+  }
+
+  /// A value in a unit or an environment file of systemd.
+  static func unitQuoted(_ text: String) -> String {
+    guard text.contains(where: { " \t'\"\\$`;#".contains($0) }) else { return text }
+    return "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+  }
+
+  // MARK: proxies
 
   /// Caddy sets the X-Forwarded fields itself and removes those of clients.
   private var caddy: String {
     """
     \(answers.publicURL.authority) {
-      reverse_proxy 127.0.0.1:8080
+      reverse_proxy 127.0.0.1:\(answers.listenPort)
     }
     """
   }
@@ -51,7 +148,7 @@ struct NextSteps {
       ssl_certificate     /etc/ssl/\(answers.publicURL.host).pem;
       ssl_certificate_key /etc/ssl/private/\(answers.publicURL.host).key;
       location / {
-        proxy_pass http://127.0.0.1:8080;
+        proxy_pass http://127.0.0.1:\(answers.listenPort);
         proxy_http_version 1.1;
         proxy_set_header Upgrade $http_upgrade;
         proxy_set_header Connection $connection_upgrade;

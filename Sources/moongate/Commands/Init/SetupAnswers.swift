@@ -30,6 +30,26 @@ struct SetupAnswers {
     var provider: ProviderName { if case .smtp = self { Providers.mailCodes } else { Providers.smsCodes } }
   }
 
+  /// The port of the public listener: 8080, as in the systemd socket, unless the service has it.
+  var listenPort: Int { port(8080) }
+
+  /// The port of the admin listener: 9901, as in the systemd socket, unless the service has it.
+  var adminPort: Int { port(9901) }
+
+  /// The port, or the next one if the service on this machine has it.
+  private func port(_ usual: Int) -> Int { upstream.isLoopback && upstream.port == usual ? usual + 1 : usual }
+
+  /// Whether passkeys work at the public URL. Browsers refuse them for an IP address (WebAuthn Level 3 section 5.1.3).
+  var hasPasskeys: Bool {
+    !publicURL.host.hasPrefix("[") && IPAddressText.parse(Array(publicURL.host.utf8)) == nil
+  }
+
+  /// The second factors that work at the public URL.
+  var secondFactors: [ProviderName] { Providers.secondFactors.filter { hasPasskeys || $0 != Providers.passkeys } }
+
+  /// The region of phone numbers without + if no option sets it; nil if no message goes to a phone.
+  var defaultRegion: String? { messages.provider == Providers.smsCodes ? "IN" : nil }
+
   /// Why an answer is invalid, as a sentence.
   struct Problem: Error {
     let sentence: String
@@ -47,11 +67,23 @@ struct SetupAnswers {
     return url
   }
 
-  static func upstream(_ text: String) throws(Problem) -> PublicURL {
-    guard let url = OriginText.parse(text) else {
+  /// - Parameters:
+  ///   - text: a URL, or only `host:port` or the port of a service on this machine.
+  ///   - gateway: the public URL, which cannot be the service's too.
+  static func upstream(_ text: String, gateway: PublicURL) throws(Problem) -> PublicURL {
+    let isPort = !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    let port = HostName(text)?.port
+    let full = isPort ? "http://127.0.0.1:\(text)" : port.map { "\($0 == 443 ? "https" : "http")://\(text)" } ?? text
+    guard let url = OriginText.parse(full) else {
       throw Problem(
         sentence:
           "\"\(text)\" is not the URL of a service. Use scheme, host and port only, for example http://127.0.0.1:3000.")
+    }
+    let isSameHost = url.host == gateway.host || url.isLoopback && gateway.isLoopback
+    guard !isSameHost || url.port != gateway.port else {
+      throw Problem(
+        sentence: "\(url) is the gateway itself, whose public URL is \(gateway). Use the address at which the gateway "
+          + "reaches the service, for example http://127.0.0.1:3000.")
     }
     return url
   }

@@ -11,15 +11,20 @@ struct SetupFolder {
 
   /// - Parameters:
   ///   - state: the folder of the key and of a SQLite store, relative to the configuration folder.
-  ///   - region: the region of phone numbers without +.
+  ///   - region: the region of phone numbers without +; nil to leave it out.
   ///   - service: the site's name in messages and pages.
-  init(_ answers: SetupAnswers, state: String, region: String, service: String) {
+  init(_ answers: SetupAnswers, state: String, region: String?, service: String) {
     let code = answers.messages.provider.rawValue
     let words = [
       "@PUBLIC_URL@": Self.quoted(answers.publicURL.description),
       "@UPSTREAM@": Self.quoted(answers.upstream.description),
-      "@KEY@": Self.quoted("\(state)/master.key"), "@REGION@": Self.quoted(region), "@SERVICE@": Self.quoted(service),
-      "@CODE@": Self.quoted(code),
+      "@LISTEN@": "\(answers.listenPort)", "@ADMIN@": "\(answers.adminPort)",
+      "@KEY@": Self.quoted("\(state)/master.key"), "@REGION@": region.map(Self.regionText) ?? "",
+      "@SERVICE@": Self.quoted(service), "@CODE@": Self.quoted(code),
+      "@SIGN_IN@": Self.names([answers.messages.provider] + (answers.hasPasskeys ? [Providers.passkeys] : [])),
+      "@STEP_UP@": Self.names([answers.messages.provider] + answers.secondFactors),
+      "@PASSKEY@": answers.hasPasskeys ? Self.passkeyText(service) : "",
+      "@OFFER@": answers.hasPasskeys ? Self.offerText : "",
       "@STORE@": storeText(answers.store, state: state), "@MESSAGES@": messagesText(answers.messages),
     ]
     let fill = { (file: [UInt8]) in Self.fill(String(decoding: file, as: UTF8.self), words) }
@@ -29,7 +34,7 @@ struct SetupFolder {
     files["flows/login.lua"] = fill(PackageResources.init_login_lua)
     files["flows/register.lua"] = fill(PackageResources.init_register_lua)
     files["flows/step_up.lua"] = fill(PackageResources.init_step_up_lua)
-    for provider in [code] + Providers.secondFactors.map(\.rawValue) {
+    for provider in [code] + answers.secondFactors.map(\.rawValue) {
       let policy = String(decoding: PackageResources.init_policy_lua, as: UTF8.self)
       files["policies/\(provider).lua"] = Self.fill(policy, ["@NAME@": provider, "@PROVIDER@": Self.quoted(provider)])
     }
@@ -56,6 +61,34 @@ struct SetupFolder {
     }
     return quoted + "\""
   }
+
+  private static func names(_ providers: [ProviderName]) -> String {
+    providers.map { quoted($0.rawValue) }.joined(separator: ", ")
+  }
+
+  private static func regionText(_ region: String) -> String {
+    """
+      -- The country (two letters, ISO 3166-1) of phone numbers that are typed without +.
+      region = \(quoted(region)),
+
+
+    """
+  }
+
+  private static func passkeyText(_ service: String) -> String {
+    """
+        -- Passkeys: the fingerprint, face or PIN of a device. `rp_name` is what devices call the site.
+        \(Providers.passkeys) = { rp_name = \(quoted(service)) },
+
+    """
+  }
+
+  private static let offerText = """
+
+
+      -- What people are offered to set up after a sign-in, with "Skip for now".
+      offer = { { \(quoted(Providers.passkeys.rawValue)), every = "30d" } },
+    """
 
   private mutating func secret(_ name: String, _ value: String) -> String {
     files["secrets/\(name)"] = value + "\n"

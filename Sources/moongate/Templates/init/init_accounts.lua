@@ -3,10 +3,7 @@ return accounts {
   -- People who have set up an authenticator app enter its code at every sign-in.
   sign_in = {
     { "totp", when = function(f) return f.account.factors.totp end },
-  },
-
-  -- What people are offered to set up after a sign-in, with "Skip for now".
-  offer = { { "passkey", every = "30d" } },
+  },@OFFER@
 
   -- How recently people must have proved something that the account already holds before they change a number, an
   -- address or a factor.

@@ -3,10 +3,10 @@
 -- folder. Documentation/guides/production.md lists all settings.
 return gateway {
   -- The public listener. The proxy in front, which speaks TLS, passes requests on to it.
-  listen = "127.0.0.1:8080",
+  listen = "127.0.0.1:@LISTEN@",
 
   -- Health, metrics, reload, locks, accounts. Anyone who can connect to it has full control: keep it on loopback.
-  admin = "127.0.0.1:9901",
+  admin = "127.0.0.1:@ADMIN@",
 
   -- How people reach the gateway.
   public_url = @PUBLIC_URL@,
@@ -21,10 +21,7 @@ return gateway {
   -- store. Under systemd it can be a credential instead: credential "master.key".
   key = file @KEY@,
 
-  -- The country (two letters, ISO 3166-1) of phone numbers that are typed without +.
-  region = @REGION@,
-
-  -- What messages and pages call the site.
+@REGION@  -- What messages and pages call the site.
   service = @SERVICE@,
   brand = { name = @SERVICE@ },
 
@@ -37,9 +34,7 @@ return gateway {
   -- The steps that flows may use, and what each needs.
   providers = {
 @MESSAGES@
-    -- Passkeys: the fingerprint, face or PIN of a device. `rp_name` is what devices call the site.
-    passkey = { rp_name = @SERVICE@ },
-    -- An authenticator app: `issuer` is what the app lists the account under.
+@PASSKEY@    -- An authenticator app: `issuer` is what the app lists the account under.
     totp = { issuer = @SERVICE@ },
   },
 }

@@ -2,7 +2,7 @@
 return flow "step_up" {
   purpose = "step_up",
   account = "existing",
-  steps = { any_of { @CODE@, "passkey", "totp" } },
+  steps = { any_of { @STEP_UP@ } },
   lifetime = "15m",
   next = { returning = "/" },
 }
