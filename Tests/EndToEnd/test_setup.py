@@ -1,6 +1,7 @@
 """`moongate init` and `moongate doctor`: from an empty folder to a running gateway, and reports about broken ones."""
 
 import datetime
+import http.server
 import json
 import os
 import pwd
@@ -9,16 +10,19 @@ import shutil
 import socket
 import stat
 import subprocess
+import threading
 
 import pytest
+import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from local_gateway import BIN, wait_for
+from local_gateway import BIN
 from mail_server import MailServer
-from processes import Program, free_port
+from processes import Program, free_port, wait_for
 from proxies import NGINX
+from test_tls import certificate
 
 
 def moongate(*arguments, before=(), **options):
@@ -168,6 +172,71 @@ def test_the_service_can_read_what_root_writes_with_a_strict_umask(tmp_path):
         path.chmod(path.stat().st_mode | 0o755)
     told = moongate("check", "--config", folder, user=user.pw_uid, group=user.pw_gid, extra_groups=[])
     assert told.returncode == 0, told.stdout + told.stderr
+
+
+class Sink(http.server.BaseHTTPRequestHandler):
+    """Counts the bytes of a body. A GET has a second line only after the client has read the first one."""
+
+    def do_POST(self):
+        size = len(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"{size} bytes".encode())
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"first\n")
+        self.wfile.flush()
+        self.wfile.write(b"last\n" if self.server.read_first.wait(20) else b"late\n")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_printed_nginx_configuration_passes_large_bodies_and_streams(tmp_path):
+    folder, outside, listen = tmp_path / "site", free_port(), free_port()
+    cert, key = certificate(tmp_path, "one")
+    service = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+    service.read_first = threading.Event()
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    told = moongate("init", folder, input=f"https://localhost:{outside}\n{service.server_port}\n\n\n")
+    assert told.returncode == 0, told.stderr
+    lua = (folder / "gateway.lua").read_text().replace("127.0.0.1:9901", f"127.0.0.1:{free_port()}")
+    (folder / "gateway.lua").write_text(lua.replace("127.0.0.1:8080", f"127.0.0.1:{listen}"))
+    to = f"http://127.0.0.1:{service.server_port}"
+    (folder / "routes.lua").write_text(
+        f'return routes {{ {{ path = "/**", to = "{to}", allow = true, body = "10MiB" }} }}\n'
+    )
+    text = told.stdout.split("or nginx:\n", 1)[1].replace("127.0.0.1:8080", f"127.0.0.1:{listen}")
+    text = text.replace("/etc/ssl/private/localhost.key", str(key)).replace("/etc/ssl/localhost.pem", str(cert))
+    (tmp_path / "nginx.conf").write_text(NGINX.format(user="user root;" if os.geteuid() == 0 else "", text=text))
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    proxy = Program(nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", "stderr")
+    running = Program(BIN / "moongate", "serve", "--config", folder)
+
+    def listens():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", outside)) == 0
+
+    try:
+        running.wait_line(" ready ", 90)
+        wait_for(listens, "nginx to listen")
+        url = f"https://localhost:{outside}/"
+        posted = requests.post(url, data=b"x" * 2_000_000, verify=cert, timeout=30)
+        assert (posted.status_code, posted.text) == (200, "2000000 bytes"), proxy.output
+        with requests.get(url, stream=True, verify=cert, timeout=30) as answer:
+            lines = answer.iter_lines(chunk_size=1)
+            assert next(lines) == b"first"
+            service.read_first.set()
+            assert next(lines) == b"last", "the first line was held back"
+        # A minute of silence takes too long for a test.
+        assert "proxy_read_timeout 1d;" in text and "proxy_send_timeout 1d;" in text
+    finally:
+        running.end()
+        proxy.end()
+        service.shutdown()
+        service.server_close()
 
 
 def test_init_writes_nothing_for_invalid_answers(tmp_path):

@@ -139,6 +139,8 @@ struct NextSteps {
     """
   }
 
+  /// The gateway bounds bodies and waiting itself. By default, nginx refuses bodies above 1 MB, holds events back, and
+  /// ends a WebSocket that is silent for a minute.
   private var nginx: String {
     """
     map $http_upgrade $connection_upgrade { default upgrade; "" ""; }
@@ -147,6 +149,7 @@ struct NextSteps {
       server_name \(answers.publicURL.host);
       ssl_certificate     /etc/ssl/\(answers.publicURL.host).pem;
       ssl_certificate_key /etc/ssl/private/\(answers.publicURL.host).key;
+      client_max_body_size 0;
       location / {
         proxy_pass http://127.0.0.1:\(answers.listenPort);
         proxy_http_version 1.1;
@@ -156,7 +159,10 @@ struct NextSteps {
         proxy_set_header X-Forwarded-For $remote_addr;
         proxy_set_header X-Forwarded-Proto $scheme;
         proxy_set_header X-Forwarded-Host $http_host;
+        proxy_buffering off;
         proxy_request_buffering off;
+        proxy_read_timeout 1d;
+        proxy_send_timeout 1d;
       }
     }
     """
