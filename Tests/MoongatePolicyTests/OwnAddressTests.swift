@@ -34,7 +34,8 @@ import Testing
   }
 
   /// A name can lead to the service inside a network, and to the gateway outside of it.
-  @Test(arguments: ["https://auth.example.com", "http://localhost"]) func thePublicURLGetsAWarning(_ url: String) throws {
+  @Test(arguments: ["https://auth.example.com", "http://localhost"]) func thePublicURLGetsAWarning(_ url: String) throws
+  {
     let host = url.split(separator: "/")[1]
     #expect(
       try found(to: url, publicURL: url) == [

@@ -348,7 +348,7 @@ import Testing
   /// Browsers refuse passkeys for an IP address.
   @Test(arguments: ["https://192.168.1.5", "https://[2001:db8::5]:8443"])
   func passkeysAreLeftOutForAnAddress(_ publicURL: String) throws {
-    let answers = try answers("sqlite", "smtp://localhost", publicURL: publicURL)
+    let answers = try answers("sqlite", "smtp://localhost?from=login@example.com", publicURL: publicURL)
     let files = SetupFolder(answers, state: "data", region: nil, service: "Wallet").files
     #expect(files["policies/passkey.lua"] == nil && files["policies/totp.lua"] != nil)
     #expect(files.values.allSatisfy { !$0.lowercased().contains("passkey") })
