@@ -1,6 +1,7 @@
 """HTTP/2 over TLS: the same rules as for HTTP/1.1, and attacks specific to HTTP/2."""
 
 import hashlib
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ import time
 import h2.events
 import h2.settings
 import pytest
+import requests
 from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
@@ -115,6 +117,19 @@ def test_curl_is_served_by_http2(gateway):
     # HEAD and responses without a body.
     body, facts = curl(gateway, "/open/a", "-I")
     assert facts[:2] == ["2", "200"] and b"content-length: 5" in body
+
+
+def test_own_requests_have_the_address_of_their_client(gateway):
+    """Attack: all clients of HTTP/2 share the limits of one address."""
+    body, facts = curl(gateway, "/api/auth/flows/fl_x/begin", "-H", "Content-Type: application/json", "-d", "{}")
+    assert facts[:2] == ["2", "404"]
+    decision = json.loads(body)["decision_id"]
+
+    def refusal():
+        events = requests.get(f"{gateway.admin}/events", timeout=10).json()
+        return next((event for event in events if event["id"] == decision), None)
+
+    assert wait_for(refusal, "the refusal")["address"] == "127.0.0.1"
 
 
 def test_http1_is_still_there(gateway):

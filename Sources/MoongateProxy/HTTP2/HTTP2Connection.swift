@@ -362,6 +362,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
 extension HTTP2Connection: HTTP2Stream.Transport {
   var eventLoop: any EventLoop { loop.eventLoop }
 
+  var remoteAddress: SocketAddress? { channel?.remoteAddress }
+
   var isWritable: Bool { channel?.isWritable ?? false }
 
   func write(_ payload: HTTP2Frame.FramePayload, of stream: HTTP2Stream) { outbox.append((stream, payload)) }

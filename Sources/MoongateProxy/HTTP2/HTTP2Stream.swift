@@ -10,6 +10,8 @@ final class HTTP2Stream: ClientWire {
   /// What a stream sends its frames through: the HTTP/2 connection.
   protocol Transport: AnyObject {
     var eventLoop: any EventLoop { get }
+    /// The address of the client.
+    var remoteAddress: SocketAddress? { get }
     /// Whether the connection accepts more bytes.
     var isWritable: Bool { get }
     /// A reusable array for the fields of response heads.
@@ -226,7 +228,7 @@ final class HTTP2Stream: ClientWire {
   /// Creates the channel for a request to the gateway itself.
   func makeInner() throws {
     guard inner == nil, let client, let transport else { return }
-    let made = StreamChannel(self, client)
+    let made = StreamChannel(self, client, remoteAddress: transport.remoteAddress)
     inner = made
     try transport.makeInner(made)
     made.begin()

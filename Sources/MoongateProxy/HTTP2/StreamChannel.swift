@@ -13,7 +13,8 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
   let eventLoop: any EventLoop
   let parent: (any Channel)? = nil
   let localAddress: SocketAddress? = nil
-  let remoteAddress: SocketAddress? = nil
+  /// Attack: without it, all clients would have one address, and share its limits.
+  let remoteAddress: SocketAddress?
   private let closing: EventLoopPromise<Void>
   private let active = Atomic<Bool>(false)
   private let writable = Atomic<Bool>(true)
@@ -21,9 +22,10 @@ final class StreamChannel: Channel, ChannelCore, @unchecked Sendable {
   private weak var client: ClientConnection?
   private var isClosed = false
 
-  init(_ stream: HTTP2Stream, _ client: ClientConnection) {
+  init(_ stream: HTTP2Stream, _ client: ClientConnection, remoteAddress: SocketAddress?) {
     self.stream = stream
     self.client = client
+    self.remoteAddress = remoteAddress
     eventLoop = stream.eventLoop
     closing = stream.eventLoop.makePromise()
     _ = pipeline

@@ -9,6 +9,7 @@ import Testing
 @Suite struct HTTP2StreamTests {
   private final class Connection: HTTP2Stream.Transport {
     let eventLoop: any EventLoop = EmbeddedEventLoop()
+    let remoteAddress: SocketAddress? = nil
     let isWritable = true
     var spareFields: [HeadField] = []
     var frames = 0

@@ -5,6 +5,7 @@ import NIOEmbedded
 import NIOHPACK
 import NIOHTTP2
 import NIOTLS
+import Synchronization
 import Testing
 
 @testable import MoongateProxy
@@ -13,10 +14,13 @@ import Testing
 @Suite struct IdleConnectionTests {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 
-  private func onOneThread(_ gateway: TestGateway, _ body: (EmbeddedChannel) throws -> Void) throws {
+  private func onOneThread(
+    _ gateway: TestGateway, inner: @escaping @Sendable (any Channel) throws -> Void = { _ in },
+    _ body: (EmbeddedChannel) throws -> Void
+  ) throws {
     let channel = EmbeddedChannel()
     try channel.pipeline.syncOperations.addHandler(
-      TLSHandshakeHandler(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in })
+      TLSHandshakeHandler(loop: gateway.proxy.loop(for: channel.eventLoop), inner: inner))
     channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
     defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
@@ -95,6 +99,19 @@ import Testing
       #expect(try frames(channel).types.contains(3) || answer.types.contains(3), "and asked to stop")
       #expect(channel.isActive)
     }
+    await gateway.stop()
+  }
+
+  /// Attack: one client of HTTP/2 uses up the limits of an address that all clients of HTTP/2 share.
+  @Test func requestForTheGatewayItselfHasTheAddressOfItsClient() async throws {
+    let gateway = try await TestGateway(routes: [])
+    let addresses = Mutex<[String?]>([])
+    try onOneThread(
+      gateway, inner: { channel in addresses.withLock { $0.append(channel.remoteAddress?.ipAddress) } }
+    ) { channel in
+      try channel.writeInbound(try headers(stream: 1, flags: 5, path: "/auth/login"))
+    }
+    #expect(addresses.withLock { $0 } == ["192.0.2.1"])
     await gateway.stop()
   }
 
