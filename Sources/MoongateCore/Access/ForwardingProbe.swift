@@ -1,7 +1,7 @@
 import Foundation
 import MoongateSDK
 
-/// The request with which `moongate doctor` tests whether the gateway believes the headers of proxies rightly. It
+/// The request with which `moongate doctor` tests whether the gateway trusts the headers of the right proxies. It
 /// reaches the gateway through all proxies and claims to come from an address that no client has.
 package enum ForwardingProbe {
   package static let path = "/.well-known/moongate/forwarding"

@@ -9,7 +9,7 @@ import NIOHTTPTypes
 ///
 /// `ConnectionState` owns the phase and says what an event leads to; `perform` does it.
 ///
-/// Callbacks of a lookup and of a connect refer to this object strongly, because the first weak reference would make
+/// A request's lookup and connect refer to this object strongly, because the first weak reference would make
 /// every later retain and release of it slower. A connect ends after its timeout, `SessionCache` bounds the number of
 /// lookups, and `ConnectionState.serial` tells both whether their request has ended.
 package final class ClientConnection: ChannelDuplexHandler, LoopConnection, UpstreamClient {

@@ -36,7 +36,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private var channel: (any Channel)?
   private var streams: [HTTP2StreamID: HTTP2Stream] = [:]
   private var idleSince = NIODeadline.uptimeNanoseconds(0)
-  private var isCounted = false
+  /// Whether the connection has begun and not ended. It is counted then.
+  private var isOpen = false
   private var isQuiescing = false
   private var timer: RepeatedTask?
 
@@ -123,9 +124,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   private func begin() {
-    guard !isCounted, let context else { return }
+    guard !isOpen, let context else { return }
     loop.metrics.connections[.http2].open()
-    isCounted = true
+    isOpen = true
     idleSince = loop.now
     managerHeard = idleSince
     let bound = NIOLoopBound((connection: self, context: context), eventLoop: context.eventLoop)
@@ -155,8 +156,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
     let left = streams
     streams = [:]
     for stream in left.values { stream.closed() }
-    if isCounted { loop.metrics.connections[.http2].close() }
-    isCounted = false
+    if isOpen { loop.metrics.connections[.http2].close() }
+    isOpen = false
     permit.end()
     context.fireChannelInactive()
   }
@@ -191,7 +192,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private func stream(of frame: HTTP2Frame) -> HTTP2Stream? {
     if let known = streams[frame.streamID] { return known }
     // A stream that began after the end of the connection would never be closed.
-    guard case .headers = frame.payload, isCounted, let channel else { return nil }
+    guard case .headers = frame.payload, isOpen, let channel else { return nil }
     let stream = HTTP2Stream(frame.streamID, transport: self, window: Self.window)
     let client = ClientConnection(loop: loop, isSecure: true, streamOf: known) { [unowned stream] in
       try stream.makeInner()
