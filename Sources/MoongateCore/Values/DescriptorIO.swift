@@ -59,7 +59,7 @@ package enum DescriptorIO {
 
   /// Syncs the folder of a file, so that its name there survives a power failure, where the file system can do that.
   package static func syncFolder(of path: String) {
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = path.parentFolder
     let descriptor = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     fsync(descriptor)

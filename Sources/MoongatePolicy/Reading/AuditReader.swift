@@ -53,7 +53,7 @@ struct AuditReader {
       let keep
     else { return nil }
     let resolved = name.hasPrefix("/") ? name : "\(folder)/\(name)"
-    let parent = (resolved as NSString).deletingLastPathComponent
+    let parent = resolved.parentFolder
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: parent, isDirectory: &isFolder), isFolder.boolValue else {
       problems.add(

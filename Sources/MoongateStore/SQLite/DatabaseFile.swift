@@ -13,7 +13,7 @@ struct DatabaseFile {
   ///
   /// Attack: created by SQLite itself, the file would be as readable as the umask allows, if only for a moment.
   func create() throws(StoreRefusal) {
-    try createFolder((path as NSString).deletingLastPathComponent)
+    try createFolder(path.parentFolder)
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw unwritable() }
     close(file)
@@ -64,7 +64,7 @@ struct DatabaseFile {
 
   private func createFolder(_ folder: String) throws(StoreRefusal) {
     guard !folder.isEmpty, access(folder, F_OK) != 0 else { return }
-    try createFolder((folder as NSString).deletingLastPathComponent)
+    try createFolder(folder.parentFolder)
     guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw unwritable() }
   }
 

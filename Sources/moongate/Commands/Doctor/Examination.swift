@@ -223,11 +223,11 @@ struct StateFolder {
   let state: Judgement.FolderState
 
   init(of file: String) {
-    let inner = (file as NSString).deletingLastPathComponent
+    let inner = file.parentFolder
     path = inner.isEmpty ? "." : inner
     var nearest = path
     while !nearest.isEmpty, nearest != "/", access(nearest, F_OK) != 0, errno == ENOENT {
-      nearest = (nearest as NSString).deletingLastPathComponent
+      nearest = nearest.parentFolder
     }
     if nearest.isEmpty { nearest = "." }
     self.nearest = nearest

@@ -173,7 +173,7 @@ struct SetupFolder {
       try Self.makeFolder(folder, &written)
       for (path, text) in files.sorted(by: { $0.key < $1.key }) {
         let file = "\(folder)/\(path)"
-        let parent = (file as NSString).deletingLastPathComponent
+        let parent = file.parentFolder
         try Self.makeFolder(parent, mode: secrets.contains(path) ? 0o700 : nil, &written)
         if secrets.contains(path) {
           // Create the file with mode 600, so that other users can never read it.
@@ -200,7 +200,7 @@ struct SetupFolder {
   private static func makeFolder(_ path: String, mode: Int? = nil, _ written: inout Written) throws {
     let manager = FileManager.default
     guard !path.isEmpty, !manager.fileExists(atPath: path) else { return }
-    try makeFolder((path as NSString).deletingLastPathComponent, &written)
+    try makeFolder(path.parentFolder, &written)
     // `a/..` exists as soon as `a` does.
     guard !manager.fileExists(atPath: path) else { return }
     try manager.createDirectory(
@@ -218,7 +218,7 @@ struct SetupFolder {
     var status = stat()
     guard lstat(path, &status) != 0 else { return nil }
     // Attack: in a folder of its own, the service replaces a part of the path by a link while root hands it over.
-    if stat((path as NSString).deletingLastPathComponent, &status) == 0, status.st_uid != geteuid() { return nil }
+    if stat(path.parentFolder, &status) == 0, status.st_uid != geteuid() { return nil }
     guard mkdir(path, 0o700) == 0 else {
       throw StartProblem(
         "The folder \(path) of the key and the store cannot be created: \(MasterKey.reason()). "

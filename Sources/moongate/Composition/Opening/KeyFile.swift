@@ -24,7 +24,7 @@ enum KeyFile {
     }
     defer { free(real) }
     let target = String(cString: real)
-    let folder = open((target as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let folder = open(target.parentFolder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard folder >= 0 else {
       throw StartProblem(
         "The folder of the key file \(path) cannot be read: \(MasterKey.reason()).", status: .couldNotRun)

@@ -104,7 +104,7 @@ struct MasterKey {
   /// faster. The file is therefore always complete.
   /// - Returns: the bytes of the file, which may come from the other process.
   static func make(_ path: String, _ bytes: [UInt8]) throws(StartProblem) -> [UInt8] {
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = path.parentFolder
     do {
       try FileManager.default.createDirectory(
         atPath: folder.isEmpty ? "." : folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
