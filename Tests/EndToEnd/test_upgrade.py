@@ -208,6 +208,23 @@ def test_a_configuration_that_is_refused_changes_nothing(gateway):
     assert event["detail"]["by"] == "SIGUSR2", event
 
 
+def test_the_signal_reports_too_many_earlier_processes(gateway):
+    """Each of them still has a WebSocket."""
+    token = gateway.register("+919876501099")["session"]["token"]
+    sockets = []
+    try:
+        for _ in range(8):
+            sockets.append(socket(gateway, token))
+            gateway.upgraded()
+        os.kill(gateway.process, signal.SIGUSR2)
+        sentence = "upgrade: 8 earlier processes still finish their connections."
+        wait_for(lambda: sentence in gateway.server.output, "the reason in the log", 10)
+    finally:
+        for opened in sockets:
+            opened.close()
+    wait_for(lambda: not any(lives(process) for process in gateway.earlier), "the earlier processes to end", 15)
+
+
 MISTAKES = [
     ("routes.lua", "{ path =", "{ pathh =", r"The new process failed: Not started: .* routes\.lua:\d+: .*pathh"),
     ("gateway.lua", "public_url", "publik_url", r"The new process failed: Not started: .* gateway\.lua:\d+: publik"),

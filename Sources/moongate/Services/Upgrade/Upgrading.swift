@@ -104,22 +104,9 @@ actor Upgrading {
     case .replaced: return .kept("This process is already replaced and finishes its connections.")
     case .ending: return .kept("This gateway is shutting down.")
     }
-    guard getpid() != 1 else {
-      return .kept(
-        "This gateway is process 1 of its container, which would end with it. Start a new container, then stop this one."
-      )
-    }
-    let earlier = predecessor?.living ?? []
-    guard earlier.count < Self.maxPredecessors else {
-      return .kept(
-        "\(earlier.count) earlier processes still finish their connections. Wait for them, or shorten `drain` in gateway.lua."
-      )
-    }
     state = .upgrading
     await settling?.value
-    parts.logger.notice("upgrade: starting \(program.path)")
-    parts.notifier.status("Upgrading: \(program.path) starts")
-    let outcome = await run(earlier, within: limit)
+    let outcome = await run(within: limit)
     switch outcome {
     case .replaced(let process, let generation):
       state = .replaced
@@ -150,7 +137,20 @@ actor Upgrading {
       AuditEvent(id: DecisionID(from: parts.random), at: parts.clock.now(), kind: .upgradeEnded, detail: detail))
   }
 
-  private func run(_ earlier: [CInt], within limit: Duration) async -> UpgradeOutcome {
+  private func run(within limit: Duration) async -> UpgradeOutcome {
+    guard getpid() != 1 else {
+      return .kept(
+        "This gateway is process 1 of its container, which would end with it. Start a new container, then stop this one."
+      )
+    }
+    let earlier = predecessor?.living ?? []
+    guard earlier.count < Self.maxPredecessors else {
+      return .kept(
+        "\(earlier.count) earlier processes still finish their connections. Wait for them, or shorten `drain` in gateway.lua."
+      )
+    }
+    parts.logger.notice("upgrade: starting \(program.path)")
+    parts.notifier.status("Upgrading: \(program.path) starts")
     let started: Successor
     do throws(StartProblem) { started = try start(earlier) } catch { return .kept(error.sentence) }
     let turn = SuccessorCalls(started)
