@@ -326,12 +326,13 @@ import Testing
   /// The finding for a probe that arrived at a gateway that trusts 10.0.0.1 and 10.0.0.2. This machine is 10.0.0.9.
   private func probed(
     from peer: String, _ forwardedFor: [String], client: String, trusted: [String] = ["10.0.0.1", "10.0.0.2"],
-    isProxied: Bool = true, own: String = "10.0.0.9"
+    isProxied: Bool = true, own: String = "10.0.0.9", tls: TLSFiles? = nil
   ) -> Finding {
     let url = PublicURL(isSecure: isProxied, host: "a.example", port: isProxied ? 443 : 8080)
     var settings = GatewaySettings.test(publicURL: url)
     settings.trustedProxies = trusted.compactMap(AddressBlock.init)
     settings.listen = ListenAddress(host: "0.0.0.0", port: 8080)
+    settings.tls = tls
     let report = ForwardingReport(peer: peer, forwardedFor: forwardedFor, client: client, origin: "\(url)")
     return Judgement.proxies(settings, Judgement.Forwarding(report: report) { $0 == own })
   }
@@ -365,6 +366,9 @@ import Testing
     let direct = probed(from: "10.0.0.2", [claimed], client: claimed, isProxied: false, own: "10.0.0.2")
     #expect(direct.state == .ok && direct.message.contains("only a doctor on another machine"))
     #expect(probed(from: "10.0.0.2", [claimed], client: claimed, own: "10.0.0.2").state == .failed, "a proxy is needed")
+    let tls = TLSFiles(certificate: "a.pem", key: "a.key")
+    let socket = probed(from: "10.0.0.2", [claimed], client: claimed, own: "10.0.0.2", tls: tls)
+    #expect(socket.state == .ok, "a socket of systemd has another port than `listen`")
   }
 
   @Test func aProxyWhoseClientsCountAsOneFails() {
@@ -377,6 +381,21 @@ import Testing
     #expect(silent.state == .failed && silent.message.contains("sends no X-Forwarded-For"))
     let garbage = probed(from: "10.0.0.1", ["\(claimed), 10.0.0.9:5123"], client: "10.0.0.1")
     #expect(garbage.state == .failed && garbage.message.contains("10.0.0.9:5123, which is not an address"))
+  }
+
+  /// The gateway reads the header from the right, and no further than the client.
+  @Test func whatIsLeftOfTheClientHasNoEffect() {
+    let finding = probed(
+      from: "10.0.0.1", ["\(ForwardingProbe.claimed), unknown, 10.0.0.9, 10.0.0.2"], client: "10.0.0.9")
+    #expect(finding.state == .ok, "\(finding)")
+  }
+
+  /// The last of two proxies replaces what the first one has written.
+  @Test func aProxyThatCountsAsTheClientGetsAWarning() {
+    let finding = probed(from: "10.0.0.1", ["10.0.0.2"], client: "10.0.0.1")
+    #expect(finding.state == .warning && finding.message.contains("the proxy at 10.0.0.2"), "\(finding)")
+    let own = probed(from: "10.0.0.1", ["10.0.0.2"], client: "10.0.0.1", own: "10.0.0.2")
+    #expect(own.state == .ok, "the doctor runs on the first proxy")
   }
 
   @Test func aProxyThatChangesTheOriginGetsAWarning() {

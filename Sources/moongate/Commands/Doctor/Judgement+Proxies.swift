@@ -63,7 +63,8 @@ extension Judgement {
         "proxies", "The proxy at \(report.peer) sends no X-Forwarded-For: all users count as one client.",
         fix: setHeader)
     }
-    if let garbage = added.last(where: { IPAddressText.parse($0.utf8) == nil }) {
+    // The gateway reads no further than the last address that is not a trusted proxy.
+    if let garbage = added.last(where: { !trusts($0) }), IPAddressText.parse(garbage.utf8) == nil {
       return .failed(
         "proxies",
         "The proxy at \(report.peer) sends X-Forwarded-For with \(garbage), which is not an address: all users count as one client.",
@@ -71,6 +72,13 @@ extension Judgement {
     }
     if report.client == ForwardingProbe.claimed {
       return believedClaim(gateway, forwarding, passedOnBy: added.first ?? report.peer, isAlone: added.isEmpty)
+    }
+    if let first = addresses.first, report.client == report.peer, !forwarding.isOwn(first) {
+      return .warning(
+        "proxies",
+        "A request to \(gateway.publicURL) counts as one of the proxy at \(first), because X-Forwarded-For names only proxies: all users count as one client.",
+        fix: "Let each proxy after the first one append to the header, in nginx with "
+          + "`proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`.")
     }
     if let origin = report.origin, origin != gateway.publicURL.description {
       return .warning(
@@ -90,7 +98,8 @@ extension Judgement {
   private static func believedClaim(
     _ gateway: GatewaySettings, _ forwarding: Forwarding, passedOnBy sender: String, isAlone: Bool
   ) -> Finding {
-    let isDirect = !gateway.needsProxy && gateway.publicURL.port == gateway.listen.port
+    // A socket of systemd may replace `listen`, so the port says nothing about a gateway with TLS of its own.
+    let isDirect = gateway.tls != nil || !gateway.needsProxy && gateway.publicURL.port == gateway.listen.port
     if forwarding.isOwn(sender), !isAlone || isDirect {
       return .ok(
         "proxies",
