@@ -388,6 +388,13 @@ import Testing
     #expect(after == [0o750, 0o640, 0o640, 0o644], "the group never writes")
   }
 
+  @Test func aPortAloneMeansTheSameAsWithTheHost() throws {
+    for port in ["80", "443", "3000"] {
+      let alone = try answers("sqlite", "smtp://localhost", upstream: port).upstream
+      #expect(try alone == answers("sqlite", "smtp://localhost", upstream: "127.0.0.1:\(port)").upstream)
+    }
+  }
+
   @Test func theFoldersAboveAreRemovedToo() throws {
     let folder = try ScratchFolder()
     let written = try files("sqlite", "smtp://localhost").write(to: folder.path("a/b/new"))

@@ -7,19 +7,27 @@ enum ServiceUnit {
     "/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
   ]
 
+  private static let name = "\(ServiceUser.name).service"
+
+  /// The text of the unit without its drop-ins.
+  /// - Parameter root: precedes all paths, for tests.
+  /// - Returns: nil if no unit is installed.
+  static func text(root: String = "") -> String? {
+    folders.lazy.compactMap { read("\(root)\($0)/\(name)") }.first
+  }
+
   /// The limit on open files that the unit and its drop-ins set.
   /// - Parameter root: precedes all paths, for tests.
   /// - Returns: nil if no unit is installed, or if it sets no limit.
   static func openFiles(root: String = "") -> UInt64? {
-    let name = "\(ServiceUser.name).service"
-    guard let unit = folders.lazy.compactMap({ text("\(root)\($0)/\(name)") }).first else { return nil }
+    guard let unit = text(root: root) else { return nil }
     // Drop-ins apply in the order of their names, whatever their folder, and one hides others of its name.
     var dropIns: [String: String] = [:]
     for folder in folders.reversed().map({ "\(root)\($0)/\(name).d" }) {
       let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
       for name in names where name.hasSuffix(".conf") { dropIns[name] = "\(folder)/\(name)" }
     }
-    let texts = dropIns.sorted { $0.key < $1.key }.compactMap { text($0.value) }
+    let texts = dropIns.sorted { $0.key < $1.key }.compactMap { read($0.value) }
     return ([unit] + texts).compactMap { openFiles(inUnit: $0) }.last
   }
 
@@ -35,7 +43,7 @@ enum ServiceUnit {
     }.last
   }
 
-  private static func text(_ path: String) -> String? {
+  private static func read(_ path: String) -> String? {
     FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -20,11 +20,11 @@ struct NextSteps {
     let hasSudo: Bool
 
     static var found: Tools {
-      let units = ["/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system"]
-      let exists = { FileManager.default.fileExists(atPath: $0) }
-      return Tools(
-        hasUnit: units.contains { exists("\($0)/moongate.service") },
-        hasSudo: ["/usr/bin/sudo", "/bin/sudo", "/usr/local/bin/sudo"].contains(where: exists))
+      Tools(
+        hasUnit: ServiceUnit.text() != nil,
+        hasSudo: ["/usr/bin/sudo", "/bin/sudo", "/usr/local/bin/sudo"].contains {
+          FileManager.default.fileExists(atPath: $0)
+        })
     }
   }
 

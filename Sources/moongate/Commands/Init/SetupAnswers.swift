@@ -72,8 +72,8 @@ struct SetupAnswers {
   ///   - gateway: the public URL, which cannot be the service's too.
   static func upstream(_ text: String, gateway: PublicURL) throws(Problem) -> PublicURL {
     let isPort = !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    let port = HostName(text)?.port
-    let full = isPort ? "http://127.0.0.1:\(text)" : port.map { "\($0 == 443 ? "https" : "http")://\(text)" } ?? text
+    let place = isPort ? "127.0.0.1:\(text)" : text
+    let full = HostName(place)?.port.map { "\($0 == 443 ? "https" : "http")://\(place)" } ?? text
     guard let url = OriginText.parse(full) else {
       throw Problem(
         sentence:
