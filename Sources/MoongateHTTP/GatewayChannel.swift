@@ -1,5 +1,6 @@
 import HummingbirdCore
 import Logging
+import MoongateCore
 import MoongateProxy
 import NIOCore
 import NIOHTTPTypes
@@ -44,7 +45,10 @@ package struct GatewayChannel: HTTPChannelHandler, SelfServingChannel {
   private func serve(_ channel: any Channel, _ logger: Logger) throws {
     let inner = try NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>(
       wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-    Task { await handleHTTP(asyncChannel: inner, logger: logger) }
+    let client = channel.remoteAddress.flatMap { ClientAddress($0) }
+    Task {
+      await ConnectionContext.$client.withValue(client) { await handleHTTP(asyncChannel: inner, logger: logger) }
+    }
   }
 
   /// Waits for the end of the connection, which its handlers serve. `ListeningServer` does not need it.

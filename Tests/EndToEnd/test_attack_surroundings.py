@@ -1,8 +1,11 @@
 """Smaller attacks: unsafe configurations, headers that reach the service, sessions that outlive their end, responses
 that reveal something to an attacker, and failures that no operator sees."""
 
+import collections
 import re
 import signal
+import socket
+import struct
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -329,6 +332,25 @@ def test_error_of_a_route_is_in_the_log(gateway, number):
     answer = requests.get(f"{gateway.url}/broken/x", headers={"Authorization": f"Bearer {session}"}, timeout=20)
     problem(answer, 503, "policy_error")
     wait_for(lambda: f"routes.lua:{line}" in gateway.log, "the error's file and line in the log", 5)
+
+
+def test_clients_that_close_at_once_have_their_address(gateway):
+    """Attack: guess from connections that are reset before anybody asks for their address."""
+    for number in range(300):
+        with socket.create_connection(("127.0.0.1", gateway.ports[0]), 10) as client:
+            if number % 2:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(f"GET /api/auth/reset-{number} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    last = requests.get(f"{gateway.url}/api/auth/last", timeout=10)
+    assert last.status_code == 404
+
+    def addresses():
+        events = requests.get(f"{gateway.admin}/events?limit=1000", timeout=10).json()
+        found = [event["address"] for event in events if event.get("code") == "not_found"]
+        return found if any(event["id"] == last.json()["decision_id"] for event in events) else None
+
+    found = wait_for(addresses, "the refusals")
+    assert len(found) > 1 and set(found) == {"127.0.0.1"}, collections.Counter(found)
 
 
 def test_decision_is_found_as_soon_as_its_id_is_sent(gateway):

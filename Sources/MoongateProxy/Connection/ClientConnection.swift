@@ -86,7 +86,11 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
   private func begin(_ context: ChannelHandlerContext) {
     guard placeInLoop < 0, !state.isClosed else { return }
     state.opened(at: loop.now)
-    peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
+    let channel = context.channel
+    // Attack: a connection that is reset before it is accepted has no address any more, so no limit per address counts
+    // the requests that it brought. Only channels of tests have neither address.
+    guard channel.remoteAddress != nil || channel.localAddress == nil else { return perform(state.abort()) }
+    peer = channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
     guard let admitted = permit ?? loop.admit(peer) else {
       return perform(state.abort())
     }
@@ -127,7 +131,7 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
 
 extension ClientAddress {
   /// The address of a socket; nil if it has none, such as a Unix socket.
-  init?(_ address: SocketAddress) {
+  package init?(_ address: SocketAddress) {
     guard let text = address.ipAddress, let parsed = IPAddressText.parse(text.prefix { $0 != "%" }.utf8.map { $0 })
     else { return nil }
     self = parsed

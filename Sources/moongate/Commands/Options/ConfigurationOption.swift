@@ -16,12 +16,18 @@ struct ConfigurationOption: ParsableArguments {
   /// The folder that is named, or the one where packages and units keep the configuration.
   var folder: String { named ?? Self.standard(ProcessInfo.processInfo.environment) }
 
-  /// - Parameter exists: whether there is a folder at the path.
-  static func standard(
-    _ environment: [String: String], exists: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
-  ) -> String {
+  /// Attack: another user makes a folder `config` with programs in /tmp, where an operator runs a command.
+  ///
+  /// - Parameter owner: the owner of the folder at a path; nil if there is none.
+  static func standard(_ environment: [String: String], owner: (String) -> uid_t? = owner(of:)) -> String {
     if let named = environment["MOONGATE_CONFIG"], !named.isEmpty { return named }
-    return exists("config") || !exists("/etc/moongate") ? "config" : "/etc/moongate"
+    guard owner("/etc/moongate") != nil else { return "config" }
+    return [0, geteuid()].contains(owner("config")) ? "config" : "/etc/moongate"
+  }
+
+  private static func owner(of path: String) -> uid_t? {
+    var status = stat()
+    return stat(path, &status) == 0 ? status.st_uid : nil
   }
 
   /// - Throws: an error with exit status 2 if the folder does not exist, or if this user may not read it.
@@ -34,7 +40,8 @@ struct ConfigurationOption: ParsableArguments {
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
       throw StartProblem(
-        "There is no folder \(folder). Name the configuration folder with --config FOLDER.", status: .couldNotRun)
+        "There is no folder \(folder). Name the configuration folder with --config FOLDER or MOONGATE_CONFIG.",
+        status: .couldNotRun)
     }
     return folder
   }
