@@ -316,6 +316,8 @@ def test_recipes_of_the_guide_work_as_described(tmp_path):
         for line in commands[:2]:
             assert tool(gateway, *line.split()[1:])[0] == 0, line
         wait_for(lambda: status(staff, "/invoices/x") == 200, "access", 2)
+        # The next request may come to another event loop, which also hears of the change within a second.
+        wait_for(lambda: get(gateway, staff, "/ops/x").json()["code"] == "step_up_required", "access to the question", 2)
         assert problem(get(gateway, staff, "/ops/x"), 403, "step_up_required")["provider"] == "phone_otp"
         assert problem(get(gateway, guest, "/ops/x"), 403, "forbidden")["group"] == "ops"
         serve(2, 1)
