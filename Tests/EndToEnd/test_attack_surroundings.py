@@ -335,7 +335,7 @@ def test_error_of_a_route_is_in_the_log(gateway, number):
 
 
 def test_clients_that_close_at_once_have_their_address(gateway):
-    """Attack: guess from connections that are reset before anybody asks for their address."""
+    """Attack: guess from connections that are reset before the gateway reads their address."""
     for number in range(300):
         with socket.create_connection(("127.0.0.1", gateway.ports[0]), 10) as client:
             if number % 2:

@@ -194,6 +194,19 @@ class Sink(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def nginx(folder, text):
+    """Runs nginx with the text in its http block."""
+    user = "user root;" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(NGINX.format(user=user, text=text))
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    return Program(program, "-p", folder, "-c", "nginx.conf", "-e", "stderr")
+
+
+def is_open(port):
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_the_printed_nginx_configuration_passes_large_bodies_and_streams(tmp_path):
     folder, outside, listen = tmp_path / "site", free_port(), free_port()
     cert, key = certificate(tmp_path, "one")
@@ -210,18 +223,11 @@ def test_the_printed_nginx_configuration_passes_large_bodies_and_streams(tmp_pat
     )
     text = told.stdout.split("or nginx:\n", 1)[1].replace("127.0.0.1:8080", f"127.0.0.1:{listen}")
     text = text.replace("/etc/ssl/private/localhost.key", str(key)).replace("/etc/ssl/localhost.pem", str(cert))
-    (tmp_path / "nginx.conf").write_text(NGINX.format(user="user root;" if os.geteuid() == 0 else "", text=text))
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    proxy = Program(nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", "stderr")
+    proxy = nginx(tmp_path, text)
     running = Program(BIN / "moongate", "serve", "--config", folder)
-
-    def listens():
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", outside)) == 0
-
     try:
         running.wait_line(" ready ", 90)
-        wait_for(listens, "nginx to listen")
+        wait_for(lambda: is_open(outside), "nginx to listen")
         url = f"https://localhost:{outside}/"
         posted = requests.post(url, data=b"x" * 2_000_000, verify=cert, timeout=30)
         assert (posted.status_code, posted.text) == (200, "2000000 bytes"), proxy.output
@@ -423,11 +429,7 @@ def test_the_certificate_of_a_proxy_is_judged(site, tmp_path):
             f"server {{ listen 127.0.0.1:{ports[name]} ssl;"
             f" ssl_certificate {tmp_path}/{name}.pem; ssl_certificate_key {tmp_path}/{name}.key; return 502; }}"
         )
-    (tmp_path / "nginx.conf").write_text(
-        NGINX.format(user="user root;" if os.geteuid() == 0 else "", text="\n".join(servers))
-    )
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    proxy = Program(nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", "stderr")
+    proxy = nginx(tmp_path, "\n".join(servers))
     lua = folder / "gateway.lua"
     text = lua.read_text()
     try:
@@ -446,11 +448,6 @@ def test_the_certificate_of_a_proxy_is_judged(site, tmp_path):
             assert leads["fix"].startswith("Correct the certificate first"), (name, leads)
     finally:
         proxy.end()
-
-
-def is_open(port):
-    with socket.socket() as attempt:
-        return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_certificate_of_ones_own_authority_is_a_warning(site, tmp_path):
@@ -531,9 +528,6 @@ def test_headers_of_a_proxy_are_tried(site, tmp_path):
         f" proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For {value}; }} }}"
         for value, port in outside.items()
     ]
-    (tmp_path / "nginx.conf").write_text(
-        NGINX.format(user="user root;" if os.geteuid() == 0 else "", text="\n".join(servers))
-    )
     lua = folder / "gateway.lua"
     text = re.sub(r'listen = "127\.0\.0\.1:\d+"', f'listen = "127.0.0.1:{listen}"', lua.read_text())
     text = re.sub(r'admin = "127\.0\.0\.1:\d+"', f'admin = "127.0.0.1:{free_port()}"', text)
@@ -545,8 +539,7 @@ def test_headers_of_a_proxy_are_tried(site, tmp_path):
 
     untried = found(outside["$remote_addr"])
     assert "This was not tried" in untried["message"], untried
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    proxy = Program(nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", "stderr")
+    proxy = nginx(tmp_path, "\n".join(servers))
     running = Program(BIN / "moongate", "serve", "--config", folder)
     try:
         running.wait_line(" ready ", 90)

@@ -107,7 +107,7 @@ import Testing
     #expect(chown(path, 65534, 65534) == 0)
     #expect(
       problem(.file(path: path))
-        == "The key file \(path) belongs to another user, nobody. If that is the gateway's user, run the command as it: sudo -u nobody moongate …"
+        == "The key file \(path) belongs to another user, nobody. If that is the gateway's user, run the command as that user: sudo -u nobody moongate …"
     )
   }
 

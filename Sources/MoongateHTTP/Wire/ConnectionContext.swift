@@ -8,11 +8,11 @@ import NIOCore
 package struct ConnectionContext: InitializableFromSource, Sendable {
   /// The address of the client whose connection this task serves.
   ///
-  /// Attack: a client that closes its connection at once takes its address from the channel, and no limit per address
-  /// counts its requests.
+  /// Attack: a client closes its connection at once. The channel then has no address, so no limit per address would
+  /// count the client's requests.
   @TaskLocal static var client: ClientAddress?
 
-  /// The peer's address; nil in tests without one.
+  /// The peer's address; nil in tests without one, and if a connection to the admin listener is already closed.
   let peer: ClientAddress?
   let logger: Logger
 

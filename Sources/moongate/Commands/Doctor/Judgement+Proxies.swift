@@ -76,7 +76,7 @@ extension Judgement {
     if let first = addresses.first, report.client == report.peer, !forwarding.isOwn(first) {
       return .warning(
         "proxies",
-        "A request to \(gateway.publicURL) counts as one of the proxy at \(first), because X-Forwarded-For names only proxies: all users count as one client.",
+        "A request to \(gateway.publicURL) counts as one of the proxy at \(report.peer), because X-Forwarded-For names only proxies (\(addresses.joined(separator: ", "))): all users count as one client.",
         fix: "Let each proxy after the first one append to the header, in nginx with "
           + "`proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`.")
     }

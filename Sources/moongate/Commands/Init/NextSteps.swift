@@ -42,7 +42,7 @@ struct NextSteps {
     return lines.joined(separator: "\n")
   }
 
-  /// What the answers have changed without being asked.
+  /// The settings that follow from the answers and differ from the usual ones.
   private var notes: [String] {
     var notes: [String] = []
     for (name, port, usual) in listeners where port != usual {

@@ -16,8 +16,9 @@ struct ConfigurationOption: ParsableArguments {
   /// The folder that is named, or the one where packages and units keep the configuration.
   var folder: String { named ?? Self.standard(ProcessInfo.processInfo.environment) }
 
-  /// Attack: another user makes a folder `config` with programs in /tmp, where an operator runs a command.
+  /// The folder that is used without `--config`.
   ///
+  /// Attack: another user makes a folder `config` with programs in /tmp, where an operator runs a command.
   /// - Parameter owner: the owner of the folder at a path; nil if there is none.
   static func standard(_ environment: [String: String], owner: (String) -> uid_t? = owner(of:)) -> String {
     if let named = environment["MOONGATE_CONFIG"], !named.isEmpty { return named }

@@ -88,8 +88,8 @@ struct MasterKey {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "#\(status.st_uid)"
       throw StartProblem(
-        "The key file \(path) belongs to another user, \(owner). If that is the gateway's user, run the command as it: "
-          + "sudo -u \(owner) moongate …")
+        "The key file \(path) belongs to another user, \(owner). If that is the gateway's user, run the command as "
+          + "that user: sudo -u \(owner) moongate …")
     }
     guard status.st_size <= maxBytes else { throw StartProblem("The file \(path) is too long for a key file.") }
     guard let bytes = DescriptorIO.readAll(of: file, most: maxBytes) else {
