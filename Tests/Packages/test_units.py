@@ -226,10 +226,13 @@ def test_upgrade(site, manager):
 
 
 def test_restart_answers_all_requests(site, manager):
+    # After an upgrade, the main process is not a child of this manager, which then kills it at once: with cgroups of
+    # version 1 in a container, systemd does not wait for it. test_system_manager.py restarts with version 2.
+    manager.ctl("restart", "moongate.service")
     before = manager.show("MainPID")
     with ContinuousRequests(site.answer) as clients:
         # systemd allows five starts in ten seconds.
-        for _ in range(3):
+        for _ in range(2):
             clients.wait_for_more()
             manager.ctl("restart", "moongate.service")
         clients.wait_for_more()
