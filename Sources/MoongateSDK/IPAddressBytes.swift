@@ -6,6 +6,11 @@
 
 /// Parses the text of an IP address into its bytes. It is strict: no leading zeros, no abbreviated IPv4, no zone.
 package enum IPAddressBytes {
+  /// The host of a URL, without the brackets around an IPv6 address (RFC 3986 section 3.2.2).
+  package static func withoutBrackets(_ host: String) -> String {
+    host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+  }
+
   /// - Returns: 4 bytes, or nil if the text is not four dotted decimal numbers.
   package static func parseV4(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count <= 15 else { return nil }

@@ -12,7 +12,7 @@ package enum Loopback {
   package static func isAddress(_ host: String) -> Bool {
     if host == "localhost" { return true }
     if let bytes = IPAddressBytes.parseV4(host.utf8) { return isAddress(bytes) }
-    let inner = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+    let inner = IPAddressBytes.withoutBrackets(host)
     return IPAddressBytes.parseV6(inner.utf8).map { isAddress($0) } ?? false
   }
 

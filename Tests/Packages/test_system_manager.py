@@ -21,6 +21,7 @@ from cgroups import Cgroups, cgroups_missing, hierarchies
 from conftest import VERSION, FreshDebian, later
 from continuous_requests import ContinuousRequests
 from processes import Program, wait_for
+from reloading import check_reload
 
 HIERARCHIES = hierarchies("cgroup2")[:1]
 NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--net"]
@@ -323,27 +324,7 @@ def test_commands_use_the_folder_of_the_credentials(site, machine):
 
 
 def test_reload(site, machine):
-    before = machine.show("StatusText")
-    routes = machine.file(f"{site.config}/routes.lua")
-    text = routes.read_text()
-
-    def reload():
-        line = "SIGHUP: reloading the configuration"
-        reloads = machine.journal().count(line)
-        machine.ctl("reload", "moongate")
-        wait_for(lambda: machine.journal().count(line) > reloads, "SIGHUP")
-
-    reload()
-    routes.write_text(text.replace("flow =", "floww =", 1))
-    try:
-        reload()
-        wait_for(lambda: "current files are refused (problems: " in machine.show("StatusText"), "the refusal")
-        assert site.answer() == 200
-    finally:
-        routes.write_text(text)
-    reload()
-    wait_for(lambda: machine.show("StatusText") == before, "the reload of the repaired files")
-    wait_for(lambda: machine.show("ActiveState") == "active", "the end of the reload")
+    check_reload(machine, machine.journal, machine.file(f"{site.config}/routes.lua"), site.answer)
 
 
 def upgrade(site, machine):

@@ -18,6 +18,7 @@ from cgroups import Cgroups, cgroups_missing, hierarchies
 from conftest import ROOT
 from continuous_requests import ContinuousRequests
 from processes import Program, free_port, wait_for
+from reloading import check_reload
 
 UNITS = ROOT / "Packaging/systemd"
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
@@ -190,26 +191,7 @@ def test_the_unit_starts_in_its_sandbox(site, manager):
 
 def test_reload(site, manager):
     log = manager.folder / "log"
-
-    def reload():
-        reloads = log.read_text().count("SIGHUP: reloading the configuration")
-        manager.ctl("reload", "moongate.service")
-        wait_for(lambda: log.read_text().count("SIGHUP: reloading the configuration") > reloads, "SIGHUP")
-
-    before = manager.show("StatusText")
-    routes = site.config / "routes.lua"
-    text = routes.read_text()
-    reload()
-    wait_for(lambda: manager.show("StatusText") == before, "the reload of the same files")
-    assert text.count("flow =") == 1
-    routes.write_text(text.replace("flow =", "floww ="))
-    reload()
-    wait_for(lambda: "current files are refused (problems: " in manager.show("StatusText"), "the refusal")
-    assert site.answer() == 200
-    routes.write_text(text)
-    reload()
-    wait_for(lambda: manager.show("StatusText") == before, "the reload of the repaired files")
-    wait_for(lambda: manager.show("ActiveState") == "active", "the end of the reload")
+    check_reload(manager, log.read_text, site.config / "routes.lua", site.answer)
 
 
 def test_upgrade(site, manager):

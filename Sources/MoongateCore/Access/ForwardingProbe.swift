@@ -29,7 +29,7 @@ package enum ForwardingProbe {
 }
 
 /// How a `ForwardingProbe` arrived at the gateway.
-package struct ForwardingReport: Codable, Equatable, Sendable {
+package struct ForwardingReport: Decodable, Equatable, Sendable {
   /// The address of the connection's peer: the last proxy, or the client itself.
   package let peer: String
   /// The values of `X-Forwarded-For`, one per line, in order.

@@ -37,13 +37,12 @@ extension Int64: JSONWritable {}
 extension UInt64: JSONWritable {}
 extension UInt8: JSONWritable {}
 
-extension Array: JSONWritable where Element: JSONWritable {
+extension JSONWritable where Self: Sequence, Element: JSONWritable {
   func write(to text: inout JSONObjectText) { text.appendList { list in for item in self { list.add(item) } } }
 }
 
-extension Set: JSONWritable where Element: JSONWritable {
-  func write(to text: inout JSONObjectText) { text.appendList { list in for item in self { list.add(item) } } }
-}
+extension Array: JSONWritable where Element: JSONWritable {}
+extension Set: JSONWritable where Element: JSONWritable {}
 
 extension Dictionary: JSONWritable, JSONObjectWritable where Key == String, Value: JSONWritable {
   func addMembers(to object: inout JSONObjectText) { for (key, value) in self { object.add(key, value) } }

@@ -85,7 +85,7 @@ struct AuditReader {
         node.location, reader.path("address"),
         "events would be sent unencrypted: use a trusted network, or webhook { … } with https")
     }
-    let name = host.name.hasPrefix("[") ? String(host.name.dropFirst().dropLast()) : host.name
+    let name = IPAddressBytes.withoutBrackets(host.name)
     return SyslogSettings(address: .tcp(host: name, port: host.port ?? 514), facility: facility)
   }
 

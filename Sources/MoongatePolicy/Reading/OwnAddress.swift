@@ -45,7 +45,7 @@ enum OwnAddress {
 
     init(_ host: String) {
       let host = host.lowercased()
-      let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+      let bare = IPAddressBytes.withoutBrackets(host)
       if let bytes = IPAddressBytes.parseV4(bare.utf8) ?? IPAddressBytes.parseV6(bare.utf8) {
         self = bytes.allSatisfy { $0 == 0 } ? .any(bytes.count) : .address(bytes)
       } else {

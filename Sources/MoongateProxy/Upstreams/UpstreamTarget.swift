@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -89,7 +90,7 @@ final class UpstreamTarget {
       return callback(.failure(error))
     }
     let upstream = upstream
-    let bare = upstream.host.hasPrefix("[") ? String(upstream.host.dropFirst().dropLast()) : upstream.host
+    let bare = IPAddressBytes.withoutBrackets(upstream.host)
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
     let ready = eventLoop.makePromise(of: Void.self)
     let opening = ClientBootstrap(group: eventLoop)

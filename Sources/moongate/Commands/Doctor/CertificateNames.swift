@@ -20,7 +20,7 @@ struct CertificateNames: Equatable {
   /// - Parameter host: a name or an IP address; an IPv6 address with or without brackets.
   func covers(_ host: String) -> Bool {
     let host = host.lowercased()
-    let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+    let bare = IPAddressBytes.withoutBrackets(host)
     if let address = IPAddressBytes.parseV4(bare.utf8) ?? IPAddressBytes.parseV6(bare.utf8) {
       return addresses.contains(address)
     }

@@ -187,7 +187,7 @@ struct Examination {
     var found: UnsafeMutablePointer<addrinfo>?
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    let bare = IPAddressBytes.withoutBrackets(host)
     guard getaddrinfo(bare, nil, &hints, &found) == 0 else { return [] }
     defer { freeaddrinfo(found) }
     var all: [String] = []

@@ -60,7 +60,7 @@ enum PresentedCertificate {
 
   /// - Returns: the server's own certificate; nil if nothing at the URL's address speaks TLS.
   static func read(_ url: PublicURL) async -> NIOSSLCertificate? {
-    let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
+    let host = IPAddressBytes.withoutBrackets(url.host)
     // TLS names a server only by a host name (RFC 6066 section 3).
     let name = IPAddressText.parse(host.utf8) == nil ? host : nil
     guard let context = try? NIOSSLContext(configuration: .makeClientConfiguration()) else { return nil }

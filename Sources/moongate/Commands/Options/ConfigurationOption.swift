@@ -19,7 +19,7 @@ struct ConfigurationOption: ParsableArguments {
   /// The folder that is used without `--config`.
   ///
   /// Attack: another user makes a folder `config` with programs in /tmp, where an operator runs a command.
-  /// - Parameter owner: the owner of the folder at a path; nil if there is none.
+  /// - Parameter owner: returns the ID of the user who owns a folder, or nil if the folder does not exist.
   static func standard(_ environment: [String: String], owner: (String) -> uid_t? = owner(of:)) -> String {
     if let named = environment["MOONGATE_CONFIG"], !named.isEmpty { return named }
     guard owner("/etc/moongate") != nil else { return "config" }
