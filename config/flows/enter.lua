@@ -1,23 +1,25 @@
--- Signing in, or creating an account if none exists: one page for both.
+-- Sign-in and registration on one page: creates an account if none exists.
 return flow "enter" {
-  -- "existing": only for accounts that are there. "new": only for those that are not. "any": either.
+  -- "existing": signs in to an account. "new": creates an account. "any": either.
   account = "any",
 
-  -- Run in order; each must pass. A step names a provider, or any_of { "phone_otp", "google_oauth" }, and may have
-  --   when = function(f) return f.client.new_device end    asked only where this is true
-  --   skippable = true                                     the person may pass it over
-  -- A second factor belongs into accounts.lua: here it would not protect accounts, since other flows open them too.
+  -- All steps must pass, in this order. A step names a provider or any_of { "phone_otp", "pin" }.
+  -- Optional fields of a step:
+  --   when = function(f) return f.client.new_device end   the step is required only if this is true
+  --   skippable = true                                    the user may skip the step
+  -- Require second factors in accounts.lua. A step here protects only this flow, and other flows
+  -- open the same account.
   steps = {
     any_of { "phone_otp", "google_oauth" },
   },
 
-  -- How long the whole flow may take.
+  -- The maximum duration of the flow.
   lifetime = "15m",
 
-  -- The session that it ends in: its longest life, and how long it may lie idle.
+  -- The session: its maximum lifetime, and its maximum time without a request.
   session = { lifetime = "12h", idle = "1h" },
 
-  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to
-  -- `returning`.
+  -- The page after completion: `new` for new accounts. Other users return to the page that they
+  -- asked for, or to `returning`.
   next = { new = "/profile-setup", returning = "/home" },
 }

@@ -1,5 +1,5 @@
--- Adding a phone number after a first sign-in by Google. Where another account has the number, the two are one person:
--- that account gets the Google identity and its address, and the session. The flow begins with a session.
+-- Adds a phone number after a first sign-in by Google. If another account has the number, the two
+-- accounts are merged. The flow requires a session.
 return flow "join_phone" {
   purpose = "join",
   identifier = "phone",

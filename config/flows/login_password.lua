@@ -1,7 +1,7 @@
--- Signing in by email address and password. An unverified address opens the newest account that claims it. A
--- verified address opens only the account that verified it.
+-- Sign-in by email address and password. A verified address opens only the account that verified
+-- it. An unverified address opens the newest account that claims it.
 return flow "login_password" {
-  -- Without the provider in gateway.lua there is no such flow.
+  -- The flow exists only if gateway.lua configures this provider.
   purpose = "sign_in",
   provider = "password",
   account = "existing",

@@ -1,5 +1,5 @@
--- Replace a forgotten password: a code to the address, then a new password. All other sessions of the account end.
--- Verifying the address removes it from all accounts that only claimed it.
+-- Replaces a forgotten password: a code by email, then a new password. All other sessions of the
+-- account end. Verifying the address removes it from accounts that claimed it without verification.
 return flow "password_reset" {
   purpose = "reset",
   provider = "password",

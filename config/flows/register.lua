@@ -1,24 +1,25 @@
--- Creating an account: for numbers that have none.
+-- Registration by phone number or Google.
 return flow "register" {
-  -- What completing the flow does; the default is "sign_in". Documentation/guides/flows.md lists the others.
+  -- The effect of completing the flow. Default: "sign_in". Documentation/guides/flows.md lists all.
   purpose = "register",
-  -- "existing": only for accounts that are there. "new": only for those that are not. "any": either.
+  -- "existing": signs in to an account. "new": creates an account. "any": either.
   account = "new",
 
-  -- Run in order; each must pass. A step names a provider, or any_of { "phone_otp", "google_oauth" }, and may have
-  --   when = function(f) return f.client.new_device end    asked only where this is true
-  --   skippable = true                                     the person may pass it over
+  -- All steps must pass, in this order. A step names a provider or any_of { "phone_otp", "pin" }.
+  -- Optional fields of a step:
+  --   when = function(f) return f.client.new_device end   the step is required only if this is true
+  --   skippable = true                                    the user may skip the step
   steps = {
     any_of { "phone_otp", "google_oauth" },
   },
 
-  -- How long the whole flow may take.
+  -- The maximum duration of the flow.
   lifetime = "15m",
 
-  -- The session that it ends in: its longest life, and how long it may lie idle.
+  -- The session: its maximum lifetime, and its maximum time without a request.
   session = { lifetime = "12h", idle = "1h" },
 
-  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to
-  -- `returning`.
+  -- The page after completion: `new` for new accounts. Other users return to the page that they
+  -- asked for, or to `returning`.
   next = { new = "/profile-setup", returning = "/home" },
 }

@@ -1,4 +1,4 @@
--- Registering with an email address, a password and a name.
+-- Registration with email address, password and name.
 return flow "register_email" {
   purpose = "register",
   provider = "password",
@@ -6,8 +6,8 @@ return flow "register_email" {
 
   steps = {
     { "password" },
-    -- "Skip for now": the address stays unverified, and belongs to the first account that verifies it. Without
-    -- `skippable`, every user must verify it.
+    -- Users may skip this step. Their address stays unverified, and belongs to the first account
+    -- that verifies it. Remove `skippable` to make verification mandatory.
     { "email_code", skippable = true },
   },
 

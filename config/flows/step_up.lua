@@ -1,6 +1,6 @@
--- Proving once more that it is you, where a route asks for it (`require` in routes.lua). It is begun with a session;
--- that session keeps its end and gets a new token and what was proved here. A code goes to what the account holds
--- verified, and nowhere else. Of the choices each person is offered those that they have.
+-- A further proof within a session, if a route requires it (`require` in routes.lua) or before a
+-- change of the account. The session keeps its end and gets a new token. Codes go only to verified
+-- identifiers of the account. The pages offer the steps that the account can use.
 return flow "step_up" {
   purpose = "step_up",
   account = "existing",

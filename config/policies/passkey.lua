@@ -1,5 +1,5 @@
--- Passkeys. A signature cannot be guessed: the limits bound the cost of wrong answers and the
--- attempts on a found device.
+-- Passkeys. Signatures cannot be guessed, so the limits bound the load of wrong ones, and the
+-- attempts on a stolen device.
 return policy "passkey" {
   limits = {
     verify = { on = "verify", per = "account", max = 20,  window = "1h", counts = "failures",

@@ -1,6 +1,6 @@
--- Cases of accounts.lua. They must hold for any numbers in the policies. tests/by_phone.lua explains the words.
--- The person of a case has an authenticator app once `totp_set` has shown its key; a code of it is good once, hence the
--- waits.
+-- Cases of accounts.lua. They must hold for any numbers in the policies. tests/by_phone.lua explains
+-- the words. The user has an authenticator app after `totp_set` has shown its key. Each code works
+-- only once, so the cases wait for the next one.
 return tests {
   case "the app is asked for after a code to the number" {
     phone "+919999999999", account {},
@@ -31,7 +31,7 @@ return tests {
     right(), expect { status = "complete" },
   },
 
-  case "the app is asked for before a forgotten password is another, and after it" {
+  case "the app is asked for before a password reset and after it" {
     email "asha@example.com", account { password = "correct horse" },
     flow "totp_set", right(), wait "1m",
     flow "password_reset", send(), right(), enter { password = "another horse" },
@@ -50,12 +50,12 @@ return tests {
     flow "enter", send { until_sent = true }, right(), expect { status = "complete" },
   },
 
-  case "an account that is made here has none either" {
+  case "a new account is not asked for an app" {
     phone "+919999999999",
     flow "enter", send(), right(), expect { status = "complete", next = "/profile-setup" },
   },
 
-  case "an app that is turned off is not asked for any more" {
+  case "a disabled app is no longer asked for" {
     phone "+919999999999", account {},
     flow "totp_set", right(), wait "1m", flow "totp_disable", right(), expect { status = "complete" },
     flow "login", send(), right(), expect { status = "complete" },

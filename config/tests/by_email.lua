@@ -1,6 +1,6 @@
--- These cases must hold for any numbers in policies/email_code.lua. tests/by_phone.lua explains the words. A
--- flow that is an account's own (verify_email, change_email, change_phone, join_phone, step_up) begins with a session
--- of the case's account.
+-- These cases must hold for any numbers in policies/email_code.lua. tests/by_phone.lua explains the
+-- words. Flows that change the account (verify_email, change_email, change_phone, join_phone, step_up)
+-- begin with a session of that account.
 return tests {
   case "a verified address signs in" {
     email "asha@example.com", account { phone = "+919999999999" },
@@ -23,13 +23,13 @@ return tests {
     wrong(), expect { status = "refused" },
   },
 
-  case "wrong codes lock the address, and then the right one does not open" {
+  case "wrong codes lock the address, and then the right code is refused" {
     email "asha@example.com", account { phone = "+919999999999" },
     flow "login", send(), wrong { until_locked = true }, expect { locked = true },
     right(), expect { locked = true },
   },
 
-  case "what is no address is told apart" {
+  case "an invalid address is refused" {
     flow "login", provider "email_code", email "no address", send(),
     expect { status = 422, code = "invalid_email", field = "email", messages = 0 },
   },
@@ -45,7 +45,7 @@ return tests {
     flow "verify_email", skip(), expect { status = "complete" },
   },
 
-  case "a new address takes the old one's place" {
+  case "a new address replaces the old one" {
     phone "+919999999999", account { email = "old@example.com" },
     flow "change_email", email "new@example.com", send(), right(), expect { status = "complete" },
     flow "login", email "new@example.com", send { until_sent = true }, right(), expect { status = "complete" },
@@ -64,13 +64,13 @@ return tests {
     flow "join_phone", send(), expect { status = 409, code = "already_set" },
   },
 
-  case "a step-up is by what the account holds" {
+  case "a step-up uses only what the account holds" {
     phone "+919999999999", account {},
     flow "step_up", send(), right(), expect { status = "complete" },
     flow "step_up", phone "+918888888888", send(), expect { status = 403, code = "denied" },
   },
 
-  case "an account's own flow needs a signed-in user" {
+  case "a flow for account changes requires a session" {
     flow "change_email", expect { status = 401, code = "unauthenticated" },
   },
 }

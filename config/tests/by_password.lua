@@ -1,5 +1,5 @@
--- These cases must hold for any numbers in policies/password.lua. tests/by_phone.lua explains the words.
--- `right()` and `wrong()` enter the account's password, or another one.
+-- These cases must hold for any numbers in policies/password.lua. tests/by_phone.lua explains the
+-- words. `right()` and `wrong()` enter the account's password, or another one.
 return tests {
   case "registering and signing in" {
     email "asha@example.com",
@@ -8,14 +8,14 @@ return tests {
     flow "login_password", enter { password = "correct horse" }, expect { status = "complete" },
   },
 
-  case "upper case is the same address, and not the same password" {
+  case "letter case matters in the password, not in the address" {
     email "asha@example.com", account { password = "correct horse" },
     flow "login_password", email "Asha@Example.COM", enter { password = "correct horse" },
       expect { status = "complete" },
     flow "login_password", enter { password = "Correct horse" }, expect { status = "refused" },
   },
 
-  case "one that is easy to guess is refused" {
+  case "a password that is easy to guess is refused" {
     email "asha@example.com",
     flow "register_email", enter { password = "password1", first_name = "Asha", last_name = "Rao" },
     expect { status = 422, code = "weak_password", field = "password" },
@@ -25,7 +25,7 @@ return tests {
     expect { status = 422, code = "weak_password", field = "password" },
   },
 
-  case "wrong passwords lock, and then the right one does not open" {
+  case "wrong passwords lock, and then the right password is refused" {
     email "asha@example.com", account { password = "correct horse" },
     flow "login_password", wrong { until_locked = true }, expect { locked = true },
     right(), expect { locked = true },
