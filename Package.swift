@@ -179,7 +179,6 @@ let package = Package(
       ],
       exclude: ["README.md"], swiftSettings: strict),
     .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
-    .target(name: "CMalloc"),
     .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
     .target(
       name: "MoongateHTTP",
@@ -198,7 +197,7 @@ let package = Package(
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery",
         "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "CLinux", "CSpawn", "CMalloc",
+        "MoongateMockGoogle", "MoongateExec", "CLinux", "CSpawn",
         "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),

@@ -18,7 +18,3 @@ ssize_t clinux_access_list(int descriptor, void *bytes, size_t size);
 // The process that created a pair of connected sockets, or the peer of a socket (SO_PEERCRED).
 // Returns 0, or -1 if the descriptor is not such a socket.
 int clinux_peer(int descriptor, pid_t *pid, uid_t *user);
-
-// Takes read-only pages of the program and its libraries out of this process's resident memory. They stay in the
-// system's page cache, from which each returns when it is used again.
-void clinux_unmap_program_pages(void);

@@ -176,7 +176,6 @@ struct Gateway {
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
-      MemoryRelease(),
       auditSending,
       TraceSending(
         spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id,
