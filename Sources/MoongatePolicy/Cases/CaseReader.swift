@@ -14,6 +14,8 @@ struct CaseReader {
   var groups: [GroupName: GroupDefinition]? = [:]
   /// The statements of guarantees.lua; nil if it could not be read.
   var statements: [String]? = []
+  /// Collects the flows that do not exist; nil for shipped cases.
+  var missing: MissingFlows?
   let providers: ProviderCatalog
   let problems: Problems
 
@@ -126,7 +128,7 @@ struct CaseReader {
   private func flow(_ node: LuaNode) -> PolicyCase.Kind? {
     guard let name = Field.text(node, "flow", problems) else { return nil }
     guard flows.contains(name) || absent.contains(name) || origin != nil else {
-      problems.add(node.location, "flow", "there is no flows/\(name).lua\(Suggestion.phrase(for: name, among: flows))")
+      missing?.add(name, at: node.location)
       return nil
     }
     return .flow(name)

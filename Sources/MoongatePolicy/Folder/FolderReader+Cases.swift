@@ -8,14 +8,17 @@ extension FolderReader {
     let statements = guarantees.isEmpty && files.file("guarantees.lua") != nil ? nil : guarantees.map(\.statement)
     let selection = CaseSelection(files: files, catalog: catalog, flows: flows, policies: policies)
     var cases: [PolicyCase] = []
+    let missing = MissingFlows()
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
         let reader = CaseReader(
           flows: flowNames, absent: selection.absentFlows, host: gateway?.publicURL.host,
-          groups: groups == nil ? nil : accounts.groups, statements: statements, providers: catalog, problems: problems)
+          groups: groups == nil ? nil : accounts.groups, statements: statements, missing: missing,
+          providers: catalog, problems: problems)
         cases += selection.playable(reader.read(node), problems)
       }
     }
+    missing.report(among: flowNames, files: Set(files.files(in: "flows").map(\.title)), to: problems)
     return (cases, readProviderCases(selection))
   }
 

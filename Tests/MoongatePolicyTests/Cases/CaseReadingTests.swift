@@ -96,6 +96,27 @@ import Testing
     #expect(cases[1].acts[0].kind == .flow("login") && cases[1].acts[0].location.line == 5)
   }
 
+  /// A flow that was deleted or disabled is one problem, however many cases begin it.
+  @Test(
+    arguments: [
+      (nil, "there is no flows/enter.lua: remove the cases that begin it, or bring the flow back"),
+      (
+        "return flow \"enter\" { enabled = false }",
+        "flows/enter.lua has enabled = false: remove the cases that begin it, or bring the flow back"
+      ),
+    ] as [(String?, String)])
+  func missingFlowIsOneProblem(_ file: String?, _ sentence: String) throws {
+    let cases = (1...3).map { "case \"\($0)\" {\n flow \"enter\", send(), expect { status = \"pending\" } }" }
+    let folder = try TestFolder([
+      "flows/enter.lua": file, "tests/a.lua": "return tests { \(cases.joined(separator: ",\n")) }",
+      "tests/b.lua": "return tests { \(cases[0]) }",
+    ])
+    #expect(
+      folder.problems() == [
+        "tests/a.lua:2: flow: \(sentence). tests/a.lua:4, tests/a.lua:6, tests/b.lua:2 begin it too"
+      ])
+  }
+
   static let mistakes: [(String, String)] = [
     ("return tests {\n  phone \"1\" }", "tests/a.lua:2: must be case \"what it shows\" { … }, not phone"),
     ("return tests { case \"x\" }", "tests/a.lua:1: must be case \"what it shows\" { … }, not case"),
