@@ -102,11 +102,45 @@ import Testing
     let folder = try scratch(["policies/phone_otp.lua": policy(50)])
     let told = try await problems(folder)
     let number = try #require(
-      told.first?.firstMatch(of: /Lower its `max` \((\d+) is low enough\)/).flatMap { Int($0.1) }, "\(told)")
+      told.first?.firstMatch(of: /limits\.verify\.max = (\d+) in policies\/phone_otp\.lua/).flatMap { Int($0.1) },
+      "\(told)")
     try folder.write(policy(number), to: "policies/phone_otp.lua")
     #expect(try await problems(folder) == [])
     try folder.write(policy(number + 1), to: "policies/phone_otp.lua")
     #expect(try await problems(folder).count == 1)
+  }
+
+  /// Every change that the message names is enough on its own, and nothing less is.
+  @Test func everySuggestedChangeIsEnough() async throws {
+    let policy = { (length: Int, lock: String) in
+      """
+      return policy "phone_otp" {
+        code = { length = \(length) },
+        limits = {
+          send = { on = "send", per = "phone", max = 4, window = "15m" },
+          verify = { on = "verify", per = "phone", max = 10, window = "24h", lock = \(lock) },
+        },
+      }
+      """
+    }
+    let folder = try scratch(["policies/phone_otp.lua": policy(6, "\"1h\"")])
+    let told = try #require(try await problems(folder).first)
+    let length = try #require(
+      told.firstMatch(of: /code\.length = (\d+) in policies\/phone_otp\.lua/).flatMap { Int($0.1) })
+    try folder.write(policy(length, "\"1h\""), to: "policies/phone_otp.lua")
+    #expect(try await problems(folder) == [], "\(told)")
+    try folder.write(policy(length - 1, "\"1h\""), to: "policies/phone_otp.lua")
+    #expect(try await problems(folder).count == 1, "\(told)")
+    if let lock = told.firstMatch(of: /limits\.verify\.lock = ("[^"]+"|\{[^}]+\}) in/) {
+      try folder.write(policy(6, String(lock.1)), to: "policies/phone_otp.lua")
+      #expect(try await problems(folder) == [], "\(told)")
+    }
+    let raised = try #require(told.firstMatch(of: /risk_budget = "([^"]+)" in gateway\.lua/)).1
+    let gateway = try String(contentsOfFile: folder.path + "/gateway.lua", encoding: .utf8)
+    try folder.write(
+      gateway.replacing(/risk_budget = "[^"]+"/, with: "risk_budget = \"\(raised)\""), to: "gateway.lua")
+    try folder.write(policy(6, "\"1h\""), to: "policies/phone_otp.lua")
+    #expect(try await problems(folder) == [], "\(told)")
   }
 
   /// A branch without a test case: `check` refuses it, and a running gateway accepts it.

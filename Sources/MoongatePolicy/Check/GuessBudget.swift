@@ -22,6 +22,8 @@ package struct GuessBudget: Sendable, Equatable {
   package let commonShare30Days: Double?
   /// The limit that determines `per30Days`: the strictest of those that bound such an attacker; nil if none does.
   package let limit: Binding?
+  /// The length of the codes, if the secret is a code whose length the policy sets.
+  private(set) var codeLength: Int?
 
   /// A limit with its name and location.
   package struct Binding: Sendable, Equatable {
@@ -90,6 +92,7 @@ package struct GuessBudget: Sendable, Equatable {
   /// The budget of a provider whose secret is a code of the policy.
   package init(codesOf policy: ProviderPolicy) {
     self.init(policy, space: pow(Double(policy.code.alphabet.characters.count), Double(policy.code.length)))
+    codeLength = policy.code.length
   }
 }
 
