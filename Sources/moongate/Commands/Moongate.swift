@@ -34,6 +34,7 @@ struct RootCommand: AsyncParsableCommand {
       GroupCommand.self,
       LocksCommand.self,
       TokenCommand.self,
+      PagesCommand.self,
       KeysCommand.self,
       StoreCommand.self, MockGoogleCommand.self, Version.self, ReferenceCommand.self, HelpCommand.self,
     ])

@@ -82,7 +82,7 @@ struct Words: MustacheParent, Sendable {
     var words = self
     words.providerTranslations = provider.translations(in: tag)
     for (name, text) in provider.page where name != "language" && name != "direction" {
-      words.texts[name] = words.providerTranslations[text] ?? text
+      words.texts[name] = words.known(text) ?? text
     }
     return words
   }
