@@ -35,6 +35,14 @@ package struct FlowDefinition: Sendable {
   }
 }
 
+extension FlowDefinition {
+  /// Whether the flow creates accounts for users who have none.
+  package var registers: Bool {
+    if case .register = purpose { return true }
+    return purpose.letsIn && account != .existing
+  }
+}
+
 /// Which accounts the flow may end in.
 package enum AccountRule: String, Sendable, Codable, CaseIterable {
   case existing

@@ -38,6 +38,9 @@ extension PolicyGeneration {
   package var pages: [PageFile] { [] }
   package var tokenPolicy: ProviderPolicy { .tokens }
   package var registry: ProviderRegistry? { nil }
+
+  /// Whether a user without an account can create one. Pages and answers mention new accounts only then.
+  package var registers: Bool { flows.values.contains(where: \.registers) }
 }
 
 /// Lives as long as its generation is in use. Counts how many generations are in memory.

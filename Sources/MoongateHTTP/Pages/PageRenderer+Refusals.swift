@@ -49,7 +49,8 @@ extension PageRenderer {
   private func message(for refusal: Refusal, _ words: Words, base: String = "", isHere: Bool = true) -> MessageModel {
     let links: [MessageModel.Link] =
       switch refusal.code {
-      case .unauthenticated: [MessageModel.Link(address: base + "/auth/login", label: words["sign_in"])]
+      case .unauthenticated, .registrationClosed:
+        [MessageModel.Link(address: base + "/auth/login", label: words["sign_in"])]
       case .flowNotFound, .flowExpired, .originRefused:
         [MessageModel.Link(address: base + "/auth/login", label: words["start_again"])]
       case .handoffFailed: [MessageModel.Link(address: "/", label: words["start_again"])]

@@ -16,6 +16,19 @@ extension SignInPage {
       && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
   }
 
+  /// Refuses to show a registration form with which nobody can register.
+  /// - Throws: 403 `registration_closed` if no flow creates accounts; 404 if none of those is offered by this page.
+  func demandOpen(_ own: String?, _ exchange: Exchange) throws(Refusal) {
+    guard exchange.generation.registers else { throw exchange.refusal(.registrationClosed) }
+    guard offersAnything(own, exchange) else { throw exchange.refusal(.notFound) }
+  }
+
+  /// Whether the page offers a way to sign in or to register.
+  func offersAnything(_ own: String?, _ exchange: Exchange) -> Bool {
+    SignInMethod.allCases.contains { isOffered($0, own, exchange) } || !sites(own, exchange).isEmpty
+      || !links(own, exchange).isEmpty
+  }
+
   var defaultFlow: String { NextPage.defaultFlow(of: kind.path) }
 
   /// A sign-in flow of the operator that is named in the address; nil for an invalid name and for the page's default

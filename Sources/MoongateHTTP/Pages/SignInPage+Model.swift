@@ -37,7 +37,10 @@ extension SignInPage {
       address: self.address(
         of: form.method == .email || form.method == .code ? .email : nil, otherPath, form, exchange),
       question: words[name + "_question"])
-    let hasOther = exchange.generation.flows[isLogin ? "register" : "login"] != nil
+    let hasOther =
+      isLogin
+      ? exchange.generation.registers && SignInPage(.register, driver, pages).offersAnything(nil, exchange)
+      : exchange.generation.flows["login"] != nil
     let buttons = form.method == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
     let model = SignInModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin,

@@ -47,6 +47,13 @@ struct SignInPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     let session = try await driver.session(exchange)
     let flow = ownFlow(query["flow"], exchange)
+    if kind == .register {
+      if session == nil {
+        try demandOpen(flow, exchange)
+      } else if !exchange.generation.registers {
+        return exchange.redirect(to: returnTo ?? "/")
+      }
+    }
     guard let text = query["id"] else {
       if let session, let answer = try show(to: session.account, query, flow: flow, returnTo: returnTo, exchange) {
         return answer

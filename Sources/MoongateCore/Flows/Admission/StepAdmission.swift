@@ -59,7 +59,8 @@ struct StepAdmission: FlowPart {
     // Limits on failures count this too: asking who is registered is a failed attempt.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
     try await ledger.settle([reservation.settled(outcome, request)], request)
-    return request.refusal(code)
+    let invites = code == .accountNotFound && request.generation.registers
+    return request.refusal(code, detail: invites ? "No account found. Create one?" : nil)
   }
 
   /// How many refusals of a provider may be refunded per identifier and day.
