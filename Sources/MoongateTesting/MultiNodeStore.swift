@@ -196,7 +196,7 @@ package final class MultiNodeStore: Store {
   package func sessions(of account: String) async throws(StoreFault) -> [Session] {
     try await next.sessions(of: account)
   }
-  package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await next.touch(seen) }
+  package func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) { try await next.touch(uses) }
   package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
     try await next.sessionChanges(after: sequence)
   }

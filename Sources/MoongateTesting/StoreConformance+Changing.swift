@@ -75,7 +75,7 @@ extension StoreConformance {
         .putSession(bench.session("se_1", of: "ac_signed_in")))
       let cut = bench.now
       bench.clock.advance(by: .seconds(60))
-      try await bench.store.touch([bench.session("se_1", of: "ac_signed_in").token: bench.now])
+      try await bench.store.touch([bench.session("se_1", of: "ac_signed_in").token: SessionUse(at: bench.now)])
       try await bench.apply(.createAccount(bench.account("ac_new", claimed: [bench.email()])))
       let before = try await bench.store.sessionChanges(after: .max).latest
       let first = try await bench.store.expireUnverified(unusedSince: cut, at: bench.now)

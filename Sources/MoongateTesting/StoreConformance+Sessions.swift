@@ -52,17 +52,24 @@ extension StoreConformance {
       let begun = bench.now
       let seen = { try await bench.store.session(session.token)?.session.lastSeenAt }
       try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(session))
-      try await bench.store.touch([session.token: begun + .seconds(600), TokenHash(of: "nothing".utf8): begun])
+      try await bench.store.touch([
+        session.token: SessionUse(at: begun + .seconds(600), address: "2001:db8::7"),
+        TokenHash(of: "nothing".utf8): SessionUse(at: begun),
+      ])
       #expect(try await seen() == begun + .seconds(600))
-      try await bench.store.touch([session.token: begun + .seconds(300)])
+      try await bench.store.touch([session.token: SessionUse(at: begun + .seconds(300), address: "192.0.2.9")])
       #expect(try await seen() == begun + .seconds(600))
-      try await bench.store.touch([session.token: begun + .seconds(600 + 3600)])
+      let found = try #require(try await bench.store.sessions(of: "ac_1").first)
+      #expect(found.address == "192.0.2.1" && found.lastAddress == "2001:db8::7", "the address of the last use")
+      try await bench.store.touch([session.token: SessionUse(at: begun + .seconds(600 + 3600))])
       #expect(try await seen() == begun + .seconds(600), "idle for an hour: it had ended")
       try await bench.store.touch([:])
-      for hour in 1...11 { try await bench.store.touch([session.token: begun + .seconds(hour * 3599)]) }
+      for hour in 1...11 {
+        try await bench.store.touch([session.token: SessionUse(at: begun + .seconds(hour * 3599))])
+      }
       let last = begun + .seconds(11 * 3599)
       #expect(try await seen() == last)
-      try await bench.store.touch([session.token: begun + .seconds(43_200)])
+      try await bench.store.touch([session.token: SessionUse(at: begun + .seconds(43_200))])
       #expect(try await seen() == last, "at its end: it had ended")
     },
     StoreConformance("changes are numbered and can be read from any number on") { bench async throws in

@@ -110,10 +110,12 @@ struct StoreBench: Sendable {
   }
 
   func session(_ id: String, of account: String, token: String? = nil) -> Session {
-    Session(
+    var session = Session(
       id: id, token: TokenHash(of: (token ?? id).utf8), account: account, createdAt: now,
       expiresAt: now + .seconds(43_200), idle: .seconds(3600),
       lastSeenAt: now, passed: [PassedStep(provider: ProviderName(test: "phone_otp"), at: now)], userAgent: "Firefox")
+    (session.address, session.lastAddress) = ("192.0.2.1", "192.0.2.1")
+    return session
   }
 
   func flow(_ id: String) -> FlowRecord {

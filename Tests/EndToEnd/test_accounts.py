@@ -1,6 +1,8 @@
 """`moongate account` and `moongate locks` beside a running gateway, which sees changes within a second."""
 
 import json
+import os
+import pty
 import re
 import subprocess
 import time
@@ -81,7 +83,7 @@ def test_deleting_leaves_nothing(gateway, number):
         return [trace for trace in [*traces, *also] if trace.encode() in stored]
 
     assert found(account["id"]) == [*traces, account["id"]], "the search finds stored values"
-    status, text, _ = tool(gateway, "account", "delete", number)
+    status, text, _ = tool(gateway, "account", "delete", number, "--yes")
     assert status == 0 and text == f"{account['id']} deleted\n"
     assert found() == []
     assert tool(gateway, "account", "show", number)[0] == 1
@@ -160,7 +162,7 @@ def test_all_of_a_file_or_nothing(gateway):
     ]
     moved[0]["last_seen_at"] = "2031-01-01T00:00:00Z"
     for line in moved:
-        assert tool(gateway, "account", "delete", line["id"])[0] == (1 if line["id"] == "ac_lost" else 0)
+        assert tool(gateway, "account", "delete", line["id"], "--yes")[0] == (1 if line["id"] == "ac_lost" else 0)
     file.write_text("\n".join(json.dumps(line) for line in moved))
     assert tool(gateway, "account", "import", file)[:2] == (0, "3 accounts taken in\n")
     again = {line["id"]: line for line in map(json.loads, tool(gateway, "account", "export")[1].splitlines())}
@@ -202,7 +204,7 @@ def test_records_go_along_sealed(gateway, number):
     # An existing account keeps its records.
     status, text, _ = tool(gateway, "account", "import", "-", "--records", text=exported)
     assert status == 1 and "an account with its id" in text
-    assert tool(gateway, "account", "delete", line["id"])[0] == 0
+    assert tool(gateway, "account", "delete", line["id"], "--yes")[0] == 0
 
     def refused(change, *words):
         status, text, _ = tool(
@@ -238,7 +240,7 @@ def test_records_go_along_sealed(gateway, number):
     key.chmod(0o600)
     own = tool(gateway, "account", "export", "--key", key)[1]
     assert json.loads(own)["records_key"] != line["records_key"]
-    tool(gateway, "account", "delete", line["id"])
+    tool(gateway, "account", "delete", line["id"], "--yes")
     assert "use --key with its file" in tool(gateway, "account", "import", "-", "--records", text=own)[1]
     assert tool(gateway, "account", "import", "-", "--key", key, text=own)[:2] == (0, "1 account taken in\n")
 
@@ -302,3 +304,37 @@ def test_there_must_be_a_store(new_gateway):
     status, _, error = tool(new_gateway, "account", "list")
     assert status == 2 and "There is no store" in error
     assert not (new_gateway.config / "data").exists(), "reading creates nothing"
+
+
+def test_deletion_asks_first(gateway, number):
+    """Attack: on the operator. A mistyped number, or a script that was never tried, deletes somebody for good."""
+    account = gateway.register(number)["account"]["id"]
+    status, out, told = tool(gateway, "account", "delete", number)
+    assert status == 2 and out == "" and "add --yes" in told, "no terminal, no answer"
+    command = [BIN / "moongate", "account", "delete", number, "--config", gateway.config]
+    for answer, expected in ((number, 2), ("", 2), (account, 0)):
+        leader, follower = pty.openpty()
+        with subprocess.Popen(
+            command, stdin=follower, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as running:
+            os.write(leader, f"{answer}\n".encode())
+            out, told = running.communicate(timeout=60)
+        os.close(leader), os.close(follower)
+        assert running.returncode == expected, (answer, out, told)
+        assert number in told and f"Type {account}" in told, "it shows whom it is about"
+        assert tool(gateway, "account", "show", account)[0] == (1 if expected == 0 else 0)
+
+
+def test_exports_and_imports_are_events(gateway, number):
+    """Attack: an operator copies every account, or adds one of their own, and the trail names nobody."""
+    gateway.register(number)
+    assert tool(gateway, "account", "export", "--as", "asha", "--hashes")[0] == 0
+    line = json.dumps({"identifiers": [{"phone": "98765 00001", "verified": True}]})
+    assert tool(gateway, "account", "import", "-", "--as", "rao", text=line)[0] == 0
+    events = requests.get(f"{gateway.admin}/events?kind=account_exported,accounts_imported", timeout=10).json()
+    assert [(event["kind"], event["operator"]) for event in events] == [
+        ("accounts_imported", "rao"),
+        ("account_exported", "asha"),
+    ]
+    assert events[0]["detail"]["count"] == "1"
+    assert events[1]["detail"] | {"accounts": "all", "with": "hashes"} == events[1]["detail"]

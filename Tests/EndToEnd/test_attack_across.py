@@ -101,7 +101,7 @@ def test_code_of_a_deleted_account_opens_no_other(gateway, number):
     old = Person(gateway, phone=number)
     flow = gateway.flow("login")
     code = send(gateway, flow, "phone_otp", number)
-    assert tool(gateway, "account", "delete", old.id)[0] == 0
+    assert tool(gateway, "account", "delete", old.id, "--yes")[0] == 0
     new = wait_for(lambda: registers(gateway, number), "permission to send a code")
     answer = gateway.submit(flow, code)
     assert answer.status_code in (404, 410) and "token" not in answer.text, answer.text

@@ -134,7 +134,7 @@ def test_a_programs_record_goes_along_sealed(gateway, number):
     )
     # A record is a salted hash, and the export does not show it.
     assert line["records"] and ":" not in line["records"] and MINE not in exported
-    assert tool(gateway, "account", "delete", line["id"])[0] == 0
+    assert tool(gateway, "account", "delete", line["id"], "--yes")[0] == 0
     # Attack: without its records, the account would lose its factor.
     other = "B" if line["records"][0] == "A" else "A"
     status, text, _ = tool(

@@ -62,7 +62,7 @@ def test_commands_make_nothing_in_an_empty_database(new_gateway):
             ("account", "lock", "x"),
             ("account", "unlock", "x"),
             ("account", "disable", "x"),
-            ("account", "delete", "x"),
+            ("account", "delete", "x", "--yes"),
             ("account", "export"),
             ("locks", "list"),
             ("locks", "clear", "--all"),

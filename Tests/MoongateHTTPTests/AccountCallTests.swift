@@ -5,6 +5,8 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
+@testable import MoongateHTTP
+
 /// The admin listener's account calls.
 @Suite struct AccountCallTests {
   @Test func accountsAreListedLockedAndDeleted() async throws {
@@ -59,6 +61,77 @@ import Testing
         #expect(try await admin.send(.post, "/accounts/\(id)/lock").problem() == "not_found")
         #expect(try await gateway.store.accounts(after: nil, limit: 10).isEmpty)
       }
+    }
+  }
+
+  /// A refusal by an operator's lock names the account, the flow and the provider, is in the account's history, and
+  /// says who locked the account, when and why.
+  @Test func lockExplainsItsRefusals() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      _ = try await client.register()
+      let id = try #require(try await http.gateway.store.accounts(after: nil, limit: 1).first?.id)
+      try await AdminTests.run(http.gateway) { admin in
+        #expect(try await admin.send(.post, "/accounts/\(id)/lock?reason=reported%20stolen").status == 204)
+        #expect(try await admin.send(.post, "/accounts/\(id)/lock?resaon=x").status == 400)
+        let locked = http.gateway.clock.now().text
+        http.gateway.clock.advance(by: .seconds(900))
+        let flow = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)
+        let begun = try await client.call(
+          .post, "/api/auth/flows/\(try #require(flow["id"] as? String))/begin",
+          #"{"provider":"phone_otp","phone":"99999 99999"}"#)
+        #expect(begun.problem() == "disabled")
+        #expect(!begun.text.contains("operator_lock") && !begun.text.contains("stolen"), "clients do not learn it")
+        let decision = try #require(begun["decision_id"] as? String)
+        let found = try await admin.send(.get, "/decisions/\(decision)")
+        #expect(
+          found["account"] as? String == id && found["flow"] as? String == "login"
+            && found["provider"] as? String == "phone_otp" && found["identifier"] is String, "\(found.text)")
+        let detail = try #require(found["detail"] as? [String: String])
+        #expect(detail["cause"] == "operator_lock" && detail["locked_reason"] == "reported stolen")
+        #expect(detail["locked_by"]?.contains("admin listener") ?? false && detail["locked_at"] == locked)
+        let history = try await admin.send(.get, "/events?account=\(id)&kind=refused")
+        #expect(history.text.contains(decision))
+      }
+    }
+  }
+
+  /// A session that has ended says so, and by what it ended.
+  @Test func endedSessionIsExplained() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      let bearer = [("Authorization", "Bearer \(try await client.register().token)")]
+      let id = try #require(try await http.gateway.store.accounts(after: nil, limit: 1).first?.id)
+      try await AdminTests.run(http.gateway) { admin in
+        func explained(_ headers: [(String, String)]) async throws -> [String: String] {
+          let refused = try await client.call(.get, "/api/auth/session", headers: headers)
+          #expect(refused.problem() == "unauthenticated")
+          let decision = try #require(refused["decision_id"] as? String)
+          return try #require(try await admin.send(.get, "/decisions/\(decision)")["detail"] as? [String: String])
+        }
+        #expect(try await explained([])["cause"] == "no_session")
+        let foreign = [("Authorization", "Bearer \(String(repeating: "x", count: 43))")]
+        #expect(try await explained(foreign)["session_end"]?.hasPrefix("not known") ?? false)
+        #expect(try await admin.send(.delete, "/accounts/\(id)/sessions").status == 204)
+        let detail = try await explained(bearer)
+        #expect(detail["cause"] == "session_ended" && detail["session_account"] == id, "\(detail)")
+        #expect(detail["session_end"]?.contains("session_ended by admin listener") ?? false, "\(detail)")
+      }
+    }
+  }
+
+  /// The guide lists every call of the admin listener.
+  @Test func everyCallIsInTheGuide() throws {
+    let root = #filePath.components(separatedBy: "/Tests/")[0]
+    let guide = try String(contentsOfFile: root + "/Documentation/guides/admin-access.md", encoding: .utf8)
+    let plain = { (text: String) in text.replacing(/\{[a-z]+\}/, with: "{}") }
+    let lines = plain(guide).split(separator: "\n")
+    for operation in Operation.admin {
+      let isListed = lines.contains { line in
+        line.contains(operation.method.rawValue)
+          && line.matches(of: /\/[a-z{}.\/]+/).contains { $0.output == plain(operation.path) }
+      }
+      #expect(isListed, "\(operation.method.rawValue) \(operation.path)")
     }
   }
 

@@ -1,13 +1,74 @@
 import Foundation
 import HTTPTypes
 import MoongateCore
-import MoongateHTTP
 import MoongateSDK
 import MoongateTesting
 import Testing
 
+@testable import MoongateHTTP
+
 /// The pages as a browser without JavaScript uses them.
 @Suite struct PageTests {
+  /// Without a flow that creates accounts, no page offers to create one, in any language.
+  @Test(arguments: ShippedWords.files.map(\.tag)) func closedRegistrationIsMentionedNowhere(_ tag: String) async throws
+  {
+    let http = try HTTPGateway { generation in
+      generation.flows = generation.flows.filter { !$0.value.registers }
+      generation.gateway.languages = tag == "en" ? ["en"] : ["en", tag]
+    }
+    let words = Words(
+      tag: tag, base: nil, ShippedWords.text(of: tag) ?? "", known: nil, problem: { _, _ in })
+    let english = Words(tag: "en", base: nil, ShippedWords.text(of: "en") ?? "", known: nil, problem: { _, _ in })
+    let invitations = ["login_other", "login_question", "create_account", "not_found_message"].flatMap {
+      [words[$0], english[$0]]
+    }
+    @Sendable func demandNone(_ text: String, _ place: String) {
+      for invitation in invitations + [words.translated("No account found. Create one?"), "Create one"] {
+        #expect(!text.contains(invitation), "\(place): \(invitation)")
+      }
+    }
+    try await http.run { client in
+      let browser = Browser(client)
+      let login = try await browser.visit("/auth/login?language=\(tag)")
+      #expect(login.status == 200)
+      demandNone(login.text, "login")
+      let unknown = try await browser.submit(["phone": "99999 99999"])
+      #expect(unknown.status == 404)
+      demandNone(unknown.text, "unknown number")
+      let register = try await browser.visit("/auth/register")
+      #expect(register.status == 403 && !register.text.contains("name=\"phone\""))
+      #expect(register.text.contains("href=\"/auth/login\""))
+      demandNone(register.text, "register")
+      #expect(try await browser.post("/auth/register", ["phone": "99999 99999", "with": "phone"]).status == 403)
+      let flow = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)
+      let begun = try await client.call(
+        .post, "/api/auth/flows/\(try #require(flow["id"] as? String))/begin",
+        #"{"provider":"phone_otp","phone":"99999 99999"}"#)
+      #expect(begun["code"] as? String == "account_not_found" && begun["detail"] as? String == "No account found.")
+    }
+  }
+
+  /// The page shows from where each session began and was last used, as the API, the export and operators see it.
+  @Test func sessionsShowTheirAddresses() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      let token = try await client.register().token
+      let bearer = [("Authorization", "Bearer \(token)")]
+      let listed = try await client.call(.get, "/api/auth/sessions", headers: bearer)
+      let address = try #require(
+        try await http.gateway.audit.events(limit: 100).first { $0.kind == .sessionStarted }?.address)
+      #expect(listed.text.contains(#""address":"\#(address)","last_address":"\#(address)""#), "\(listed.text)")
+      let id = try #require(try await http.gateway.store.accounts(after: nil, limit: 1).first?.id)
+      let session = try #require(try await http.gateway.store.sessions(of: id).first)
+      try await http.gateway.store.touch([
+        session.token: SessionUse(at: http.gateway.clock.now() + .seconds(1), address: "2001:db8::7")
+      ])
+      let page = try await client.send(.get, "/auth/account", headers: [("Cookie", "moongate=\(token)")])
+      #expect(page.text.contains("<bdi dir=\"ltr\">\(address)</bdi>"))
+      #expect(page.text.contains("<bdi dir=\"ltr\">2001:db8::7</bdi>"))
+    }
+  }
+
   @Test func createAnAccountThenSignInAndOut() async throws {
     try await HTTPGateway().run { client in
       let browser = Browser(client)

@@ -76,8 +76,10 @@ package struct AccountAdministration: Sendable {
   }
 
   /// Locks the account: its sessions end, and it cannot sign in until it is unlocked.
-  package func lock(_ account: String) async throws(StoreFault) -> Outcome {
-    try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)], .accountLocked, account)
+  /// - Parameter reason: why, for the audit trail; nil if the operator gives none.
+  package func lock(_ account: String, because reason: String? = nil) async throws(StoreFault) -> Outcome {
+    try await apply(
+      [.setLocked(account: account, true), .raiseEpoch(account: account)], .accountLocked, account, because: reason)
   }
 
   /// Lets the account sign in again.
@@ -87,11 +89,13 @@ package struct AccountAdministration: Sendable {
 
   /// For a compromised account: locks it and deletes its PIN, its password and all other records of its providers.
   /// After unlocking, it can only be opened by a code to one of its identifiers.
-  package func disable(_ account: String) async throws(StoreFault) -> Outcome {
+  /// - Parameter reason: why, for the audit trail; nil if the operator gives none.
+  package func disable(_ account: String, because reason: String? = nil) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
     let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
     return try await apply(
-      [.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account)
+      [.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account,
+      because: reason)
   }
 
   /// Ends the account's sessions. Signing in remains possible.
@@ -108,11 +112,13 @@ package struct AccountAdministration: Sendable {
     return try await deletion.delete(found, at: clock.now()) ? .done : .unknown
   }
 
-  private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault)
-    -> Outcome
-  {
+  private func apply(
+    _ changes: [Change], _ kind: AuditEvent.Kind, _ account: String, because reason: String? = nil
+  ) async throws(StoreFault) -> Outcome {
     let now = clock.now()
-    switch try await store.apply(changes + [.audit(event(kind, account, at: now))], at: now) {
+    var event = event(kind, account, at: now)
+    event.detail["reason"] = reason.map { OperatorIdentity.printable($0, max: 300) }
+    switch try await store.apply(changes + [.audit(event)], at: now) {
     case .applied: return .done
     case .conflict: return .unknown
     }

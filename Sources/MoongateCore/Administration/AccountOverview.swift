@@ -56,6 +56,16 @@ extension AccountAdministration {
     try await store.events(matching: filter, limit: limit)
   }
 
+  /// Records that the operator is about to export all accounts. It comes first, so that an interrupted export is recorded
+  /// too.
+  /// - Parameter secrets: what is exported beside the accounts: `hashes` or `records`; nil: nothing.
+  package func noteExport(with secrets: String?) async throws(StoreFault) {
+    var event = event(.accountExported, nil, at: clock.now())
+    event.detail["accounts"] = "all"
+    event.detail["with"] = secrets
+    try await store.append([event])
+  }
+
   /// Exports everything that is stored about a user, and records the export in the audit trail.
   /// - Returns: nil if the account does not exist.
   package func export(_ id: String) async throws(StoreFault) -> AccountExport? {

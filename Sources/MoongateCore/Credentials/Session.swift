@@ -29,6 +29,10 @@ package struct Session: Sendable, Equatable, Codable {
   package var passed: [PassedStep]
   /// The `User-Agent` of the browser or app that began it, for its owner to recognise. Truncated to 256 bytes.
   package var userAgent: String?
+  /// The client address from which the session began, for its owner to recognise; nil in sessions of an older version.
+  package var address: String?
+  /// The client address of `lastSeenAt`; nil: not known.
+  package var lastAddress: String?
   /// The root domain that `token` is valid for, if that is not `public_url`'s; nil if the token is the sign-in's own.
   package var domain: SessionDomain?
 
@@ -50,11 +54,14 @@ package struct Session: Sendable, Equatable, Codable {
   }
 
   /// The same session with a new token. Its expiry does not change.
-  func renewed(_ token: TokenHash, of account: String, passed: [PassedStep], at now: Timestamp) -> Session {
-    Session(
-      id: id, token: token, account: account, createdAt: createdAt, expiresAt: expiresAt, idle: idle, lastSeenAt: now,
-      passed: passed,
-      userAgent: userAgent)
+  /// - Parameter use: the use of the session that renews it.
+  func renewed(_ token: TokenHash, of account: String, passed: [PassedStep], by use: SessionUse) -> Session {
+    var session = Session(
+      id: id, token: token, account: account, createdAt: createdAt, expiresAt: expiresAt, idle: idle,
+      lastSeenAt: use.at, passed: passed, userAgent: userAgent)
+    session.address = address
+    session.lastAddress = use.address ?? lastAddress
+    return session
   }
 
   /// When the session ends if no further request comes.
@@ -67,6 +74,18 @@ package struct Session: Sendable, Equatable, Codable {
 
   /// The time of the latest sign-in or step-up.
   package var authenticatedAt: Timestamp { passed.map(\.at).max() ?? createdAt }
+}
+
+/// A use of a session: when, and from which client address.
+package struct SessionUse: Sendable, Equatable {
+  package let at: Timestamp
+  /// nil: not known.
+  package let address: String?
+
+  package init(at: Timestamp, address: String? = nil) {
+    self.at = at
+    self.address = address
+  }
 }
 
 /// A step that was passed.

@@ -49,7 +49,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case accountUnlocked = "account_unlocked"
     case accountDisabled = "account_disabled"
     case accountDeleted = "account_deleted"
-    /// An operator exported everything that is stored about a user.
+    /// An operator exported everything that is stored about a user, or all accounts.
     case accountExported = "account_exported"
     /// The user changed the name. The event contains neither name.
     case accountRenamed = "account_renamed"

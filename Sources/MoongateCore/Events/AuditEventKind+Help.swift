@@ -15,7 +15,8 @@ extension AuditEvent.Kind {
     case .accountUnlocked: "An operator unlocked an account."
     case .accountDisabled: "An account or one of its credentials was disabled until an operator re-enables it."
     case .accountDeleted: "An account was deleted; its remaining events name no user."
-    case .accountExported: "An operator exported everything that is stored about a person."
+    case .accountExported:
+      "An operator exported everything that is stored about a person, or all accounts; `detail` says which."
     case .accountRenamed: "A person changed the name of the account. The event holds neither name."
     case .accountsImported: "An operator imported accounts."
     case .groupAdded: "An operator added an account to a group; the group is in `detail`."

@@ -11,12 +11,15 @@ package struct OperatorIdentity: Sendable, Equatable {
   private static let longest = 100
 
   package init(name: String?, tool: String, address: String? = nil) {
-    // A name comes from a command line or a file, so control characters are removed: they could forge log lines.
-    self.name = name.map {
-      String($0.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }.prefix(Self.longest).map(Character.init))
-    }
+    self.name = name.map { Self.printable($0, max: Self.longest) }
     self.tool = tool
     self.address = address
+  }
+
+  /// A text from a command line or a file without control characters, which could forge log lines.
+  /// - Parameter max: the maximum number of Unicode scalars. The rest is dropped.
+  static func printable(_ text: String, max: Int) -> String {
+    String(text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }.prefix(max).map(Character.init))
   }
 
   /// The fields for `AuditEvent.detail`.

@@ -55,7 +55,32 @@ extension FlowMachine {
   }
 }
 
+extension FlowMachine.State {
+  /// The state for operators, without anything that the user typed or is to type.
+  var summary: String {
+    switch self {
+    case .deciding: "asks whether its next step applies"
+    case .offering(let choices): "waits for the begin of \(choices.map(\.rawValue).joined(separator: " or "))"
+    case .open(let step, let phase): "waits for \(phase.summary) of \(step.provider)"
+    case .choosingAccount: "waits for the choice of an account"
+    case .passed: "all steps are passed"
+    case .handingOver: "complete; the app has not redeemed its code"
+    case .complete: "complete"
+    case .failed: "failed"
+    }
+  }
+}
+
 extension FlowMachine.StepPhase {
+  fileprivate var summary: String {
+    switch self {
+    case .code: "the code"
+    case .asking: "the fields"
+    case .waiting: "an approval elsewhere"
+    case .atSite, .returned: "the other site's answer"
+    }
+  }
+
   init(_ step: StepRecord) {
     if let challenge = step.challenge {
       self = .code(challenge)

@@ -16,6 +16,8 @@ package struct ClientContext: Sendable {
   package var browser: TokenHash?
   /// The live session that came with the request, if any.
   package var session: SessionSnapshot?
+  /// The session token of the request, whether or not its session is live.
+  package var sessionToken: TokenHash?
   /// The device token of earlier sign-ins (`DeviceToken`) as the client sent it. Not validated.
   package let device: SecretText?
   package let entryPoint: EntryPoint

@@ -11,6 +11,8 @@ final class DecisionTrace: Sendable {
     var identifier: String?
     /// The account's ID.
     var account: String?
+    /// Where the flow was when it was loaded.
+    var state: String?
   }
 
   struct State: Sendable {
@@ -34,8 +36,16 @@ final class DecisionTrace: Sendable {
   /// Adds several lines.
   func note(_ lines: [String: String]) { state.withLock { $0.lines.merge(lines) { $1 } } }
 
-  /// Sets the subject of the decision.
-  func about(_ subject: Subject) { state.withLock { $0.subject = subject } }
+  /// Sets the subject of the decision. What the new subject leaves open stays as it was.
+  func about(_ subject: Subject) {
+    state.withLock { state in
+      state.subject.flow = subject.flow ?? state.subject.flow
+      state.subject.provider = subject.provider ?? state.subject.provider
+      state.subject.identifier = subject.identifier ?? state.subject.identifier
+      state.subject.account = subject.account ?? state.subject.account
+      state.subject.state = subject.state ?? state.subject.state
+    }
+  }
 
   /// Records the answer of a policy function and the facts that it read.
   func asked(_ function: FunctionName, _ answer: String, _ evidence: PolicyEvidence?, _ keys: KeyRing) {
@@ -59,6 +69,15 @@ final class DecisionTrace: Sendable {
 }
 
 extension RequestContext {
+  /// Records the flow that the request is about, as it was loaded.
+  func about(_ record: FlowRecord, _ keys: KeyRing) {
+    trace.about(
+      DecisionTrace.Subject(
+        flow: record.name, provider: record.step?.provider,
+        identifier: record.step?.identifier.map { keys.logHash($0.value) },
+        account: record.account ?? record.step?.account, state: FlowMachine(record).state.summary))
+  }
+
   /// Records that the limit decided, and its state.
   func decided(by limit: ResolvedLimit, used: Int?, lockedUntil: Timestamp?) {
     let written = generation.policies[limit.provider]?.limits.first { $0.name == limit.name }

@@ -22,7 +22,9 @@ extension FlowEngine {
       let id = try parts.seals.flowID(ofCallback: state, provider, request)
       var flow = try await storage.load(id, request)
       let record = flow.record
-      guard record.browser != nil || record.app != nil else { throw request.refusal(.flowNotFound) }
+      guard record.browser != nil || record.app != nil else {
+        throw request.refusal(.flowNotFound, because: .otherBrowser)
+      }
       var called = CallbackFlow(id: id, returnTo: record.returnTo, app: record.app)
       guard let handle else { return called }
       guard case .open(let step, .returned(let held)) = flow.machine.state, step.provider == provider,
@@ -31,7 +33,7 @@ extension FlowEngine {
       else { throw request.refusal(.stepNotOpen) }
       flow.machine.updateCallback(nil)
       // If two requests redeem the handle, only one succeeds.
-      guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen) }
+      guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen, because: .changedMeanwhile) }
       called.returned = try parts.seals.open(held, for: provider, id: id)
       return called
     }
@@ -52,8 +54,9 @@ extension FlowEngine {
     await answer(client, flow: nil) { request throws(FlowError) in
       let id = try parts.seals.flowID(ofCallback: state, provider, request)
       guard let record = try await storage.find(id), record.browser != nil || record.app != nil else {
-        throw request.refusal(.flowNotFound)
+        throw request.refusal(.flowNotFound, because: .unknownFlow)
       }
+      request.about(record, keys)
       var flow = FlowTransaction(id, FlowMachine(record), request)
       guard flow.machine.closed(at: request.now) == nil, let step = record.step, step.provider == provider,
         step.redirectTo != nil,
@@ -66,7 +69,7 @@ extension FlowEngine {
         PostedCallback(
           handle: TokenHash(of: handle.reveal().utf8), fields: try parts.seals.seal(input, for: provider, id: id),
           expiresAt: request.now + Self.longestReturn))
-      guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen) }
+      guard try await storage.takeTurn(flow) else { throw request.refusal(.stepNotOpen, because: .changedMeanwhile) }
       return handle
     }
   }

@@ -66,6 +66,7 @@ extension FlowEngine {
       throw request.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
     }
     request.watch?.asked(.flow(draft.name))
+    request.trace.about(DecisionTrace.Subject(flow: draft.name))
     let client = request.client
     var session: SessionSnapshot?
     if definition.needsSession(by: registry(request)) {
@@ -88,7 +89,7 @@ extension FlowEngine {
     try checks.demandChangeProof(flow)
     // A flow without any applicable step would prove nothing.
     guard case .offer(let offered) = try await parts.completion.nextAction(&flow) else {
-      throw request.refusal(.denied)
+      throw request.refusal(.denied, because: .noStepApplies)
     }
     if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) {
       try await checks.demandProof(before: .set, flow)

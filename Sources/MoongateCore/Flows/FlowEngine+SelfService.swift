@@ -25,7 +25,7 @@ extension FlowEngine {
       let deletion = AccountDeletion(store: store, keys: keys, random: random)
       let isDone = try await asking { () async throws(StoreFault) in try await deletion.delete(account, at: request.now)
       }
-      guard isDone else { throw request.refusal(.unauthenticated) }
+      guard isDone else { throw request.unauthenticated() }
     }
   }
 
@@ -120,16 +120,19 @@ extension FlowEngine {
         throw request.refusal(
           .denied, detail: "This is the only way to sign in to your account. Add another one first.")
       }
+      let token = SessionToken(from: random)
       let lines = gone.map { identifier -> Change in
         var event = ownEvent(.identifierRemoved, of: account, request)
         event.provider = provider
         event.detail["identifier_kind"] = identifier.kind.rawValue
         event.identifier = keys.logHash(identifier.value)
+        event.detail["sessions"] = "all others"
+        event.detail["session"] = own.session.id
+        event.detail["session_hash"] = token.hash.trace
         return .audit(event)
       }
-      let token = SessionToken(from: random)
       let kept = own.session.passed.filter { $0.provider != provider }
-      let session = own.session.renewed(token.hash, of: account.id, passed: kept, at: request.now)
+      let session = own.session.renewed(token.hash, of: account.id, passed: kept, by: request.use)
       let changes =
         [.requireEpoch(AccountVersion(account))] + gone.map { Change.removeIdentifier(account: account.id, $0) }
         + [
@@ -161,10 +164,14 @@ extension FlowEngine {
       guard let stored = try await storage.find(id), let record = try await storage.bound(stored, for: .drive, request),
         record.startedIn != nil,
         record.account == own.account.id, case .verify = record.purpose
-      else { throw request.refusal(.flowNotFound) }
-      guard own.account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
+      else { throw request.refusal(.flowNotFound, because: .unknownFlow) }
+      guard own.account.epoch == record.basis?.epoch else {
+        throw request.refusal(.flowExpired, because: .accountChanged)
+      }
       var flow = FlowTransaction(id, FlowMachine(record), request)
-      guard flow.machine.closed(at: request.now) == nil else { throw request.refusal(.flowExpired) }
+      guard flow.machine.closed(at: request.now) == nil else {
+        throw request.refusal(.flowExpired, because: .lifetimeOver)
+      }
       flow.machine.continues(inSession: own.session.id)
       _ = try await views.store(flow)
     }

@@ -22,6 +22,8 @@ extension FlowEngine {
       guard let chosen, let policy = request.generation.policies[chosen.descriptor.name] else {
         throw request.refusal(.stepNotOpen)
       }
+      request.trace.about(
+        DecisionTrace.Subject(provider: policy.provider, identifier: said.map { keys.logHash($0.value) }))
       if let code = chosen as? any CodeProvider, let step = flow.record.step,
         parts.fallbacks.isSwitch(to: policy.provider, from: step, flow)
       {

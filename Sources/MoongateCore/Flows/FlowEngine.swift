@@ -122,6 +122,7 @@ extension FlowEngine {
     case .refused(let given):
       refusal = given
       if let field = given.field { detail["field"] = field }
+      if given.code.concernsState { detail["state"] = request.trace.subject.state }
       if let left = given.attemptsLeft { detail["attempts_left"] = String(left) }
       if let wait = given.retryAfter { detail["retry_after"] = String(wait.retryAfterSeconds) }
     case .store(let fault):
@@ -145,4 +146,9 @@ extension FlowEngine {
         detail: detail))
     return refusal
   }
+}
+
+extension RefusalCode {
+  /// Whether the state of the flow explains the refusal.
+  fileprivate var concernsState: Bool { [.stepNotOpen, .denied, .flowExpired, .flowNotFound].contains(self) }
 }

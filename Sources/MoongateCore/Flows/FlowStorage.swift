@@ -25,19 +25,23 @@ struct FlowStorage: FlowPart {
     withHolderOf identifier: Identifier? = nil
   ) async throws(FlowError) -> FlowTransaction {
     let accounts = LoadedAccounts()
-    guard let stored = try await find(id, withHolderOf: identifier, accounts),
-      let record = try await bound(stored, for: use, request)
-    else {
-      throw request.refusal(.flowNotFound)
+    guard let stored = try await find(id, withHolderOf: identifier, accounts) else {
+      throw request.refusal(.flowNotFound, because: .unknownFlow)
+    }
+    request.about(stored, keys)
+    guard let record = try await bound(stored, for: use, request) else {
+      throw request.refusal(.flowNotFound, because: .otherBrowser)
     }
     try checks.demandOwnSession(record, request)
     let machine = FlowMachine(record)
     switch machine.closed(at: request.now) {
     case nil: return FlowTransaction(id, machine, request, accounts)
-    case .gone: throw request.refusal(.flowNotFound)
-    case .expired: throw request.refusal(.flowExpired)
+    case .gone: throw request.refusal(.flowNotFound, because: .lifetimeOver)
+    case .expired: throw request.refusal(.flowExpired, because: .lifetimeOver)
     case .over:
-      guard completeToo, record.status == .complete else { throw request.refusal(.stepNotOpen) }
+      guard completeToo, record.status == .complete else {
+        throw request.refusal(.stepNotOpen, because: .flowOver)
+      }
       return FlowTransaction(id, machine, request, accounts)
     }
   }
@@ -50,6 +54,7 @@ struct FlowStorage: FlowPart {
     do throws(FlowError) { try checks.demandOwnSession(record, request) } catch { return nil }
     let machine = FlowMachine(record)
     guard machine.closed(at: request.now) == nil else { return nil }
+    request.about(record, keys)
     var flow = FlowTransaction(id, machine, request)
     flow.recent = RecentFlow(record)
     return flow
@@ -126,7 +131,7 @@ struct FlowStorage: FlowPart {
     case .applied(_, let ledgerState):
       pending.remove(flow.id.hash)
       return ledgerState
-    case .conflict: throw flow.request.refusal(.stepNotOpen)
+    case .conflict: throw flow.request.refusal(.stepNotOpen, because: .changedMeanwhile)
     }
   }
 

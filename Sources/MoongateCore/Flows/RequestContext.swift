@@ -28,11 +28,20 @@ struct RequestContext: Sendable {
     if let state = records.watch { watch?.recorded = state }
   }
 
+  /// This request as a use of a session.
+  var use: SessionUse { SessionUse(at: now, address: client.address.description) }
+
   /// The session of the request, if it is live.
   /// - Throws: 401 `unauthenticated` without a live session.
   func liveSession() throws(FlowError) -> SessionSnapshot {
-    guard let own = client.session, own.isLive(at: now) else { throw refusal(.unauthenticated) }
+    guard let own = client.session, own.isLive(at: now) else { throw unauthenticated() }
     return own
+  }
+
+  /// The refusal of a request without the live session that it needs.
+  func unauthenticated() -> FlowError {
+    trace.note(RefusalCause.detail(ofSessionToken: client.sessionToken))
+    return refusal(.unauthenticated)
   }
 
   /// A copy that sends its messages in the given language.
@@ -43,11 +52,13 @@ struct RequestContext: Sendable {
   }
 
   /// A refusal of this request. More than five parameters: each detail of a refusal is optional.
+  /// - Parameter cause: for the operator, where neither the code nor a rule says why.
   func refusal(
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, until: Timestamp? = nil,
-    resendAt: Timestamp? = nil
+    resendAt: Timestamp? = nil, because cause: RefusalCause? = nil
   ) -> FlowError {
-    .refused(
+    trace.note("cause", cause?.rawValue)
+    return .refused(
       Refusal(
         code, decision: client.decision, detail: detail, field: field, attemptsLeft: attemptsLeft,
         retryAfter: until.map { $0 - now },

@@ -1,4 +1,5 @@
 import Crypto
+import MoongateSDK
 
 /// The SHA-256 of a bearer secret. The store and the caches know session tokens and flow IDs only by this hash.
 package struct TokenHash: Hashable, Sendable, Codable {
@@ -18,4 +19,8 @@ package struct TokenHash: Hashable, Sendable, Codable {
     buffer.withUnsafeMutableBytes { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
     self.bytes = Array(hash.finalize())
   }
+
+  /// The first 12 bytes as text, by which the audit trail finds the events of a token. A token is 256 random bits, so
+  /// nothing of it can be computed from its hash.
+  package var trace: String { Base64URL.encode(bytes.prefix(12)) }
 }

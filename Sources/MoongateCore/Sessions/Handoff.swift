@@ -180,7 +180,10 @@ package struct HandoffService: Sendable {
         AuditEvent(
           id: redeemer.decision, at: now, kind: .sessionExtended, account: found.session.account,
           address: redeemer.address.description,
-          detail: ["session": found.session.id, "domain": redeemer.domain])))
+          detail: [
+            "session": found.session.id, "domain": redeemer.domain, "session_hash": token.hash.trace,
+            "expires_at": found.session.expiresAt.text,
+          ])))
     switch try await store.apply(changes, at: now) {
     case .applied: return .success(Redeemed(token: token, target: handoff.target))
     case .conflict(.codeSpent): return .failure(.spent)

@@ -141,8 +141,8 @@ package protocol SessionStore: Sendable {
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
-  /// Updates the last activity of sessions. It only moves forward.
-  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault)
+  /// Updates the last activity of sessions and its address. It only moves forward.
+  func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault)
   /// The changes of sessions and accounts since the given number, by any process.
   func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges
 }

@@ -45,7 +45,8 @@ extension JSONValue {
       "id": .text(session.id), "created_at": .text(session.createdAt.text),
       "last_seen_at": .text(session.lastSeenAt.text), "expires_at": .text(session.deadline.text),
       "aal": .number(session.assuranceLevel), "passed": passed(session.passed),
-      "user_agent": .optional(session.userAgent),
+      "user_agent": .optional(session.userAgent), "address": .optional(session.address),
+      "last_address": .optional(session.lastAddress),
     ]
     return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + current)
   }

@@ -25,6 +25,7 @@ struct FlowDriver: Sendable {
       browser: exchange.credentials.browserHash, session: try await session(exchange),
       device: exchange.credentials.device,
       entryPoint: exchange.kind == .page ? .page : .api)
+    client.sessionToken = exchange.credentials.session
     client.languages = LanguageChoice.wanted(by: exchange.request)
     return client
   }

@@ -69,7 +69,7 @@ struct SessionCalls: Sendable {
 
   /// - Throws: 401 without a live session.
   func signedIn(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot {
-    guard let found = try await driver.session(exchange) else { throw exchange.refusal(.unauthenticated) }
+    guard let found = try await driver.session(exchange) else { throw exchange.unauthenticated() }
     return found
   }
 

@@ -58,7 +58,9 @@ struct AccountCalls: Sendable {
         }
         return .json(.export(export))
       },
-      act(.lockAccount) { administration, id throws(StoreFault) in try await administration.lock(id) },
+      act(.lockAccount, known: ["reason"]) { administration, id, query throws(StoreFault) in
+        try await administration.lock(id, because: query["reason"])
+      },
       Endpoint(.call, .unlockAccount) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let administration = acting(exchange)
@@ -68,12 +70,15 @@ struct AccountCalls: Sendable {
         guard let ended else { throw unknown(exchange) }
         return .json(.unlocking(ended, of: account.id, at: clock.now()))
       },
-      act(.disableAccount) { administration, id throws(StoreFault) in try await administration.disable(id) },
+      act(.disableAccount, known: ["reason"]) { administration, id, query throws(StoreFault) in
+        try await administration.disable(id, because: query["reason"])
+      },
       Endpoint(.call, .resetFactor) { exchange throws(Refusal) in try await resetFactor(exchange) },
-      act(.endAccountSessions) { administration, id throws(StoreFault) in
+      act(.endAccountSessions) { administration, id, _ throws(StoreFault) in
         try await administration.endSessions(of: id)
       },
-      act(.deleteAccountByOperator) { administration, id throws(StoreFault) in try await administration.delete(id)
+      act(.deleteAccountByOperator) { administration, id, _ throws(StoreFault) in
+        try await administration.delete(id)
       },
     ]
   }
@@ -93,15 +98,19 @@ struct AccountCalls: Sendable {
     }
   }
 
+  /// - Parameter known: the query parameters of the operation.
   private func act(
-    _ operation: Operation,
-    _ act: @escaping @Sendable (AccountAdministration, String) async throws(StoreFault) -> AccountAdministration.Outcome
+    _ operation: Operation, known: [String] = [],
+    _ act:
+      @escaping @Sendable (AccountAdministration, String, AdminQuery) async throws(StoreFault) ->
+      AccountAdministration.Outcome
   ) -> Endpoint {
     Endpoint(.call, operation) { exchange throws(Refusal) in
+      let query = try AdminQuery(exchange, known: known, suggestion: suggestion)
       let account = try await account(exchange)
       let administration = acting(exchange)
       let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
-        try await act(administration, account.id)
+        try await act(administration, account.id, query)
       }
       guard outcome == .done else { throw unknown(exchange) }
       return .nothing

@@ -39,7 +39,11 @@ struct EventCalls: Sendable {
         else {
           throw exchange.refusal(.notFound, detail: "There is no such decision, or it is no longer kept.")
         }
-        return .json(.event(event))
+        return .json(
+          .event(
+            try await exchange.mappingFaults { () async throws(StoreFault) in
+              try await administration.explained(event)
+            }))
       },
     ]
   }

@@ -70,5 +70,6 @@ enum Components {
   static let listedSession: KeyValuePairs<String, JSONValue> = [
     "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
     "aal": Schema.count, "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
+    "address": Schema.optionalText, "last_address": Schema.optionalText,
   ]
 }

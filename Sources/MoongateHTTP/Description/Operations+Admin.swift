@@ -107,10 +107,13 @@ extension Operation {
     summary: "Everything that is stored about a person; needs the role act", tag: .people,
     status: 200,
     content: .json(Schema.named("AccountExport")), refusals: [.notFound])
+  private static let why = Query(
+    name: "reason", help: "Why, for the audit trail and for `policy explain`", isRequired: false,
+    schema: Schema.queryText)
   static let lockAccount = Operation(
     id: "lockAccount", method: .post, path: "/accounts/{name}/lock",
     summary: "Lock an account: its sessions end, and sign-ins are refused", tag: .people,
-    status: 204,
+    query: [why], status: 204,
     content: .nothing, refusals: act + [.notFound])
   static let unlockAccount = Operation(
     id: "unlockAccount", method: .post, path: "/accounts/{name}/unlock",
@@ -124,7 +127,7 @@ extension Operation {
     id: "disableAccount", method: .post, path: "/accounts/{name}/disable",
     summary: "Lock a compromised account, and delete its PIN, password and other factors",
     tag: .people,
-    status: 204, content: .nothing, refusals: act + [.notFound])
+    query: [why], status: 204, content: .nothing, refusals: act + [.notFound])
   static let resetFactor = Operation(
     id: "resetFactor", method: .delete, path: "/accounts/{name}/factors/{provider}",
     summary: "Remove one factor of an account", tag: .people, status: 204, content: .nothing,

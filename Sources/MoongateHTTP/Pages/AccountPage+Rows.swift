@@ -162,7 +162,7 @@ extension AccountPage {
     let device = name.text(words)
     return AccountModel.Place(
       id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text,
-      isCurrent: isCurrent, isPhone: name.isPhone,
+      address: session.address, lastAddress: session.lastAddress, isCurrent: isCurrent, isPhone: name.isPhone,
       label: words.text("sign_out_there", ["device": device]))
   }
 }

@@ -64,6 +64,13 @@ struct Exchange: Sendable {
       fault: fault, reason: reason)
   }
 
+  /// The refusal of a request without the live session that it needs.
+  func unauthenticated() -> Refusal {
+    recorder.record(
+      Refusal(.unauthenticated, decision: decision), from: client.address, fault: nil,
+      detail: RefusalCause.detail(ofSessionToken: credentials.session))
+  }
+
   /// Logs a refusal that the handler answers itself.
   func log(_ refusal: Refusal) { recorder.log(refusal, method: request.method.rawValue) }
 
@@ -90,9 +97,12 @@ struct RefusalRecorder: Sendable {
       "refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
   }
 
-  /// - Parameter fault, reason: for the operator. They are never sent to a client.
-  func record(_ refusal: Refusal, from address: ClientAddress, fault: String?, reason: String? = nil) -> Refusal {
-    var detail: [String: String] = [:]
+  /// - Parameter fault, reason, detail: for the operator. They are never sent to a client.
+  func record(
+    _ refusal: Refusal, from address: ClientAddress, fault: String?, reason: String? = nil,
+    detail: [String: String] = [:]
+  ) -> Refusal {
+    var detail = detail
     if let reason { detail["reason"] = reason }
     if let fault {
       detail["fault"] = fault

@@ -143,7 +143,7 @@ struct RecordingStore: Store {
   }
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await base.session(token) }
   func sessions(of account: String) async throws(StoreFault) -> [Session] { try await base.sessions(of: account) }
-  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await base.touch(seen) }
+  func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) { try await base.touch(uses) }
   func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
     try await base.sessionChanges(after: sequence)
   }

@@ -55,6 +55,7 @@ package struct Decision: Sendable, Codable {
     if let verdict = detail["verdict"] { row("verdict", verdict) }
     if let fault = detail["fault"] { row("fault", fault) }
     if let providerFault { row("", providerFault) }
+    for (index, line) in cause.enumerated() { row(index == 0 ? "because" : "", line) }
     if let until = detail["locked_until"] { row("locked", "until \(until)") }
     if let wait = detail["retry_after"].flatMap(Int64.init) {
       row("told", "to try again after \(Duration.seconds(wait).asWritten)")
@@ -62,7 +63,7 @@ package struct Decision: Sendable, Codable {
     for (index, counter) in sorted("counter.").enumerated() {
       row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
     }
-    if code != nil, sorted("counter.").isEmpty { row("counters", "no counter changed") }
+    if detail["rule"] != nil, sorted("counter.").isEmpty { row("counters", "no counter changed") }
     for (index, asked) in sorted("asked.").enumerated() {
       row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)")
     }
@@ -76,7 +77,7 @@ package struct Decision: Sendable, Codable {
       "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after",
       "generation",
       "fault_provider",
-      "fault_call", "fault_count", "fault_since",
+      "fault_call", "fault_count", "fault_since", "cause", "locked_by", "locked_at", "locked_reason", "locked_event",
     ]
     for (name, value) in detail.sorted(by: { $0.key < $1.key })
     where !told.contains(name) && !["counter.", "asked.", "fact."].contains(where: name.hasPrefix) {
@@ -92,6 +93,24 @@ package struct Decision: Sendable, Codable {
     let often =
       count > 1 ? "\(count) times since \(detail["fault_since"] ?? "then")" : "for the first time within an hour"
     return "of `\(provider)`, in \(call), \(often)"
+  }
+
+  /// Why the request was refused, if no rule, verdict or fault says it, line by line.
+  private var cause: [String] {
+    guard let code else { return [] }
+    if let cause = detail["cause"].flatMap(RefusalCause.init) { return [cause.sentence] + lock }
+    guard ["rule", "verdict", "fault", "reason", "locked_until"].allSatisfy({ detail[$0] == nil }) else { return [] }
+    return [(RefusalCode(reserved: code) ?? .policyReason(code)).meaning]
+  }
+
+  /// Who locked the account, when and why.
+  private var lock: [String] {
+    guard let actor = detail["locked_by"] else { return [] }
+    let lines = [
+      detail["locked_at"].map { "locked \($0) by \(actor)" } ?? "locked by: \(actor)",
+      detail["locked_reason"].map { "reason: \($0)" }, detail["locked_event"].map { "event \($0)" },
+    ]
+    return lines.compactMap(\.self)
   }
 
   /// The limit in words.

@@ -37,8 +37,9 @@ extension Authorizer {
     case .pass: return nil
     case .noSession:
       guard mayRedirect else {
-        return .refuse(
-          refusal(.unauthenticated, of: requester, detail: ["at": route.rule.location.description]))
+        var why = RefusalCause.detail(ofSessionToken: sentToken(credentials, request))
+        why["at"] = route.rule.location.description
+        return .refuse(refusal(.unauthenticated, of: requester, detail: why))
       }
       if session == nil, let found = redirectLoop(request, credentials, time) { return .loops(found) }
       return .redirect(signIn(on: route.rule, request))
@@ -62,6 +63,11 @@ extension Authorizer {
       refusal.fault = fault
       return .refuse(refusal)
     }
+  }
+
+  /// The hash of the session token in the request; nil if it has none.
+  private func sentToken(_ credentials: Credentials, _ request: AccessRequest) -> TokenHash? {
+    credentials.token.map { SessionKey(hashing: request.head.bytes.readableBytesUInt8Span, $0).tokenHash }
   }
 
   private func refusal(_ code: RefusalCode, of requester: Requester, detail: [String: String]) -> RequestRefusal {

@@ -21,9 +21,11 @@ extension ClientConnection {
   }
 
   /// Records that the session or token of an allowed request was used.
-  func recordUse(of grant: AccessGrant, _ now: Timestamp) {
+  func recordUse(of grant: AccessGrant, _ request: AccessRequest, _ plan: GenerationPlan, _ now: Timestamp) {
     guard let session = grant.session else { return }
-    guard let token = session.snapshot.token else { return loop.sessions.used(session, now: now) }
+    guard let token = session.snapshot.token else {
+      return loop.sessions.used(session, from: request.address(plan.trustedProxies), now: now)
+    }
     loop.tokens.used(session, token, from: grant.tokenAddress ?? peer, now: now)
   }
 

@@ -76,7 +76,7 @@ extension ClientConnection {
       if state.exchange.client == nil { state.exchange.client = request.address(plan.trustedProxies) }
       if session.snapshot.token == nil { recordArrival(session, request, plan, now) }
     }
-    recordUse(of: grant, now)
+    recordUse(of: grant, request, plan, now)
     do {
       let allowed = try session.forwardAnswer(
         by: loop.shared.assertions, plan, grant.entitlements,

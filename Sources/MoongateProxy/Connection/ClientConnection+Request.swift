@@ -63,7 +63,7 @@ extension ClientConnection {
         state.exchange.bodyLeft = limit
       }
       if let session = grant.session {
-        recordUse(of: grant, time.now)
+        recordUse(of: grant, request, plan, time.now)
         if session.snapshot.token == nil { recordArrival(session, request, plan, time.now) }
         state.exchange.account = session.snapshot.account.id
       }

@@ -3,7 +3,7 @@ import MoongateCore
 
 /// The last uses of sessions and access tokens on one event loop that must be stored.
 struct LastUses: Sendable {
-  let sessions: [TokenHash: Timestamp]
+  let sessions: [TokenHash: SessionUse]
   let tokens: [TokenUse]
 
   var isEmpty: Bool { sessions.isEmpty && tokens.isEmpty }

@@ -49,7 +49,7 @@ final class SessionCache {
   /// Increases with every change. A result that was requested before a change may be outdated and is not cached.
   private var changes: UInt64 = 0
   private var counted = EventLoopMetrics.Cache()
-  private var activity: [TokenHash: Timestamp] = [:]
+  private var activity: [TokenHash: SessionUse] = [:]
 
   /// An open lookup with its waiting callbacks.
   private final class Question {
@@ -176,17 +176,18 @@ final class SessionCache {
   }
 
   /// Records a use of the session and when it must be stored.
-  func used(_ session: CachedSession, now: Timestamp) {
+  /// - Parameter address: the client address, which is only needed if the use must be stored.
+  func used(_ session: CachedSession, from address: @autoclosure () -> ClientAddress, now: Timestamp) {
     session.lastSeenAt = max(session.lastSeenAt, now)
     guard now >= session.activityKnownUntil else { return }
     let idle = session.snapshot.session.idle.wholeMilliseconds
     session.activityKnownUntil = now + .milliseconds(min(30_000, max(1000, idle / 100)))
     let known = session.snapshot.session
-    activity[known.domain?.home ?? known.token] = now
+    activity[known.domain?.home ?? known.token] = SessionUse(at: now, address: address().description)
   }
 
   /// The uses since the last call.
-  func takeActivity() -> [TokenHash: Timestamp] {
+  func takeActivity() -> [TokenHash: SessionUse] {
     if activity.isEmpty { return [:] }
     defer { activity = [:] }
     return activity

@@ -296,13 +296,13 @@ extension SQLStore {
     try await read { rows in try SessionRows.all(of: account, rows) }
   }
 
-  package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {
-    guard let latest = seen.values.max() else { return }
+  package func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) {
+    guard let latest = uses.values.map(\.at).max() else { return }
     // In the same order on all nodes, so that two that update the same sessions wait for each other but do not
     // deadlock.
-    let sorted = seen.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
+    let sorted = uses.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
     try await write(at: latest) { rows in
-      for (token, moment) in sorted { try SessionRows.touch(token, at: moment, rows) }
+      for (token, use) in sorted { try SessionRows.touch(token, use, rows) }
     }
   }
 

@@ -3,20 +3,21 @@ import MoongateSDK
 
 /// Sessions, and the numbered list of their changes, which every node polls.
 enum SessionRows {
-  private static let columns = "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent"
+  private static let columns =
+    "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent, address, last_address"
   /// By a token of either kind. A token for another root domain is returned with the session's current token and the
   /// one under which it was issued.
   private static let byToken = """
     SELECT \(columns), NULL, NULL, NULL FROM session WHERE token = ?1
     UNION ALL
     SELECT held.token, session.id, session.account, created_at, expires_at, idle, last_seen_at, held.passed, user_agent,
-      held.domain, session.token, held.issued_under
+      address, last_address, held.domain, session.token, held.issued_under
     FROM session_domain AS held JOIN session ON session.account = held.account AND session.id = held.session WHERE held.token = ?1
     """
   private static let accountByToken = AccountReads(
     "(SELECT account FROM session WHERE token = ?1 UNION ALL SELECT account FROM session_domain WHERE token = ?1)")
   private static let byAccount = "SELECT \(columns) FROM session WHERE account = ?1 ORDER BY created_at DESC, id"
-  private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+  private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
 
   /// How long changes are kept. A node that has not polled for this long must not trust its cache.
   static let retention: Duration = .seconds(3600)
@@ -28,9 +29,9 @@ enum SessionRows {
     let found = try rows.rows([SQLRead(byToken, arguments), accountByToken.read(arguments, rows.dialect)])
     guard let row = found[0].first, let account = try AccountReads.account(found[1]) else { return nil }
     var session = try session(row)
-    if let domain = try row.optionalText(9), let home = try row.optionalBytes(10) {
+    if let domain = try row.optionalText(11), let home = try row.optionalBytes(12) {
       session.domain = SessionDomain(
-        name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(11) != home)
+        name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(13) != home)
     }
     return SessionSnapshot(session: session, account: account)
   }
@@ -61,7 +62,7 @@ enum SessionRows {
         SQLValue(session.expiresAt),
         .integer(session.idle.wholeMilliseconds), SQLValue(session.lastSeenAt),
         .text(String(decoding: passed, as: UTF8.self)),
-        SQLValue(session.userAgent),
+        SQLValue(session.userAgent), SQLValue(session.address), SQLValue(session.lastAddress),
       ])
   }
 
@@ -89,10 +90,12 @@ enum SessionRows {
   }
 
   /// Updates the last activity. It only moves forward, and does not revive a session that had expired.
-  static func touch(_ token: TokenHash, at moment: Timestamp, _ rows: some SQLTransaction) throws {
+  static func touch(_ token: TokenHash, _ use: SessionUse, _ rows: some SQLTransaction) throws {
     try rows.run(
-      "UPDATE session SET last_seen_at = ?1 WHERE token = ?2 AND last_seen_at < ?1 AND ?1 < expires_at AND ?1 - last_seen_at < idle",
-      [SQLValue(moment), .bytes(token.bytes)])
+      """
+      UPDATE session SET last_seen_at = ?1, last_address = ?3
+        WHERE token = ?2 AND last_seen_at < ?1 AND ?1 < expires_at AND ?1 - last_seen_at < idle
+      """, [SQLValue(use.at), .bytes(token.bytes), SQLValue(use.address)])
   }
 
   static func changes(after number: Int64, _ rows: some SQLTransaction) throws -> SessionChanges {
@@ -117,10 +120,13 @@ enum SessionRows {
   }
 
   private static func session(_ row: some SQLRow) throws -> Session {
-    Session(
+    var session = Session(
       id: try row.text(1), token: TokenHash(bytes: try row.bytes(0)), account: try row.text(2),
       createdAt: try row.moment(3),
       expiresAt: try row.moment(4), idle: .milliseconds(try row.integer(5)), lastSeenAt: try row.moment(6),
       passed: try JSON.decode([PassedStep].self, try row.text(7).utf8), userAgent: try row.optionalText(8))
+    session.address = try row.optionalText(9)
+    session.lastAddress = try row.optionalText(10)
+    return session
   }
 }

@@ -50,7 +50,10 @@ extension Schema {
       "account:text position kind:text value:text display:text attributes:text verified_at"),
     table(
       "session", key: "token",
-      "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
+      """
+      token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text address:text \
+      last_address:text
+      """),
     table("group_member", since: 9, key: "name account", "name:text account:text added_at"),
     table(
       "session_domain", since: 11, key: "token",

@@ -15,7 +15,7 @@ import Testing
 
     func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { nil }
     func sessions(of account: String) async throws(StoreFault) -> [Session] { [] }
-    func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {}
+    func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) {}
 
     func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
       guard let answer = left.withLock({ $0.removeFirst() }) else { throw StoreFault("gone") }

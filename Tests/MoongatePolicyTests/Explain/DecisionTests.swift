@@ -86,6 +86,24 @@ import Testing
     #expect(again.detail["counter.verify"].map { $0.hasSuffix(" of 2") } ?? false)
   }
 
+  @Test func refusalsOfAFlowSayWhereTheFlowWas() async throws {
+    let gateway = try gateway(Self.limits + "}")
+    let id = try await gateway.create("enter", by: gateway.client()).get().id
+    let code: [String: InputValue] = ["code": .text("123456")]
+    let early = try await decision(await gateway.submit(id, fields: code, by: gateway.client()), gateway)
+    #expect(early.code == "step_not_open" && early.flow == "enter")
+    #expect(early.detail["state"] == "waits for the begin of phone_otp")
+    #expect(early.text(colour: false).contains("  because    The flow does not wait for this now.\n"))
+    let unknown = try await decision(
+      await gateway.submit(FlowID(text: "fl_unknown"), fields: code, by: gateway.client()), gateway)
+    #expect(unknown.code == "flow_not_found" && unknown.detail["cause"] == "unknown_flow")
+    let begun = try await opened(gateway)
+    gateway.clock.advance(by: .seconds(901))
+    let late = try await decision(await gateway.submit(begun, fields: code, by: gateway.client()), gateway)
+    #expect(late.code == "flow_expired" && late.detail["cause"] == "lifetime_over" && late.provider == "phone_otp")
+    #expect(late.identifier != nil && late.detail["state"] == "waits for the code of phone_otp")
+  }
+
   @Test func aSendLimitAndAResendTimerNameTheirLines() async throws {
     let gateway = try gateway(Self.limits + "}")
     let id = try await opened(gateway)

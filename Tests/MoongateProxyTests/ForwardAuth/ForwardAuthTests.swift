@@ -284,12 +284,15 @@ import Testing
   @Test(arguments: dialects) func tokens(_ dialect: String) async throws {
     let gateway = try await gateway()
     let ask = { (more: String) in try await gateway.talk(Self.text(Self.question(dialect), more)) }
-    #expect(status(try await ask("Authorization: Bearer \(TestGateway.token)\r\n")) == 200)
+    let first = "Authorization: Bearer \(TestGateway.token)\r\nX-Forwarded-For: 203.0.113.7\r\n"
+    #expect(status(try await ask(first)) == 200)
     #expect(status(try await ask(Self.cookie + "Authorization: Bearer other\r\n")) == 400)
     #expect(status(try await ask("Authorization: Bearer \(TestGateway.token)\r\nAuthorization: Bearer x\r\n")) == 400)
     #expect(status(try await ask("Cookie: moongate=\(TestGateway.token); moongate=\(TestGateway.token)\r\n")) == 401)
     // The request counts as activity.
     try await until { gateway.sessions.touched[TokenHash(of: TestGateway.token.utf8)] != nil }
+    // The use has the address of the client, not of the proxy that asks.
+    #expect(gateway.sessions.touched[TokenHash(of: TestGateway.token.utf8)]?.address == "203.0.113.7")
     gateway.sessions.end(TestGateway.token)
     try await until { (try? await ask(Self.cookie).hasPrefix("HTTP/1.1 401")) ?? false }
     gateway.sessions.isDown = true

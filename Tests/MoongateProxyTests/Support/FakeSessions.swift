@@ -10,7 +10,7 @@ final class FakeSessions: SessionStore {
     var isDown = false
     var findsNothing = false
     var reads = 0
-    var touched: [TokenHash: Timestamp] = [:]
+    var touched: [TokenHash: SessionUse] = [:]
     var holds = false
     var held: [CheckedContinuation<Void, Never>] = []
   }
@@ -18,7 +18,7 @@ final class FakeSessions: SessionStore {
   private let state = Mutex(State())
 
   var reads: Int { state.withLock { $0.reads } }
-  var touched: [TokenHash: Timestamp] { state.withLock { $0.touched } }
+  var touched: [TokenHash: SessionUse] { state.withLock { $0.touched } }
   var isDown: Bool {
     get { state.withLock { $0.isDown } }
     set { state.withLock { $0.isDown = newValue } }
@@ -86,8 +86,8 @@ final class FakeSessions: SessionStore {
 
   func sessions(of account: String) async throws(StoreFault) -> [Session] { [] }
 
-  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {
-    state.withLock { $0.touched.merge(seen) { max($0, $1) } }
+  func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) {
+    state.withLock { $0.touched.merge(uses) { $0.at < $1.at ? $1 : $0 } }
   }
 
   func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {

@@ -75,7 +75,9 @@ extension AccountChecks {
     }
     let isHeld =
       record.basis?.held.allSatisfy { proved in account.identifiers.contains { $0.identifier == proved } } ?? false
-    guard isHeld, account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
+    guard isHeld, account.epoch == record.basis?.epoch else {
+      throw request.refusal(.flowExpired, because: .accountChanged)
+    }
   }
 
   /// Whether the flow resets a secret, or changes or removes an existing one.

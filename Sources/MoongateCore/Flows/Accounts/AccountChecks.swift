@@ -11,13 +11,14 @@ struct AccountChecks: FlowPart {
   /// flow that outlives its session.
   func demandOwnSession(_ record: FlowRecord, _ request: RequestContext) throws(FlowError) {
     guard let started = record.startedIn else { return }
-    guard let own = request.client.session, own.isLive(at: request.now), own.session.id == started,
-      own.account.id == record.account
-    else {
-      throw request.refusal(.unauthenticated)
+    let own = try request.liveSession()
+    guard own.session.id == started, own.account.id == record.account else {
+      throw request.refusal(.unauthenticated, because: .otherSession)
     }
     // Attack: the flow of a thief's session waits until the owner has changed what the flow was begun under.
-    guard own.account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
+    guard own.account.epoch == record.basis?.epoch else {
+      throw request.refusal(.flowExpired, because: .accountChanged)
+    }
   }
 
   /// Checks that the session's proof is recent enough for a change, both when the flow is created and when one of its

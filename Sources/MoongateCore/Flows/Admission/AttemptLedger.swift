@@ -56,7 +56,7 @@ struct AttemptLedger: FlowPart {
       let result = try await asking { () async throws(StoreFault) in try await store.reserve(charge) }
       flow?.isConfirmed = result != .flowChanged
       switch result {
-      case .flowChanged: throw request.refusal(.stepNotOpen)
+      case .flowChanged: throw request.refusal(.stepNotOpen, because: .changedMeanwhile)
       case .reserved(let places, let account, let isHidden):
         return Charged(
           id: id, limits: limits, places: places, isDisabled: isDisabled || isHidden, account: account)

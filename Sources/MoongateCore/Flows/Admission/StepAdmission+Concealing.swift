@@ -21,7 +21,9 @@ extension StepAdmission {
 
   /// Refuses an account that an operator has locked. Call this once the user is authenticated.
   func demandUnlocked(_ account: Account?, _ request: RequestContext) throws(FlowError) {
-    if account?.isLocked ?? false { throw request.refusal(.disabled) }
+    guard let account, account.isLocked else { return }
+    request.trace.about(DecisionTrace.Subject(account: account.id))
+    throw request.refusal(.disabled, because: .operatorLock)
   }
 }
 

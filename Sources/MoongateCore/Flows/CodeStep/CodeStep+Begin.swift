@@ -99,7 +99,9 @@ extension CodeStep {
     let (record, request) = (flow.record, flow.request)
     guard let own else {
       let claimed = record.pendingProofs.claimed.filter { $0.kind == identifier.kind }
-      guard claimed.isEmpty || claimed.contains(identifier) else { throw request.refusal(.denied) }
+      guard claimed.isEmpty || claimed.contains(identifier) else {
+        throw request.refusal(.denied, because: .foreignIdentifier)
+      }
       return
     }
     let held = own.identifiers.first { $0.identifier == identifier }
@@ -110,7 +112,7 @@ extension CodeStep {
       }
     case .change(let kind) where identifier.kind == kind: break
     default:
-      guard let held else { throw request.refusal(.denied) }
+      guard let held else { throw request.refusal(.denied, because: .foreignIdentifier) }
       // Attack: a factor that the account requires, passed by a code to an address that was only claimed.
       guard record.purpose.accepts(held), record.due?.requirement == nil || held.verifiedAt != nil else {
         throw nothingToProve([identifier.kind], own, record.purpose, request)

@@ -129,9 +129,11 @@ extension FlowCompletion {
     if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await lookup.holder(of: phone, flow) }
     let holder = found.flatMap { $0.id == account.id ? nil : $0 }
     // The account that held the number when the code was sent must still hold it.
-    guard holder.map(AccountVersion.init) == record.basis?.holder else { throw request.refusal(.flowExpired) }
+    guard holder.map(AccountVersion.init) == record.basis?.holder else {
+      throw request.refusal(.flowExpired, because: .accountChanged)
+    }
     guard let holder else { return try await existingAccountOutcome(account, flow) }
-    if holder.isLocked { throw request.refusal(.disabled) }
+    try admission.demandUnlocked(holder, request)
     // Attack: the thief's own address is added beside the owner's, and codes go to it from then on. An identifier is
     // therefore not moved if the account has already verified one of that kind.
     let moving = account.identifiers.filter { held in
@@ -259,7 +261,9 @@ extension FlowCompletion {
     guard let proved = record.proved.last(where: { $0.kind == .email }),
       !before.identifiers.contains(where: { $0.identifier == proved && $0.verifiedAt != nil })
     else { return nil }
-    guard before.isRecoverable(by: proved) else { throw flow.request.refusal(.flowExpired) }
+    guard before.isRecoverable(by: proved) else {
+      throw flow.request.refusal(.flowExpired, because: .accountChanged)
+    }
     let kept = Set(record.pendingProofs.records.filter { $0.value.sealed != nil }.keys)
     var reclaimed = account
     reclaimed.identifiers.removeAll { $0.identifier != proved }

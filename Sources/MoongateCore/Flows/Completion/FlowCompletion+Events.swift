@@ -3,14 +3,29 @@ import MoongateSDK
 // Audit events for what a completed flow changed in an existing account.
 
 extension FlowCompletion {
+  /// The event of a session that began or got a new token. By `session_hash`, an operator finds out later how the
+  /// session ended.
+  func startEvent(_ session: Session, _ flow: FlowTransaction) -> AuditEvent {
+    var event = event(.sessionStarted, flow)
+    event.detail["session"] = session.id
+    event.detail["session_hash"] = session.token.trace
+    event.detail["expires_at"] = session.expiresAt.text
+    return event
+  }
+
   /// Audit events for changed identifiers and factors. They are derived from the two account states and not from the
   /// flow's purpose, so a new kind of change needs no code here.
   /// - Parameters:
   ///   - before: the account before the flow; nil if the flow created it.
   ///   - after: the account after the flow.
-  func changeEvents(_ flow: FlowTransaction, before: Account?, after: Account) -> [Change] {
+  ///   - endsSessions: whether the change ends the account's other sessions.
+  func changeEvents(_ flow: FlowTransaction, before: Account?, after: Account, endsSessions: Bool) -> [Change] {
     guard let before else { return [] }
-    return (identifierEvents(flow, before, after) + factorEvents(flow, before, after)).map { .audit($0) }
+    return (identifierEvents(flow, before, after) + factorEvents(flow, before, after)).map { event in
+      var event = event
+      if endsSessions { event.detail["sessions"] = "all others" }
+      return .audit(event)
+    }
   }
 
   private func identifierEvents(_ flow: FlowTransaction, _ before: Account, _ after: Account) -> [AuditEvent] {

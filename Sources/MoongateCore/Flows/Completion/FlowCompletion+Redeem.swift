@@ -25,12 +25,14 @@ extension FlowCompletion {
     }
     // Attack: the account has set up a second factor since the code was issued, and someone who has the code would be
     // signed in without it.
-    if let factors = code.factors, !account.credentials.isSubset(of: factors) { throw request.refusal(.flowExpired) }
+    if let factors = code.factors, !account.credentials.isSubset(of: factors) {
+      throw request.refusal(.flowExpired, because: .accountChanged)
+    }
     flow.machine.redeemed()
     let (session, token) = newSession(of: account.id, flow)
     let changes: [Change] = [
       .requireEpoch(AccountVersion(id: account.id, epoch: epoch)), .putSession(session),
-      .audit(event(.sessionStarted, flow)), .putFlow(flow.record),
+      .audit(startEvent(session, flow)), .putFlow(flow.record),
     ]
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {
     case .applied: break

@@ -53,11 +53,13 @@ extension FlowCompletion {
   func newSession(of account: String, _ flow: FlowTransaction) -> (Session, SessionToken) {
     let (record, request) = (flow.record, flow.request)
     let token = SessionToken(from: random)
-    let session = Session(
+    var session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: request.now,
       expiresAt: request.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: request.now,
       passed: record.passed,
       userAgent: request.client.userAgent.map { String($0.prefix(256)) })
+    session.address = request.use.address
+    session.lastAddress = request.use.address
     return (session, token)
   }
 
@@ -75,7 +77,7 @@ extension FlowCompletion {
     let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter {
       !reduced.contains($0.provider)
     }
-    return (own.renewed(token.hash, of: account, passed: passed, at: flow.request.now), token)
+    return (own.renewed(token.hash, of: account, passed: passed, by: flow.request.use), token)
   }
 
   /// The factors of which the flow has removed something.
@@ -107,11 +109,11 @@ extension RequestContext {
   /// Maps a conflict of the final transaction to a refusal.
   func refusal(_ conflict: ApplyResult.Conflict) -> FlowError {
     switch conflict {
-    case .flowChanged, .recordChanged: refusal(.stepNotOpen)
-    case .epochChanged: refusal(.flowExpired)
+    case .flowChanged, .recordChanged: refusal(.stepNotOpen, because: .changedMeanwhile)
+    case .epochChanged: refusal(.flowExpired, because: .accountChanged)
     case .identifierTaken: refusal(.alreadyRegistered)
-    case .accountUnavailable: refusal(.disabled)
-    case .sessionEnded: refusal(.unauthenticated)
+    case .accountUnavailable: refusal(.disabled, because: .accountUnavailable)
+    case .sessionEnded: unauthenticated()
     case .codeSpent: refusal(.flowExpired)
     case .tokenNameTaken, .tooManyTokens: refusal(.denied)
     case .tokenGone: refusal(.notFound)

@@ -69,10 +69,12 @@ struct FlowCompletion: FlowPart {
   private func complete(_ before: FlowTransaction) async throws(FlowError) -> FlowView {
     let request = before.request
     // Attack: a flow whose steps were all skipped or did not apply would sign someone in without any proof.
-    guard !before.record.passed.isEmpty || before.record.startedIn != nil else { throw request.refusal(.denied) }
+    guard !before.record.passed.isEmpty || before.record.startedIn != nil else {
+      throw request.refusal(.denied, because: .nothingProved)
+    }
     var flow = before
     let known = try await person(flow)
-    if known?.isLocked ?? false { throw request.refusal(.disabled) }
+    try admission.demandUnlocked(known, request)
     try checks.demandBasis(flow, by: known)
     try await demandAllowed(known, flow)
     let claimed = try await lookup.admittedClaims(flow)
@@ -94,7 +96,7 @@ struct FlowCompletion: FlowPart {
     let record = flow.record
     if let bound = try await lookup.loadAccount(record.account, flow) { return bound }
     // If the account was deleted, do not create another one.
-    if record.account != nil { throw flow.request.refusal(.denied) }
+    if record.account != nil { throw flow.request.refusal(.denied, because: .accountDeleted) }
     // No account held the identifier when it was verified. Attack: a code that was sent to a number before its owner
     // registered would open the account that the owner has since made with it.
     for identifier in record.proved {
@@ -127,7 +129,7 @@ struct FlowCompletion: FlowPart {
       _ = try await views.store(flow.changing { $0.failed() })
       throw flow.request.refusal(.alreadyRegistered)
     }
-    guard known != nil || rule != .existing else { throw flow.request.refusal(.denied) }
+    guard known != nil || rule != .existing else { throw flow.request.refusal(.denied, because: .noAccount) }
   }
 
   /// Stores everything that completes the flow in one transaction.
@@ -151,8 +153,8 @@ struct FlowCompletion: FlowPart {
       + outcome.changes
     var all = ending.changes + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: ending.session?.token)) }
-    if ending.session != nil { all.append(.audit(event(.sessionStarted, completed))) }
-    all += changeEvents(judged, before: known, after: outcome.account)
+    if let session = ending.session { all.append(.audit(startEvent(session, completed))) }
+    all += changeEvents(judged, before: known, after: outcome.account, endsSessions: outcome.isChange)
     let (last, renewals) = (all, outcome.renewals)
     var result = try await asking { () async throws(StoreFault) in
       try await store.apply(first + renewals + last, at: request.now)
@@ -165,7 +167,7 @@ struct FlowCompletion: FlowPart {
     // Attack: two right codes at once create only one account. "Already registered" would tell the loser about the
     // winner.
     case .conflict(.identifierTaken) where outcome.isNew && flow.record.endingRule == .any:
-      throw request.refusal(.stepNotOpen)
+      throw request.refusal(.stepNotOpen, because: .changedMeanwhile)
     case .conflict(let conflict): throw request.refusal(conflict)
     }
   }

@@ -121,7 +121,7 @@ extension FlowSeals {
   {
     guard state.utf8.count <= 1024, let sealed = Base64URL.decode(state),
       let text = try? keys.open(sealed, for: "\(Self.callbackOwner) \(provider)")
-    else { throw request.refusal(.flowNotFound) }
+    else { throw request.refusal(.flowNotFound, because: .unknownFlow) }
     return FlowID(text: String(decoding: text, as: UTF8.self))
   }
 

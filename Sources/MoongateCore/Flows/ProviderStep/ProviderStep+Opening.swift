@@ -64,7 +64,9 @@ extension ProviderStep {
     var subject = BeginSubject(identifier: identifier, owners: IdentifierOwners(holder: own))
     guard let identifier else { return subject }
     if let own {
-      guard own.identifiers.contains(where: { $0.identifier == identifier }) else { throw request.refusal(.denied) }
+      guard own.identifiers.contains(where: { $0.identifier == identifier }) else {
+        throw request.refusal(.denied, because: .foreignIdentifier)
+      }
     } else if flow.record.stepPurpose(of: name) == .set {
       // An account that already has the address is not part of setting a new secret.
       subject.isTaken = try await lookup.holder(of: identifier, flow) != nil && flow.record.accountRule == .new

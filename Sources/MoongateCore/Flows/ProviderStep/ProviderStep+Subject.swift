@@ -42,10 +42,10 @@ extension ProviderStep {
     }
     if let known = record.account ?? step.account {
       guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else {
-        throw request.refusal(.denied)
+        throw request.refusal(.denied, because: .foreignIdentifier)
       }
       guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
-        throw request.refusal(.flowExpired)
+        throw request.refusal(.flowExpired, because: .accountChanged)
       }
       return ProofSubject(account: AccountVersion(id: known, epoch: epoch), held: holders.map(\.identifier))
     }

@@ -60,6 +60,9 @@ struct AccountModel: PageModel {
     let device: String
     let since: String
     let seen: String
+    /// The client addresses from which the session began and was last used, if known.
+    let address: String?
+    let lastAddress: String?
     let isCurrent: Bool
     let isPhone: Bool
     let label: String

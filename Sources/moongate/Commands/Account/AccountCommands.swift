@@ -109,10 +109,11 @@ struct LockAccount: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var operation: AccountOperation
+  @OptionGroup var reason: ReasonOption
 
   func run() async throws {
     try await operation.carryOut(configuration, "lock", done: "locked") { administration, id throws(StoreFault) in
-      try await administration.lock(id)
+      try await administration.lock(id, because: reason.reason)
     }
   }
 }
@@ -125,10 +126,11 @@ struct DisableAccount: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var operation: AccountOperation
+  @OptionGroup var reason: ReasonOption
 
   func run() async throws {
     try await operation.carryOut(configuration, "disable", done: "disabled") { administration, id throws(StoreFault) in
-      try await administration.disable(id)
+      try await administration.disable(id, because: reason.reason)
     }
   }
 }
@@ -137,18 +139,26 @@ struct DisableAccount: AsyncParsableCommand {
 struct DeleteAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "delete", abstract: "Delete an account and all personal data stored for it. This cannot be undone.",
-    discussion:
-      "Audit events are kept, without account, identifier and IP address. Locks are kept, without the identifier that they apply to."
-  )
+    discussion: """
+      The command shows the account and asks you to type its id. Scripts pass --yes. \
+      Audit events are kept, without account, identifier and IP address. Locks are kept, without the identifier that they apply to.
+      """)
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var operation: AccountOperation
+  @Flag(help: "Delete without asking. Required if standard input is not a terminal.") var yes = false
 
   func run() async throws {
-    try await operation.carryOut(configuration, "delete", done: "deleted") { administration, id throws(StoreFault) in
+    try await operation.carryOut(configuration, "delete", done: "deleted", asks: !yes) {
+      administration, id throws(StoreFault) in
       try await administration.delete(id)
     }
   }
+}
+
+/// Why an operator does something.
+struct ReasonOption: ParsableArguments {
+  @Option(help: "Why, for the audit trail and for `policy explain`. The user never sees it.") var reason: String?
 }
 
 /// Arguments of a command that performs one operation on one account.
@@ -165,12 +175,15 @@ struct AccountOperation: ParsableArguments {
   /// - Parameters:
   ///   - command: the subcommand of `moongate account`, for the audit trail.
   ///   - word: the past participle that is printed on success.
+  ///   - asks: whether the operator must confirm the operation.
   func carryOut(
     _ configuration: ConfigurationOption, _ command: String, done word: String,
+    asks: Bool = false,
     _ act: (AccountAdministration, String) async throws(StoreFault) -> AccountAdministration.Outcome
   ) async throws {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
+      if asks { try Self.confirm(account, command) }
       guard
         try await act(
           opened.administration.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done
@@ -178,6 +191,23 @@ struct AccountOperation: ParsableArguments {
         throw StartProblem("There is no account \(name).")
       }
       print(json ? try ToolJSON.text(Done(account: account.id, done: word)) : "\(account.id) \(word)")
+    }
+  }
+
+  /// Asks the operator to type the account's id.
+  private static func confirm(_ account: Account, _ command: String) throws(StartProblem) {
+    let question = """
+      \(AccountDocument(account).text)
+      This deletes the account and all personal data stored for it. It cannot be undone.
+      Type \(account.id) to delete it: 
+      """
+    guard let answer = Terminal.answer(to: question) else {
+      throw StartProblem(
+        "account \(command) asks first, and standard input is not a terminal: add --yes.",
+        status: .couldNotRun)
+    }
+    guard answer == account.id else {
+      throw StartProblem("Nothing was deleted: that is not \(account.id).", status: .couldNotRun)
     }
   }
 }

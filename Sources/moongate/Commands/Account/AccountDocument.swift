@@ -86,7 +86,7 @@ struct OverviewText {
     lines += section(
       "devices",
       overview.devices.map {
-        "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)  last here \($0.lastSeenAt.text)"
+        "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)\($0.address.from)  last here \($0.lastSeenAt.text)\($0.lastAddress.from)"
       })
     lines += section(
       "tokens",
@@ -123,9 +123,14 @@ struct SessionLine: Encodable {
   let expiresAt: String
   let passed: [String]
   let userAgent: String?
+  /// The client address from which the session began.
+  let address: String?
+  /// The client address of the last use.
+  let lastAddress: String?
 
   enum CodingKeys: String, CodingKey {
-    case id, passed
+    case id, passed, address
+    case lastAddress = "last_address"
     case createdAt = "created_at"
     case lastSeenAt = "last_seen_at"
     case expiresAt = "expires_at"
@@ -139,9 +144,16 @@ struct SessionLine: Encodable {
     expiresAt = session.deadline.text
     passed = session.passed.map(\.provider.rawValue)
     userAgent = session.userAgent
+    address = session.address
+    lastAddress = session.lastAddress
   }
 
   var text: String {
-    "\(id)  since \(createdAt)  last here \(lastSeenAt)  until \(expiresAt)  by \(passed.joined(separator: ", "))\(userAgent.map { "  \($0)" } ?? "")"
+    "\(id)  since \(createdAt)\(address.from)  last here \(lastSeenAt)\(lastAddress.from)  until \(expiresAt)  by \(passed.joined(separator: ", "))\(userAgent.map { "  \($0)" } ?? "")"
   }
+}
+
+extension String? {
+  /// The address after a time in a line, such as " from 192.0.2.1"; empty if it is not known.
+  fileprivate var from: String { map { " from \($0)" } ?? "" }
 }

@@ -67,7 +67,9 @@ struct EventText {
     var parts = ["\(event.at.text)  \(event.kind.rawValue)\(event.code.map { " \($0)" } ?? "")"]
     if let count = event.count { parts.append("\(count) times") }
     parts += [event.flow, event.provider?.rawValue].compactMap(\.self)
-    for name in ["limit", "reason", "rule"] { if let value = event.detail[name] { parts.append("\(name) \(value)") } }
+    for name in ["limit", "reason", "rule", "cause"] {
+      if let value = event.detail[name] { parts.append("\(name) \(value)") }
+    }
     if let address = event.address { parts.append("from \(address)") }
     if let name = event.detail["operator"] { parts.append("by \(name)\(event.detail["by"].map { " (\($0))" } ?? "")") }
     parts.append(event.id.text)

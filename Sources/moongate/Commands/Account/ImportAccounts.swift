@@ -17,6 +17,7 @@ struct ImportAccounts: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The file, or - for standard input.") var file: String
   @Flag(help: "Check the lines without importing them.") var dryRun = false
+  @OptionGroup var identity: OperatorOption
   @OptionGroup var records: RecordOptions
   @Flag(help: "Print JSON.") var json = false
 
@@ -80,7 +81,8 @@ struct ImportAccounts: AsyncParsableCommand {
       guard lines.problems.isEmpty, !dryRun else {
         return try printReport(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
       }
-      let rejected = try await opened.administration.add(lines.accounts)
+      let administration = opened.administration.acting(as: try identity.identity("moongate account import"))
+      let rejected = try await administration.add(lines.accounts)
       let problems = rejected.map {
         Report.Line(
           line: lines.numbers[$0],
@@ -115,10 +117,10 @@ struct ExportAccounts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export", abstract: "Print all accounts as JSON lines, or everything stored about one account.",
     discussion: """
-      With NAME: prints everything that is stored about this account as JSON, for a request under data-protection law. The audit trail records who exported it. \
+      With NAME: prints everything that is stored about this account as JSON, for a request under data-protection law. \
       Without NAME: prints all accounts in the format of `account import`. The output is personal data. Hashes that this gateway made include its pepper, so they work only with the same master keys. --records adds \
       all provider records (PINs, passwords, authenticator keys), sealed with the current master key or with the key of --key. A gateway that has \
-      the key imports them with `account import --records`.
+      the key imports them with `account import --records`. The audit trail records who exported what.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -138,6 +140,8 @@ struct ExportAccounts: AsyncParsableCommand {
     try await OperatorStore.with(configuration) { opened in
       let importers = AccountLine.importers(of: opened.administration)
       let records = AccountRecords(try records.keys(opened), opened)
+      let administration = opened.administration.acting(as: try identity.identity("moongate account export"))
+      try await administration.noteExport(with: hashes ? "hashes" : self.records.isWanted ? "records" : nil)
       var last: String?
       while true {
         let page = try await opened.administration.accounts(after: last, limit: 500)

@@ -7,4 +7,12 @@ enum Terminal {
     let environment = ProcessInfo.processInfo.environment
     return isatty(STDOUT_FILENO) == 1 && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }
+
+  /// Asks a question and reads one line.
+  /// - Returns: nil if standard input is not a terminal: nobody could answer.
+  static func answer(to question: String) -> String? {
+    guard isatty(STDIN_FILENO) == 1 else { return nil }
+    LineLog.standardError(question)
+    return (readLine() ?? "").trimmingCharacters(in: .whitespaces)
+  }
 }

@@ -39,7 +39,8 @@ struct Explain: AsyncParsableCommand {
       }
     }
     return try await OperatorStore.with(configuration) { opened in
-      try await opened.store.event(DecisionID(text: id)).map(Decision.init)
+      guard let event = try await opened.store.event(DecisionID(text: id)) else { return nil }
+      return Decision(try await opened.administration.explained(event))
     }
   }
 }

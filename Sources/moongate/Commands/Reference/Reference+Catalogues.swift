@@ -41,7 +41,15 @@ extension Reference {
           let statuses = RefusalCode.all.filter { $0.name == code.name }.map { String($0.status) }
           return ReferenceEntry(
             name: "code.\(code.name)", properties: ["status": statuses.joined(separator: ", ")], help: code.sentence)
-        }, prefix: "code.")
+        }, prefix: "code."),
+      ReferenceSection(
+        title: "Causes",
+        summary:
+          "The member `cause` in the `detail` of a refusal's event, where neither the code nor a rule says why. Clients never see it.",
+        subject: "Cause",
+        entries: RefusalCause.allCases.sorted { $0.rawValue < $1.rawValue }.map {
+          ReferenceEntry(name: "cause.\($0.rawValue)", properties: [:], help: $0.sentence)
+        }, prefix: "cause."),
     ])
 
   static let headers = ReferencePage(
