@@ -234,7 +234,7 @@ def test_threats_name_their_tests():
         row for row in rows((SECURITY / "threat-model.md").read_text()) if re.fullmatch(r"T\d+", row[0].strip("| "))
     ]
     numbers = [int(row[0].strip("| ")[1:]) for row in threats]
-    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 30
+    assert numbers == sorted(set(numbers)) and len(numbers) >= 30
     for row in threats:
         assert named_tests(row[-1]), f"{row[0]} names no test"
 
@@ -310,6 +310,31 @@ def test_every_link_leads_somewhere():
                 broken.append(f"{page.relative_to(ROOT)}: {address}#{anchor} is no heading")
     assert broken == [], "\n".join(broken)
     assert checked > 400, "the links are found"
+
+
+def test_pages_for_operators_lead_only_to_what_a_package_has():
+    """A package has Documentation/ and the pages and policies of the providers, and no sources."""
+    pages = [page for page in DOCUMENTATION.rglob("*.md") if is_for_operators(page)]
+    assert len(pages) > 40
+    missing = [
+        f"{page.relative_to(ROOT)}: {address}"
+        for page in [*pages, *(ROOT / "Plugins").glob("*/README.md")]
+        for address, _ in links(page)
+        if address and not is_packaged((page.parent / address).resolve().relative_to(ROOT))
+    ]
+    assert missing == []
+    stage = (ROOT / "Packaging" / "tools" / "stage.sh").read_text()
+    assert "Plugins/*/README.md" in stage and "Plugins/*/policy.lua" in stage
+
+
+def is_for_operators(page):
+    path = page.relative_to(DOCUMENTATION)
+    # The index leads everybody, contributors too.
+    return path.name != "README.md" and path.parts[0] not in ("architecture", "plugins", "security")
+
+
+def is_packaged(path):
+    return path.parts[0] == "Documentation" or (path.parts[0] == "Plugins" and path.suffix in (".md", ".lua"))
 
 
 def test_the_page_of_the_configuration_stays_short():

@@ -17,7 +17,7 @@ import Testing
   }
 
   /// The text of each page by its path in Documentation/, such as "guides/flows.md".
-  private static let pages: [String: String] = {
+  static let pages: [String: String] = {
     let root = TestFolder.root + "/Documentation/"
     var pages: [String: String] = [:]
     for case let name as String in FileManager.default.enumerator(atPath: root) ?? .init() where name.hasSuffix(".md") {
@@ -167,6 +167,14 @@ import Testing
     for sentence in quoted { #expect(sources.contains(sentence), "nothing says `\(sentence)`") }
   }
 
+  /// The guide to troubleshooting explains every code with the status 403.
+  @Test func everyForbiddingCodeIsInTheTable() throws {
+    let table = try #require(
+      Self.pages["guides/troubleshooting.md"]?.components(separatedBy: "\n## 403 answers\n").last)
+    let codes = table.matches(of: /(?m)^\| `([a-z_]+)` \|/).map { String($0.1) }
+    #expect(codes.sorted() == RefusalCode.all.filter { $0.status == 403 }.map(\.name).sorted())
+  }
+
   // MARK: recipes
 
   private static let send = FunctionName("policies/phone_otp.send")
@@ -193,31 +201,6 @@ import Testing
       $0.identifier = Identifier(kind: .phone, value: "+31612345678", display: "", attributes: ["country": country])
     }
     #expect(try Self.recipe("Only one country").makeEvaluator().verdict(of: Self.send, given: facts) == verdict)
-  }
-
-  @Test(arguments: [
-    ("asha@example.com", false, Verdict.allow), ("asha@example.org", false, .deny("wrong_domain")),
-    ("asha@example.com.example.org", false, .deny("wrong_domain")),
-    ("asha@example.org", true, .allow),
-  ])
-  func onlyOneEmailDomain(_ address: String, _ exists: Bool, _ password: Verdict) throws {
-    let facts = Facts.test {
-      $0.identifier = Identifier(
-        kind: .email, value: address, display: "", attributes: ["domain": String(address.split(separator: "@")[1])])
-      $0.account = AccountFacts(exists: exists, id: exists ? "ac_1" : nil)
-    }
-    for example in Self.examples where example.heading == "Only one email domain" {
-      guard case .success(let generation) = try Self.folder(example).load(ShippedProviders.all.map(\.descriptor)) else {
-        Issue.record("\(example) is refused")
-        continue
-      }
-      let isPassword = example.file == "policies/password.lua"
-      let sent: Verdict = address.hasSuffix("@example.com") ? .allow : .deny("wrong_domain")
-      let function = FunctionName(isPassword ? "policies/password.verify" : "policies/email_code.send")
-      #expect(
-        try generation.makeEvaluator().verdict(of: function, given: facts) == (isPassword ? password : sent),
-        "\(example)")
-    }
   }
 
   @Test(arguments: [(true, true, true), (true, false, false), (false, true, false)])
