@@ -7,7 +7,9 @@ import shutil
 import socket
 import sys
 
-from local_gateway import Program, wait_for
+import requests
+
+from local_gateway import Program, free_port, wait_for
 from manual import block
 
 NGINX = """daemon off; pid nginx.pid; {user} worker_processes 1; error_log stderr error;
@@ -24,6 +26,74 @@ def _packaged(name):
     return next((str(file) for file in [*inside, beside] if file.is_file() and os.access(file, os.X_OK)), None)
 
 
+OPEN, CLOSED = "open.localhost", "closed.localhost"
+
+
+def _two_servers(text, closed):
+    """nginx.conf: a server block for each host."""
+    start = text.index("server {\n")
+    end = text.rindex("}\n}") + 3
+    server = text[start:end]
+    servers = [
+        server.replace("listen 8000;", f"listen 8000; server_name {CLOSED};").replace("http://service", "http://closed"),
+        server.replace("listen 8000;", f"listen 8000; server_name {OPEN};"),
+    ]
+    return text[:start].replace("upstream service", f"upstream closed {{ server {closed}; }}\nupstream service") + (
+        "\n".join(servers) + text[end:]
+    )
+
+
+def _two_sites(text, closed):
+    """Caddyfile: a site block for each host."""
+    start = text.index("http://:8000 {")
+    site = text[start:]
+    return (
+        text[:start]
+        + site.replace("http://:8000", f"http://{CLOSED}:8000").replace("127.0.0.1:3000", closed)
+        + site.replace("http://:8000", f"http://{OPEN}:8000")
+    )
+
+
+def _two_routers(text, closed):
+    """moongate.yml: a router for each host."""
+    start, end = text.index("    service:\n      rule:"), text.index("  middlewares:\n")
+    router = text[start:end]
+    first = router.replace("    service:\n", "    closed:\n").replace("service: service", "service: closed")
+    return (
+        text[:start]
+        + first.replace("PathPrefix(`/`)", f"Host(`{CLOSED}`)")
+        + router.replace("PathPrefix(`/`)", f"Host(`{OPEN}`)")
+        + text[end:]
+        + f'    closed: {{ loadBalancer: {{ servers: [{{ url: "http://{closed}" }}] }} }}\n'
+    )
+
+
+def _two_clusters(text, closed):
+    """envoy.yaml: a route for each host."""
+    address, port = closed.split(":")
+    last = "              - match: { prefix: \"/\" }\n                route: { cluster: service }\n"
+    host = f'{{ name: ":authority", string_match: {{ prefix: "{CLOSED}" }} }}'
+    start = text.index("  - name: service\n    connect_timeout")
+    cluster = text[start:].replace("service", "closed").replace("127.0.0.1, port_value: 3000", f"{address}, port_value: {port}")
+    return text.replace(last, last.replace('"/" }', f'"/", headers: [{host}] }}').replace("service", "closed") + last) + cluster
+
+
+def _two_backends(text, closed):
+    """haproxy.cfg: a backend for each host."""
+    return text.replace("  default_backend service\n", f"  use_backend closed if {{ hdr(host) -m beg {CLOSED} }}\n  default_backend service\n") + (
+        f"backend closed\n  server closed {closed}\n"
+    )
+
+
+TWO_HOSTS = {
+    "nginx.conf": _two_servers,
+    "Caddyfile": _two_sites,
+    "moongate.yml": _two_routers,
+    "envoy.yaml": _two_clusters,
+    "haproxy.cfg": _two_backends,
+}
+
+
 def _system(name):
     return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
 
@@ -33,15 +103,20 @@ class FrontProxy:
 
     NAMES = ("nginx", "traefik", "caddy", "envoy", "haproxy")
 
-    def __init__(self, name, folder, port, gateway, service):
+    def __init__(self, name, folder, port, gateway, service, closed=None):
+        """With `closed`, the page's configuration is copied for two hosts: requests for CLOSED go to the service at
+        that port, and requests for OPEN to the other one."""
         self.name, self.folder, self.port = name, folder, port
         self.places = {"8000": port, "8080": gateway, "3000": service}
+        self.closed = closed
         folder.mkdir()
         self.program = Program(*getattr(self, f"_{name}")())
 
     def _write(self, name, text=None):
         """The block of the page, at the places of this test."""
         text = block(name) if text is None else text
+        if self.closed:
+            text = TWO_HOSTS.get(name, lambda text, _: text)(text, f"127.0.0.1:{self.closed}")
         text = re.sub(r"/etc/\w+/", f"{self.folder}/", text)
         text = re.sub(r"\b(8000|8080|3000)\b", lambda found: str(self.places[found[1]]), text)
         file = self.folder / name
@@ -75,7 +150,9 @@ class FrontProxy:
 
     def _haproxy(self):
         self._write("moongate.lua")
-        return _system("haproxy"), "-db", "-f", self._write("haproxy.cfg")
+        self.statistics = free_port()
+        listen = f"listen statistics\n  bind 127.0.0.1:{self.statistics}\n  stats enable\n  stats uri /\n"
+        return _system("haproxy"), "-db", "-f", self._write("haproxy.cfg", block("haproxy.cfg") + listen)
 
     def wait(self):
         def listens():
@@ -85,6 +162,13 @@ class FrontProxy:
 
         wait_for(listens, f"{self.name} to listen", 30)
         return self
+
+    def check_status(self):
+        """The result of HAProxy's last check of the gateway, such as L7OK."""
+        table = requests.get(f"http://127.0.0.1:{self.statistics}/;csv", timeout=10).text.splitlines()
+        names = table[0].removeprefix("# ").split(",")
+        rows = [dict(zip(names, row.split(","))) for row in table[1:]]
+        return next((row["check_status"] for row in rows if row["svname"] == "moongate"), None)
 
     def end(self):
         self.program.process.kill()

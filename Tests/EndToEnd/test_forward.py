@@ -1,6 +1,7 @@
 """Forward-auth with the real proxies, set up by the configurations of Documentation/guides/nginx.md and its neighbours."""
 
 import base64
+import hashlib
 import json
 import re
 import socketserver
@@ -11,13 +12,16 @@ import pytest
 import requests
 
 from local_gateway import LocalGateway, free_port
-from proxies import FrontProxy
+from processes import wait_for
+from proxies import CLOSED, OPEN, FrontProxy
 from test_accounts import tool
 
 IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "remote-groups", "x-moongate-assertion"}
 PHONE = "+919876500321"
 ROUTES = """return routes {
   { host = "free.example", path = "/**", to = "http://127.0.0.1:1", allow = true },
+  { host = "open.localhost", path = "/**", to = "http://127.0.0.1:1", allow = true },
+  { path = "/sw.js", to = "http://127.0.0.1:1", allow = true },
   { path = "/open/**", to = "http://127.0.0.1:1", allow = true },
   { path = "/mail/**", to = "http://127.0.0.1:1", require = { email_verified = true } },
   { path = "/ops/**", to = "http://127.0.0.1:1", require = { group = "ops" } },
@@ -54,10 +58,21 @@ class Service:
                     self.rfile.readline()
                 if chunked:
                     self.rfile.readline()
+                if any(field.lower() == "upgrade: websocket" for field in lines):
+                    self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n")
+                    key = next((field.partition(": ")[2] for field in lines if field.lower().startswith("sec-websocket-key")), "")
+                    digest = hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
+                    self.wfile.write(f"Sec-WebSocket-Accept: {base64.b64encode(digest).decode()}\r\n".encode())
+                    self.wfile.write(b"Upgrade: websocket\r\n\r\nhello")
+                    return
+                more = "".join(f"Set-Cookie: c{index}={'c' * 1024}\r\n" for index in range(6 if "/cookies" in lines[0] else 0))
+                if ".js" in lines[0]:
+                    more += "Service-Worker-Allowed: /\r\n"
                 answer = json.dumps({"line": lines[0], "fields": lines[1:], "body": len(body)}).encode()
                 head = b"" if lines[0].startswith("HEAD ") else answer
                 self.server.seen.append(lines[0])
-                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + head)
+                length = f"Content-Length: {len(answer)}\r\n\r\n"
+                self.wfile.write(f"HTTP/1.1 200 OK\r\n{more}{length}".encode() + head)
 
     def __init__(self):
         server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self.Handler, bind_and_activate=True)
@@ -99,6 +114,7 @@ class Setting:
         self.cookie = f"Cookie: a=1; moongate={self.token}"
         for proxy in self.proxies.values():
             proxy.wait()
+        wait_for(lambda: self.proxies["haproxy"].check_status() == "L7OK", "HAProxy to find the gateway")
 
     def end(self):
         for proxy in self.proxies.values():
@@ -343,6 +359,49 @@ def test_methods_bodies_and_big_headers(proxy, setting):
     assert proxy.raw("GET", "/in/x", [f"{setting.cookie}; big={'b' * 6000}"])[0] == 200
 
 
+def test_websockets_large_bodies_and_many_cookies(proxy, setting):
+    upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {'a' * 22}=="]
+    status, _, body = proxy.raw("GET", "/in/socket", [setting.cookie, *upgrade], close=False)
+    assert (status, body) == (101, b"hello")
+    closing = ["Connection: Upgrade, close", *upgrade[:1], *upgrade[2:]]
+    assert proxy.raw("GET", "/in/socket", closing, close=False)[0] == 401
+    status, _, body = proxy.raw("POST", "/in/x", [setting.cookie], b"x" * (2 << 20))
+    assert status == 200 and json.loads(body)["body"] == 2 << 20, proxy.program.output
+    status, fields, _ = proxy.raw("GET", "/in/cookies", [setting.cookie])
+    assert status == 200 and fields["set-cookie"].count("c" * 1024) == 6
+    # The sign-in page gets the address to return to.
+    status, fields, _ = proxy.raw("GET", f"/in/x?left={'l' * 6000}&right", ["Accept: text/html"])
+    assert status in (302, 303) and len(fields["location"]) > 6000
+    status, _, body = proxy.raw("GET", fields["location"].removeprefix(setting.gateway.url), ["Accept: text/html"])
+    assert status == 200 and b"Welcome Back" in body, f"{status} {body[:300]} {proxy.program.output}"
+
+
+def test_no_service_worker_controls_the_sign_in_pages(proxy, setting):
+    """Attack: a service installs a service worker over the sign-in pages, which reads what users type."""
+    before = len(setting.service.seen)
+    assert proxy.raw("GET", "/sw.js", ["Service-Worker: script"])[0] == 403
+    assert len(setting.service.seen) == before
+    for path, headers in [("/sw.js", ()), ("/open/sw.js", ("Service-Worker: script",))]:
+        status, fields, _ = proxy.raw("GET", path, headers)
+        assert status == 200 and "service-worker-allowed" not in fields
+
+
+def test_pages_of_other_sites_use_no_remembered_token(proxy, setting):
+    """Attack: a browser adds the token that its user typed into the dialog of Basic to a form of another site."""
+    status, text, complaint = tool(setting.gateway, "token", "create", f"remembered-{proxy.name}")
+    assert status == 0, complaint
+    basic = "Authorization: Basic " + base64.b64encode(f"any:{text.strip()}".encode()).decode()
+    before = len(setting.service.seen)
+    assert proxy.raw("POST", "/programs/x", [basic, "Origin: https://evil.example"], b"a=1")[0] == 403
+    assert len(setting.service.seen) == before
+    assert proxy.raw("POST", "/programs/x", [basic], b"a=1")[0] == 200
+    assert proxy.raw("POST", "/programs/x", [basic, f"Origin: {proxy.url}"], b"a=1")[0] == 200
+
+
+def test_the_health_check_of_haproxy_succeeds(setting):
+    assert setting.proxies["haproxy"].check_status() == "L7OK"
+
+
 SHAPES = {
     "//open/x",
     "/open//x",
@@ -452,6 +511,52 @@ def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target
         return
     seen = [value.lower().rstrip(".").partition(":")[0] for name, value in reached(body) if name == "host"]
     assert seen == ["free.example"], f"{body}"
+
+
+@pytest.fixture(params=FrontProxy.NAMES)
+def two_hosts(request, setting, tmp_path):
+    """A proxy with two hosts, and the service of the closed one."""
+    closed = Service()
+    ports = free_port(), setting.gateway.ports[0], setting.service.port, closed.port
+    proxy = FrontProxy(request.param, tmp_path / request.param, *ports)
+    try:
+        proxy.wait()
+        # Traefik listens before it has read its routers.
+        wait_for(lambda: proxy.raw("GET", "/in/x", host=OPEN)[0] == 200, f"{proxy.name} to be ready", 30)
+        yield proxy, closed
+    finally:
+        proxy.end()
+        closed.end()
+
+
+def test_the_host_that_is_judged_chooses_the_service(two_hosts, setting):
+    """Attack: the target of a request names a closed host, by which the proxy chooses the service, and Host names an
+    open one, by which the gateway judges; or the other way round."""
+    proxy, closed = two_hosts
+    for port in ("", f":{proxy.port}", ":80"):
+        hidden, free = f"{CLOSED}{port}", f"{OPEN}{port}"
+        for target, *hosts in [
+            ("/in/x", hidden),
+            (f"http://{hidden}/in/x", free),
+            (f"http://{free}/in/x", hidden),
+            (f"https://{hidden}/in/x", free),
+            (f"HTTP://{hidden}/in/x", free),
+            (f"http://{free}@{hidden}/in/x", free),
+            (f"http://{hidden}/in/x", hidden),
+            ("/in/x", hidden, free),
+            ("/in/x", free, hidden),
+            (f"http://{hidden}/in/x", free, hidden),
+        ]:
+            proxy.raw("GET", target, [f"Host: {host}" for host in hosts[1:]], host=hosts[0])
+            assert closed.seen == [], f"{target} {hosts}"
+    # What the hosts are for works, also with an absolute target.
+    hidden, free = f"{CLOSED}:{proxy.port}", f"{OPEN}:{proxy.port}"
+    for target in ("/in/x", f"http://{free}/in/x"):
+        assert proxy.raw("GET", target, host=free)[0] == 200, target
+    assert closed.seen == []
+    for target in ("/in/x", f"http://{hidden}/in/x"):
+        assert proxy.raw("GET", target, [setting.cookie], host=hidden)[0] == 200, target
+    assert len(closed.seen) == 2
 
 
 def test_only_the_proxy_can_use_forward_auth(proxy, setting):

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from local_gateway import BIN
 from mail_server import MailServer
+from manual import block
 from processes import Program, free_port, wait_for
 from proxies import NGINX
 from test_tls import certificate
@@ -550,6 +551,42 @@ def test_headers_of_a_proxy_are_tried(site, tmp_path):
         text = re.sub(r"trusted_proxies = \{[^}]*\}", 'trusted_proxies = { "127.0.0.3/32" }', text)
         finding = found(outside["$remote_addr"])
         assert finding["state"] == "failed" and finding["fix"].startswith('Add "127.0.0.2" to trusted_proxies'), finding
+    finally:
+        running.end()
+        proxy.end()
+
+
+def test_another_host_than_the_one_of_the_target_is_tried(site, tmp_path):
+    """Attack: nginx chooses a server by the target of a request, and passes on its Host, which names another host."""
+    folder = tmp_path / "site"
+    shutil.copytree(site[0], folder)
+    listen, careless, careful = free_port(), free_port(), free_port()
+    printed = block("cluster.conf", "guides/several-gateways.md")
+    careful_map = re.search(r"map [^}]*moongate_host[^}]*}", printed)[0]
+    server = (
+        "server {{ listen 127.0.0.1:{port}; {refuse} location / {{ proxy_pass http://127.0.0.1:{listen};"
+        " proxy_set_header Host {host}; proxy_set_header X-Forwarded-For $remote_addr; }} }}"
+    )
+    servers = [
+        careful_map,
+        server.format(port=careless, listen=listen, host="$http_host", refuse=""),
+        server.format(
+            port=careful, listen=listen, host="$moongate_host", refuse='if ($moongate_host = "") { return 400; }'
+        ),
+    ]
+    lua = folder / "gateway.lua"
+    text = re.sub(r'listen = "127\.0\.0\.1:\d+"', f'listen = "127.0.0.1:{listen}"', lua.read_text())
+    text = re.sub(r'admin = "127\.0\.0\.1:\d+"', f'admin = "127.0.0.1:{free_port()}"', text)
+    lua.write_text(text)
+    proxy = nginx(tmp_path, "\n".join(servers))
+    running = Program(BIN / "moongate", "serve", "--config", folder)
+    try:
+        running.wait_line(" ready ", 90)
+        wait_for(lambda: is_open(careless) and is_open(careful), "nginx to listen")
+        for port, state in [(careless, "failed"), (careful, "ok"), (listen, "ok")]:
+            lua.write_text(re.sub(r"http://localhost:\d+", f"http://localhost:{port}", text))
+            found = checks(folder)[1]["host"]
+            assert found["state"] == state and "`Host: moongate-doctor.invalid`" in found["message"], (port, found)
     finally:
         running.end()
         proxy.end()

@@ -307,7 +307,7 @@ import Testing
       return routes {
         { host = "pay.example.com", path = "/pay/**", methods = { "POST", "GET" }, to = { "https://a.internal", "http://[::1]:3001" },
           require = { passed = "phone_otp", within = "5m" }, timeout = "5s", websocket = true, headers = { ["X-Tenant"] = "demo" }, body = "64MiB",
-          decide = function(f) return allow end },
+          service_worker = true, decide = function(f) return allow end },
         { path = "/receipts/*/x", to = "http://127.0.0.1:3000", require = { email_verified = true } },
         { path = "/", to = "http://127.0.0.1:3000", allow = true },
       }
@@ -322,12 +322,14 @@ import Testing
       ])
     #expect(routes[0].requirement == .passed(ProviderName(test: "phone_otp"), within: .seconds(300)))
     #expect(
-      routes[0].timeout == .seconds(5) && routes[0].allowsUpgrade && routes[0].bodyLimit == 64 << 20
+      routes[0].timeout == .seconds(5) && routes[0].allowsUpgrade && routes[0].allowsServiceWorker
+        && routes[0].bodyLimit == 64 << 20
         && routes[0].headers.map(\.name) == ["X-Tenant"])
     #expect(routes[0].decide == FunctionName("routes[1].decide") && routes[0].location.line == 2)
     #expect(routes[0].path.segments == [.glob(Array("pay".utf8)), .anySegments])
     #expect(
       routes[1].requirement == .emailVerified && routes[1].bodyLimit == nil && !routes[1].allowsUpgrade
+        && !routes[1].allowsServiceWorker
         && routes[1].timeout == .seconds(30))
     #expect(routes[2].isOpen && routes[2].path.segments == [.glob([])])
   }

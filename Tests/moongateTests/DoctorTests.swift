@@ -409,6 +409,59 @@ import Testing
     #expect(finding.message == "A request to https://a.example arrives as one to http://a.example.")
   }
 
+  private func probe(_ routes: [(host: String?, path: [PathPattern.Segment], isOpen: Bool)]) -> HostProbe? {
+    let all = routes.map { route in
+      Route(
+        host: route.host, path: PathPattern(text: "", segments: route.path), methods: nil,
+        upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 1)], isOpen: route.isOpen, flow: "login",
+        requirement: nil, decide: nil, timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil,
+        location: SourceLocation(file: "routes.lua", line: 1))
+    }
+    return HostProbe(
+      RouteTable(routes: all), publicURL: PublicURL(isSecure: true, host: "auth.example", port: 443))
+  }
+
+  @Test func theHostProbeAsksForAClosedPageOfAnotherHost() {
+    let name = { PathPattern.Segment.glob(Array($0.utf8)) } as (String) -> PathPattern.Segment
+    #expect(probe([(nil, [.anySegments], false)]) == HostProbe(host: HostProbe.otherHost, path: "/"))
+    #expect(
+      probe([("app.example", [name("a b"), name("*.txt"), .anySegments], false)])
+        == HostProbe(host: "app.example", path: "/a%20b/x.txt"))
+    #expect(
+      probe([(nil, [name("open"), .anySegments], true), (nil, [name("open")], false), (nil, [.anySegments], false)])
+        == HostProbe(host: HostProbe.otherHost, path: "/"), "the first closed route is behind an open one")
+    #expect(probe([("auth.example", [.anySegments], false)]) == nil)
+    #expect(probe([(nil, [.anySegments], true)]) == nil)
+    let url = PublicURL(isSecure: true, host: "auth.example", port: 8443)
+    #expect(
+      HostProbe(host: "app.example", path: "/x").head(for: url).hasPrefix(
+        "GET https://auth.example:8443/x HTTP/1.1\r\nHost: app.example\r\n"))
+    #expect(HostProbe(host: "app.example", path: "/x").head(for: url).hasSuffix("close\r\n\r\n"))
+  }
+
+  /// Attack: the proxy sends a request to the services of the host in its target, and the gateway judges its Host.
+  @Test func aProxyThatPassesAnotherHostOnFails() {
+    let probe = HostProbe(host: "app.example", path: "/x")
+    for location in [
+      "https://auth.example/auth/login?flow=a&return_to=https%3A%2F%2Fapp.example%2Fx",
+      "https://auth.example/auth/login?return_to=http%3A%2F%2Fapp.example%3A8000%2Fx",
+      "https://app.example/auth/handoff?return_to=%2Fx",
+    ] {
+      let head = "HTTP/1.1 303 See Other\r\nServer: nginx\r\nLOCATION: \(location)\r\nConnection: close"
+      #expect(probe.isBelieved(in: head), "\(location)")
+    }
+    for head in [
+      "HTTP/1.1 400 Bad Request", "HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fx",
+      "HTTP/1.1 302 Found\r\nLocation: https://auth.example/auth/login?return_to=https%3A%2F%2Fauth.example%2Fx",
+    ] {
+      #expect(!probe.isBelieved(in: head), "\(head)")
+    }
+    let settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "auth.example", port: 443))
+    let failed = Judgement.judgedHost(of: probe, isBelieved: true, settings)
+    #expect(failed.state == .failed && failed.message.contains("`Host: app.example` is judged as one for app.example"))
+    #expect(Judgement.judgedHost(of: probe, isBelieved: false, settings).state == .ok)
+  }
+
   @Test func namesAreJudged() {
     let url = PublicURL(isSecure: true, host: "a.example", port: 443)
     #expect(Judgement.name(url, addresses: []).state == .failed)

@@ -137,6 +137,7 @@
 ---@field password? moongate.Secret the password for authentication: env "NAME" or file "path"
 ---@field starttls? boolean whether smtp:// requires STARTTLS; true unless the server is on the loopback interface
 ---@field ca? string a PEM file of trusted certificate authorities, instead of the system's
+---@field helo? string the name of the gateway in EHLO, such as "auth.example.com"; the host of public_url
 
 ---A URL that receives messages as JSON: {"to","text"}.
 ---@class (exact) moongate.Webhook
@@ -222,6 +223,7 @@
 ---@field decide? fun(f: moongate.RouteFacts): moongate.Decision function of facts that decides about each request
 ---@field timeout? moongate.Duration how long an upstream may send nothing, such as "30s" (default: "30s")
 ---@field websocket? boolean whether requests may upgrade to WebSocket (default: false)
+---@field service_worker? boolean whether a service worker may control the whole host of public_url, with the sign-in pages (default: false)
 ---@field headers? table<string, string> request headers to set for the upstream, as in { ["X-Tenant"] = "demo" }
 ---@field body? string maximum size of a request body, such as "64MiB"
 ---@field body_rate? string|false the minimum size of a request body in each window, such as "1KiB/10s", or false

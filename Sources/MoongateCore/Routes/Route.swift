@@ -22,6 +22,9 @@ package struct Route: Sendable {
   /// The timeout for connecting to an upstream, for its response head, and between parts of its body.
   package let timeout: Duration
   package let allowsUpgrade: Bool
+  /// `service_worker`: whether a service worker of the route may control the sign-in pages, which are on the host of
+  /// public_url.
+  package let allowsServiceWorker: Bool
   /// Headers to set on requests. They replace the client's.
   package let headers: [(name: String, value: String)]
   /// The maximum size of a request body in bytes; nil: no limit.
@@ -37,7 +40,7 @@ package struct Route: Sendable {
     decide: FunctionName?, timeout: Duration, allowsUpgrade: Bool, headers: [(name: String, value: String)],
     bodyLimit: Int?,
     bodyRate: BodyRate? = .standard, groups: GroupRequirement? = nil, tokens: RouteTokens? = nil,
-    location: SourceLocation
+    allowsServiceWorker: Bool = false, location: SourceLocation
   ) {
     self.host = host
     self.path = path
@@ -51,6 +54,7 @@ package struct Route: Sendable {
     self.decide = decide
     self.timeout = timeout
     self.allowsUpgrade = allowsUpgrade
+    self.allowsServiceWorker = allowsServiceWorker
     self.headers = headers
     self.bodyLimit = bodyLimit
     self.bodyRate = bodyRate

@@ -5,7 +5,7 @@ import MoongateSDK
 ///
 /// Only possible facts are tried: an account that does not exist has no age, and a policy for phone numbers receives
 /// only phone numbers. Texts and numbers are taken from the function's file. The facts that a function reads are
-/// varied, first one at a time, then together.
+/// varied, first one at a time, then together. Last, texts that clients choose are made long.
 package struct FunctionFuzzer {
   /// A function that fails.
   package struct Fault: Sendable {
@@ -38,7 +38,11 @@ package struct FunctionFuzzer {
     situations = FunctionSituation.all(of: generation, generation.registry ?? providers)
   }
 
-  /// Calls the functions. Returns each failure once, by file and line, and results of `vary` outside their bounds.
+  /// The maximum number of combinations to try with long texts.
+  private static let maxLongRuns = 8
+
+  /// Calls the functions. Returns each failure once, by file and line, and as warnings results of `vary` outside their
+  /// bounds and functions that long texts stop.
   package func run() -> (faults: [Fault], warnings: [ConfigurationProblem]) {
     guard !situations.isEmpty, let evaluator = try? LuaEvaluator(generation) else { return ([], []) }
     evaluator.noteSetReads()
@@ -46,11 +50,14 @@ package struct FunctionFuzzer {
     var warnings: [FunctionName: ConfigurationProblem] = [:]
     let end = ContinuousClock.now + Self.timeLimit
     for (name, situation) in situations.sorted(by: { $0.key.path < $1.key.path }) {
-      fuzz(name, situation, evaluator, until: end) { fault in
+      let found = { (fault: Fault) in
         if faults[fault.location] == nil { faults[fault.location] = fault }
-      } clamped: {
+      }
+      let tried = fuzz(name, situation, evaluator, until: end, found: found) {
         warnings[$0.function] = warnings[$0.function] ?? $0.warning
       }
+      guard let tried, let stop = stretch(name, situation, evaluator, tried, until: end, found: found) else { continue }
+      warnings[name] = warnings[name] ?? stop
     }
     return (
       faults.values.sorted { ($0.location.file, $0.location.line) < ($1.location.file, $1.location.line) },
@@ -58,12 +65,20 @@ package struct FunctionFuzzer {
     )
   }
 
+  /// The combinations that a function was called with, and all facts that it read.
+  private struct Tried {
+    var choices: [FactChoice] = []
+    var slots: Set<FactSlot> = []
+  }
+
   /// More than five parameters: one function with its situation, and two kinds of results.
+  /// - Returns: nil if the function exceeded its budget.
   private func fuzz(
     _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, until end: ContinuousClock.Instant,
     found: (Fault) -> Void,
     clamped: (LuaEvaluator.Clamped) -> Void
-  ) {
+  ) -> Tried? {
+    var tried = Tried()
     var pending: [FactChoice] = [FactChoice()]
     var seen: Set<FactChoice> = [FactChoice()]
     var next = 0
@@ -74,6 +89,8 @@ package struct FunctionFuzzer {
       let fault = situation.call(evaluator, name, facts)
       if let result = evaluator.clamped { clamped(result) }
       let reads = evaluator.reads
+      tried.choices.append(choice)
+      tried.slots.formUnion(reads.slots)
       if let fault, let location = fault.location, [.error, .result, .steps, .memory].contains(fault.kind),
         !situation.isUncertain(reads)
       {
@@ -82,7 +99,7 @@ package struct FunctionFuzzer {
             location: location, fault: fault.message, facts: Self.summary(evaluator.evidence(of: name, given: facts))))
       }
       // Attack on the loader: functions that use up their budget, called with each of a thousand combinations of facts.
-      if let fault, [.steps, .memory, .time].contains(fault.kind) { return }
+      if let fault, [.steps, .memory, .time].contains(fault.kind) { return nil }
       for dimension in situation.dimensions(reads) {
         for value in 0..<situation.count(dimension) where value != choice[dimension] {
           let other = choice.setting(dimension, to: value)
@@ -90,6 +107,37 @@ package struct FunctionFuzzer {
         }
       }
     }
+    return tried
+  }
+
+  /// More than five parameters: like `fuzz`, whose combinations it repeats.
+  /// Calls a function with texts as long as clients may send them.
+  ///
+  /// Attack: a pattern that searches a long path again and again uses up the budget, so that the request is refused as
+  /// `policy_error`. Only the sender's requests are, so this is a warning.
+  /// - Returns: the warning; nil if the function returned each time.
+  private func stretch(
+    _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, _ tried: Tried,
+    until end: ContinuousClock.Instant, found: (Fault) -> Void
+  ) -> ConfigurationProblem? {
+    for choice in tried.choices.prefix(Self.maxLongRuns) {
+      guard let facts = situation.facts(choice) else { continue }
+      for long in situation.stretched(facts, tried.slots) where ContinuousClock.now < end {
+        guard let fault = situation.call(evaluator, name, long.facts) else { continue }
+        let location = fault.location ?? SourceLocation(file: "", line: 0)
+        guard [.steps, .memory, .time].contains(fault.kind) else {
+          if !situation.isUncertain(evaluator.reads) {
+            found(Fault(location: location, fault: fault.message, facts: "\(long.fact) has \(long.length) characters"))
+          }
+          continue
+        }
+        return ConfigurationProblem(
+          location: location, path: "",
+          message: "\(fault.message), where \(long.fact) has \(long.length) characters: such a request is refused as "
+            + "policy_error. Read only its beginning, as in \(long.fact):sub(1, 200)")
+      }
+    }
+    return nil
   }
 
   /// The first few facts as text.

@@ -48,6 +48,7 @@ struct RouteReader {
     }
     let timeout = reader.duration("timeout")
     let allowsUpgrade = reader.flag("websocket") ?? false
+    let allowsServiceWorker = reader.flag("service_worker") ?? false
     let headers = readHeaders(reader)
     let bodyLimit = reader.size("body")
     let bodyRate = BodyRateReader(problems: problems).read(
@@ -75,7 +76,7 @@ struct RouteReader {
       host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow,
       requirement: requirement, decide: decide,
       timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
-      groups: groups, tokens: tokens,
+      groups: groups, tokens: tokens, allowsServiceWorker: allowsServiceWorker,
       location: node.location)
   }
 

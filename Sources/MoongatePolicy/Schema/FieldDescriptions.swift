@@ -64,6 +64,7 @@ extension TableShape {
     "Route.decide": "function of facts that decides about each request",
     "Route.timeout": "how long an upstream may send nothing, such as \"30s\"",
     "Route.websocket": "whether requests may upgrade to WebSocket",
+    "Route.service_worker": "whether a service worker may control the whole host of public_url, with the sign-in pages",
     "Route.body": "maximum size of a request body, such as \"64MiB\"",
     "Requirement.group": "group that the account must belong to, or any_of { … } of several",
     "Requirement.passed": "provider that the session must have passed",

@@ -104,6 +104,7 @@ extension TableShape {
       .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
       .optional("timeout", "moongate.Duration", Entry.durationKind, .text("30s")),
       .optional("websocket", "boolean", "true or false", .flag(false)),
+      .optional("service_worker", "boolean", "true or false", .flag(false)),
       .optional(
         "headers", "table<string, string>",
         "request headers to set for the upstream, as in { [\"X-Tenant\"] = \"demo\" }"),

@@ -1,4 +1,5 @@
 import MoongateCore
+import NIOCore
 
 /// A request whose access is to be decided: one to a protected service, or the original request of a forward-auth
 /// request.
@@ -46,6 +47,26 @@ struct AccessRequest {
 
   /// Path and query.
   var target: String { pathText + (query.map { "?" + head.text($0) } ?? "") }
+
+  /// Whether the method only reads (RFC 9110 section 9.2.1).
+  var isSafe: Bool {
+    let bytes = head.bytes.readableBytesUInt8Span
+    return ByteClass.equalCase(bytes, method, "GET") || ByteClass.equalCase(bytes, method, "HEAD")
+      || ByteClass.equalCase(bytes, method, "OPTIONS")
+  }
+
+  /// Whether there is exactly one Origin header, with the origin of public_url or of the request itself.
+  func hasRightOrigin(_ plan: GenerationPlan) -> Bool {
+    guard head.count(of: .origin) == 1, let field = head.first(.origin) else { return false }
+    let text = head.text(field.value)
+    return text == plan.issuer || text == origin.origin
+  }
+
+  /// Whether the path is directly below `/`, so that a service worker with this script controls the whole host.
+  var isAtRoot: Bool {
+    let bytes = head.bytes.readableBytesUInt8Span
+    return !path.dropFirst().contains { bytes[$0] == UInt8(ascii: "/") }
+  }
 
   /// The request as policies see it.
   var facts: RequestFacts {

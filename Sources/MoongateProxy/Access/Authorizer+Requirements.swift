@@ -27,7 +27,7 @@ extension Authorizer {
       let known = requester.session?.facts(entitlements, in: plan, at: time.now)
       let facts = (known ?? session.sessionFacts(at: time.now, entitlements)).facts(
         of: request.facts, by: client, at: time.now, clockIsSuspect: clock.isSuspect)
-      return ask(function, of: route, facts, at: time.monotonic, &detail)
+      return ask(function, of: route, facts, for: (session.account.id, time.monotonic), &detail)
     }
     // The token has an outdated state of the sign-in, so the refusal may be outdated too.
     if verdict.isRefusal, session?.session.domain?.isSuperseded ?? false, mayRedirect {
@@ -97,20 +97,23 @@ extension Authorizer {
 
   /// Runs `decide`, and records its inputs unless it simply allows the request.
   private func ask(
-    _ function: FunctionName, of route: RoutePlan, _ facts: Facts, at monotonic: NIODeadline,
+    _ function: FunctionName, of route: RoutePlan, _ facts: Facts, for request: (requester: String, at: NIODeadline),
     _ detail: inout [String: String]
   ) -> Verdict {
-    guard monotonic >= route.pausedUntil else {
+    let (requester, now) = request
+    guard !route.pauses.isPaused(requester, at: now) else {
       detail["rule"] = function.path
       return .fault(
-        PolicyFault(kind: .time, location: route.rule.location, message: "not run: it was killed again and again"))
+        PolicyFault(
+          kind: .time, location: route.rule.location,
+          message: "not run for this account for ten seconds: its requests exceeded the budget five times in a row"))
     }
     let verdict: Verdict
     do {
       let evaluator = try plan.evaluatorOfLoop()
       verdict = evaluator.verdict(of: function, given: facts)
       if verdict == .allow {
-        route.kills = 0
+        route.pauses.returned(for: requester)
         return .allow
       }
       detail.merge(evaluator.evidence(of: function, given: facts)?.traceLines(keys) ?? [:]) { $1 }
@@ -120,10 +123,9 @@ extension Authorizer {
     detail["rule"] = function.path
     detail["verdict"] = verdict.text
     if case .fault(let fault) = verdict, fault.kind != .error, fault.kind != .result {
-      route.kills += 1
-      if route.kills >= 5 { route.pausedUntil = monotonic + .seconds(10) }
+      route.pauses.stopped(for: requester, at: now)
     } else {
-      route.kills = 0
+      route.pauses.returned(for: requester)
     }
     return verdict
   }

@@ -6,16 +6,18 @@ import NIOCore
 ///
 /// One object serves one event loop and one generation. It sends nothing and uses no sockets: it reads the request,
 /// the caches of the event loop and the policies. It changes only cache counters, the arrivals in
-/// `RedirectLoopDetector`, and the pause of a route whose `decide` exceeds its budget.
+/// `RedirectLoopDetector`, and the pause of a `decide` that exceeds its budget for a requester.
 ///
 /// The checks, in order:
 ///
 /// 1. A route matches host, path and method.
-/// 2. The credentials are unambiguous.
-/// 3. The access token or session is valid on this route and host. A credential that the caches do not know gives
+/// 2. The request does not install a service worker over the sign-in pages.
+/// 3. The credentials are unambiguous.
+/// 4. The access token or session is valid on this route and host. A credential that the caches do not know gives
 ///    `needsLookup`.
-/// 4. The route admits the session: its groups, `require`, then `decide`.
-/// 5. A redirect to sign-in would not continue a redirect loop.
+/// 5. The route admits the session: its groups, `require`, then `decide`.
+/// 6. No page of another site uses a token that the browser remembers.
+/// 7. A redirect to sign-in would not continue a redirect loop.
 final class Authorizer {
   let plan: GenerationPlan
   let sessions: SessionCache
@@ -58,6 +60,9 @@ final class Authorizer {
       let reason = "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"
       return AccessDecision(.refuse(RequestRefusal(.denied, reason: reason)))
     case .route(let route):
+      if let refusal = workerRefusal(of: request, on: route) {
+        return AccessDecision(.refuse(refusal), route: route)
+      }
       let credentials = Credentials(request.head, bytes, cookieName: plan.cookieName)
       if credentials.isContradictory {
         return AccessDecision(.refuse(RequestRefusal(.badRequest, reason: "more than one token")), route: route)
@@ -65,6 +70,29 @@ final class Authorizer {
       let finding = find(credentials, of: request, on: route, time, found)
       return decide(request, credentials, finding, on: route, time)
     }
+  }
+
+  /// Attack: a service, or a user who can store a file at one, makes the victim's browser install a service worker at
+  /// the root of the host that also has the sign-in pages. It then reads what the victim types there, and answers in
+  /// place of the gateway. Scripts in other folders control only their folder, because services cannot send
+  /// `Service-Worker-Allowed` there (`AnswerRewriter`).
+  /// - Returns: nil unless the request asks for the script of such a worker.
+  private func workerRefusal(of request: AccessRequest, on route: RoutePlan) -> RequestRefusal? {
+    guard request.head.isForServiceWorker, request.isAtRoot,
+      plan.keepsWorkerScope(of: route.rule, at: request.origin.host)
+    else { return nil }
+    return RequestRefusal(
+      .denied,
+      reason: "this script would be a service worker over the sign-in pages, and the route has no `service_worker`",
+      sentence: "A service worker of this script would control the sign-in pages.")
+  }
+
+  /// Whether a page of another site sent a request that is not only read.
+  ///
+  /// Attack: a user has typed an access token into the browser's dialog for Basic authentication. The browser then adds
+  /// it to the forms of other sites, because `SameSite` does not apply to it. Programs send no Origin.
+  private func isOfAnotherSite(_ request: AccessRequest) -> Bool {
+    request.head.count(of: .origin) > 0 && !request.isSafe && !request.hasRightOrigin(plan)
   }
 
   private enum Match {
@@ -121,6 +149,12 @@ final class Authorizer {
     if !isAdmitted {
       let requester = Requester(session: session, entitlements: entitlements)
       refusal = judge(request, credentials, requester, on: route, time)
+    }
+    if refusal == nil, credentials.isBasic, session != nil, isOfAnotherSite(request) {
+      refusal = .refuse(
+        RequestRefusal(
+          .originRefused, reason: "a page of another site uses a token that the browser remembers",
+          account: session?.snapshot.account.id))
     }
     let outcome =
       refusal

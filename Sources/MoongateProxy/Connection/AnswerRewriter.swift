@@ -12,6 +12,8 @@ struct AnswerRewriter {
   let minorVersion: UInt8
   /// Whether this is the 101 of a requested upgrade.
   var isUpgrade = false
+  /// Whether `Service-Worker-Allowed` is removed.
+  var keepsWorkerScope = false
 
   /// - Parameter room: the capacity to reserve for the body.
   func write(_ head: ResponseHead, room: Int) -> ByteBuffer {
@@ -26,7 +28,7 @@ struct AnswerRewriter {
       let field = head.fields[index]
       let start = field.name.lowerBound
       let end = index + 1 < head.fields.count ? head.fields[index + 1].name.lowerBound : bytes.count - 2
-      if Self.isDropped(field, ended, bytes) {
+      if isDropped(field, ended, bytes) {
         if !run.isEmpty { out.copy(bytes, run) }
         run = 0..<0
       } else {
@@ -34,7 +36,7 @@ struct AnswerRewriter {
       }
     }
     if !run.isEmpty { out.copy(bytes, run) }
-    if head.date.map({ Self.isDropped(head.fields[$0], ended, bytes) }) ?? true { out.writeBytes(date) }
+    if head.date.map({ isDropped(head.fields[$0], ended, bytes) }) ?? true { out.writeBytes(date) }
     writeConnectionFields(head, bytes, to: &out)
     out.writeStaticString("\r\n")
     return out
@@ -47,13 +49,15 @@ struct AnswerRewriter {
   }
 
   /// - Parameter ended: the names of fields that `Connection` lists, which are not forwarded.
-  private static func isDropped(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
+  private func isDropped(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
     switch field.kind {
     case .connection, .upgrade, .hopByHop, .transferEncoding, .contentLength: true
     // Attack: an upstream, or an author of pages on it, sets the gateway's cookie and signs users in as another user.
     case .setCookie:
       GatewayCookieBytes.isSet(bytes, field.value)
         || !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
+    // Attack: a service installs a service worker over the sign-in pages, and reads what users type there.
+    case .serviceWorkerAllowed where keepsWorkerScope: true
     default: !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
     }
   }

@@ -95,7 +95,7 @@ extension ClientConnection {
     // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (threat-model.md T26).
     // The same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
     let isAddedByBrowser = grant.isCookie || grant.isBasic && head.count(of: .origin) > 0
-    if isAddedByBrowser, grant.session != nil, !hasRightOrigin(request, plan) { return RequestRefusal(.originRefused) }
+    if isAddedByBrowser, grant.session != nil, !request.hasRightOrigin(plan) { return RequestRefusal(.originRefused) }
     return nil
   }
 
@@ -123,7 +123,9 @@ extension ClientConnection {
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     let upstreamHead = rewriter.write(request.head, address: address)
-    beginExchange(ServiceExchange(grant, head: upstreamHead, at: moment), at: moment)
+    let keepsWorkerScope = plan.keepsWorkerScope(of: grant.route.rule, at: origin.host)
+    beginExchange(
+      ServiceExchange(grant, head: upstreamHead, keepsWorkerScope: keepsWorkerScope, at: moment), at: moment)
   }
 
   // MARK: parts of the request
@@ -172,14 +174,6 @@ extension ClientConnection {
       forwardedHost: head.texts(of: .forwardedHost))
     state.exchange.client = client.address
     return RequestOrigin(address: client.address, isSecure: client.isSecure, host: client.host ?? host.host)
-  }
-
-  /// Whether there is exactly one Origin header, with the origin of public_url or of the request itself.
-  private func hasRightOrigin(_ request: AccessRequest, _ plan: GenerationPlan) -> Bool {
-    let head = request.head
-    guard head.count(of: .origin) == 1, let field = head.first(.origin) else { return false }
-    let text = head.text(field.value)
-    return text == plan.issuer || text == request.origin.origin
   }
 
   /// Whether Accept contains text/html. Such a client is treated as a browser.

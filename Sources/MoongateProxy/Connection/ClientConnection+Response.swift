@@ -17,12 +17,16 @@ extension ClientConnection {
     connection.target.succeeded()
     let now = loop.now
     state.answerBegan(head, at: now)
-    if case .exchanging(let service) = state.phase, isEventStream(head) { bind(service) }
+    var keepsWorkerScope = false
+    if case .exchanging(let service) = state.phase {
+      keepsWorkerScope = service.keepsWorkerScope
+      if isEventStream(head) { bind(service) }
+    }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
     let rewriter = AnswerRewriter(
       date: loop.dateLine(at: now), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
-      minorVersion: state.exchange.minorVersion)
+      minorVersion: state.exchange.minorVersion, keepsWorkerScope: keepsWorkerScope)
     state.exchange.pending = rewriter.write(head, room: room)
   }
 

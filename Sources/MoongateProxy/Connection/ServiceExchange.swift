@@ -16,6 +16,8 @@ final class ServiceExchange {
   let session: CachedSession?
   /// The entitlements that the service receives with the request.
   let entitlements: Entitlements
+  /// Whether the service may not widen the scope of a service worker (`AnswerRewriter`).
+  let keepsWorkerScope: Bool
   /// The head for the upstream, kept while it might have to be sent again.
   private(set) var head: ByteBuffer
   /// The connection that is used; nil before one is open, and after it has ended.
@@ -35,11 +37,13 @@ final class ServiceExchange {
   /// - Parameters:
   ///   - grant: the permission to ask the service.
   ///   - head: the head for the upstream.
-  init(_ grant: AccessGrant, head: ByteBuffer, at now: NIODeadline) {
+  ///   - keepsWorkerScope: whether the service may not widen the scope of a service worker.
+  init(_ grant: AccessGrant, head: ByteBuffer, keepsWorkerScope: Bool, at now: NIODeadline) {
     route = grant.route
     session = grant.session
     entitlements = grant.entitlements
     self.head = head
+    self.keepsWorkerScope = keepsWorkerScope
     order = route.targets.count > 1 ? route.takeOrder(at: now) : []
   }
 

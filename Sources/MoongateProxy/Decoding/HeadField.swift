@@ -19,6 +19,9 @@ package enum FieldKind: UInt8, Sendable {
   case other
   case host, contentLength, transferEncoding, connection, upgrade, expect
   case cookie, authorization, origin, accept, setCookie
+  /// What browsers send with the request for a service worker's script, and what widens the worker's scope (Service
+  /// Workers, sections "Update" and "Service-Worker-Allowed").
+  case serviceWorker, serviceWorkerAllowed
   /// W3C Trace Context.
   case traceparent, tracestate
   /// Valid for one connection only (RFC 9110 section 7.6.1).
@@ -58,7 +61,13 @@ package enum FieldKind: UInt8, Sendable {
     case UInt8(ascii: "e"): ByteClass.equal(bytes, name, "expect") ? .expect : .other
     case UInt8(ascii: "o"): ByteClass.equal(bytes, name, "origin") ? .origin : .other
     case UInt8(ascii: "k"): ByteClass.equal(bytes, name, "keep-alive") ? .hopByHop : .other
-    case UInt8(ascii: "s"): ByteClass.equal(bytes, name, "set-cookie") ? .setCookie : .other
+    case UInt8(ascii: "s"):
+      switch name.count {
+      case 10: ByteClass.equal(bytes, name, "set-cookie") ? .setCookie : .other
+      case 14: ByteClass.equal(bytes, name, "service-worker") ? .serviceWorker : .other
+      case 22: ByteClass.equal(bytes, name, "service-worker-allowed") ? .serviceWorkerAllowed : .other
+      default: .other
+      }
     case UInt8(ascii: "p"): proxyKind(bytes, name)
     case UInt8(ascii: "f"), UInt8(ascii: "m"), UInt8(ascii: "r"): reservedKind(bytes, name)
     case UInt8(ascii: "x"): extensionKind(bytes, name)
@@ -100,7 +109,9 @@ package enum FieldKind: UInt8, Sendable {
   /// Whether a request field of this kind is removed or rewritten before the request is sent upstream.
   var isDroppedFromRequests: Bool {
     switch self {
-    case .other, .authorization, .origin, .accept, .setCookie, .expect, .traceparent, .tracestate: false
+    case .other, .authorization, .origin, .accept, .setCookie, .serviceWorker, .serviceWorkerAllowed, .expect,
+      .traceparent, .tracestate:
+      false
     case .host, .contentLength, .transferEncoding, .connection, .upgrade, .cookie, .hopByHop, .forwardedFor,
       .forwardedProto, .forwardedHost,
       .reserved:

@@ -31,6 +31,8 @@ package struct RequestHead: Sendable {
   package internal(set) var wantsUpgrade = false
   /// Whether `Connection` names other fields, which are not forwarded then.
   package internal(set) var connectionNamesFields = false
+  /// Whether a browser asks for the script of a service worker.
+  package internal(set) var isForServiceWorker = false
   /// Whether the client waits for `100 Continue` before it sends the body.
   package internal(set) var expectsContinue = false
 

@@ -10,6 +10,8 @@ final class GenerationPlan {
   let routes: [RoutePlan]
   let cookieName: StaticString
   let issuer: String
+  /// The host of public_url, where the sign-in pages are.
+  let signInHost: String
   /// Whether there are additional root domains (`domains`), whose sessions have separate tokens.
   let hasFurtherDomains: Bool
   /// The Basic challenge of a 401 (RFC 7617) on routes that accept tokens.
@@ -57,6 +59,7 @@ final class GenerationPlan {
     cookieName = GatewayCookies.sessionName(generation.gateway)
     let settings = generation.gateway
     issuer = settings.publicURL.description
+    signInHost = settings.publicURL.host
     hasFurtherDomains = settings.domains.count > 1
     basicChallenge = "Basic realm=\"\(settings.publicURL.host)\", charset=\"UTF-8\""
     trustedProxies = settings.trustedProxies
@@ -71,6 +74,12 @@ final class GenerationPlan {
   /// - Parameter domain: the session's `domain`, because a request does not need the rest of the session.
   func accepts(_ domain: SessionDomain?, at host: HostName) -> Bool {
     hasFurtherDomains ? settings.accepts(domain, at: host.name) : domain == nil
+  }
+
+  /// Whether a service of the route may not install a service worker over the whole host, because the sign-in pages are
+  /// there.
+  func keepsWorkerScope(of route: Route, at host: HostName) -> Bool {
+    !route.allowsServiceWorker && host.name == signInHost
   }
 
   /// The evaluator of this event loop, created on first use.

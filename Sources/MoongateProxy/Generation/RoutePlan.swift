@@ -19,9 +19,8 @@ final class RoutePlan {
   let bodyRate: (bytes: Int, window: TimeAmount)?
   /// The index of the target that the next request tries first.
   private var next = 0
-  /// How many times in a row `decide` exceeded its budget, and until when it is paused.
-  var kills = 0
-  var pausedUntil = NIODeadline.uptimeNanoseconds(0)
+  /// For whom `decide` is paused.
+  var pauses = DecidePauses()
 
   init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {
     rule = route

@@ -115,6 +115,50 @@ import Testing
     #expect(ContinuousClock.now - began < .seconds(4))
   }
 
+  /// Attack: a user sends a path for which the pattern of a `decide` searches again and again, so that it is stopped.
+  @Test(arguments: [
+    (#"f.request.path:match("^/t/(.-)/.*/edit$")"#, "f.request.path has 400"),
+    (#"f.request.query:find("a.*b.*c.*d")"#, "f.request.query has 4000 characters"),
+    (#"(f.client.user_agent or ""):match("Chrome(.-) .*y$")"#, "f.client.user_agent has 400"),
+  ])
+  func longTextsThatStopAFunctionAreWarnedAbout(_ call: String, _ expected: String) throws {
+    let folder = try TestFolder([
+      "routes.lua": """
+      return routes {
+        { path = "/**", to = "http://127.0.0.1:3000", decide = function(f)
+          if \(call) then return deny "no" end
+          return allow
+        end },
+      }
+      """
+    ])
+    let swept = try #require(FunctionFuzzer(try folder.generation(), providers: try ProviderRegistry([PhoneOTP()])))
+      .run()
+    #expect(swept.faults.isEmpty)
+    #expect(
+      swept.warnings.count == 1
+        && swept.warnings.allSatisfy { "\($0)".hasPrefix("routes.lua:3: ") && $0.message.contains(expected) },
+      "\(swept.warnings)")
+  }
+
+  @Test func longTextsThatAreBoundedAreNotWarnedAbout() throws {
+    let folder = try TestFolder([
+      "routes.lua": """
+      return routes {
+        { path = "/**", to = "http://127.0.0.1:3000", decide = function(f)
+          if f.request.path:sub(1, 200):match("^/t/(.-)/.*/edit$") or f.request.path:find("^/admin/") then
+            return deny "no"
+          end
+          return allow
+        end },
+      }
+      """
+    ])
+    let swept = try #require(FunctionFuzzer(try folder.generation(), providers: try ProviderRegistry([PhoneOTP()])))
+      .run()
+    #expect(swept.faults.isEmpty && swept.warnings.isEmpty, "\(swept)")
+  }
+
   /// `vary` is evaluated before counters are read, so limits have no counters yet. Its results are checked against
   /// their bounds.
   @Test func varyIsSwept() throws {

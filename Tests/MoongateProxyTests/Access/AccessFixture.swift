@@ -92,8 +92,11 @@ struct AccessFixture {
   // MARK: sessions
 
   /// Alice's session. The defaults are those of `TestGateway.snapshot`.
-  func session(domain: String? = nil, isSuperseded: Bool = false, groups: Set<GroupName> = []) -> CachedSession {
-    let snapshot = TestGateway.snapshot(clock: clock, groups: groups)
+  func session(
+    account: String = TestGateway.account, domain: String? = nil, isSuperseded: Bool = false,
+    groups: Set<GroupName> = []
+  ) -> CachedSession {
+    let snapshot = TestGateway.snapshot(account: account, clock: clock, groups: groups)
     var session = snapshot.session
     session.domain = domain.map {
       SessionDomain(name: $0, home: TokenHash(of: "home".utf8), isSuperseded: isSuperseded)

@@ -2,6 +2,7 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 import MoongateTesting
+import NIOCore
 import Testing
 
 @testable import MoongateProxy
@@ -203,18 +204,45 @@ import Testing
     #expect(refusal.detail["rule"] == AccessFixture.decide.path)
   }
 
-  /// Attack: a route whose `decide` exceeds its budget on every request delays all requests of an event loop.
-  @Test func decideThatExceedsItsBudgetIsPaused() throws {
+  /// Attack: requests for which `decide` exceeds its budget delay all requests of an event loop. And: a user who sends
+  /// such requests closes the route for other users.
+  @Test func decideThatExceedsItsBudgetIsPausedForTheRequester() throws {
     let access = try AccessFixture([.test(ports: [], decide: AccessFixture.decide)]) { generation in
-      generation.verdicts[AccessFixture.decide] = { _ in
-        .fault(PolicyFault(kind: .time, location: nil, message: "too slow"))
+      generation.verdicts[AccessFixture.decide] = { facts in
+        (facts.request?.path ?? "").hasPrefix("/slow")
+          ? .fault(PolicyFault(kind: .steps, location: nil, message: "too slow")) : .allow
       }
     }
-    for attempt in 1...6 {
-      let refusal = access.decide(try access.proxied("/x", AccessFixture.cookie), .live(access.session())).refusal
-      let message = attempt == 6 ? "not run: it was killed again and again" : "too slow"
-      #expect(refusal?.code == .policyError && refusal?.fault?.message == message)
+    func ask(_ path: String, _ account: String) throws -> RequestRefusal? {
+      access.decide(try access.proxied(path, AccessFixture.cookie), .live(access.session(account: account))).refusal
     }
+    for attempt in 1...6 {
+      let refusal = try ask("/slow", "ac_mallory")
+      let isPaused = refusal?.fault?.message.hasPrefix("not run for this account") ?? false
+      #expect(refusal?.code == .policyError && isPaused == (attempt == 6))
+    }
+    #expect(try ask("/edit", "ac_mallory")?.code == .policyError, "paused")
+    #expect(try ask("/edit", "ac_alice") == nil)
+    #expect(try ask("/slow", "ac_alice")?.fault?.message == "too slow")
+    #expect(try ask("/edit", "ac_alice") == nil)
+  }
+
+  /// Attack: many accounts fill the memory with pauses.
+  @Test func pausesEndAndAreBounded() {
+    var pauses = DecidePauses()
+    let start = NIODeadline.uptimeNanoseconds(0)
+    for _ in 1...5 { pauses.stopped(for: "a", at: start) }
+    #expect(pauses.isPaused("a", at: start + .milliseconds(9_999)) && !pauses.isPaused("b", at: start))
+    #expect(!pauses.isPaused("a", at: start + .seconds(10)))
+    pauses.stopped(for: "a", at: start + .seconds(10))
+    #expect(pauses.isPaused("a", at: start + .seconds(19)), "the requester has not sent a better request")
+    pauses.returned(for: "a")
+    #expect(!pauses.isPaused("a", at: start + .seconds(11)))
+    for number in 0..<5_000 {
+      for _ in 1...5 { pauses.stopped(for: "\(number)", at: start) }
+      #expect(pauses.isPaused("\(number)", at: start))
+    }
+    #expect((0..<5_000).count { pauses.isPaused("\($0)", at: start) } <= 1_024)
   }
 
   // MARK: redirect loops

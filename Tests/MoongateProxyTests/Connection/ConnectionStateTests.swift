@@ -283,7 +283,8 @@ import Testing
     let grant = AccessGrant(
       route: route, session: nil, entitlements: .none, isCookie: false, isBasic: false, hasOurCookies: false,
       dropsAuthorization: false, tokenAddress: nil)
-    return ServiceExchange(grant, head: ByteBuffer(string: "GET /x HTTP/1.1\r\n\r\n"), at: now)
+    return ServiceExchange(
+      grant, head: ByteBuffer(string: "GET /x HTTP/1.1\r\n\r\n"), keepsWorkerScope: false, at: now)
   }
 
   private let post = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n"

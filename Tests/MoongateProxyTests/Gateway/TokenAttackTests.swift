@@ -82,6 +82,43 @@ import Testing
     await gateway.stop()
   }
 
+  /// Attack: a user has typed a token into the browser's dialog for Basic authentication. The browser then adds it to
+  /// forms of other sites, because `SameSite` does not apply to it.
+  @Test func pageOfAnotherSiteChangesNothingByBasic() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(
+      routes: [.test(ports: [upstream.port], tokens: .services)],
+      change: { $0.gateway.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] })
+    let text = try await gateway.token().text
+    let basic = Self.basic("any:\(text)")
+    func post(_ method: String, _ fields: String...) async throws -> String {
+      try await gateway.talk(request("/x", fields.joined(separator: "\r\n")).replacing("GET", with: method))
+    }
+    func ask(_ method: String, _ fields: String...) async throws -> String {
+      let question = ForwardAuthTests.question("haproxy", method, scheme: "http", host: "localhost", "/x")
+      return try await gateway.talk(ForwardAuthTests.text(question, fields.joined(separator: "\r\n") + "\r\n"))
+    }
+    for origin in ["https://evil.example", "null", "http://localhost.evil.example", "http://localhost:1"] {
+      for method in ["POST", "PUT", "DELETE", "PROPPATCH"] {
+        let answer = try await post(method, basic, "Origin: \(origin)")
+        #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains("origin_refused"), "\(method) \(origin)")
+        let asked = try await ask(method, basic, "Origin: \(origin)")
+        #expect(asked.hasPrefix("HTTP/1.1 403") && asked.contains("origin_refused"), "\(method) \(origin)")
+      }
+    }
+    #expect(upstream.all.isEmpty)
+    // git, WebDAV and curl send no Origin. Pages of the service send its own, and browsers never add Bearer.
+    for (method, fields) in [
+      ("POST", basic), ("PROPFIND", basic), ("POST", "\(basic)\r\nOrigin: http://localhost"),
+      ("GET", "\(basic)\r\nOrigin: https://evil.example"),
+      ("POST", "Authorization: Bearer \(text)\r\nOrigin: https://tool.example"),
+    ] {
+      #expect(try await post(method, fields).hasPrefix("HTTP/1.1 200"), "\(method) \(fields)")
+      #expect(try await ask(method, fields).hasPrefix("HTTP/1.1 200"), "\(method) \(fields)")
+    }
+    await gateway.stop()
+  }
+
   /// Attack: a personal token keeps a socket open, or is accepted, after the user was locked or deleted, signed out
   /// everywhere, or left the group.
   @Test(arguments: ["lock", "delete", "sign out everywhere", "leave the group"])

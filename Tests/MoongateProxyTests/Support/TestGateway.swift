@@ -156,7 +156,7 @@ extension Route {
     requirement: Requirement? = nil,
     flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
     headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil,
-    bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil
+    bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil, serviceWorker: Bool = false
   ) -> Route {
     let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     return Route(
@@ -168,7 +168,7 @@ extension Route {
       decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit,
       bodyRate: bodyRate,
       groups: groups.isEmpty ? nil : GroupRequirement(anyOf: groups.compactMap(GroupName.init(rawValue:))),
-      tokens: tokens, location: SourceLocation(file: "routes.lua", line: 1))
+      tokens: tokens, allowsServiceWorker: serviceWorker, location: SourceLocation(file: "routes.lua", line: 1))
   }
 }
 

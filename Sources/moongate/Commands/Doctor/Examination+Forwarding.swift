@@ -20,6 +20,15 @@ extension Examination {
     return Judgement.Forwarding(report: report, isOwn: Self.isOwn)
   }
 
+  /// Sends a request with two hosts to public_url.
+  /// - Returns: nil if nothing answers, or if no route can tell which host was judged.
+  func judgedHost() async -> Finding? {
+    guard let probe = HostProbe(generation.routes, publicURL: gateway.publicURL),
+      let head = await RawExchange.head(of: probe.head(for: gateway.publicURL), from: gateway.publicURL)
+    else { return nil }
+    return Judgement.judgedHost(of: probe, isBelieved: probe.isBelieved(in: head), gateway)
+  }
+
   /// Whether an address belongs to this machine.
   private static func isOwn(_ address: String) -> Bool {
     bindProblem(ListenAddress(host: address, port: 0)) == nil

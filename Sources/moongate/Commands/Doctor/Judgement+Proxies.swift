@@ -113,6 +113,18 @@ extension Judgement {
       fix: setHeader)
   }
 
+  /// - Parameter isBelieved: whether the gateway judged the host in `Host`, and not the one in the target.
+  static func judgedHost(of probe: HostProbe, isBelieved: Bool, _ gateway: GatewaySettings) -> Finding {
+    let request = "A request for \(gateway.publicURL)\(probe.path) with `Host: \(probe.host)`"
+    guard isBelieved else { return .ok("host", "\(request) is not judged as one for \(probe.host).") }
+    return .failed(
+      "host",
+      "\(request) is judged as one for \(probe.host). The proxy chooses the service by the first host, so a client can use the routes of one host for the services of another.",
+      fix:
+        "Let the proxy refuse such a request, or set Host, X-Forwarded-Host and X-Original-URL from the host by which "
+        + "it chooses the service. For nginx, take `map` and `$moongate_host` from Documentation/guides/nginx.md.")
+  }
+
   private static let setHeader =
     "Let the proxy set X-Forwarded-For to the address of its client, in nginx with `proxy_set_header X-Forwarded-For $remote_addr;`."
 

@@ -139,32 +139,45 @@ struct NextSteps {
     """
   }
 
-  /// The gateway bounds bodies and waiting itself. By default, nginx refuses bodies above 1 MB, holds events back, and
-  /// ends a WebSocket that is silent for a minute.
+  /// The gateway bounds bodies and waiting itself. By default, nginx refuses bodies above 1 MB, holds events back, ends
+  /// a WebSocket that is silent for a minute, and answers 502 to a head above 4 KiB.
+  ///
+  /// Attack: `GET http://closed.example/` with `Host: open.example`. nginx chooses the server by the target, and the
+  /// gateway would judge the Host.
   private var nginx: String {
-    """
+    #"""
     map $http_upgrade $connection_upgrade { default upgrade; "" ""; }
+    # Empty unless the target of a request and its Host name the same host.
+    map "$host $http_host" $moongate_host {
+      default "";
+      "~*^([^ ]+) \1\.?(?<moongate_port>(:[0-9]*)?)$" $host$moongate_port;
+      "~^[^ ]+ $" $host;
+    }
     server {
-      listen \(answers.publicURL.port) ssl;
-      server_name \(answers.publicURL.host);
-      ssl_certificate     /etc/ssl/\(answers.publicURL.host).pem;
-      ssl_certificate_key /etc/ssl/private/\(answers.publicURL.host).key;
+      listen \#(answers.publicURL.port) ssl;
+      server_name \#(answers.publicURL.host);
+      ssl_certificate     /etc/ssl/\#(answers.publicURL.host).pem;
+      ssl_certificate_key /etc/ssl/private/\#(answers.publicURL.host).key;
+      if ($moongate_host = "") { return 400; }
       client_max_body_size 0;
+      large_client_header_buffers 4 32k;
+      proxy_buffer_size 32k;
+      proxy_buffers 4 32k;
       location / {
-        proxy_pass http://127.0.0.1:\(answers.listenPort);
+        proxy_pass http://127.0.0.1:\#(answers.listenPort);
         proxy_http_version 1.1;
         proxy_set_header Upgrade $http_upgrade;
         proxy_set_header Connection $connection_upgrade;
-        proxy_set_header Host $http_host;
+        proxy_set_header Host $moongate_host;
         proxy_set_header X-Forwarded-For $remote_addr;
         proxy_set_header X-Forwarded-Proto $scheme;
-        proxy_set_header X-Forwarded-Host $http_host;
+        proxy_set_header X-Forwarded-Host $moongate_host;
         proxy_buffering off;
         proxy_request_buffering off;
         proxy_read_timeout 1d;
         proxy_send_timeout 1d;
       }
     }
-    """
+    """#
   }
 }
