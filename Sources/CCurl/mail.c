@@ -84,7 +84,24 @@ static size_t drop(char *bytes, size_t size, size_t items, void *context) {
   return size * items;
 }
 
-static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct reading *reading, struct curl_slist *to,
+// Keeps the last line of the server.
+static size_t keep_line(char *bytes, size_t size, size_t items, void *context) {
+  ccurl_outcome *outcome = context;
+  size_t count = size * items;
+  while (count > 0 && (bytes[count - 1] == '\r' || bytes[count - 1] == '\n')) count -= 1;
+  if (count >= sizeof outcome->line) count = sizeof outcome->line - 1;
+  memcpy(outcome->line, bytes, count);
+  outcome->line[count] = 0;
+  return size * items;
+}
+
+// The context is the mail's text that is read, and the outcome that keeps the server's last line.
+struct context {
+  struct reading reading;
+  ccurl_outcome outcome;
+};
+
+static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct context *context, struct curl_slist *to,
   char *reason) {
   CURLcode code = CURLE_OK;
 #define SET(option, value) if (code == CURLE_OK) code = curl_easy_setopt(easy, option, value)
@@ -111,7 +128,9 @@ static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct reading *readi
   SET(CURLOPT_MAIL_RCPT, to);
   SET(CURLOPT_UPLOAD, 1L);
   SET(CURLOPT_READFUNCTION, read_mail);
-  SET(CURLOPT_READDATA, reading);
+  SET(CURLOPT_READDATA, &context->reading);
+  SET(CURLOPT_HEADERFUNCTION, keep_line);
+  SET(CURLOPT_HEADERDATA, &context->outcome);
   SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)mail->count);
   SET(CURLOPT_WRITEFUNCTION, drop);
 #undef SET
@@ -119,29 +138,31 @@ static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct reading *readi
 }
 
 ccurl_outcome ccurl_send_mail(ccurl_session *session, const ccurl_mail *mail) {
-  ccurl_outcome outcome = {0};
-  struct reading reading = {mail->bytes, mail->count};
+  struct context context = {{mail->bytes, mail->count}, {0}};
+  ccurl_outcome *outcome = &context.outcome;
   struct curl_slist *to = curl_slist_append(NULL, mail->to);
   char reason[CURL_ERROR_SIZE] = "";
   sigset_t before;
   bool is_ours = hold_pipe_signal(&before);
   // Resets the options but keeps the connections.
   curl_easy_reset(session->easy);
-  CURLcode code = to ? set_up(session->easy, mail, &reading, to, reason) : CURLE_OUT_OF_MEMORY;
+  CURLcode code = to ? set_up(session->easy, mail, &context, to, reason) : CURLE_OUT_OF_MEMORY;
   if (code == CURLE_OK) {
     code = curl_easy_perform(session->easy);
-    curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.reply);
+    curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome->reply);
   }
+  curl_easy_setopt(session->easy, CURLOPT_HEADERFUNCTION, NULL);
+  curl_easy_setopt(session->easy, CURLOPT_HEADERDATA, NULL);
   curl_easy_setopt(session->easy, CURLOPT_ERRORBUFFER, NULL);
   release_pipe_signal(&before, is_ours);
   curl_slist_free_all(to);
-  outcome.error = code;
+  outcome->error = code;
   // libcurl reports this error if MAIL, RCPT or DATA is refused, and also for a bad greeting, unless the mail was
   // already sent.
-  bool has_gone = reading.left < mail->count;
-  outcome.of_this_mail = outcome.reply >= 400 && (code == CURLE_SEND_ERROR ||
+  bool has_gone = context.reading.left < mail->count;
+  outcome->of_this_mail = outcome->reply >= 400 && (code == CURLE_SEND_ERROR ||
     (code == CURLE_WEIRD_SERVER_REPLY && has_gone));
-  if (code != CURLE_OK) snprintf(outcome.reason, sizeof outcome.reason, "%s",
+  if (code != CURLE_OK) snprintf(outcome->reason, sizeof outcome->reason, "%s",
     reason[0] ? reason : curl_easy_strerror(code));
-  return outcome;
+  return *outcome;
 }

@@ -136,7 +136,7 @@ def test_concealed_mail_failure_is_reported_to_the_operator(new_gateway, tmp_pat
             ],
             "an event",
         )
-        assert failed[0]["provider"] == "email_code" and "550" in failed[0]["detail"]["fault"]
+        assert failed[0]["provider"] == "email_code" and "(550 nobody here)" in failed[0]["detail"]["fault"]
         assert "a@example.com" not in json.dumps(failed)
 
 
@@ -179,3 +179,53 @@ def test_sms_by_a_webhook(new_gateway, number, other_number):
     finally:
         server.shutdown()
     assert "s3cret" not in new_gateway.log
+
+
+def test_a_changed_secret_file_is_used(new_gateway, number, other_number):
+    """A file whose mode was refused is tried again after chmod."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    server.taken, server.status = [], 202
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    secret = new_gateway.config / "sms.secret"
+
+    def write(text):
+        draft = secret.with_name(".sms.secret")
+        draft.write_text(text)
+        draft.chmod(0o600)
+        draft.rename(secret)
+
+    def authorization():
+        """What the next message carries."""
+        flow = new_gateway.flow("register")
+        assert new_gateway.begin(flow, other_number()).status_code == 200
+        return server.taken[-1][1]["Authorization"]
+
+    try:
+        write("Bearer first\n")
+        hook = f'webhook {{ url = "http://127.0.0.1:{server.server_port}/", headers = {{ Authorization = file "sms.secret" }} }}'
+        new_gateway.edit("gateway.lua", lambda text: text.replace("sms = outbox()", f"sms = {hook}"))
+        new_gateway.start()
+        assert authorization() == "Bearer first"
+        active = new_gateway.policy()["active"]
+        write("Bearer second\n")
+        wait_for(lambda: "sms.secret" in new_gateway.log, "the changed secret to be active", 5)
+        assert authorization() == "Bearer second"
+        # The id of a generation is public.
+        assert new_gateway.policy()["active"] == active
+        secret.chmod(0o644)
+        refused = wait_for(lambda: new_gateway.policy()["candidate_refused"], "the mode to be refused", 5)
+        assert "chmod 600" in json.dumps(refused)
+        write("Bearer third\n")
+        wait_for(lambda: not new_gateway.policy()["candidate_refused"], "the file to be tried again", 5)
+        assert authorization() == "Bearer third"
+        secret.chmod(0o644)
+        wait_for(lambda: new_gateway.policy()["candidate_refused"], "the mode to be refused", 5)
+        secret.chmod(0o600)
+        wait_for(lambda: not new_gateway.policy()["candidate_refused"], "the file to be tried again", 5)
+        # `reload` at once, without waiting for the watcher.
+        write("Bearer fourth\n")
+        assert requests.post(f"{new_gateway.admin}/policy/reload", timeout=60).status_code == 200
+        assert authorization() == "Bearer fourth"
+    finally:
+        server.shutdown()
+    assert "Bearer" not in new_gateway.log

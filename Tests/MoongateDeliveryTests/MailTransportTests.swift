@@ -12,14 +12,14 @@ import Testing
   static let mail = Message(
     channel: .mail, to: "a@example.com", subject: "Your code", text: "It is\n.\n012345", code: "012345")
 
-  private func carrier(_ port: Int, _ encryption: SMTPSettings.Encryption = .none, user: String? = nil) throws
-    -> MailTransport
-  {
+  private func carrier(
+    _ port: Int, _ encryption: SMTPSettings.Encryption = .none, user: String? = nil, helo: String = "auth.example.com"
+  ) throws -> MailTransport {
     MailTransport(
       SMTPSettings(
         host: "127.0.0.1", port: port, encryption: encryption,
         from: try #require(MailSender("Moongate <no-reply@example.com>")),
-        user: user.map { SecretText($0) }, password: user.map { _ in SecretText("sé:cret") }),
+        user: user.map { SecretText($0) }, password: user.map { _ in SecretText("sé:cret") }, helo: helo),
       clock: ManualClock(), random: SeededRandom(seed: 1))
   }
 
@@ -42,6 +42,36 @@ import Testing
         lines.compactMap { Data(base64Encoded: $0.replacing("AUTH PLAIN ", with: "")) }.first { $0.first == 0 })
       #expect(String(decoding: token, as: UTF8.self) == "\0me\0sé:cret")
     }
+  }
+
+  @Test("begins with the name of the gateway", arguments: ["auth.example.com", "[192.0.2.7]", "[IPv6:2001:db8::7]"])
+  func greets(_ helo: String) async throws {
+    let server = TestMailServer()
+    try await server.run { port in
+      try await carrier(port, helo: helo).send(Self.mail)
+      #expect(server.lines.first == "EHLO \(helo)")
+    }
+  }
+
+  @Test(
+    "is refused with the server's last line, without its address and code",
+    arguments: [
+      ("RCPT", "504 5.5.2 Need fully-qualified hostname", "504 5.5.2 Need fully-qualified hostname"),
+      ("RCPT", "550 5.1.1 <A@example.com>: unknown", "550 5.1.1 <(recipient)>: unknown"),
+      (".", "554 spam: It is 012345\u{1b}[2J\u{85}", "554 spam: It is (code) [2J "),
+      (".", "554-first\r\n554 last", "554 last"),
+      ("AUTH", "535 5.7.8 authentication failed", "535 5.7.8 authentication failed"),
+      ("connect", "554 no service", "554 no service"),
+    ])
+  func tells(word: String, reply: String, line: String) async throws {
+    let server = TestMailServer()
+    server.replies.withLock { $0[word] = reply }
+    try await server.run { port in
+      let carrier = try carrier(port, user: "me")
+      let fault = await #expect(throws: TransportError.self) { try await carrier.send(Self.mail) }
+      #expect(fault?.reason.hasSuffix("(\(line))") ?? false, "\(fault?.reason ?? "")")
+    }
+    #expect(ServerLine("250 " + String(repeating: "é", count: 400), about: Self.mail).text.count == 200)
   }
 
   @Test(

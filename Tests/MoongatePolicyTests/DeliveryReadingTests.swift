@@ -46,6 +46,34 @@ import Testing
     #expect(isWarned == body.contains("false"))
   }
 
+  /// RFC 5321 section 4.1.1.1: the client's host name, or an address literal. Strict servers refuse others.
+  @Test(arguments: [
+    ("https://auth.example.com", "", "auth.example.com"), ("https://192.0.2.7", "", "[192.0.2.7]"),
+    ("https://[2001:db8::7]:8443", "", "[IPv6:2001:db8::7]"),
+    ("https://auth.example.com", ", helo = \"Relay.example.com\"", "relay.example.com"),
+    ("https://auth.example.com", ", helo = \"[192.0.2.8]\"", "[192.0.2.8]"),
+    ("https://auth.example.com", ", helo = \"192.0.2.8\"", "[192.0.2.8]"),
+    ("https://auth.example.com", ", helo = \"[IPv6:2001:db8::8]\"", "[IPv6:2001:db8::8]"),
+  ])
+  func nameForMailServers(_ publicURL: String, _ more: String, _ helo: String) throws {
+    let folder = try TestFolder([
+      "gateway.lua": """
+      return gateway {
+        public_url = "\(publicURL)", region = "IN",
+        providers = {
+          phone_otp = { sms = webhook { url = "https://sms.example.com/" } },
+          email_code = { mail = smtp { url = "smtps://mail.example.com", from = "a@example.com"\(more) } },
+        },
+      }
+      """
+    ])
+    guard case .smtp(let settings)? = delivery(try folder.generation(), "email_code", "mail") else {
+      Issue.record("no smtp")
+      return
+    }
+    #expect(settings.helo == helo)
+  }
+
   @Test func sites() throws {
     let hook = try read(
       sms:
@@ -135,6 +163,10 @@ import Testing
       (
         "outbox()", "smtp { url = \"smtps://a\", from = \"a@b\", ca = \"none.pem\" }",
         "4: providers.email_code.mail.ca: none.pem: the file does not exist"
+      ),
+      (
+        "outbox()", "smtp { url = \"smtps://a\", from = \"a@b\", helo = \"a b\" }",
+        "4: providers.email_code.mail.helo: \"a b\" is not the name of a host, such as \"auth.example.com\", and not an address, such as \"[192.0.2.1]\""
       ),
     ])
   func problems(_ sms: String, _ mail: String, _ problem: String) throws {

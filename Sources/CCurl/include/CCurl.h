@@ -16,7 +16,7 @@ void ccurl_session_free(ccurl_session *session);
 
 /// One mail to one recipient.
 typedef struct {
-  /// smtp://host:port or smtps://host:port
+  /// smtp://host:port/name or smtps://host:port/name, with the percent-encoded name of the client for EHLO.
   const char *url;
   /// Addresses in angle brackets.
   const char *from;
@@ -45,6 +45,8 @@ typedef struct {
   bool of_this_mail;
   /// The reason in words, without the mail and the password.
   char reason[256];
+  /// The last line of the server, without its line end; empty before the first one. A long line is cut.
+  char line[512];
 } ccurl_outcome;
 
 /// Sends a mail. Blocks the thread; raises no signal.

@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// A delivery channel for messages, as gateway.lua configures it.
 package enum DeliverySettings: Sendable, Equatable {
   /// Stores messages in memory and shows them on the admin listener, for demos and tests.
@@ -29,11 +31,13 @@ package struct SMTPSettings: Sendable, Equatable {
   package let password: SecretText?
   /// A PEM file of trusted certificate authorities to use instead of the system's.
   package let authority: String?
+  /// The name of this gateway in EHLO: a host name or an address literal (RFC 5321 section 4.1.3).
+  package let helo: String
 
   /// More than five parameters: one for each field.
   package init(
     host: String, port: Int, encryption: Encryption, from: MailSender, user: SecretText? = nil,
-    password: SecretText? = nil, authority: String? = nil
+    password: SecretText? = nil, authority: String? = nil, helo: String
   ) {
     self.host = host
     self.port = port
@@ -42,6 +46,15 @@ package struct SMTPSettings: Sendable, Equatable {
     self.user = user
     self.password = password
     self.authority = authority
+    self.helo = helo
+  }
+
+  /// The name in EHLO of a host: itself, or the literal of an address.
+  /// - Parameter host: a host name or an IP address; an IPv6 address with or without brackets.
+  package static func helo(for host: String) -> String {
+    let bare = IPAddressBytes.withoutBrackets(host)
+    if IPAddressBytes.parseV4(bare.utf8) != nil { return "[\(bare)]" }
+    return IPAddressBytes.parseV6(bare.utf8) == nil ? host : "[IPv6:\(bare)]"
   }
 }
 

@@ -23,6 +23,8 @@ package protocol PolicyGeneration: Sendable {
   var pads: Set<ProviderName> { get }
   /// The providers of the program and those that the generation adds, such as provider programs; nil if it adds none.
   var registry: ProviderRegistry? { get }
+  /// The SHA-256 of each file that holds a secret, by its path. `id` does not depend on them.
+  var secretFiles: [String: [UInt8]] { get }
   /// Problems that the operator should know about but need not fix.
   var warnings: [ConfigurationProblem] { get }
   /// Created with the generation and released with its last copy.
@@ -38,6 +40,7 @@ extension PolicyGeneration {
   package var pages: [PageFile] { [] }
   package var tokenPolicy: ProviderPolicy { .tokens }
   package var registry: ProviderRegistry? { nil }
+  package var secretFiles: [String: [UInt8]] { [:] }
 
   /// Whether a user without an account can create one. Pages and answers mention new accounts only then.
   package var registers: Bool { flows.values.contains(where: \.registers) }

@@ -29,18 +29,18 @@ struct MailTransport: MessageTransport {
   func send(_ message: Message) async throws(TransportError) {
     let document = try MailDocument(message, from: settings.from, at: clock.now(), random: random)
     let fault = await withCheckedContinuation { answer in
-      queue.async { answer.resume(returning: send(document.bytes, to: message.to)) }
+      queue.async { answer.resume(returning: send(document.bytes, of: message)) }
     }
     if let fault { throw fault }
   }
 
   /// Sends a mail. Blocks its thread.
-  private func send(_ bytes: [UInt8], to address: String) -> TransportError? {
+  private func send(_ bytes: [UInt8], of message: Message) -> TransportError? {
     guard let session = sessions.take() else { return TransportError("out of memory for another connection") }
     defer { sessions.giveBack(session) }
     let texts = [
-      site, "<\(settings.from.address)>", "<\(address)>", settings.user?.reveal(), settings.password?.reveal(),
-      settings.authority,
+      "\(site)/\(PercentEncoding.encode(settings.helo))", "<\(settings.from.address)>", "<\(message.to)>",
+      settings.user?.reveal(), settings.password?.reveal(), settings.authority,
     ]
     let outcome = Self.withCStrings(texts) { texts in
       bytes.withUnsafeBytes { bytes in
@@ -61,11 +61,16 @@ struct MailTransport: MessageTransport {
     }
     guard outcome.error != 0 else { return nil }
     // 421: the server closes the connection regardless of the command (RFC 5321 section 3.8).
-    return TransportError(Self.reason(outcome), isOfMessage: outcome.of_this_mail && outcome.reply != 421)
+    return TransportError(
+      Self.reason(outcome, of: message), isOfMessage: outcome.of_this_mail && outcome.reply != 421)
   }
 
-  private static func reason(_ outcome: ccurl_outcome) -> String {
-    withUnsafeBytes(of: outcome.reason) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+  /// The reason in the words of libcurl and, if the server refused, of the server.
+  private static func reason(_ outcome: ccurl_outcome, of message: Message) -> String {
+    let reason = withUnsafeBytes(of: outcome.reason) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    let line = withUnsafeBytes(of: outcome.line) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    guard outcome.reply >= 400, !line.isEmpty else { return reason }
+    return "\(reason) (\(ServerLine(line, about: message).text))"
   }
 
   /// Passes all strings to C at once.

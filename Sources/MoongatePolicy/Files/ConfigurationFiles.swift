@@ -40,6 +40,8 @@ struct ConfigurationFiles: Sendable {
 
   /// The programs that gateway.lua names, with digests of their files. Empty until gateway.lua has been read.
   var programs: [(name: String, digest: String)] = []
+  /// The other files that gateway.lua names, except those with secrets. Empty until gateway.lua has been read.
+  var named: [(name: String, bytes: [UInt8])] = []
   /// Sorted by name. Files that could not be read are in `problems`.
   private(set) var files: [File] = []
   /// The files of `pages/`, sorted by name.
@@ -90,7 +92,9 @@ struct ConfigurationFiles: Sendable {
   func digest(_ content: (File) -> [UInt8]) -> String {
     var hash = SHA256()
     let programs = programs.map { ("exec \($0.name)", Array($0.digest.utf8)) }
-    for (name, bytes) in files.map({ ($0.name, content($0)) }) + pages.map({ ($0.path, $0.bytes) }) + programs {
+    let others = named.map { ("file \($0.name)", $0.bytes) }
+    for (name, bytes) in files.map({ ($0.name, content($0)) }) + pages.map({ ($0.path, $0.bytes) }) + programs + others
+    {
       for part in [Array(name.utf8), bytes] {
         withUnsafeBytes(of: UInt64(part.count).bigEndian) { hash.update(bufferPointer: $0) }
         hash.update(data: part)

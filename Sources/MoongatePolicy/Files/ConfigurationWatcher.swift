@@ -15,7 +15,7 @@ struct FolderSignature: Sendable, Equatable {
 
   private let entries: [Entry]
 
-  /// - Parameter also: absolute paths of other files that the folder names, such as programs.
+  /// - Parameter also: absolute paths of other files that the folder names, such as programs and secrets.
   init(folder: String, also: [String] = []) {
     let named = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map {
       ($0, folder + "/" + $0)
@@ -71,8 +71,8 @@ struct ChangeDetector<Signature: Equatable & Sendable>: Sendable {
   }
 }
 
-/// Detects changes of a folder's Lua files by polling twice a second. Polling works on every file system, and for
-/// links, renames and mounts.
+/// Detects changes of a folder's Lua files, and of files that they name, by polling twice a second. Polling works on
+/// every file system, and for links, renames and mounts.
 package struct ConfigurationWatcher: Sendable {
   private let folder: String
   private let interval: Duration
@@ -84,7 +84,7 @@ package struct ConfigurationWatcher: Sendable {
   /// - Parameters:
   /// - interval: the polling interval.
   /// - settling: the polling interval while files change.
-  /// - also: returns absolute paths of other files that the folder currently names, such as programs.
+  /// - also: returns absolute paths of other files that the folder currently names, such as programs and secrets.
   package init(
     folder: String, interval: Duration = .milliseconds(500), settling: Duration = .milliseconds(100),
     also: @escaping @Sendable () -> [String] = { [] }

@@ -5,7 +5,7 @@ import MoongateSDK
 /// The dependencies of a loader for program entries.
 package struct ProgramLoading: Sendable {
   package let starter: any ProgramStarter
-  /// Receives the files that the entries of the most recently read folder name.
+  /// Receives the files that gateway.lua of the most recently read folder names: programs, secrets and others.
   package let watch: @Sendable ([String]) -> Void
 
   package init(starter: any ProgramStarter, watch: @escaping @Sendable ([String]) -> Void = { _ in }) {
@@ -32,7 +32,6 @@ struct CandidatePrograms {
       digests.append((name, entry.digest))
       good.append(entry)
     }
-    loading?.watch(reader.lookedFor)
     guard let loading else {
       for entry in good { problems.add(entry.location, "providers.\(entry.name)", "programs cannot be started here") }
       return

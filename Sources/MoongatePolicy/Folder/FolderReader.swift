@@ -17,6 +17,7 @@ struct FolderReader {
   var functions = FunctionTable()
 
   var gateway: GatewaySettings?
+  var secretFiles: [String: [UInt8]] = [:]
   var candidates: CandidatePrograms?
   var policies: [ProviderName: ProviderPolicy] = [:]
   var tokenPolicy: ProviderPolicy?
@@ -79,6 +80,9 @@ struct FolderReader {
     candidates = started
     catalog.configured = GatewayReader.configured(node, catalog)
     gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
+    files.named = secrets.files.contents
+    secretFiles = secrets.files.secrets
+    loader.programs?.watch(reader.lookedFor + secrets.files.paths)
     problems.reportUnsafe()
     if let gateway { problems.add(loader.gatewayProblems(gateway)) }
   }
@@ -151,7 +155,7 @@ struct FolderReader {
       accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
       sources: lua.sources,
       providers: configured,
-      declaredFacts: catalog.facts, pads: catalog.pads.intersection(configured))
+      declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured))
     do {
       _ = try generation.makeEvaluator()
     } catch {

@@ -71,7 +71,7 @@ struct DeliveryReader {
     var authority: String?
     if let node = reader.take("ca"), let file = Field.text(node, reader.path("ca"), problems) {
       let resolved = file.hasPrefix("/") ? file : "\(folder)/\(file)"
-      if case .failure(let failure) = ConfigurationFiles.read(resolved) {
+      if case .failure(let failure) = secrets.files.read(resolved, named: file) {
         problems.add(node.location, reader.path("ca"), "\(file): \(failure.sentence)")
       }
       authority = resolved
@@ -84,6 +84,7 @@ struct DeliveryReader {
         node.location, reader.path("starttls"),
         "applies only to smtp://; smtps:// always uses TLS")
     }
+    let helo = reader.take("helo").map { readHelo($0, reader.path("helo")) } ?? publicURL?.host
     guard problems.all.count == before, let server, let from else { return nil }
     let isLocal = Loopback.contains(server.host)
     let isRequired = starttls?.1 ?? !isLocal
@@ -94,7 +95,21 @@ struct DeliveryReader {
     return SMTPSettings(
       host: server.host, port: server.port, encryption: server.isImplicit ? .implicit : isRequired ? .required : .none,
       from: from, user: user,
-      password: password, authority: authority)
+      password: password, authority: authority, helo: SMTPSettings.helo(for: helo ?? "localhost"))
+  }
+
+  /// Reads a host name, or an address with or without the brackets of a literal (RFC 5321 section 4.1.3).
+  private func readHelo(_ node: LuaNode, _ path: String) -> String? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    let bare = IPAddressBytes.withoutBrackets(text)
+    let address = bare.hasPrefix("IPv6:") ? String(bare.dropFirst(5)) : bare
+    if IPAddressBytes.parseV4(address.utf8) != nil || IPAddressBytes.parseV6(address.utf8) != nil { return address }
+    if let host = HostName(text), host.port == nil { return host.name }
+    problems.add(
+      node.location, path,
+      "\"\(text)\" is not the name of a host, such as \"auth.example.com\", and not an address, such as \"[192.0.2.1]\""
+    )
+    return nil
   }
 
   private func readServer(_ node: LuaNode, _ path: String) -> (host: String, port: Int, isImplicit: Bool)? {

@@ -260,7 +260,7 @@ struct GatewayReader {
         "\"\(logo)\" is not an image: use a .svg, .png, .jpg or .webp file, or an https:// URL")
       return nil
     }
-    switch ConfigurationFiles.read(resolved(logo)) {
+    switch secrets.files.read(resolved(logo), named: logo) {
     case .success(let bytes): return PageFile(name: name, bytes: bytes)
     case .failure(let failure):
       problems.add(node.location, "brand.logo", "\(logo): \(failure.sentence)")

@@ -4,6 +4,8 @@ import MoongateCore
 struct SecretReader {
   let folder: String
   let environment: [String: String]
+  /// Records the files that are read.
+  let files = NamedFiles()
 
   /// The file of a systemd credential (systemd.exec(5), `LoadCredential=`), in the folder that `CREDENTIALS_DIRECTORY`
   /// names.
@@ -23,7 +25,7 @@ struct SecretReader {
       return nil
     }
     let file = "\(directory)/\(name)"
-    if case .failure(let failure) = ConfigurationFiles.read(file, isSecret: true) {
+    if case .failure(let failure) = files.readSecret(file) {
       let told =
         failure.isAbsence
         ? "there is no credential \(name) in \(directory): add LoadCredential=\(name):/etc/moongate/credentials/\(name) to the unit"
@@ -74,7 +76,7 @@ struct SecretReader {
   private func read(file: String, named name: String, _ location: SourceLocation, _ path: String, _ problems: Problems)
     -> SecretText?
   {
-    switch ConfigurationFiles.read(file, isSecret: true) {
+    switch files.readSecret(file) {
     case .success(let bytes):
       var text = String(decoding: bytes, as: UTF8.self)
       while let last = text.unicodeScalars.last, last == "\n" || last == "\r" { text.unicodeScalars.removeLast() }

@@ -21,6 +21,7 @@ struct Generation: PolicyGeneration {
   let providers: Set<ProviderName>
   /// The facts that the program's providers declare.
   let declaredFacts: [DeclaredFact]
+  let secretFiles: [String: [UInt8]]
   let pads: Set<ProviderName>
   /// The providers of the program and those that this folder adds; nil if it adds none. Their programs live as long as
   /// the registry.

@@ -21,6 +21,8 @@ extension TableShape {
         "starttls", "boolean",
         "whether smtp:// requires STARTTLS; true unless the server is on the loopback interface"),
       .optional("ca", "string", "a PEM file of trusted certificate authorities, instead of the system's"),
+      .optional(
+        "helo", "string", "the name of the gateway in EHLO, such as \"auth.example.com\"; the host of public_url"),
     ])
 
   static let webhook = TableShape(

@@ -80,10 +80,12 @@ actor ConfigurationReload {
     }
     // If a program has changed after a restart, reload even if the folder is the same.
     let isWhole = programs?.areWhole(in: generations.current) ?? true
-    let active = generations.current.id
+    let current = generations.current
+    let active = current.id
     let loaded = await folder.load(unless: isWhole ? active : nil)
     switch loaded {
-    case .success(let generation) where generation.id == active && isWhole:
+    case .success(let generation)
+    where generation.id == active && generation.secretFiles == current.secretFiles && isWhole:
       if generations.status.refused?.id != nil {
         logger.notice("change reverted; generation \(active.prefix(8)) stays active")
       }
@@ -123,7 +125,12 @@ actor ConfigurationReload {
     // Flows of the previous generation keep its programs; new flows do not use them.
     programs?.keep(only: generation)
     audit.record(AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: detail))
-    logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(before.id.prefix(8))"])
+    var metadata: Logger.Metadata = ["before": "\(before.id.prefix(8))"]
+    let secrets = generation.secretFiles.filter { before.secretFiles[$0.key] != $0.value }.keys.sorted()
+    if generation.id == before.id, !secrets.isEmpty {
+      metadata["changed"] = .array(secrets.map { .string($0) })
+    }
+    logger.notice("generation \(generation.id.prefix(8)) is active", metadata: metadata)
     for warning in generation.warnings { logger.warning("\(warning)") }
     for change in changes { logger.warning("\(change)") }
     return finish()

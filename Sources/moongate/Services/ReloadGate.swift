@@ -27,7 +27,8 @@ struct ReloadGate: Sendable {
   /// Replays the recorded decisions with both generations, for at most `timeLimit`.
   /// - Parameter isForced: whether to accept the candidate regardless of changes.
   func answer(to candidate: any PolicyGeneration, in active: any PolicyGeneration, isForced: Bool) async -> Answer {
-    guard let gate = active.gateway.gate else { return .open(note: nil) }
+    // A change of secrets alone changes no decision.
+    guard let gate = active.gateway.gate, candidate.id != active.id else { return .open(note: nil) }
     if isForced { return .open(note: "skipped by --force") }
     if let own = candidate.gateway.gate, own.accepts(candidate.changeMark) {
       return .open(note: "flips_accepted names this change")

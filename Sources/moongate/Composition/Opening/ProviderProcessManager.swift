@@ -25,7 +25,7 @@ final class ProviderProcessManager: ProgramStarter {
   /// The program loading for a candidate that is only evaluated. Its files are not watched.
   func unwatchedLoading() -> ProgramLoading { ProgramLoading(starter: self) { _ in } }
 
-  /// The program files that the last loaded folder names.
+  /// The files that gateway.lua of the last loaded folder names: programs, secrets and others.
   var watched: [String] { files.withLock { $0 } }
 
   /// The names of all programs that were started.
