@@ -8,12 +8,16 @@ import PhoneOTP
 import Synchronization
 import Testing
 
+@testable import MoongateHTTP
+
 /// A vendor whose site posts callbacks and whose servers send webhooks.
 private final class Vendor: FullProvider, WebhookReceiver {
   static let key = SymmetricKey(data: Array("shared".utf8))
 
   let returned = Mutex<[[String: String]]>([])
   let called = Mutex<[WebhookRequest]>([])
+  /// Calls with the body `slow`, which wait until they are released.
+  let held = Mutex<[CheckedContinuation<Void, Never>]>([])
   private let receives: Bool
 
   init(receives: Bool = true) { self.receives = receives }
@@ -42,6 +46,9 @@ private final class Vendor: FullProvider, WebhookReceiver {
 
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     called.withLock { $0.append(webhook) }
+    if Array(webhook.body) == Array("slow".utf8) {
+      await withCheckedContinuation { continuation in held.withLock { $0.append(continuation) } }
+    }
     let mac = Self.signature(webhook.body)
     guard webhook.header("vendor-signature") == mac else { return .refused(.unauthenticated) }
     switch String(decoding: webhook.body, as: UTF8.self) {
@@ -280,5 +287,69 @@ private final class Vendor: FullProvider, WebhookReceiver {
       client.gateway.clock.advance(by: .seconds(1))
       #expect(try await hook(client, "x").status == 204)
     }
+  }
+
+  /// A gateway whose clients have the address in X-Forwarded-For.
+  private func runBehindProxy(_ body: @escaping @Sendable (Client, Vendor) async throws -> Void) async throws {
+    var settings = GatewaySettings.test()
+    settings.trustedProxies = [try #require(AddressBlock("0.0.0.0/32"))]
+    let vendor = Vendor()
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), vendor], settings: settings) { generation in
+      generation.flows["site"] = .test("site", purpose: .signIn, account: .any, steps: [.test("vendor")])
+    }
+    try await gateway.run { client in try await body(client, vendor) }
+  }
+
+  private func hook(_ client: Client, _ body: String, from address: String, signed: Bool = true) async throws -> Int {
+    try await hook(client, body, signed: signed, headers: [("X-Forwarded-For", address)]).status
+  }
+
+  /// Attack: unsigned calls from many addresses use up what the vendor's calls need.
+  @Test func unsignedCallsLeaveRoomForTheVendor() async throws {
+    try await runBehindProxy { (client, _) async throws in
+      #expect(try await hook(client, "x", from: "192.0.2.1") == 204)
+      for _ in 0..<10 {
+        for host in 1...60 { #expect(try await hook(client, "x", from: "198.51.100.\(host)", signed: false) == 401) }
+      }
+      #expect(try await hook(client, "x", from: "192.0.2.1") == 204, "an address that was accepted before")
+      #expect(try await hook(client, "x", from: "192.0.2.2") == 204, "a new address of the vendor")
+      for _ in 0..<200 { #expect(try await hook(client, "x", from: "192.0.2.1") == 204) }
+    }
+  }
+
+  /// Attack: unsigned calls that keep the provider busy, so that the vendor's find no room.
+  @Test func unsignedCallsThatRunAreBounded() async throws {
+    try await runBehindProxy { (client, vendor) async throws in
+      #expect(try await hook(client, "x", from: "192.0.2.1") == 204)
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in 0..<WebhookAdmission.mostUnknown {
+          group.addTask { try await hook(client, "slow", from: "198.51.100.\(number / 4 + 1)", signed: false) }
+        }
+        while vendor.held.withLock({ $0.count }) < WebhookAdmission.mostUnknown { await Task.yield() }
+        #expect(try await hook(client, "x", from: "198.51.100.99", signed: false) == 429)
+        #expect(try await hook(client, "x", from: "192.0.2.1") == 204)
+        for continuation in vendor.held.withLock({ $0 }) { continuation.resume() }
+        for try await status in group { #expect(status == 401) }
+        #expect(try await hook(client, "x", from: "198.51.100.99", signed: false) == 401)
+      }
+    }
+  }
+
+  /// Attack: one address takes all permits of unknown addresses.
+  @Test func permitsAreBoundedPerAddressAndProvider() {
+    let admission = WebhookAdmission()
+    let now = Timestamp(milliseconds: 0)
+    let caller = { (name: StaticString, host: UInt8) in
+      WebhookCaller(provider: ProviderName(test: name), address: [192, 0, 2, host])
+    }
+    for _ in 0..<WebhookAdmission.mostPerAddress { #expect(admission.begin(caller("a", 1), at: now) != nil) }
+    #expect(admission.begin(caller("a", 1), at: now) == nil && admission.begin(caller("b", 1), at: now) != nil)
+    if let permit = admission.begin(caller("a", 2), at: now) { admission.end(permit, isAccepted: true, at: now) }
+    for _ in 0..<WebhookAdmission.mostKnown { #expect(admission.begin(caller("a", 2), at: now) != nil) }
+    #expect(admission.begin(caller("a", 2), at: now) == nil)
+    // A day later, the address is as unknown as any other.
+    let later = now + .seconds(86_400)
+    for _ in 0..<WebhookAdmission.mostPerAddress { #expect(admission.begin(caller("a", 2), at: later) != nil) }
+    #expect(admission.begin(caller("a", 2), at: later) == nil)
   }
 }

@@ -12,9 +12,7 @@ struct HookCall: Sendable {
 
   let driver: FlowDriver
   let clock: any GatewayClock
-  /// Attack: a flood of calls, each of which invokes the provider. Vendors retry later.
-  private let perAddress = EventAllowances(most: 100, perSecond: 20)
-  private let inTotal = EventAllowances(most: 500, perSecond: 100)
+  private let admission = WebhookAdmission()
 
   init(driver: FlowDriver, clock: any GatewayClock) {
     self.driver = driver
@@ -31,15 +29,19 @@ struct HookCall: Sendable {
     else {
       throw exchange.refusal(.notFound)
     }
-    let now = clock.now()
-    let wait =
-      perAddress.take(1, from: exchange.client.address.countingKey, at: now)
-      ?? inTotal.take(1, from: Array(name.rawValue.utf8), at: now)
-    if let wait { throw exchange.refusal(.rateLimited, retryAfter: wait) }
+    let caller = WebhookCaller(provider: name, address: exchange.client.address.countingKey)
+    if let wait = admission.wait(caller, at: clock.now()) { throw exchange.refusal(.rateLimited, retryAfter: wait) }
     let headers = try headers(exchange)
     let body = try await exchange.reader.read(exchange)
     let webhook = WebhookRequest(headers: headers, body: body, remote: exchange.client.address.description)
-    switch try await driver.engine.receive(webhook, for: name, client: try await driver.caller(exchange)).get() {
+    let client = try await driver.caller(exchange)
+    guard let permit = admission.begin(caller, at: clock.now()) else {
+      throw exchange.refusal(.rateLimited, retryAfter: .seconds(1))
+    }
+    let result = await driver.engine.receive(webhook, for: name, client: client)
+    let isAccepted = if case .success(.accepted) = result { true } else { false }
+    admission.end(permit, isAccepted: isAccepted, at: clock.now())
+    switch try result.get() {
     case .accepted(nil): return .nothing
     case .accepted(let text?): return .plain(.ok, type: "text/plain; charset=utf-8", Array(text.utf8))
     case .refused(.unauthenticated):

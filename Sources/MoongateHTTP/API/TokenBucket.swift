@@ -53,6 +53,14 @@ final class EventAllowances: Sendable {
     self.perSecond = perSecond
   }
 
+  /// - Returns: how long to wait until a token is left. Takes none.
+  func wait(_ address: [UInt8], at now: Timestamp) -> Duration? {
+    known.withLock { known in
+      guard var bucket = known[address] else { return nil }
+      return bucket.take(1, at: now)
+    }
+  }
+
   /// - Returns: how long to wait if there are not enough tokens.
   func take(_ count: Int, from address: [UInt8], at now: Timestamp) -> Duration? {
     known.withLock { known in
