@@ -54,6 +54,7 @@ package final class MultiNodeStore: Store {
     try await next.apply(changes, reading: query, at: now)
   }
   package func latestMoment() async throws(StoreFault) -> Timestamp { try await next.latestMoment() }
+  package func demandWrites(at now: Timestamp) async throws(StoreFault) { try await next.demandWrites(at: now) }
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await next.prune(at: now) }
   package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool {
     try await next.answers(to: fingerprint)

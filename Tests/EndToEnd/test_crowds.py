@@ -10,7 +10,7 @@ import time
 import pytest
 import requests
 
-from local_gateway import wait_for
+from local_gateway import BIN, Program, wait_for
 from test_tls import certificate, speak_tls
 
 pytestmark = pytest.mark.alone
@@ -125,6 +125,29 @@ def test_descriptors_that_run_out_cost_no_processor(gateway):
     for client in clients:
         client.close()
     assert requests.get(f"{gateway.url}/home", timeout=10).status_code == 401
+
+
+def test_few_descriptors_leave_room_for_the_admin_listener(new_gateway):
+    """Attack: idle connections use up all descriptors, so that nobody can see what is wrong."""
+    command = (BIN / "moongate", "serve", "--config", new_gateway.config)
+    new_gateway.serve = lambda **env: Program("prlimit", "--nofile=96:96", *command, env=env)
+    new_gateway.start()
+    assert "connections are accepted, not 50000" in new_gateway.log and "only 96 files" in new_gateway.log
+    clients = [connect(new_gateway) for _ in range(150)]
+    try:
+        assert requests.get(f"{new_gateway.admin}/healthz", timeout=5).status_code == 200
+        assert requests.get(f"{new_gateway.admin}/readyz", timeout=5).status_code == 200
+    finally:
+        for client in clients:
+            client.close()
+
+    def accepts():
+        try:
+            return requests.get(f"{new_gateway.url}/home", timeout=10).status_code == 401
+        except requests.ConnectionError:
+            return False
+
+    wait_for(accepts, "connections to be accepted again")
 
 
 def test_client_that_stops_midway_is_disconnected(gateway):

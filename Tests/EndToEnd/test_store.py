@@ -1,15 +1,20 @@
 """A store is checked and copied, and sessions of the original work with the copy."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
+import socketserver
 import subprocess
+import threading
 
 import pytest
+import requests
 
 from cluster import PASSWORD, Postgres, missing
 from cluster import tool as program
-from local_gateway import BIN
+from local_gateway import BIN, problem, wait_for
 from manual import block, page_text
 from test_accounts import tool
 from test_keys import bearer
@@ -197,3 +202,73 @@ def test_messages(tmp_path):
         store("check", "a-secret")[2]
         == "moongate: That is not a store. Write sqlite:data/moongate.db or postgres://user@host/database.\n"
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
+def test_a_full_disk_is_not_ready(new_gateway, number, other_number):
+    gateway = new_gateway
+    disk = gateway.config / "data"
+    disk.mkdir(exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a disk: {mounted.stderr}")
+
+    def ready():
+        return requests.get(f"{gateway.admin}/readyz", timeout=10)
+
+    try:
+        gateway.start()
+        gateway.register(number)
+        assert ready().status_code == 200
+        with open(disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(b"x" * 4096)
+        wait_for(lambda: ready().status_code == 503, "the full disk to be noticed", 30)
+        assert "The store cannot be written: " in ready().json()["reasons"][0]
+        assert requests.get(f"{gateway.admin}/healthz", timeout=10).status_code == 200
+        problem(gateway.begin(gateway.flow("register"), other_number()), 503, "store_unavailable")
+        assert ready().status_code == 503
+        (disk / "filler").unlink()
+        wait_for(lambda: ready().status_code == 200, "the gateway to be ready again", 10)
+        gateway.register(other_number())
+    finally:
+        gateway.server.end()
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_gateway_that_stops_is_not_ready(new_gateway):
+    """From SIGTERM on, and the open request is completed."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Slow(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.rfile.readline()
+            begun.set()
+            may_end.wait(20)
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone")
+
+    service = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    route = f'{{ path = "/slow", to = "http://127.0.0.1:{service.server_address[1]}", allow = true }},\n'
+    new_gateway.edit("routes.lua", lambda text: text.replace("return routes {\n", "return routes {\n" + route, 1))
+    try:
+        new_gateway.start()
+        answers = []
+        client = threading.Thread(target=lambda: answers.append(requests.get(f"{new_gateway.url}/slow", timeout=30)))
+        client.start()
+        assert begun.wait(20)
+        assert requests.get(f"{new_gateway.admin}/readyz", timeout=10).status_code == 200
+        new_gateway.server.process.send_signal(signal.SIGTERM)
+        stopping = wait_for(
+            lambda: requests.get(f"{new_gateway.admin}/readyz", timeout=10).json().get("reasons"), "the gateway to stop", 10
+        )
+        assert stopping == ["The gateway is stopping."]
+        assert requests.get(f"{new_gateway.admin}/healthz", timeout=10).status_code == 200
+        may_end.set()
+        client.join(20)
+        assert [(answer.status_code, answer.text) for answer in answers] == [(200, "done")]
+        assert new_gateway.server.process.wait(20) == 0
+    finally:
+        may_end.set()
+        service.shutdown()
+        service.server_close()

@@ -23,7 +23,8 @@ import Testing
   }
 
   static func run(
-    _ gateway: TestGateway, reloads: Reloads = Reloads(), _ body: @escaping @Sendable (Client) async throws -> Void
+    _ gateway: TestGateway, reloads: Reloads = Reloads(), isEnding: @escaping @Sendable () -> Bool = { false },
+    _ body: @escaping @Sendable (Client) async throws -> Void
   ) async throws {
     let application = AdminApplication(
       store: gateway.store, accounts: gateway.administration, tokens: gateway.serviceTokens,
@@ -47,7 +48,7 @@ import Testing
       },
       resetFactor: { provider, account, identity, client throws(StoreFault) in
         try await gateway.engine.resetFactor(provider, of: account, by: identity, client: client)
-      }
+      }, isEnding: isEnding
     ).application
     try await application.test(.router) { client in
       let description = try await client.execute(uri: "/openapi.json", method: .get)
@@ -98,6 +99,17 @@ import Testing
       let down = try await client.send(.get, "/readyz")
       #expect(down.status == 503)
       #expect((down["reasons"] as? [String])?.count == 1)
+    }
+  }
+
+  @Test func aGatewayThatStopsIsNotReady() async throws {
+    let isEnding = Atomic<Bool>(false)
+    try await Self.run(try Self.gateway(), isEnding: { isEnding.load(ordering: .relaxed) }) { client in
+      #expect(try await client.send(.get, "/readyz").status == 200)
+      isEnding.store(true, ordering: .relaxed)
+      let answer = try await client.send(.get, "/readyz")
+      #expect(answer.status == 503 && answer["reasons"] as? [String] == ["The gateway is stopping."])
+      #expect(try await client.send(.get, "/healthz").status == 200)
     }
   }
 

@@ -8,6 +8,10 @@ package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, Acce
   /// The latest time that the store has recorded. The clock starts no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
 
+  /// Tests whether writes succeed, if one has failed since the last test. Otherwise it does nothing.
+  /// - Throws: why a write fails, for example because the disk is full.
+  func demandWrites(at now: Timestamp) async throws(StoreFault)
+
   /// Applies all changes in one transaction, or none of them.
   /// - Parameter query: what to read after the changes, at the end of the same transaction.
   /// - Returns: `applied` with the locks that settlements began, or the first conflict, with nothing changed.

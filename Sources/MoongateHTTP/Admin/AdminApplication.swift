@@ -30,6 +30,7 @@ package struct AdminApplication: ListeningApplication {
   /// - suggestion: the text after an unknown word, such as "; did you mean `kind`?".
   /// - shadow: controls the shadow candidate.
   /// - upgrade: replaces this process by a new one.
+  /// - isEnding: whether the gateway has been told to stop.
   /// - metrics: metrics of other components.
   package init(
     store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration,
@@ -47,6 +48,7 @@ package struct AdminApplication: ListeningApplication {
     upgrade: @escaping @Sendable (_ within: Duration) async -> UpgradeOutcome = { _ in
       .kept("This gateway cannot be upgraded while it runs.")
     },
+    isEnding: @escaping @Sendable () -> Bool = { false },
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
   ) {
     let address = address ?? generations.current.gateway.admin
@@ -55,7 +57,7 @@ package struct AdminApplication: ListeningApplication {
     let adminGuard = AdminGuard(
       listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
     let calls: [[Endpoint]] = [
-      HealthCalls(store: store, adminGuard: adminGuard).endpoints,
+      HealthCalls(store: store, clock: clock, isEnding: isEnding, adminGuard: adminGuard).endpoints,
       PolicyCalls(
         generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock,
         adminGuard: adminGuard,

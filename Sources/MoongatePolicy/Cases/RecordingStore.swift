@@ -27,6 +27,7 @@ struct RecordingStore: Store {
   // MARK: forwarded calls
 
   func latestMoment() async throws(StoreFault) -> Timestamp { try await base.latestMoment() }
+  func demandWrites(at now: Timestamp) async throws(StoreFault) { try await base.demandWrites(at: now) }
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await base.prune(at: now) }
   func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool { try await base.answers(to: fingerprint) }
   func recordHeartbeat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] {

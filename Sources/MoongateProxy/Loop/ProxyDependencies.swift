@@ -22,6 +22,8 @@ package struct ProxyDependencies: Sendable {
   let spans: SpanQueue
   /// Evaluates requests in shadow mode while there is a candidate.
   let shadow: PolicyShadow?
+  /// The maximum number of connections that the process can serve, whatever `limits.connections` says.
+  let mostConnections: Int
 
   /// More than five parameters: one for each service.
   /// - Parameter policyFaults: receives errors of `decide`; nil to log them individually.
@@ -31,8 +33,9 @@ package struct ProxyDependencies: Sendable {
     clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger,
     policyFaults: PolicyFaultLog? = nil,
     providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(),
-    shadow: PolicyShadow? = nil
+    shadow: PolicyShadow? = nil, mostConnections: Int = .max
   ) {
+    self.mostConnections = mostConnections
     self.spans = spans
     self.shadow = shadow
     self.tokens = tokens

@@ -123,7 +123,8 @@ final class ProxyLoop {
   func admit(_ peer: ClientAddress) -> ConnectionPermit? {
     let plan = currentPlan()
     let limits = plan.settings.connectionLimits
-    let isWithin = shared.connections.opened(limit: limits.connections)
+    let most = min(limits.connections, shared.dependencies.mostConnections)
+    let isWithin = shared.connections.opened(limit: most)
     var use: AddressUse?
     var isWithinAddress = true
     if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {

@@ -44,6 +44,17 @@ extension SQLStore {
   /// Refuses new work, and closes the database once running work has ended.
   package func close() throws(StoreFault) { try database.close() }
 
+  package func demandWrites(at now: Timestamp) async throws(StoreFault) {
+    guard memory.timing.writesAreInDoubt else { return }
+    // As much as a sign-in needs, and then a row without this text.
+    for holder in [String(repeating: "-", count: 65_536), "-"] {
+      _ = try await write(at: now) { rows in
+        try LeaseRows.acquire("write test", by: holder, for: .zero, at: now, rows)
+      }
+    }
+    memory.timing.writesAreInDoubt = false
+  }
+
   package func latestMoment() async throws(StoreFault) -> Timestamp {
     try await read { rows in try MetaRows.latestMoment(rows) }
   }

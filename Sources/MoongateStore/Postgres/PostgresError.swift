@@ -90,6 +90,9 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
       case "25006": "it is read-only"
       case "42501": "permission denied"
       case "42P01": "a table is missing"
+      // Another client of the pooler has prepared the statement, or this session was swapped for one without it.
+      case "42P05", "26000":
+        "a pooler in front of it shares sessions between clients, like PgBouncer in transaction mode: let it keep one session for each client, or connect without it"
       case "57P01", "57P02", "57P03": "it is shutting down or starting"
       case "XX001", "XX002": "its data are damaged"
       default: nil

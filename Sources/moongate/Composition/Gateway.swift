@@ -34,7 +34,7 @@ struct Gateway {
     spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
     self.logger = logger
-    OpenFiles.raiseLimit()
+    let files = OpenFiles.raiseLimit()
     let registry = try Providers.registry()
     let programs = ProviderProcessManager(readers: Providers.readers, logger: logger)
     self.programs = programs
@@ -89,6 +89,12 @@ struct Gateway {
       notifier: notifier, logger: logger)
     let accessLog = try Self.accessLog()
     let demo = GoogleDemo.mount(generations)
+    let mostConnections = OpenFiles.connections(within: files)
+    if mostConnections < settings.connectionLimits.connections {
+      logger.warning(
+        "at most \(mostConnections) connections are accepted, not \(settings.connectionLimits.connections) as `limits.connections` says: this process may open only \(files ?? 0) files. Raise LimitNOFILE in the unit, or `ulimit -n`"
+      )
+    }
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store,
@@ -96,7 +102,7 @@ struct Gateway {
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry,
         tokens: AccessTokenDirectory(
           store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger),
-        spans: spans, shadow: shadow),
+        spans: spans, shadow: shadow, mostConnections: mostConnections),
       ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
@@ -144,6 +150,7 @@ struct Gateway {
         status: { shadow.status }, begin: { await reload.beginShadow(of: $0, by: $1)?.problems ?? [] },
         promote: { await reload.promote(isForced: $0)?.problems ?? [] }, end: { shadow.end() }),
       upgrade: { await upgrading.upgrade(within: $0) },
+      isEnding: { readiness.isEnding },
       metrics: {
         let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
         let parts =
@@ -204,7 +211,7 @@ struct Gateway {
       ) {
         readiness.isListening(.gateway)
       },
-      ShutdownNotice(notifier: notifier),
+      ShutdownNotice(readiness: readiness),
     ]
     self.services = services
   }

@@ -2,13 +2,15 @@ import Logging
 import MoongateCore
 import Synchronization
 
-/// Reports that the gateway is ready, to the log and the service manager, once both listeners are listening.
+/// Reports that the gateway is ready, to the log and the service manager, once both listeners are listening; and later
+/// that it stops.
 final class Readiness: Sendable {
   enum Part: Hashable {
     case gateway, admin
   }
 
   private let waiting = Mutex<Set<Part>>([.gateway, .admin])
+  private let hasEnded = Atomic<Bool>(false)
   private let publicURL: PublicURL
   private let listen: ListenAddress
   private let admin: ListenAddress
@@ -30,6 +32,14 @@ final class Readiness: Sendable {
     self.generation = generation
     self.notifier = notifier
     self.logger = logger
+  }
+
+  /// Whether the gateway has been told to stop, and only finishes what is open.
+  var isEnding: Bool { hasEnded.load(ordering: .relaxed) }
+
+  func end() {
+    hasEnded.store(true, ordering: .relaxed)
+    notifier.stopping()
   }
 
   func isListening(_ part: Part) {

@@ -1,11 +1,11 @@
 import ServiceLifecycle
 
-/// Tells the service manager at the start of a shutdown.
+/// Tells the service manager and `/readyz` at the start of a shutdown.
 struct ShutdownNotice: Service {
-  let notifier: ServiceNotifier
+  let readiness: Readiness
 
   func run() async throws {
     try? await gracefulShutdown()
-    notifier.stopping()
+    readiness.end()
   }
 }

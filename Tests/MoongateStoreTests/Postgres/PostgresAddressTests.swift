@@ -113,4 +113,11 @@ import Testing
   func obstacles(words: String, obstacle: PostgresErrorClassification) {
     #expect(PostgresErrorClassification(libpq: words) == obstacle)
   }
+
+  /// 42P05: another client of the pooler has prepared the statement in this session. 26000: this session has not.
+  @Test(arguments: ["42P05", "26000"]) func aPoolerThatSharesSessionsIsNamed(state: String) {
+    let found = PostgresErrorClassification(SQLState(rawValue: state))
+    #expect(found.words.contains("like PgBouncer in transaction mode") && found.words.hasSuffix("(\(state))"))
+    #expect(!found.mayPass)
+  }
 }
