@@ -21,6 +21,8 @@ struct AnswerRewriter {
     var out = ByteBufferAllocator().buffer(capacity: bytes.count + 96 + room)
     out.writeStaticString("HTTP/1.1 ")
     out.copy(bytes, head.statusText)
+    // A server must send the space after the code (RFC 9112 section 4), which the upstream may have omitted.
+    if head.statusText.count == 3 { out.writeStaticString(" ") }
     out.writeStaticString("\r\n")
     let ended = head.fieldsOfConnection(bytes)
     var run = 0..<0

@@ -92,7 +92,8 @@ package struct ResponseDecoder: Sendable {
     }
   }
 
-  /// `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4).
+  /// `HTTP-version SP status-code SP [ reason-phrase ] CRLF`. Some servers omit the second space if there is no phrase.
+  /// A recipient may accept that (RFC 9112 section 4), and the line has no other meaning.
   private mutating func readStatusLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
     let text: StaticString = "HTTP/1."
     for index in 0..<min(bytes.count, 7) where bytes[index] != text.utf8Start[index] {
@@ -104,10 +105,10 @@ package struct ResponseDecoder: Sendable {
     }
     minorVersion = bytes[7] - UInt8(ascii: "0")
     guard ByteClass.isDigit(bytes[9]), ByteClass.isDigit(bytes[10]), ByteClass.isDigit(bytes[11]),
-      bytes[9] != UInt8(ascii: "0"), bytes[12] == 0x20
+      bytes[9] != UInt8(ascii: "0"), bytes[12] == 0x20 || bytes[12] == 0x0d
     else { throw .malformed("no three-digit status followed by a space") }
     head.status = Int(bytes[9] - 0x30) * 100 + Int(bytes[10] - 0x30) * 10 + Int(bytes[11] - 0x30)
-    var index = 13
+    var index = bytes[12] == 0x0d ? 12 : 13
     while index < bytes.count, ByteClass.isValue(bytes[index]) { index += 1 }
     guard index < bytes.count else { return false }
     guard bytes[index] == 0x0d else { throw .malformed("a control byte in the status line") }

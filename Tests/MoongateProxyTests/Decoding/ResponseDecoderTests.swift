@@ -25,6 +25,7 @@ import Testing
     arguments: [
       ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", BodyFraming.length(5), true),
       ("HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n", .chunked, true),
+      ("HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n", .length(5), true), ("HTTP/1.1 200\r\n\r\n", .untilClose, true),
       ("HTTP/1.1 200 OK\r\n\r\n", .untilClose, true), ("HTTP/1.1 204 No Content\r\n\r\n", .none, true),
       ("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", .none, false),
       ("HTTP/1.1 100 Continue\r\n\r\n", .none, true),
@@ -43,7 +44,8 @@ import Testing
 
   @Test(
     arguments: [
-      "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\nxx", "HTTP/1.1 20 OK\r\n\r\n",
+      "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 200\n\n", "HTTP/1.1 200\rOK\r\n\r\n",
+      "HTTP/1.1 200\tOK\r\n\r\n", "HTTP/1.1 20\r\n\r\n", "HTTP/1.1 2000\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
       "HTTP/1.1 099 OK\r\n\r\n",
       "HTTP/1.1  200 OK\r\n\r\n",
       "HTTP/1.1 200 OK\n\n", "HTTP/1.1 200 OK\nA: b\r\n\r\n", "ICY 200 OK\r\n\r\n", "HTTP/1.1 200 O\0K\r\n\r\n",

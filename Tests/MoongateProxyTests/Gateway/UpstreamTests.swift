@@ -79,6 +79,17 @@ import Testing
     await gateway.stop()
   }
 
+  /// RFC 9112 section 4: the space is only needed before a phrase, and the gateway always sends it.
+  @Test func statusLineNeedsNoSpaceAfterTheCode() async throws {
+    let upstream = try await RecordingUpstream {
+      RecordingUpstream.isComplete($0) ? .answer("HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok") : nil
+    }
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
+    let answer = try await get(gateway, "/")
+    #expect(answer.hasPrefix("HTTP/1.1 200 \r\n") && answer.hasSuffix("\r\n\r\nok"))
+    await gateway.stop()
+  }
+
   /// Attack: an upstream sends a body where none is allowed, which would be taken for the response to another request.
   @Test(
     arguments: [
