@@ -19,7 +19,7 @@ http {{ access_log off; client_body_temp_path body; proxy_temp_path proxy; fastc
 """
 
 
-def _packaged(name):
+def packaged(name):
     """A program installed by pip: beside this Python or inside its package."""
     beside = pathlib.Path(sys.executable).parent / name
     inside = [file for folder in sys.path for file in pathlib.Path(folder).glob(f"{name}/_bin/{name}")]
@@ -130,14 +130,14 @@ class FrontProxy:
 
     def _traefik(self):
         self._write("moongate.yml")
-        return _packaged("traefik"), f"--configFile={self._write('traefik.yml')}"
+        return packaged("traefik"), f"--configFile={self._write('traefik.yml')}"
 
     def _caddy(self):
-        return _packaged("caddy"), "run", "--adapter", "caddyfile", "--config", self._write("Caddyfile")
+        return packaged("caddy"), "run", "--adapter", "caddyfile", "--config", self._write("Caddyfile")
 
     def _envoy(self):
         return (
-            _packaged("envoy"),
+            packaged("envoy"),
             "-c",
             self._write("envoy.yaml"),
             "--concurrency",

@@ -96,6 +96,8 @@ class H2Client:
         )
         if settings:
             self.h2.local_settings = h2.settings.Settings(client=True, initial_values=settings)
+        # Heads that are larger than h2's default bound are for a test to judge.
+        self.h2.decoder.max_header_list_size = 1 << 20
         self.authority = f"localhost:{port}"
         self.events = []
         self.ended = False

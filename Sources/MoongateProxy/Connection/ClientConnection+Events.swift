@@ -11,6 +11,7 @@ extension ClientConnection {
     wire = stream
     self.peer = peer
     addressUse = use
+    state.hasOneRequest = true
     state.opened(at: loop.now)
     loop.add(self)
   }

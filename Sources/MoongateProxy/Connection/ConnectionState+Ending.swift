@@ -3,13 +3,21 @@ import NIOCore
 /// The end of an exchange and of the connection.
 extension ConnectionState {
   /// The response is written. Continues with the next request, or closes.
+  ///
+  /// Attack: bytes after the request of an HTTP/2 stream, of which something else is to be read as a request. A stream
+  /// never reads a second head. It ends by its own frames.
   mutating func finish(at now: NIODeadline) -> ConnectionAction {
     guard !isClosed else { return .wait }
     if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
       return input.readableBytes == 0 && exchange.requestIsDone ? closeWhenWritten() : linger(at: now)
     }
-    phase = .reading
     lastActivity = now
+    if hasOneRequest {
+      phase = .lingering(Lingering(readsOn: false))
+      input = ByteBuffer()
+      return .wait
+    }
+    phase = .reading
     began = now
     return .process
   }

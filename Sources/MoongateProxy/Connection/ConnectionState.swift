@@ -60,6 +60,8 @@ struct ConnectionState {
   var inputHasEnded = false
   /// Whether the gateway is shutting down.
   var isQuiescing = false
+  /// Whether there is one request only: this is a stream of HTTP/2.
+  var hasOneRequest = false
 
   var isClosed: Bool { if case .closed = phase { true } else { false } }
 

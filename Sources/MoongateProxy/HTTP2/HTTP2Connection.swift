@@ -22,23 +22,44 @@ final class HTTP2Connection: ChannelDuplexHandler {
   /// The time limit for a client to close after GOAWAY.
   private static let graceTime: TimeAmount = .seconds(5)
   private static let interval: TimeAmount = .seconds(1)
-  private static let window = 1024 * 1024
-  private static let connectionWindow = 4 * window
+  private static let connectionWindow = 4 * 1024 * 1024
+  /// The maximum number of concurrent streams, and how many the library accepts, so that those between can be refused.
+  private static let maxStreams = 128
+  private static let maxLibraryStreams = 1024
+  /// The library ignores frames of this many streams that it has reset. A frame of an earlier one ends the connection.
+  private static let maxResetStreams = 1024
+  /// For how long, and for how many streams, the library waits for the client's last frames after a reset.
+  private static let earlyResetTime: TimeAmount = .seconds(3)
+  private static let maxEarlyResets = 512
 
   private let loop: ProxyLoop
   private let permit: ConnectionPermit
   private let inner: @Sendable (any Channel) throws -> Void
   private let peer: ClientAddress
+  private let adapter: FrameAdapter
   private let manager: NIOHTTP2ServerConnectionManagementHandler
   private let delegate: NIOHTTP2ServerConnectionManagementHandler.HTTP2StreamDelegate
   private var context: ChannelHandlerContext?
   /// The channel of `context`, which takes longer to find there.
   private var channel: (any Channel)?
   private var streams: [HTTP2StreamID: HTTP2Stream] = [:]
+  /// Streams that are reset for the client and not yet for the library, the oldest first, and ended ones. The client
+  /// may send trailers before it knows of the reset.
+  private var earlyResets: [(stream: HTTP2Stream, at: NIODeadline)] = []
+  /// How many streams of the library are reset for the client.
+  private var openResets = 0
+  /// The last stream that the client has opened.
+  private var lastStream = HTTP2StreamID.rootStream
   private var idleSince = NIODeadline.uptimeNanoseconds(0)
   /// Whether the connection has begun and not ended. It is counted then.
   private var isOpen = false
   private var isQuiescing = false
+  /// Why the connection has to end, if the library has not told the client.
+  private var failure: HTTP2ErrorCode?
+  /// Whether the library has told the client of an error of the connection.
+  private var hasToldError = false
+  /// Whether the connection is being closed. Further frames are ignored.
+  private var isEnding = false
   private var timer: RepeatedTask?
 
   /// The streams that received a frame in the current read.
@@ -59,15 +80,18 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private var isFlushing = false
   private var flushIsPlanned = false
   var spareFields: [HeadField] = []
+  var spareWindow = HTTP2Connection.connectionWindow
   private let known = PeerKnowledge()
 
   private init(
-    loop: ProxyLoop, permit: ConnectionPermit, peer: ClientAddress, manager: NIOHTTP2ServerConnectionManagementHandler,
+    to channel: any Channel, loop: ProxyLoop, permit: ConnectionPermit,
+    manager: NIOHTTP2ServerConnectionManagementHandler,
     inner: @escaping @Sendable (any Channel) throws -> Void
   ) {
     self.loop = loop
     self.permit = permit
-    self.peer = peer
+    peer = channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
+    adapter = FrameAdapter(maxStreams: Self.maxStreams)
     self.manager = manager
     self.inner = inner
     delegate = manager.http2StreamDelegate
@@ -86,14 +110,12 @@ final class HTTP2Connection: ChannelDuplexHandler {
       configuration: .init(
         maxIdleTime: nil, maxAge: nil, maxGraceTime: nil,
         keepalive: .init(pingInterval: .seconds(60), ackTimeout: .seconds(20))))
-    let connection = HTTP2Connection(
-      loop: loop, permit: permit, peer: channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified,
-      manager: manager, inner: inner)
+    let connection = HTTP2Connection(to: channel, loop: loop, permit: permit, manager: manager, inner: inner)
     let frames = NIOHTTP2Handler(
       mode: .server, frameDelegate: WrittenFrames(connection: connection), connectionConfiguration: connectionBounds,
       streamConfiguration: streamBounds)
     let pipeline = channel.pipeline.syncOperations
-    let handlers: [any ChannelHandler] = [EarlySettings(), WriteGathering(), frames, connection, manager]
+    let handlers: [any ChannelHandler] = [WriteGathering(), connection.adapter, frames, connection, manager]
     try pipeline.addHandlers(handlers)
     // The channel became active before the handshake. This starts the manager's timers and ours.
     manager.channelActive(context: try pipeline.context(handler: manager))
@@ -103,8 +125,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private static var connectionBounds: NIOHTTP2Handler.ConnectionConfiguration {
     var bounds = NIOHTTP2Handler.ConnectionConfiguration()
     bounds.initialSettings = [
-      HTTP2Setting(parameter: .maxConcurrentStreams, value: 128),
-      HTTP2Setting(parameter: .initialWindowSize, value: window),
+      HTTP2Setting(parameter: .maxConcurrentStreams, value: maxLibraryStreams),
+      HTTP2Setting(parameter: .initialWindowSize, value: HTTP2Stream.firstWindow),
       // Heads over 32 KiB are answered with 431. Heads far over that are not decoded.
       HTTP2Setting(parameter: .maxHeaderListSize, value: 128 * 1024),
     ]
@@ -112,6 +134,11 @@ final class HTTP2Connection: ChannelDuplexHandler {
     bounds.maximumSequentialContinuationFrames = 8
     // Attack: frames that each require a reply, from a client that does not read the replies.
     bounds.maximumBufferedControlFrames = 1000
+    bounds.maximumRecentlyResetStreams = maxResetStreams
+    // Attack: CVE-2019-9518. The library counts them from the last HEADERS or the last end of a stream on.
+    bounds.maximumSequentialEmptyDataFrames = 100
+    // A rate bounds errors of streams (`streamBounds`). A total would end the connections of proxies, which stay open.
+    bounds.maximumConnectionGlitches = .max
     return bounds
   }
 
@@ -120,6 +147,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
     // Attack: CVE-2023-44487. Resetting a stream costs a client nothing. 200 resets in 30 s close the connection.
     bounds.streamResetFrameRateLimit.maximumCount = 200
     bounds.streamResetFrameRateLimit.windowLength = .seconds(30)
+    // Attack: CVE-2025-8671. The same, with frames for which the library must reset the stream.
+    bounds.streamErrorRateLimit.maximumCount = 200
+    bounds.streamErrorRateLimit.windowLength = .seconds(30)
     return bounds
   }
 
@@ -150,26 +180,32 @@ final class HTTP2Connection: ChannelDuplexHandler {
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
     timer = nil
-    outbox = []
-    opening = []
-    written = []
-    let left = streams
-    streams = [:]
-    for stream in left.values { stream.closed() }
+    endStreams()
     if isOpen { loop.metrics.connections[.http2].close() }
     isOpen = false
     permit.end()
     context.fireChannelInactive()
   }
 
+  private func endStreams() {
+    outbox = []
+    opening = []
+    written = []
+    earlyResets = []
+    let left = streams
+    streams = [:]
+    for stream in left.values { stream.closed() }
+  }
+
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isEnding else { return }
     let frame = unwrapInboundIn(data)
     isReading = true
     passToManager(context, frame, data)
     guard frame.streamID != .rootStream else { return }
     switch frame.payload {
     case .headers, .data:
-      guard let stream = stream(of: frame) else { return }
+      guard let stream = streams[frame.streamID] ?? open(frame) else { return }
       stream.receive(frame.payload)
       if read.last !== stream { read.append(stream) }
     case .rstStream, .windowUpdate, .priority, .settings, .pushPromise, .ping, .goAway, .alternativeService, .origin:
@@ -189,17 +225,24 @@ final class HTTP2Connection: ChannelDuplexHandler {
     context.fireChannelRead(data)
   }
 
-  private func stream(of frame: HTTP2Frame) -> HTTP2Stream? {
-    if let known = streams[frame.streamID] { return known }
+  /// Opens a stream for HEADERS of a new one.
+  /// - Returns: nil if there is nothing to receive.
+  private func open(_ frame: HTTP2Frame) -> HTTP2Stream? {
     // A stream that began after the end of the connection would never be closed.
-    guard case .headers = frame.payload, isOpen, let channel else { return nil }
-    let stream = HTTP2Stream(frame.streamID, transport: self, window: Self.window)
+    guard case .headers = frame.payload, frame.streamID > lastStream, isOpen, let channel else { return nil }
+    lastStream = frame.streamID
+    let isRefused = streams.count - openResets >= Self.maxStreams
+    let stream = HTTP2Stream(frame.streamID, transport: self)
+    streams[frame.streamID] = stream
+    delegate.streamCreated(frame.streamID, channel: channel)
+    if isRefused {
+      stream.reset(.refusedStream)
+      return nil
+    }
     let client = ClientConnection(loop: loop, isSecure: true, streamOf: known) { [unowned stream] in
       try stream.makeInner()
     }
     stream.serve(by: client)
-    streams[frame.streamID] = stream
-    delegate.streamCreated(frame.streamID, channel: channel)
     client.begin(on: stream, peer: peer, use: permit.addressUse)
     return stream
   }
@@ -238,13 +281,45 @@ final class HTTP2Connection: ChannelDuplexHandler {
     }
   }
 
+  /// Ends the connection unless the error concerns one stream only: the other streams, such as downloads of other users
+  /// of a proxy, go on then (RFC 9113 section 5.4.2).
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A frame of this stream could not be written, so the stream is reset. Other errors close the connection.
     if let error = error as? NIOHTTP2Errors.StreamError {
+      // A frame of this stream could not be written.
       streams[error.streamID]?.reset(.internalError)
-    } else {
-      context.close(promise: nil)
+    } else if hasToldError || !(error is any NIOHTTP2Error) {
+      close(context)
+    } else if !Self.concernsStream(error) {
+      failure = .internalError
+      flush()
     }
+  }
+
+  /// Whether the library has reset a stream because of the error, or has dropped a frame of a stream that is closed
+  /// already. Some of these errors can also be of the connection: the library has sent GOAWAY then.
+  private static func concernsStream(_ error: any Error) -> Bool {
+    switch error {
+    case is NIOHTTP2Errors.MissingPseudoHeader, is NIOHTTP2Errors.DuplicatePseudoHeader,
+      is NIOHTTP2Errors.PseudoHeaderAfterRegularHeader, is NIOHTTP2Errors.UnknownPseudoHeader,
+      is NIOHTTP2Errors.UnsupportedPseudoHeader, is NIOHTTP2Errors.InvalidPseudoHeaders,
+      is NIOHTTP2Errors.InvalidPseudoHeaderValue, is NIOHTTP2Errors.EmptyPathHeader,
+      is NIOHTTP2Errors.InvalidHTTP2HeaderFieldName, is NIOHTTP2Errors.InvalidHTTP2HeaderFieldValue,
+      is NIOHTTP2Errors.ForbiddenHeaderField, is NIOHTTP2Errors.TrailersWithoutEndStream,
+      is NIOHTTP2Errors.ContentLengthViolated, is NIOHTTP2Errors.ContentLengthHeadersMismatch,
+      is NIOHTTP2Errors.ContentLengthHeaderNegative, is NIOHTTP2Errors.ContentLengthHeaderMalformedValue,
+      is NIOHTTP2Errors.InvalidWindowIncrementSize, is NIOHTTP2Errors.InvalidFlowControlWindowSize,
+      is NIOHTTP2Errors.FlowControlViolation, is NIOHTTP2Errors.BadStreamStateTransition,
+      is NIOHTTP2Errors.NoSuchStream:
+      true
+    default: false
+    }
+  }
+
+  private func close(_ context: ChannelHandlerContext) {
+    guard !isEnding else { return }
+    isEnding = true
+    endStreams()
+    context.close(promise: nil)
   }
 
   /// Writes the manager's frames. GOAWAY gets a separate flush: some clients ignore frames that arrive with it.
@@ -255,7 +330,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 
   private func streamClosed(_ id: HTTP2StreamID) {
+    adapter.forget(id)
     guard let stream = streams.removeValue(forKey: id) else { return }
+    if stream.isResetEarly { openResets -= 1 }
     stream.closed()
     if streams.isEmpty { idleSince = loop.now }
     if let channel { delegate.streamClosed(id, channel: channel) }
@@ -275,10 +352,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   /// Attack: a client that ignores GOAWAY keeps its connection open forever.
   private func checkTime(_ context: ChannelHandlerContext) {
+    if !earlyResets.isEmpty {
+      finishResets(before: loop.now - Self.earlyResetTime, context)
+      context.flush()
+    }
     guard streams.isEmpty else { return }
     let idle = loop.now - idleSince
     if idle >= Self.idleTime + Self.graceTime || isQuiescing && idle >= Self.graceTime {
-      context.close(promise: nil)
+      close(context)
     } else if idle >= Self.idleTime, !isQuiescing {
       // Only the manager is behind this handler.
       context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
@@ -302,12 +383,16 @@ final class HTTP2Connection: ChannelDuplexHandler {
     isFlushing = true
     defer { isFlushing = false }
     noteWritten()
-    while !outbox.isEmpty || !opening.isEmpty || needsConnectionWindow {
+    while failure == nil, !isEnding, !outbox.isEmpty || !opening.isEmpty || needsConnectionWindow {
       writeWindows(context)
       writeFrames(context)
       context.flush()
       noteWritten()
     }
+    guard let code = failure, !isEnding else { return }
+    write(.goAway(lastStreamID: lastStream, errorCode: code, opaqueData: nil), .rootStream, context)
+    context.flush()
+    close(context)
   }
 
   private func writeWindows(_ context: ChannelHandlerContext) {
@@ -329,8 +414,32 @@ final class HTTP2Connection: ChannelDuplexHandler {
     var frames = outbox.takeAll()
     // Attack: a request and its reset in one read. To the library, a frame on a closed stream is a connection error,
     // which would end all other streams.
-    for (stream, payload) in frames where !stream.isOver { write(payload, stream.id, context) }
+    for (stream, payload) in frames where !stream.isOver {
+      if case .rstStream(let code) = payload, stream.mayBeResetEarly, isWritable {
+        resetEarly(stream, code, context)
+      } else {
+        write(payload, stream.id, context)
+      }
+    }
     outbox.reuseMemory(of: &frames)
+  }
+
+  /// Resets a stream for the client, and later for the library, which then accepts no trailers of it.
+  private func resetEarly(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode, _ context: ChannelHandlerContext) {
+    stream.isResetEarly = true
+    openResets += 1
+    adapter.reset(stream.id, code)
+    earlyResets.append((stream, loop.now))
+    if earlyResets.count > Self.maxEarlyResets { finishResets(before: .uptimeNanoseconds(0), context) }
+  }
+
+  /// Resets streams for the library: those before the time, and the oldest if they are too many.
+  private func finishResets(before time: NIODeadline, _ context: ChannelHandlerContext) {
+    let count = earlyResets.firstIndex { $0.at >= time } ?? earlyResets.count
+    let surplus = earlyResets.count > Self.maxEarlyResets ? earlyResets.count / 2 : 0
+    let over = earlyResets.prefix(max(count, surplus))
+    earlyResets.removeFirst(over.count)
+    for (stream, _) in over where !stream.isOver { write(.rstStream(.cancel), stream.id, context) }
   }
 
   private func write(_ payload: HTTP2Frame.FramePayload, _ id: HTTP2StreamID, _ context: ChannelHandlerContext) {
@@ -342,6 +451,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     switch frame.payload {
     case .data(let data): written.append((frame.streamID, data.data.readableBytes, data.endStream))
     case .headers(let headers): if headers.endStream { written.append((frame.streamID, 0, true)) }
+    case .goAway(_, let code, _): if code != .noError { hasToldError = true }
     default: break
     }
   }

@@ -16,6 +16,8 @@ final class HTTP2Stream: ClientWire {
     var isWritable: Bool { get }
     /// A reusable array for the fields of response heads.
     var spareFields: [HeadField] { get set }
+    /// By how many bytes the windows of all streams may still grow.
+    var spareWindow: Int { get set }
 
     /// Queues a frame for the next flush.
     func write(_ payload: HTTP2Frame.FramePayload, of stream: HTTP2Stream)
@@ -26,35 +28,41 @@ final class HTTP2Stream: ClientWire {
     func makeInner(_ channel: StreamChannel) throws
   }
 
-  /// Frames that the client sent and the request does not accept yet.
-  private struct BufferedFrame {
-    var payload: HTTP2Frame.FramePayload
-    /// The bytes that flow control counts.
-    var bytes: Int
-  }
-
-  /// Buffered DATA frames are merged up to this many bytes.
+  /// How many bytes the client may send at first before it needs a WINDOW_UPDATE, and at most.
+  ///
+  /// Attack: uploads for a service that reads nothing. The gateway holds a window of each. The window grows while the
+  /// service reads, and `Transport.spareWindow` bounds the growth of all streams together.
+  static let firstWindow = 64 * 1024
+  private static let maxWindow = 1024 * 1024
+  /// Held bytes are merged up to this many.
   private static let mostMerged = 16 * 1024
 
   let id: HTTP2StreamID
   let eventLoop: any EventLoop
   /// nil after the end: while the stream is open, the stream and its connection refer to each other.
   private var transport: (any Transport)?
+  /// nil after a reset and after the end: what the client sends then is dropped.
   private var client: ClientConnection?
   private var framing = StreamFraming()
   private var inner: StreamChannel?
   /// How many bytes of the response wait for flow control or for the connection.
   private var waiting = 0
   private(set) var isFull = false
-  private var bufferedFrames: [BufferedFrame] = []
-  /// The bytes of `bufferedFrames` that flow control counts.
-  private var bufferedBytes = 0
-  private var isTaking = false
-  /// Whether the client has sent its last frame, which may be buffered. The library accepts no WINDOW_UPDATE then.
+  /// Bytes of the body that the client sent and the request does not accept yet.
+  private var held: [ByteBuffer] = []
+  private var heldBytes = 0
+  /// Whether the body ends after the held bytes.
+  private var endIsHeld = false
+  private var isPassing = false
+  /// Whether the client has sent its last frame. The library accepts no WINDOW_UPDATE then.
   private var clientHasEnded = false
+  /// Whether a frame of the response was sent.
+  private var hasAnswered = false
+  /// Whether the client knows of a reset of which the library does not know yet.
+  var isResetEarly = false
   /// The client's window, as the library last reported it.
-  private var window: Int
-  private let fullWindow: Int
+  private var window = HTTP2Stream.firstWindow
+  private var fullWindow = HTTP2Stream.firstWindow
   private var isOpeningWindow = false
   /// Promises for the end of the response.
   private var waitingForEnd: [EventLoopPromise<Void>] = []
@@ -62,13 +70,13 @@ final class HTTP2Stream: ClientWire {
   /// Whether the stream has ended. It sends nothing then.
   var isOver: Bool { transport == nil }
 
-  /// - Parameter window: how many bytes the client may send before it needs a WINDOW_UPDATE.
-  init(_ id: HTTP2StreamID, transport: any Transport, window: Int) {
+  /// Whether frames of the client may be on their way, and no frame of the response waits in the library.
+  var mayBeResetEarly: Bool { !clientHasEnded && (!hasAnswered || framing.endIsWritten) }
+
+  init(_ id: HTTP2StreamID, transport: any Transport) {
     self.id = id
     self.transport = transport
     eventLoop = transport.eventLoop
-    self.window = window
-    fullWindow = window
   }
 
   /// Sets the connection that serves the request.
@@ -76,45 +84,66 @@ final class HTTP2Stream: ClientWire {
 
   // MARK: from the connection
 
-  /// Receives a frame of the client.
+  /// Receives HEADERS or DATA of the client.
   func receive(_ payload: HTTP2Frame.FramePayload) {
-    guard !isOver, let client else { return }
-    if payload.endsStream { clientHasEnded = true }
-    if isTaking || !bufferedFrames.isEmpty || !client.mayRead() {
-      return hold(payload)
+    guard let client else { return }
+    switch payload {
+    case .headers(let frame):
+      clientHasEnded = frame.endStream
+      if framing.awaitsHead { return receiveHead(frame, client) }
+      guard RequestText.areTrailers(frame.headers) else { return reset(.protocolError) }
+      if frame.endStream { receiveEnd(client) }
+    case .data(let frame):
+      clientHasEnded = frame.endStream
+      if case .byteBuffer(let bytes) = frame.data, bytes.readableBytes > 0 { receiveBody(bytes, client) }
+      if frame.endStream { receiveEnd(client) }
+    case .rstStream, .priority, .settings, .pushPromise, .ping, .goAway, .windowUpdate, .alternativeService, .origin:
+      break
     }
-    take(payload, client)
   }
 
-  /// Attack: a million frames of one byte. Each costs far more memory than the window counts, so small frames are
-  /// merged.
-  private func hold(_ payload: HTTP2Frame.FramePayload) {
-    let bytes = payload.countedBytes
-    bufferedBytes += bytes
-    guard let last = bufferedFrames.last, let merged = Self.merge(last.payload, payload) else {
-      bufferedFrames.append(BufferedFrame(payload: payload, bytes: bytes))
-      return
+  private func receiveHead(_ frame: HTTP2Frame.FramePayload.Headers, _ client: ClientConnection) {
+    guard let text = framing.receiveHead(frame.headers, isWhole: frame.endStream) else { return reset(.protocolError) }
+    pass([text], to: client)
+  }
+
+  private func receiveBody(_ bytes: ByteBuffer, _ client: ClientConnection) {
+    if isPassing || !held.isEmpty || !client.mayRead() { hold(bytes) } else { passBody(bytes, to: client) }
+  }
+
+  /// Attack: a million frames of one byte, or small frames that keep the large buffers of their reads in memory. Each
+  /// would cost far more memory than the window counts, so held bytes are copied and merged.
+  private func hold(_ bytes: ByteBuffer) {
+    heldBytes += bytes.readableBytes
+    let last = held.count - 1
+    if last >= 0, held[last].readableBytes + bytes.readableBytes <= Self.mostMerged {
+      held[last].writeImmutableBuffer(bytes)
+    } else {
+      held.append(ByteBuffer(bytes: bytes.readableBytesView))
     }
-    bufferedFrames[bufferedFrames.count - 1] = BufferedFrame(payload: merged, bytes: last.bytes + bytes)
   }
 
-  /// - Returns: nil unless both are DATA frames and small enough together.
-  private static func merge(
-    _ first: HTTP2Frame.FramePayload, _ second: HTTP2Frame.FramePayload
-  ) -> HTTP2Frame.FramePayload? {
-    guard case .data(let one) = first, case .data(let two) = second, !one.endStream,
-      case .byteBuffer(var bytes) = one.data, case .byteBuffer(let more) = two.data,
-      bytes.readableBytes + more.readableBytes <= mostMerged
-    else { return nil }
-    bytes.writeImmutableBuffer(more)
-    return .data(.init(data: .byteBuffer(bytes), endStream: two.endStream))
+  private func receiveEnd(_ client: ClientConnection) {
+    // The stream may have been reset because of the body's last bytes.
+    guard self.client === client else { return }
+    if isPassing || !held.isEmpty { endIsHeld = true } else { passEnd(to: client) }
   }
 
-  private func take(_ payload: HTTP2Frame.FramePayload, _ client: ClientConnection) {
-    isTaking = true
-    defer { isTaking = false }
+  private func passBody(_ bytes: ByteBuffer, to client: ClientConnection) {
     var parts: [ByteBuffer] = []
-    guard framing.receive(payload, into: &parts) else { return reset(.protocolError) }
+    guard framing.receiveBody(bytes, into: &parts) else { return reset(.protocolError) }
+    pass(parts, to: client)
+  }
+
+  private func passEnd(to client: ClientConnection) {
+    var parts: [ByteBuffer] = []
+    guard framing.receiveEnd(into: &parts) else { return reset(.protocolError) }
+    pass(parts, to: client)
+  }
+
+  private func pass(_ parts: [ByteBuffer], to client: ClientConnection) {
+    isPassing = true
+    defer { isPassing = false }
     for part in parts { client.received(part) }
   }
 
@@ -127,20 +156,24 @@ final class HTTP2Stream: ClientWire {
     openWindow()
   }
 
-  /// The same policy as `InboundWindowManager` in the library: a full window once half of it is used.
+  /// A full window once half of it is used, as the library's `InboundWindowManager` does it.
   private func openWindow() {
     guard !isOpeningWindow, needsWindow else { return }
     isOpeningWindow = true
     transport?.openWindow(of: self)
   }
 
-  private var needsWindow: Bool { !clientHasEnded && !isOver && window + bufferedBytes <= fullWindow / 2 }
+  private var needsWindow: Bool { !clientHasEnded && client != nil && window + heldBytes <= fullWindow / 2 }
 
   /// - Returns: the size of the WINDOW_UPDATE to send; nil if the client needs none.
   func windowUpdate() -> Int? {
     isOpeningWindow = false
     guard needsWindow else { return nil }
-    let bytes = fullWindow - window - bufferedBytes
+    if heldBytes == 0, fullWindow < Self.maxWindow, let transport, transport.spareWindow >= fullWindow {
+      transport.spareWindow -= fullWindow
+      fullWindow *= 2
+    }
+    let bytes = fullWindow - window - heldBytes
     window += bytes
     return bytes
   }
@@ -166,15 +199,22 @@ final class HTTP2Stream: ClientWire {
 
   func quiesce() { client?.quiesce() }
 
-  /// Called once when the stream was reset or has ended, or when the connection has closed.
+  /// Called once when the stream has ended, or when the connection has closed.
   func closed() {
     guard !isOver else { return }
+    transport?.spareWindow += fullWindow - Self.firstWindow
     transport = nil
-    bufferedFrames = []
-    bufferedBytes = 0
-    client?.ended()
-    client?.wire = nil
+    release()
+  }
+
+  /// Ends the request and its response.
+  private func release() {
+    held = []
+    heldBytes = 0
+    let last = client
     client = nil
+    last?.ended()
+    last?.wire = nil
     let promises = waitingForEnd
     waitingForEnd = []
     for promise in promises { promise.fail(ChannelError.ioOnClosedChannel) }
@@ -189,6 +229,7 @@ final class HTTP2Stream: ClientWire {
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) {
     if bytes.readableBytes > 0, let transport {
       let isAnswer = framing.write(bytes, spare: &transport.spareFields) { payload in
+        hasAnswered = true
         waiting += payload.countedBytes
         transport.write(payload, of: self)
       }
@@ -197,7 +238,7 @@ final class HTTP2Stream: ClientWire {
     }
     // A promise waits for the end of the response: callers use it to close without truncating the response.
     guard let promise else { return }
-    if framing.answerHasEnded, !framing.endIsWritten, !isOver {
+    if framing.answerHasEnded, !framing.endIsWritten, !framing.isReset, !isOver {
       waitingForEnd.append(promise)
     } else {
       promise.succeed()
@@ -207,11 +248,15 @@ final class HTTP2Stream: ClientWire {
   func flush() { transport?.flush() }
 
   func read() {
-    guard !isTaking else { return }
-    while !bufferedFrames.isEmpty, !isOver, let client, client.mayRead() {
-      let next = bufferedFrames.removeFirst()
-      bufferedBytes -= next.bytes
-      take(next.payload, client)
+    guard !isPassing else { return }
+    while !held.isEmpty, let client, client.mayRead() {
+      let bytes = held.removeFirst()
+      heldBytes -= bytes.readableBytes
+      passBody(bytes, to: client)
+    }
+    if held.isEmpty, endIsHeld, let client {
+      endIsHeld = false
+      passEnd(to: client)
     }
     receivedAll()
     openWindow()
@@ -236,21 +281,16 @@ final class HTTP2Stream: ClientWire {
 
   func reset(_ code: HTTP2ErrorCode) { if let code = framing.reset(code) { send(code) } }
 
+  /// Attack: frames that arrive before the reset is written. The request ends here, not when the library reports the
+  /// end of the stream.
   private func send(_ code: HTTP2ErrorCode) {
     transport?.write(.rstStream(code), of: self)
     transport?.flush()
+    release()
   }
 }
 
 extension HTTP2Frame.FramePayload {
-  fileprivate var endsStream: Bool {
-    switch self {
-    case .data(let frame): frame.endStream
-    case .headers(let frame): frame.endStream
-    default: false
-    }
-  }
-
   /// The bytes that flow control counts (RFC 9113 section 6.9.1).
   var countedBytes: Int {
     guard case .data(let frame) = self else { return 0 }

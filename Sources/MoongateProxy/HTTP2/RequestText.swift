@@ -9,9 +9,12 @@ import NIOHPACK
 /// The library decodes values as UTF-8 and replaces invalid bytes with U+FFFD. The gateway does not interpret such
 /// values.
 enum RequestText {
-  /// The framing of the body after the head.
-  enum Body {
-    case none, length, chunked
+  /// The body that a head declares.
+  enum Body: Equatable {
+    case empty
+    /// The number of bytes that are missing.
+    case length(Int)
+    case chunked
   }
 
   /// Converts the head.
@@ -26,7 +29,7 @@ enum RequestText {
     fields.reserveCapacity(512)
     var hosts: [String] = []
     var cookies: String?
-    var hasLength = false
+    var length: String?
     for (name, value, _) in headers {
       if name.utf8.first == UInt8(ascii: ":") {
         switch name {
@@ -46,7 +49,7 @@ enum RequestText {
       case .cookie: if cookies == nil { cookies = value } else { cookies?.append("; " + value) }
       case .forbidden: return nil
       case .length:
-        hasLength = true
+        length = value
         add(name, value, to: &fields)
       case .other: add(name, value, to: &fields)
       }
@@ -55,6 +58,8 @@ enum RequestText {
     if method == "CONNECT" {
       path = path ?? authority
       scheme = scheme ?? "https"
+    } else if path != "*", path?.utf8.first != UInt8(ascii: "/") {
+      return nil
     }
     guard let path, isTarget(path), let scheme, scheme == "https" || scheme == "http" else { return nil }
     if let known = authority, hosts.contains(known) { authority = nil }
@@ -69,7 +74,7 @@ enum RequestText {
     for host in hosts { add("host", host, to: &text) }
     text.writeImmutableBuffer(fields)
     if let cookies { add("cookie", cookies, to: &text) }
-    let body: Body = isWhole ? .none : hasLength ? .length : .chunked
+    let body = body(isWhole: isWhole, length: length)
     if body == .chunked { text.writeStaticString("transfer-encoding: chunked\r\n") }
     text.writeStaticString("\r\n")
     return (text, body, method == "HEAD")
@@ -78,6 +83,14 @@ enum RequestText {
   /// Whether the fields are valid trailers: well formed, without pseudo-headers (RFC 9113 section 8.1).
   static func areTrailers(_ headers: HPACKHeaders) -> Bool {
     headers.allSatisfy { isName($0.name) && isValue($0.value) }
+  }
+
+  private static func body(isWhole: Bool, length: String?) -> Body {
+    if isWhole { return .empty }
+    guard let length else { return .chunked }
+    // `RequestDecoder` refuses a length that is not a number.
+    guard length.utf8.allSatisfy(ByteClass.isDigit), let count = Int(length) else { return .empty }
+    return .length(count)
   }
 
   private static func add(_ name: String, _ value: String, to text: inout ByteBuffer) {

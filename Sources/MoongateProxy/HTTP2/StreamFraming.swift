@@ -6,9 +6,20 @@ import NIOHTTP2
 ///
 /// It tracks which side has ended, and selects the code of a reset. It makes no calls: its methods return the result,
 /// and the caller acts on it.
+///
+/// Attack: DATA that looks like a request, on a stream whose head was refused or declares no body. Bytes of the client
+/// become bytes of HTTP/1.1 only as the one head that `RequestText` accepted, and as the body that this head declares.
 struct StreamFraming {
-  private var hasHead = false
-  private var requestBody = RequestText.Body.none
+  /// What may still come of the request.
+  private enum Request {
+    case head
+    /// The body, as the head declares it.
+    case body(RequestText.Body)
+    /// Nothing: the request is complete, or refused.
+    case over
+  }
+
+  private var request = Request.head
   private(set) var requestHasEnded = false
   private var toHead = false
   private var output = ByteBuffer()
@@ -16,58 +27,63 @@ struct StreamFraming {
   private var body: BodyDecoder?
   /// Whether the response is complete, written or not.
   private(set) var answerHasEnded = false
-  private var isReset = false
+  private(set) var isReset = false
   /// Whether the library has written the last frame of the response.
   private(set) var endIsWritten = false
 
   // MARK: the request
 
-  /// Converts a frame of the client.
-  /// - Parameter parts: the bytes of the frame are appended here.
-  /// - Returns: false if the request is malformed; the stream must then be reset.
-  mutating func receive(_ payload: HTTP2Frame.FramePayload, into parts: inout [ByteBuffer]) -> Bool {
-    switch payload {
-    case .headers(let frame): return hasHead ? trailers(frame, &parts) : head(frame, &parts)
-    case .data(let frame):
-      if case .byteBuffer(let bytes) = frame.data, bytes.readableBytes > 0 { forward(bytes, &parts) }
-      if frame.endStream { endRequest(&parts) }
-    case .rstStream, .priority, .settings, .pushPromise, .ping, .goAway, .windowUpdate, .alternativeService, .origin:
-      break
+  /// Whether the head has not been received.
+  var awaitsHead: Bool { if case .head = request { true } else { false } }
+
+  /// Converts the head.
+  /// - Parameter isWhole: whether the head ends the request.
+  /// - Returns: nil if it is malformed; the stream must then be reset.
+  mutating func receiveHead(_ headers: HPACKHeaders, isWhole: Bool) -> ByteBuffer? {
+    guard awaitsHead else { return nil }
+    request = .over
+    requestHasEnded = isWhole
+    guard let head = RequestText.write(headers, isWhole: isWhole) else { return nil }
+    if !isWhole { request = .body(head.body) }
+    toHead = head.isHead
+    return head.text
+  }
+
+  /// Converts bytes of the body.
+  /// - Parameter parts: the bytes of HTTP/1.1 are appended here.
+  /// - Returns: false if the body is longer than declared; the stream must then be reset.
+  mutating func receiveBody(_ bytes: ByteBuffer, into parts: inout [ByteBuffer]) -> Bool {
+    guard case .body(let body) = request, bytes.readableBytes > 0 else { return true }
+    switch body {
+    case .empty: break
+    case .length(let left):
+      guard bytes.readableBytes <= left else { return false }
+      request = .body(.length(left - bytes.readableBytes))
+      parts.append(bytes)
+    case .chunked:
+      var line = ByteBuffer()
+      line.writeString(String(bytes.readableBytes, radix: 16))
+      line.writeStaticString("\r\n")
+      parts.append(line)
+      parts.append(bytes)
+      parts.append(ByteBuffer(staticString: "\r\n"))
     }
     return true
   }
 
-  private mutating func head(_ frame: HTTP2Frame.FramePayload.Headers, _ parts: inout [ByteBuffer]) -> Bool {
-    hasHead = true
-    requestHasEnded = frame.endStream
-    guard let request = RequestText.write(frame.headers, isWhole: frame.endStream) else { return false }
-    requestBody = request.body
-    toHead = request.isHead
-    parts.append(request.text)
-    return true
-  }
-
-  private func forward(_ bytes: ByteBuffer, _ parts: inout [ByteBuffer]) {
-    guard requestBody == .chunked else { return parts.append(bytes) }
-    var line = ByteBuffer()
-    line.writeString(String(bytes.readableBytes, radix: 16))
-    line.writeStaticString("\r\n")
-    parts.append(line)
-    parts.append(bytes)
-    parts.append(ByteBuffer(staticString: "\r\n"))
-  }
-
-  /// Trailers are checked and dropped, as with HTTP/1.
-  private mutating func trailers(_ frame: HTTP2Frame.FramePayload.Headers, _ parts: inout [ByteBuffer]) -> Bool {
-    guard RequestText.areTrailers(frame.headers) else { return false }
-    if frame.endStream { endRequest(&parts) }
-    return true
-  }
-
-  private mutating func endRequest(_ parts: inout [ByteBuffer]) {
-    guard !requestHasEnded else { return }
+  /// Ends the body. Trailers are checked and dropped, as with HTTP/1.
+  /// - Returns: false if the body is shorter than declared; the stream must then be reset.
+  mutating func receiveEnd(into parts: inout [ByteBuffer]) -> Bool {
+    guard case .body(let body) = request else { return true }
+    request = .over
     requestHasEnded = true
-    if requestBody == .chunked { parts.append(ByteBuffer(staticString: "0\r\n\r\n")) }
+    switch body {
+    case .empty: return true
+    case .length(let left): return left == 0
+    case .chunked:
+      parts.append(ByteBuffer(staticString: "0\r\n\r\n"))
+      return true
+    }
   }
 
   // MARK: the response
@@ -108,8 +124,11 @@ struct StreamFraming {
         continue
       }
       switch try body?.next(&output) {
-      case .data(let data):
+      case .data(var data):
         answerHasEnded = body?.isAtEnd ?? false
+        while data.readableBytes > FrameAdapter.maxPayload, let part = data.readSlice(length: FrameAdapter.maxPayload) {
+          emit(.data(.init(data: .byteBuffer(part))))
+        }
         emit(.data(.init(data: .byteBuffer(data), endStream: answerHasEnded)))
       case .end:
         answerHasEnded = true
@@ -175,6 +194,7 @@ struct StreamFraming {
   mutating func reset(_ code: HTTP2ErrorCode) -> HTTP2ErrorCode? {
     guard !isReset else { return nil }
     isReset = true
+    request = .over
     return code
   }
 }

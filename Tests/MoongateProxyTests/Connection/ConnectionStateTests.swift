@@ -49,6 +49,22 @@ import Testing
     #expect(second.text(second.path) == "/two" && driven.state.serial == 2)
   }
 
+  /// Attack: bytes after the request of an HTTP/2 stream.
+  @Test func streamReadsOneHeadOnly() throws {
+    let next = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
+    var driven = Driven()
+    driven.state.hasOneRequest = true
+    driven.receive("GET /one HTTP/1.1\r\nHost: a\r\n\r\n" + next)
+    _ = try Self.head(of: driven.next())
+    driven.state.prepareToAnswer(unread: false)
+    #expect(name(driven.state.answered(unread: false, at: driven.now)) == "finish")
+    #expect(name(driven.state.finish(at: driven.now)) == "wait")
+    #expect(driven.state.input.readableBytes == 0)
+    #expect(driven.receive(next) == "wait" && name(driven.next()) == "wait" && driven.state.serial == 1)
+    // A response that the client does not take.
+    #expect(name(driven.wait(.seconds(59))) == "wait" && name(driven.wait(.seconds(1))) == "close")
+  }
+
   @Test func theNextRequestWaitsUntilTheClientReads() {
     var driven = Driven("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     driven.takesAnswer = false

@@ -12,6 +12,7 @@ import Testing
     let remoteAddress: SocketAddress? = nil
     let isWritable = true
     var spareFields: [HeadField] = []
+    var spareWindow = 0
     var frames = 0
     var flushes = 0
 
@@ -23,7 +24,7 @@ import Testing
 
   @Test func openStreamSendsThroughItsConnection() {
     let connection = Connection()
-    let stream = HTTP2Stream(1, transport: connection, window: 1000)
+    let stream = HTTP2Stream(1, transport: connection)
     stream.send(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
     stream.flush()
     #expect(stream.isWritable && !stream.isOver)
@@ -32,7 +33,7 @@ import Testing
 
   @Test func endedStreamSendsNothing() {
     let connection = Connection()
-    let stream = HTTP2Stream(1, transport: connection, window: 1000)
+    let stream = HTTP2Stream(1, transport: connection)
     stream.closed()
     stream.send(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
     stream.flush()
@@ -48,7 +49,7 @@ import Testing
     do {
       let made = Connection()
       connection = made
-      stream = HTTP2Stream(1, transport: made, window: 1000)
+      stream = HTTP2Stream(1, transport: made)
     }
     #expect(connection != nil)
     stream.closed()

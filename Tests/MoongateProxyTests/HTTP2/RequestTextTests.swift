@@ -56,9 +56,8 @@ import Testing
     #expect((write(plain + [(name, "x")]) != nil) == isAllowed)
   }
 
-  @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}"]) func invalidTargetsAreRefused(
-    path: String
-  ) {
+  @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}", "a", "https://a.example/", "*x"])
+  func invalidTargetsAreRefused(path: String) {
     #expect(write([plain[0], plain[1], plain[2], (":path", path)]) == nil)
   }
 

@@ -97,9 +97,58 @@ import Testing
     #expect(stream.frames() == (requestEnded ? [] : ["reset 0"]))
   }
 
-  @Test func malformedHeadsAreReset() {
-    #expect(ask("GET", [("x", "a\r\nremote-user: root")]) == "")
+  /// Attack: DATA that looks like a request, on a stream whose head is malformed.
+  @Test func malformedHeadsAreResetAndNothingFollows() {
+    #expect(ask("GET", end: false, [("x", "a\r\nremote-user: root")]) == "")
     #expect(stream.frames() == ["reset 1"])
+    #expect(send("GET /hidden HTTP/1.1\r\nhost: a\r\n\r\n", end: true) == "")
+    #expect(ask() == "")
+  }
+
+  /// Attack: DATA after the end of the request, or after a reset. Nothing of it becomes bytes of HTTP/1.1.
+  @Test func nothingFollowsTheEndOfARequest() {
+    #expect(ask("POST", end: false, [("content-length", "5")]).hasSuffix("content-length: 5\r\n\r\n"))
+    #expect(send("hello", end: true) == "hello")
+    #expect(send("GET /hidden HTTP/1.1\r\n\r\n") == "")
+    #expect(ask() == "")
+  }
+
+  @Test func nothingFollowsAReset() {
+    #expect(ask("POST", end: false).hasSuffix("transfer-encoding: chunked\r\n\r\n"))
+    stream.close()
+    #expect(stream.frames() == ["reset 2"])
+    #expect(send("hello") == "" && send("", end: true) == "")
+  }
+
+  /// Attack: a body that is longer or shorter than declared. The library checks it too.
+  @Test func bodyOfAnotherLengthIsReset() {
+    _ = ask("POST", end: false, [("content-length", "5")])
+    #expect(send("hello GET /hidden HTTP/1.1\r\n\r\n") == "")
+    #expect(stream.frames() == ["reset 1"])
+    #expect(send("hello") == "")
+  }
+
+  @Test func bodyThatIsTooShortIsReset() {
+    _ = ask("POST", end: false, [("content-length", "5")])
+    #expect(send("hell", end: true) == "hell")
+    #expect(stream.frames() == ["reset 1"])
+  }
+
+  /// `RequestDecoder` refuses such a head, and its body is dropped.
+  @Test(arguments: ["+5", "", "5 ", "0x5", "99999999999999999999", "5,5"]) func lengthThatIsNoNumberHasNoBody(
+    _ length: String
+  ) {
+    _ = ask("POST", end: false, [("content-length", length)])
+    #expect(send("hello", end: true) == "")
+  }
+
+  /// RFC 9113 section 4.2: a larger frame needs the client's consent.
+  @Test func dataIsSplitIntoFramesThatEveryClientAccepts() {
+    _ = ask()
+    let body = String(repeating: "x", count: 40_000)
+    let found = answer("HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n", body)
+    #expect(found.dropFirst().map(\.utf8.count) == [16_386, 16_386, 7_238])
+    #expect(found.dropFirst().map { $0.hasSuffix(" end") } == [false, false, true])
   }
 
   /// Attack: an upstream sends bytes that are not a response.
@@ -120,7 +169,21 @@ private final class FramedStream {
   /// Returns the bytes that the frame becomes.
   func receive(_ payload: HTTP2Frame.FramePayload) -> String {
     var parts: [ByteBuffer] = []
-    if !framing.receive(payload, into: &parts) { reset(framing.reset(.protocolError)) }
+    var isRight = true
+    switch payload {
+    case .headers(let frame) where framing.awaitsHead:
+      if let text = framing.receiveHead(frame.headers, isWhole: frame.endStream) {
+        parts.append(text)
+      } else {
+        isRight = false
+      }
+    case .headers(let frame): if frame.endStream { isRight = framing.receiveEnd(into: &parts) }
+    case .data(let frame):
+      if case .byteBuffer(let bytes) = frame.data { isRight = framing.receiveBody(bytes, into: &parts) }
+      if isRight, frame.endStream { isRight = framing.receiveEnd(into: &parts) }
+    default: break
+    }
+    if !isRight { reset(framing.reset(.protocolError)) }
     return parts.map { String(buffer: $0) }.joined()
   }
 

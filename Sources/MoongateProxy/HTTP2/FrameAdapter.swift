@@ -1,0 +1,295 @@
+import NIOCore
+import NIOHTTP2
+
+/// Adapts the frames of a connection where the library cannot do what RFC 9113 requires or allows.
+///
+/// - The library applies the gateway's SETTINGS when the client acknowledges them (section 6.5.3). Most clients send
+///   their first request earlier: with a head over NIO's default of 16 KiB it would close the connection instead of
+///   being answered, with 431 if necessary. All our values are at least the defaults, so the acknowledgement is
+///   simulated when the client's own SETTINGS arrive, and the client's later one is removed.
+/// - The library writes no CONTINUATION frames (section 6.10), and fails for a head that is larger than a frame. It is
+///   told that the client accepts frames of any size. The frames of a large head are made here.
+/// - The library's table of header compression is as large as the client allows. The client's limit is lowered.
+/// - To the library, too many streams are an error of the connection, not of the stream (section 5.1.2). It is told a
+///   larger limit than the client, and `HTTP2Connection` refuses the streams between.
+/// - To the library, trailers of a stream that it has reset are an error of the connection, although they were on their
+///   way (section 5.1). Here, a client can be told of a reset before the library is (`reset`).
+/// - The library waits for all bytes of the preface. A wrong one is refused at its first wrong byte.
+final class FrameAdapter: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// The maximum payload of a frame that every client accepts (RFC 9113 section 4.2).
+  static let maxPayload = 16_384
+  /// The size of the library's table of header compression: the default of RFC 9113 section 6.5.2.
+  ///
+  /// Attack: a client allows 4 GiB. Each response with a new header then takes memory until the connection ends, and
+  /// the table is searched for every header.
+  private static let maxTable: UInt32 = 4096
+  /// The values that SETTINGS_MAX_FRAME_SIZE may have.
+  private static let frameSizes: ClosedRange<UInt32> = 16_384...16_777_215
+
+  /// The connection preface (RFC 9113 section 3.4).
+  private static let magic = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+
+  /// Parameters of SETTINGS frames (RFC 9113 section 6.5.2).
+  private enum Parameter {
+    static let headerTableSize: UInt16 = 1
+    static let maxConcurrentStreams: UInt16 = 3
+    static let maxFrameSize: UInt16 = 5
+    /// The length of a parameter and its value.
+    static let length = 6
+  }
+
+  /// The limit of concurrent streams that the client is told.
+  private let maxStreams: Int
+  private var hasPreface = false
+  private var isRefused = false
+  /// The remaining bytes of the preface or of the current frame, which are passed on as they are.
+  private var left = 0
+  /// Received bytes that wait for the rest of a frame header or of a SETTINGS frame.
+  private var held = ByteBuffer()
+  /// Whether the client's first SETTINGS have arrived.
+  private var hasSettings = false
+  /// Whether the client's acknowledgement has arrived, of which the library knows already.
+  private var isAcknowledged = false
+  /// Whether the library has written the gateway's SETTINGS, its first frame.
+  private var settingsAreWritten = false
+  private var context: ChannelHandlerContext?
+  /// Streams of whose reset only the client knows.
+  private var resetStreams: Set<UInt32> = []
+  /// Whether the library's next write is the payload of a DATA frame, whose header it has written.
+  private var isPayloadNext = false
+
+  init(maxStreams: Int) { self.maxStreams = maxStreams }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  // MARK: resets
+
+  /// Resets a stream for the client. The library is to reset it too, later, and its frames for the stream are dropped.
+  func reset(_ stream: HTTP2StreamID, _ code: HTTP2ErrorCode) {
+    guard let context else { return }
+    let head = FrameHead(length: 4, type: FrameHead.rstStream, flags: 0, stream: UInt32(Int(stream)))
+    resetStreams.insert(head.stream)
+    var frame = ByteBuffer()
+    head.write(to: &frame)
+    frame.writeInteger(UInt32(code.networkCode))
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+  }
+
+  /// The library has closed the stream.
+  func forget(_ stream: HTTP2StreamID) {
+    if !resetStreams.isEmpty { resetStreams.remove(UInt32(Int(stream))) }
+  }
+
+  /// Whether the library's write is a frame of a stream that is reset for the client.
+  private func isDropped(_ bytes: ByteBuffer) -> Bool {
+    if isPayloadNext {
+      isPayloadNext = false
+      return false
+    }
+    guard let head = FrameHead(bytes, at: 0) else { return false }
+    isPayloadNext = head.type == FrameHead.data
+    return head.type == FrameHead.rstStream || head.type == FrameHead.windowUpdate
+      ? resetStreams.contains(head.stream) : false
+  }
+
+  // MARK: from the client
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isRefused else { return }
+    var bytes = unwrapInboundIn(data)
+    if held.readableBytes > 0 {
+      held.writeBuffer(&bytes)
+      bytes = held
+      held = ByteBuffer()
+    }
+    if !hasPreface {
+      let begin = bytes.readableBytesView.prefix(Self.magic.count)
+      guard begin.elementsEqual(Self.magic.prefix(begin.count)) else { return refuse(context) }
+      guard begin.count == Self.magic.count else {
+        held = bytes
+        return
+      }
+      hasPreface = true
+      left = Self.magic.count
+    }
+    passFrames(&bytes, context)
+    if bytes.readableBytes > 0 { held = bytes }
+  }
+
+  /// Passes on all complete bytes, those between two SETTINGS frames at once.
+  private func passFrames(_ bytes: inout ByteBuffer, _ context: ChannelHandlerContext) {
+    // How many bytes are passed on as they are.
+    var count = 0
+    while true {
+      let step = min(left, bytes.readableBytes - count)
+      left -= step
+      count += step
+      guard left == 0, let head = FrameHead(bytes, at: count) else { break }
+      // The library refuses a larger frame without reading it.
+      guard head.type == FrameHead.settings, head.length <= Self.maxPayload else {
+        left = FrameHead.size + head.length
+        continue
+      }
+      guard bytes.readableBytes - count >= FrameHead.size + head.length else { break }
+      pass(count, of: &bytes, context)
+      count = 0
+      if let frame = bytes.readSlice(length: FrameHead.size + head.length) { passSettings(frame, head, context) }
+    }
+    pass(count, of: &bytes, context)
+  }
+
+  private func pass(_ count: Int, of bytes: inout ByteBuffer, _ context: ChannelHandlerContext) {
+    guard count > 0, let part = bytes.readSlice(length: count) else { return }
+    context.fireChannelRead(wrapInboundOut(part))
+  }
+
+  private func passSettings(_ frame: ByteBuffer, _ head: FrameHead, _ context: ChannelHandlerContext) {
+    // The library refuses a malformed frame.
+    let isWellFormed = head.stream == 0 && head.length.isMultiple(of: Parameter.length)
+    if head.flags & FrameHead.acknowledgement != 0 {
+      if hasSettings, !isAcknowledged, isWellFormed, head.length == 0 {
+        isAcknowledged = true
+      } else {
+        context.fireChannelRead(wrapInboundOut(frame))
+      }
+      return
+    }
+    guard isWellFormed else { return context.fireChannelRead(wrapInboundOut(frame)) }
+    var frame = frame
+    Self.replaceValues(in: &frame) { parameter, value in
+      switch parameter {
+      case Parameter.headerTableSize: min(value, Self.maxTable)
+      // The library refuses other values.
+      case Parameter.maxFrameSize: Self.frameSizes.contains(value) ? Self.frameSizes.upperBound : value
+      default: value
+      }
+    }
+    if hasSettings { return context.fireChannelRead(wrapInboundOut(frame)) }
+    hasSettings = true
+    frame.setFrameLength(head.length + Parameter.length)
+    frame.writeInteger(Parameter.maxFrameSize)
+    frame.writeInteger(Self.frameSizes.upperBound)
+    context.fireChannelRead(wrapInboundOut(frame))
+    context.fireChannelRead(wrapInboundOut(FrameHead.settingsAcknowledgement))
+  }
+
+  private static func replaceValues(in frame: inout ByteBuffer, _ change: (UInt16, UInt32) -> UInt32) {
+    var index = frame.readerIndex + FrameHead.size
+    while let (parameter, value) = frame.getMultipleIntegers(at: index, as: (UInt16, UInt32).self) {
+      let new = change(parameter, value)
+      if new != value { frame.setInteger(new, at: index + 2) }
+      index += Parameter.length
+    }
+  }
+
+  /// Refuses the preface and closes the connection. Attack: a client keeps its connection open with bytes that can
+  /// never become a request.
+  private func refuse(_ context: ChannelHandlerContext) {
+    isRefused = true
+    context.writeAndFlush(wrapOutboundOut(FrameHead.protocolError), promise: nil)
+    context.close(promise: nil)
+  }
+
+  // MARK: from the library
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    var bytes = unwrapOutboundIn(data)
+    if !settingsAreWritten {
+      settingsAreWritten = true
+      Self.replaceValues(in: &bytes) { $0 == Parameter.maxConcurrentStreams ? UInt32(maxStreams) : $1 }
+      return context.write(wrapOutboundOut(bytes), promise: promise)
+    }
+    if !resetStreams.isEmpty, isDropped(bytes) {
+      promise?.succeed()
+      return
+    }
+    guard bytes.readableBytes > FrameHead.size + Self.maxPayload else { return context.write(data, promise: promise) }
+    context.write(wrapOutboundOut(Self.split(bytes)), promise: promise)
+  }
+
+  /// Splits a HEADERS frame. No other frame of the gateway is as large: `StreamFraming` splits DATA.
+  private static func split(_ frame: ByteBuffer) -> ByteBuffer {
+    guard let head = FrameHead(frame, at: 0), head.type == FrameHead.headers else { return frame }
+    var rest = frame
+    rest.moveReaderIndex(forwardBy: FrameHead.size)
+    var out = ByteBuffer()
+    out.reserveCapacity(frame.readableBytes + (rest.readableBytes / maxPayload + 1) * FrameHead.size)
+    var part = FrameHead(
+      length: 0, type: FrameHead.headers, flags: head.flags & ~FrameHead.endHeaders, stream: head.stream)
+    while rest.readableBytes > 0, let payload = rest.readSlice(length: min(rest.readableBytes, maxPayload)) {
+      part.length = payload.readableBytes
+      if rest.readableBytes == 0 { part.flags |= FrameHead.endHeaders }
+      part.write(to: &out)
+      out.writeImmutableBuffer(payload)
+      part.type = FrameHead.continuation
+      part.flags = 0
+    }
+    return out
+  }
+}
+
+/// The header of a frame (RFC 9113 section 4.1).
+private struct FrameHead {
+  static let size = 9
+  // Types.
+  static let data: UInt8 = 0
+  static let headers: UInt8 = 1
+  static let rstStream: UInt8 = 3
+  static let settings: UInt8 = 4
+  static let windowUpdate: UInt8 = 8
+  static let continuation: UInt8 = 9
+  // Flags.
+  static let acknowledgement: UInt8 = 1
+  static let endHeaders: UInt8 = 4
+
+  static let settingsAcknowledgement = ByteBuffer(bytes: [0, 0, 0, 4, 1, 0, 0, 0, 0])
+  /// A GOAWAY frame with PROTOCOL_ERROR and last stream 0.
+  static let protocolError = ByteBuffer(bytes: [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+
+  var length: Int
+  var type: UInt8
+  var flags: UInt8
+  var stream: UInt32
+
+  init(length: Int, type: UInt8, flags: UInt8, stream: UInt32) {
+    self.length = length
+    self.type = type
+    self.flags = flags
+    self.stream = stream
+  }
+
+  /// - Parameter offset: from the first readable byte.
+  /// - Returns: nil if the header is incomplete.
+  init?(_ bytes: ByteBuffer, at offset: Int) {
+    let start = bytes.readerIndex + offset
+    guard bytes.readableBytes - offset >= Self.size, let word = bytes.getInteger(at: start, as: UInt32.self),
+      let flags = bytes.getInteger(at: start + 4, as: UInt8.self),
+      let stream = bytes.getInteger(at: start + 5, as: UInt32.self)
+    else { return nil }
+    length = Int(word >> 8)
+    type = UInt8(truncatingIfNeeded: word)
+    self.flags = flags
+    self.stream = stream & 0x7fff_ffff
+  }
+
+  func write(to out: inout ByteBuffer) {
+    out.writeInteger(UInt32(length) << 8 | UInt32(type))
+    out.writeInteger(flags)
+    out.writeInteger(stream)
+  }
+}
+
+extension ByteBuffer {
+  /// Changes the length in the header of the frame that the buffer contains.
+  fileprivate mutating func setFrameLength(_ length: Int) {
+    guard let word = getInteger(at: readerIndex, as: UInt32.self) else { return }
+    setInteger(UInt32(length) << 8 | word & 0xff, at: readerIndex)
+  }
+}
