@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
+.PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-http2 fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
   test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots pictures looks
 
 CONFIGURATION ?= debug
@@ -267,6 +267,12 @@ fuzz-passkey: deps
 	@mkdir -p .build-fuzz
 	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift) Sources/MoongateSDK/Base64URL.swift Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
 	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
+
+# Random frames on 100,000 HTTP/2 streams, compared with what PyPI h2 reads; the end-to-end tests run a slice. Needs a
+# build first.
+fuzz-http2: test-deps $(VENV)/ready
+	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) HTTP2_FUZZ_STREAMS=100000 HTTP2_FUZZ_SECONDS=$(or $(HTTP2_FUZZ_SECONDS),1800)
+	HTTP2_FUZZ_SEED=$${HTTP2_FUZZ_SEED:-$$RANDOM} $(PYTEST) Tests/EndToEnd/test_http2_fuzz.py -q -s -k random_frames
 
 # The part of `fuzz` in `make test`.
 fuzz-slice: deps $(FUZZ_BIN)
