@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// Six ASCII digits. The input is not trimmed or mapped, because a keypad sends nothing else.
+/// Six digits, read like every code that people type (`TypedCode`): an app or a keyboard may send those of another
+/// script, or of full width.
 struct PINDigits: Equatable {
   static let length = 6
 
@@ -9,11 +10,10 @@ struct PINDigits: Equatable {
 
   /// - Throws: an error if the input is not six digits.
   init(_ typed: String, field: String) throws(InputProblem) {
-    let bytes = Array(typed.utf8.prefix(Self.length + 1))
-    guard bytes.count == Self.length, bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+    guard let typed = TypedCode(typed).digits, typed.utf8.count == Self.length else {
       throw InputProblem(field: field, reason: .invalidInput, detail: "A passcode is six digits.")
     }
-    digits = bytes.map { $0 - UInt8(ascii: "0") }
+    digits = typed.utf8.map { $0 - UInt8(ascii: "0") }
   }
 
   /// For rules and tests.

@@ -42,11 +42,18 @@ struct TypedNumber: Equatable {
     case plus, spacing, foreign
   }
 
+  /// libphonenumber's VALID_PUNCTUATION beside white space and dashes, of full and of half width: the minus sign, full
+  /// stops, solidi, brackets, tildes and the long-vowel mark, which keyboards for Japanese have in place of a hyphen.
+  /// Its `x` is left out, because it begins an extension.
+  private static let punctuation = Set(
+    "\u{2212}./()[]~\u{2053}\u{223C}\u{30FC}\u{FF0E}\u{FF0F}\u{FF08}\u{FF09}\u{FF3B}\u{FF3D}\u{FF5E}\u{FF70}"
+      .unicodeScalars)
+
   private static func meaning(of scalar: Unicode.Scalar) -> Meaning {
     switch scalar {
     case "0"..."9": return .digit(Character(scalar))
     case "+", "\u{FF0B}": return .plus
-    case " ", "\t", "-", ".", "/", "(", ")", "\u{FF08}", "\u{FF09}", "\u{FF0E}", "\u{FF0F}", "\u{2212}": return .spacing
+    case let scalar where punctuation.contains(scalar) || scalar.properties.isWhitespace: return .spacing
     default: break
     }
     switch scalar.properties.generalCategory {
@@ -56,7 +63,7 @@ struct TypedNumber: Equatable {
         return .foreign
       }
       return .digit(Character(String(digit)))
-    case .spaceSeparator, .dashPunctuation: return .spacing
+    case .dashPunctuation: return .spacing
     // Invisible bidirectional marks are copied with numbers from contacts.
     case .format: return .spacing
     default: return .foreign

@@ -29,10 +29,12 @@ struct RecoveryCodes: Codable, Equatable {
   static let none = RecoveryCodes(
     salt: [UInt8](repeating: 0, count: 16), hashes: Array(repeating: [UInt8](repeating: 0, count: 32), count: count))
 
-  /// The input in upper case without spaces and hyphens; nil if it does not have the form of a code.
+  /// The code as it was shown, without its hyphen; nil if the input does not have the form of a code.
   static func read(_ typed: String) -> [UInt8]? {
-    let letters = typed.uppercased().utf8.filter { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: " ") }
-    return letters.count == length && letters.allSatisfy(Base32.contains) ? letters : nil
+    let code = TypedCode(typed).text
+    guard code.utf8.count == length, code.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+    let letters = Array(code.uppercased().utf8)
+    return letters.allSatisfy(Base32.contains) ? letters : nil
   }
 
   /// The codes without the used one; nil if the code does not match.

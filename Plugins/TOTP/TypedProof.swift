@@ -12,10 +12,10 @@ enum TypedProof: Equatable {
     let recovery = purpose == .set ? nil : try Self.text(TOTP.recoveryCode.name, input)
     switch (code, recovery) {
     case (let typed?, nil):
-      guard let digits = Self.digits(typed) else {
+      guard let digits = TypedCode(typed).digits, digits.utf8.count == TimeCode.length else {
         throw Self.problem(TOTP.code.name, "Enter the six digits that your app shows.")
       }
-      self = .code(digits)
+      self = .code(Array(digits.utf8))
     case (nil, let typed?):
       guard let letters = RecoveryCodes.read(typed) else {
         throw Self.problem(TOTP.recoveryCode.name, "A recovery code is ten letters and digits, such as ABCDE-FGH23.")
@@ -27,21 +27,9 @@ enum TypedProof: Equatable {
     }
   }
 
-  /// nil if the field is missing or empty, as in a form.
+  /// nil if the field is missing or nothing was entered, as in a form.
   private static func text(_ name: String, _ input: ProviderInput) throws(InputProblem) -> String? {
-    let text = try input.optionalText(name)
-    return text.flatMap { typed in typed.contains { !$0.isWhitespace } ? typed : nil }
-  }
-
-  /// Six digits of any script, as ASCII; spaces and hyphens are ignored.
-  private static func digits(_ typed: String) -> [UInt8]? {
-    var digits: [UInt8] = []
-    for scalar in typed.unicodeScalars.prefix(32) {
-      if scalar == "-" || scalar.properties.isWhitespace { continue }
-      guard scalar.properties.numericType == .decimal, let value = scalar.properties.numericValue else { return nil }
-      digits.append(UInt8(ascii: "0") + UInt8(value))
-    }
-    return digits.count == TimeCode.length && typed.unicodeScalars.count <= 32 ? digits : nil
+    try input.optionalText(name).map { TypedCode($0).text }.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   private static func problem(_ field: String, _ detail: String) -> InputProblem {

@@ -15,12 +15,12 @@ public struct EmailAddress: Hashable, Sendable {
   /// `local@domain`.
   public var text: String { "\(local)@\(domain)" }
 
-  /// - Returns: nil if the text is not a valid address. Surrounding whitespace is ignored.
+  /// - Returns: nil if the text is not a valid address. White space and invisible characters at its ends are ignored,
+  ///   because they are copied along with addresses.
   public init?(_ typed: String) {
     // Attack: CR and LF in an address become lines of an email's header; quotes, brackets, commas and semicolons add a
     // second recipient. Only characters of an unquoted local part are accepted.
-    let trimmed = typed.unicodeScalars.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }
-      .reversed()
+    let trimmed = Self.trimmed(typed)
     guard trimmed.count <= 512, let at = trimmed.lastIndex(of: "@") else { return nil }
     let local = String(String.UnicodeScalarView(trimmed[..<at])).lowercased()
     guard (1...64).contains(local.utf8.count), local.utf8.allSatisfy(Self.isLocalByte), !local.hasPrefix("."),
@@ -34,6 +34,19 @@ public struct EmailAddress: Hashable, Sendable {
     self.domain = domain
     // RFC 5321 section 4.5.3.1.3: a path has at most 256 octets including its brackets.
     guard text.utf8.count <= 254 else { return nil }
+  }
+
+  /// The text without white space (the property White_Space) and invisible characters (the category Cf) at its ends.
+  package static func trimmed(_ typed: String) -> Substring.UnicodeScalarView {
+    let scalars = typed.unicodeScalars
+    guard let first = scalars.firstIndex(where: { !isMarginal($0) }),
+      let last = scalars.lastIndex(where: { !isMarginal($0) })
+    else { return scalars[scalars.endIndex...] }
+    return scalars[first...last]
+  }
+
+  private static func isMarginal(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.properties.isWhitespace || scalar.properties.generalCategory == .format
   }
 
   /// `atext` of RFC 5322 section 3.2.3, and the dot.

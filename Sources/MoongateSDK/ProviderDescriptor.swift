@@ -149,6 +149,7 @@ public struct PolicySource: Sendable {
 public struct InputField: Sendable, Equatable, Codable {
   /// What the field takes, which decides how a page shows it and how its text is checked.
   public enum Kind: String, Sendable, Codable {
+    /// A code of digits. The provider receives the ASCII digits, however they were typed (``TypedCode``).
     case digits
     case text
     case phone

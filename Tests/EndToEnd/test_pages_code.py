@@ -102,17 +102,20 @@ def test_six_boxes_are_one_field(screen, number):
         "{}",
         "{0:.3} {1}",
         " {}\n",
+        "\u200b{0:.3}\u2013{1}\ufeff",
+        "{wide}",
         "Your 2 codes: {} is your Moongate verification code\n\n@localhost #{}",
         "{1} is not it; @localhost #{}",
     ],
-    ids=["code", "spaced", "with white space", "SMS", "bound line"],
+    ids=["code", "spaced", "with white space", "invisible characters and a dash", "full width", "SMS", "bound line"],
 )
 def test_pasted_text_with_a_code_fills_the_boxes(screen, number, text):
     code = screen.asks_code(number, "register")
     if text.startswith("{1}"):
         pasted = f"{wrong(code)} is not it\n@localhost #{code}"
     else:
-        pasted = text.replace("{0:.3} {1}", f"{code[:3]} {code[3:]}").replace("{}", code)
+        pasted = text.replace("{0:.3}", code[:3]).replace("{1}", code[3:]).replace("{}", code)
+        pasted = pasted.replace("{wide}", "".join(chr(ord(digit) + 0xFEE0) for digit in code))
     screen.pastes("#code", pasted)
     screen.at("/profile-setup")
 

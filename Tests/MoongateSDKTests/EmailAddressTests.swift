@@ -8,6 +8,9 @@ import Testing
     arguments: [
       "ada@example.com", "Ada@Example.COM", " ada@example.com\t", "ADA@EXAMPLE.COM", "ada@ｅｘａｍｐｌｅ.com",
       "ada@exam\u{00AD}ple.com", "ada@example。com",
+      // Copied along from a page, a list or a chat.
+      "ada@example.com\u{00A0}", "ada@example.com\r\n", "\nada@example.com", "\u{200B}ada@example.com\u{FEFF}",
+      "\u{2068}ada@example.com\u{2069}", "\u{3000}ada@example.com\u{2028}",
     ])
   func one(spelling: String) throws {
     let address = try #require(EmailAddress(spelling))
@@ -40,7 +43,8 @@ import Testing
       "", "@", "a", "a@", "@b.com", "a@b", "a@localhost", "a@@b.com", "a b@c.com", "a@b c.com", "\"a b\"@c.com",
       "\"a\"@c.com", "a(b)@c.com",
       "<a@b.com>",
-      "a@b.com,c@d.com", "a@b.com;c@d.com", "a@b.com\r\nBcc: c@d.com", "a\r\nb@c.com", "a@b.com\n", "\na@b.com",
+      "a@b.com,c@d.com", "a@b.com;c@d.com", "a@b.com\r\nBcc: c@d.com", "a\r\nb@c.com", "a\u{200B}b@c.com",
+      "a\u{00A0}b@c.com", "\u{200B}", "\u{00A0}@b.com",
       "a\0@b.com", "a@b.com\0", ".a@b.com",
       "a.@b.com", "a..b@c.com", "a@.b.com", "a@b.com.", "a@b..com", "a@-b.com", "a@b-.com", "a@[127.0.0.1]",
       "a@127.0.0.1", "a@b.com:25", "a@b.com/c",

@@ -7,7 +7,7 @@ import Testing
   @Test("a provider with a stored secret conforms") func holds() async {
     var subject = ConformanceSubject(of: PIN().descriptor)
     subject.malformedSubmits = [
-      "", "12345", "1234567", "12345a", "12 345", "\u{0661}\u{0662}\u{0663}\u{0664}\u{0665}\u{0666}",
+      "", "12345", "1234567", "12345a", "12 345", "12345\u{0}",
     ].map {
       ["pin": .text($0)]
     }

@@ -203,10 +203,37 @@ extension ProviderInput {
     }
   }
 
-  @Test("accepts digits of any script", arguments: ["१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 "]) func scripts(
-    typed: String
-  ) throws {
+  @Test(
+    "accepts digits of any script, and every way to group them",
+    arguments: [
+      "१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 ", "123\u{2013}456", "\u{200B}123456", "123\u{00A0}456\n",
+      "１２３ ４５６", "123\u{2212}456",
+    ])
+  func scripts(typed: String) throws {
     #expect(try TypedProof(.typed(["code": typed]), for: .prove) == .code(Array("123456".utf8)))
+  }
+
+  @Test(
+    "accepts a recovery code in every way to group it",
+    arguments: [
+      "ABCDE-FGH23", "abcde fgh23", "ABCDE\u{00A0}FGH23", "ABCDE\u{2014}FGH23", "\u{FEFF}ABCDEFGH23\r\n",
+      "ＡＢＣＤＥ－ＦＧＨ２３", "ａｂｃｄｅｆｇｈ23",
+    ])
+  func recoveryCodes(typed: String) throws {
+    #expect(try TypedProof(.typed(["recovery_code": typed]), for: .prove) == .recovery(Array("ABCDEFGH23".utf8)))
+  }
+
+  @Test(
+    "a letter of another alphabet is none of a recovery code",
+    arguments: ["ABCDE-FGHſ3", "ABCDE-FGß23", "АBCDE-FGH23", "ABCDE_FGH23"])
+  func foreignLetters(typed: String) { #expect(RecoveryCodes.read(typed) == nil) }
+
+  @Test("the issuer is the same text in both places of the address") func issuer() {
+    let address = KeyAddress.make(key: [1], issuer: "Wallet: EU", person: "a:b@example.com")
+    #expect(address.hasPrefix("otpauth://totp/Wallet%20EU:ab@example.com?"))
+    #expect(address.contains("&issuer=Wallet%20EU&"))
+    #expect(KeyAddress.mistake(inIssuer: "Wallet: EU")?.hasSuffix("write \"Wallet EU\"") ?? false)
+    #expect(KeyAddress.mistake(inIssuer: "Wallet EU") == nil)
   }
 
   /// A sentence that is changed only in English would be shown untranslated to everyone.

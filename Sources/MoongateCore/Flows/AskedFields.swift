@@ -11,7 +11,8 @@ extension ProviderInput {
 
   /// A copy with only the fields that the provider declares. Used before the provider has asked for specific fields.
   func declared(by descriptor: ProviderDescriptor) -> ProviderInput {
-    only(descriptor.beginFields.map(\.name) + descriptor.submitFields.map(\.name))
+    let fields = descriptor.beginFields + descriptor.submitFields
+    return only(fields.map(\.name)).withDigits(of: fields)
   }
 }
 
@@ -36,8 +37,9 @@ extension InputField {
 
   /// Checks a value against the field's kind and length.
   ///
-  /// People type and paste codes with spaces and hyphens, and providers ignore them. Separators are therefore not
-  /// counted in `digits`, counted or ignored in `text`, and counted in every other kind, such as a password.
+  /// People type and paste codes with spaces, dashes and invisible characters, which mean nothing (`TypedCode`). They
+  /// are therefore not counted in `digits`, counted or ignored in `text`, and counted in every other kind, such as a
+  /// password.
   /// - Returns: the problem, or nil if the value fits.
   func problem(with value: InputValue) -> InputProblem? {
     let refused = { (detail: String) in InputProblem(field: name, reason: .invalidInput, detail: detail) }
@@ -56,18 +58,14 @@ extension InputField {
     guard !text.isEmpty || isRequired else { return nil }
     switch kind {
     case .digits:
-      let digits = text.unicodeScalars.filter { !CodeRule.isSeparator($0) }
-      guard digits.allSatisfy({ $0.properties.numericType == .decimal }) else {
-        return refused("\(name) takes digits only.")
-      }
-      if let length, digits.count != length { return refused("\(name) takes \(length) digits.") }
+      guard let digits = TypedCode(text).digits else { return refused("\(name) takes digits only.") }
+      if let length, digits.utf8.count != length { return refused("\(name) takes \(length) digits.") }
       return nil
     case .phone where !text.unicodeScalars.contains { $0.properties.numericType == .decimal }:
       return refused("\(name) must be a phone number.")
     case .email where !Self.hasFormOfAddress(text): return refused("\(name) must be an email address.")
     case .text:
-      let bare = String(String.UnicodeScalarView(text.unicodeScalars.filter { !CodeRule.isSeparator($0) }))
-      if let length, text.count != length, bare.count != length {
+      if let length, text.count != length, TypedCode(text).text.count != length {
         return refused("\(name) takes \(length) characters.")
       }
       return nil
@@ -82,16 +80,25 @@ extension InputField {
   /// Whether the text has the form `local@domain` without whitespace or control characters. Whether mail arrives there
   /// is not checked.
   private static func hasFormOfAddress(_ text: String) -> Bool {
-    let trimmed = text.trimmingPrefix { $0.isWhitespace }.reversed().drop { $0.isWhitespace }
+    let trimmed = EmailAddress.trimmed(text)
     guard let at = trimmed.firstIndex(of: "@"), at != trimmed.startIndex, trimmed.index(after: at) != trimmed.endIndex
     else { return false }
-    return !trimmed.contains {
-      $0.isWhitespace || $0.isNewline || $0.unicodeScalars.contains { $0.properties.generalCategory == .control }
-    }
+    return !trimmed.contains { $0.properties.isWhitespace || $0.properties.generalCategory == .control }
   }
 }
 
 extension ProviderInput {
+  /// A copy in which the values of the `digits` fields are ASCII digits (`TypedCode`). A value with anything else stays
+  /// as it was typed, and is refused when the fields are checked.
+  func withDigits(of fields: [InputField]) -> ProviderInput {
+    var values = self.fields
+    for field in fields where field.kind == .digits {
+      guard case .text(let text)? = values[field.name], text.utf8.count <= InputField.longest else { continue }
+      if let digits = TypedCode(text).digits { values[field.name] = .text(digits) }
+    }
+    return ProviderInput(fields: values, defaultRegion: defaultRegion)
+  }
+
   /// A copy in which the object fields that were asked for are converted to text.
   fileprivate func withText(ofObjects fields: [InputField]) -> ProviderInput {
     var values = self.fields
@@ -130,7 +137,7 @@ extension ProviderCalls {
       throw request.refusal(
         InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
     }
-    return input.only(asked.map(\.name)).withText(ofObjects: asked)
+    return input.only(asked.map(\.name)).withDigits(of: asked).withText(ofObjects: asked)
   }
 
   /// Refuses values that do not fit the fields that were asked for. Call the provider's own `check` first: its messages

@@ -11,6 +11,7 @@ import Testing
 
   @Test(arguments: [
     "012345", "012 345", "012-345", " 0 1 2 3 4 5 ", "٠١٢٣٤٥", "०१२३४५", "０１２３４５", "012–345", "012\u{00ad}345",
+    "\u{200B}012345", "012\u{00A0}345\n", "012\u{2212}345", "０１２－３４５", "\u{FEFF}012\u{2060}345",
   ])
   func commonSpellingsOfACodeAreRead(typed: String) { #expect(digits.read(typed) == "012345") }
 
@@ -22,7 +23,9 @@ import Testing
 
   @Test func lettersAreReadInEitherCase() {
     #expect(letters.read("abc-def") == "ABCDEF")
+    #expect(letters.read("ＡＢＣ\u{2013}ｄｅｆ") == "ABCDEF")
     #expect(letters.read("ABCDEI") == nil)
+    #expect(letters.read("ABCDE\u{17F}") == nil)
     #expect(letters.read("ßABCD") == nil)
   }
 

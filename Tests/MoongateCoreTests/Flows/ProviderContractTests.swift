@@ -155,6 +155,20 @@ struct Scripted: FullProvider {
     #expect(seen.withLock { $0 } == [["x"], ["second"]])
   }
 
+  @Test func digitsArriveAsASCII() async throws {
+    let seen = Mutex<[InputValue?]>([])
+    let (bench, client) = try await bench(
+      Scripted(
+        begins: { _ in .ask([InputField(name: "x", kind: .digits)], state: []) },
+        submits: { _, input in
+          seen.withLock { $0.append(input.fields["x"]) }
+          return .proved(Proof())
+        }))
+    let id = try await open(bench, client)
+    _ = try await bench.engine.submit(id, fields: ["x": .text("\u{200B}１२\u{2013}34\n")], client: client).get()
+    #expect(seen.withLock { $0 } == [.text("1234")])
+  }
+
   @Test func aMissingFieldIsRefusedWithoutACall() async throws {
     let calls = Mutex(0)
     let (bench, client) = try await bench(
@@ -252,6 +266,8 @@ struct Scripted: FullProvider {
 
   @Test(arguments: [
     (InputField.Kind.digits, "12 34", true), (.digits, "12\u{2013}34", true), (.text, "AB-CD", true),
+    (.digits, "\u{200B}12\u{FEFF}34", true), (.digits, "１２３４", true), (.digits, "12.34", false),
+    (.text, "AB\u{00A0}CD\u{200B}", true),
     (.text, "AB CD ", true), (.text, "A-CD", true),
     (.text, "AB-CDE", false), (.password, "ab c", true), (.password, "ab cd", false), (.password, "ab-cd", false),
   ])

@@ -74,7 +74,8 @@ struct PageSet: Sendable {
     ("pad.js", PackageResources.pad_js), ("times.js", PackageResources.times_js),
     ("outbox.js", PackageResources.outbox_js),
     ("wait.js", PackageResources.wait_js), ("eye.js", PackageResources.eye_js), ("keep.js", PackageResources.keep_js),
-    ("boxes.js", PackageResources.boxes_js), ("languages.mustache", PackageResources.languages_mustache),
+    ("boxes.js", PackageResources.boxes_js), ("typed.js", PackageResources.typed_js),
+    ("languages.mustache", PackageResources.languages_mustache),
   ]
 
   private static let types: KeyValuePairs<String, String> = [

@@ -1,6 +1,7 @@
 // A code field with known length on a provider's step page. The boxes show the content of the field, and a complete
 // code is submitted automatically.
 import { announce, say } from "./say.js";
+import { codeIn, digitsIn } from "./typed.js";
 
 export default function enhance(holder) {
   const input = holder.querySelector("input");
@@ -20,7 +21,7 @@ export default function enhance(holder) {
 
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    const value = input.value.replace(/\D/g, "").slice(0, length);
+    const value = digitsIn(input.value).slice(0, length);
     if (value !== input.value) input.value = value;
     if (value && form.dataset.state === "wrong") {
       form.dataset.state = "open";
@@ -36,6 +37,14 @@ export default function enhance(holder) {
     timer = setTimeout(() => { if (input.value === value &&
       !input.disabled) form.requestSubmit(form.querySelector("button.main")); }, 300);
   });
+  // The field takes few characters, and pasted text may have many beside the code.
+  input.addEventListener("paste", (event) => {
+    event.preventDefault();
+    const code = codeIn(event.clipboardData.getData("text"), length);
+    if (!code || input.readOnly) return;
+    input.value = code;
+    input.dispatchEvent(new Event("input"));
+  });
   for (const name of ["focus", "click", "keyup"]) {
     input.addEventListener(name, () => {
       if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length);
@@ -48,7 +57,7 @@ export default function enhance(holder) {
     input.value = "";
     draw();
   });
-  input.value = input.value.replace(/\D/g, "").slice(0, length);
+  input.value = digitsIn(input.value).slice(0, length);
   draw();
   form.dataset.ready = "1";
 }

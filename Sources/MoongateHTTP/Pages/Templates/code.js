@@ -2,28 +2,10 @@
 import { announce, hush, say, toast } from "./say.js";
 import { look, patch, problem, send } from "./form.js";
 import { remaining } from "./clock.js";
+import { codeIn, digitsIn, lettersIn } from "./typed.js";
 import { record } from "./events.js";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
-
-/// The code in a text: a whole SMS, "532 917", or the #532917 of a domain-bound line.
-export function codeIn(text, length) {
-  const plain = [...text].map(ascii).join("");
-  const bound = plain.match(new RegExp(`#(\\d{${length}})(?!\\d)`));
-  if (bound) return bound[1];
-  const digits = plain.replace(/\D/g, "");
-  if (digits.length === length) return digits;
-  const spaced = plain.match(new RegExp(`(?<!\\d)\\d(?:[ \\u00a0-]?\\d){${length - 1}}(?!\\d)`));
-  return spaced ? spaced[0].replace(/\D/g, "") : digits.slice(0, length);
-}
-
-/// Accepts the digits of all scripts.
-function ascii(character) {
-  if (!/\p{Nd}/u.test(character)) return character;
-  let zero = character.codePointAt(0);
-  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1)) && character.codePointAt(0) - zero < 9) zero -= 1;
-  return String(character.codePointAt(0) - zero);
-}
 
 /// The code of a message for this domain, if the browser provides it (WebOTP).
 export async function messageCode() {
@@ -45,8 +27,7 @@ export default function enhance(form) {
   const started = performance.now();
   let timer, fading, attempts = 0, resends = 0, isWorking = false, shown = "";
 
-  const clean = (text) => (isDigits ? [...text].map(ascii).join("").replace(/\D/g,
-    "") : text.toUpperCase().replace(/[^A-Z0-9]/g, "")).slice(0, length);
+  const clean = (text) => (isDigits ? digitsIn(text) : lettersIn(text)).slice(0, length);
 
   /// Moves the focus to the next possible action: the field, another code, another number, or help.
   function goOn() {

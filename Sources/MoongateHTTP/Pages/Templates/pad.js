@@ -2,6 +2,7 @@
 // too. The code of a reset is shown in boxes and can be pasted.
 import { announce, hush, problemLine, say } from "./say.js";
 import { patch, problem, send } from "./form.js";
+import { codeIn, digitsIn } from "./typed.js";
 
 export default function enhance(form) {
   const stages = [...form.querySelectorAll(".stage")].map((element) => ({
@@ -43,7 +44,7 @@ export default function enhance(form) {
 
   /// Enters a code that is pasted, or that the browser reads from a message.
   async function fill(stage) {
-    const { codeIn, messageCode } = await import("./code.js");
+    const { messageCode } = await import("./code.js");
     const take = (code) => {
       if (!code || stage.input.disabled) return;
       stage.input.value = code;
@@ -112,7 +113,7 @@ export default function enhance(form) {
   const index = (name) => Math.max(0, stages.findIndex((stage) => stage.name === name));
 
   function typed(stage) {
-    const value = stage.input.value.replace(/\D/g, "").slice(0, stage.length);
+    const value = digitsIn(stage.input.value).slice(0, stage.length);
     if (value !== stage.input.value) stage.input.value = value;
     if (value && !slot.querySelector("[data-countdown]")) { form.dataset.state = "open"; slot.replaceChildren(); }
     draw(stage);

@@ -58,7 +58,7 @@ export default function enhance(field) {
     clear.hidden = input.value === "";
     check.hidden = !verdict?.valid;
     if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ?
-      verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
+      verdict.e164 : (input.value.match(/\p{Nd}/gu) ?? []).length >= fewest && verdict === undefined);
     // A prefilled number is not announced, because the screen reader first announces the page.
     if (hasStarted && verdict?.valid && !wasValid) announce(say("valid_number"));
     wasValid = verdict?.valid ?? false;
@@ -102,7 +102,7 @@ export default function enhance(field) {
 
   /// Inserts the formatted number and keeps the caret after the same digit.
   function space(text) {
-    const before = input.value.slice(0, input.selectionStart).replace(/[^\d+]/g, "").length;
+    const before = [...input.value.slice(0, input.selectionStart)].filter((one) => /[\p{Nd}+\uff0b]/u.test(one)).length;
     input.value = text;
     let seen = 0, at = 0;
     while (at < text.length && seen < before) { if (/[\d+]/.test(text[at])) seen += 1; at += 1; }
