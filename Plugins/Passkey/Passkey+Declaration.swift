@@ -9,7 +9,8 @@ extension Passkey {
       settings: [
         SettingField(
           name: "rp_id", kind: .text, isRequired: false,
-          help: "The domain of the passkeys: the host of public_url or a parent domain. Default: the host."),
+          help: "The domain of the passkeys: the host of public_url or a parent domain. Default: the host.",
+          check: { SettingForms.rpID($0, of: $1) }),
         SettingField(
           name: "rp_name", kind: .text, isRequired: false, help: "The name of the site on devices.",
           standard: "Moongate"),
@@ -17,7 +18,7 @@ extension Passkey {
           name: "origins", kind: .list, isRequired: false,
           help:
             "Additional origins of pages or apps that may use the passkeys, for example https://app.example.com or android:apk-key-hash:….",
-          standard: []),
+          standard: [], check: { text, _ in SettingForms.origin(text) }),
         SettingField(
           name: "user_verification", kind: .choice(Rules.UserVerification.allCases.map(\.rawValue)), isRequired: false,
           help: "Whether the device asks for its PIN or a fingerprint.", standard: "required"),
@@ -36,7 +37,7 @@ extension Passkey {
         SettingField(
           name: "aaguids", kind: .list, isRequired: false,
           help: "The accepted authenticator models, as UUIDs; empty accepts all.",
-          standard: []),
+          standard: [], check: { text, _ in SettingForms.aaguid(text) }),
         SettingField(
           name: "counter", kind: .choice(Rules.Counter.allCases.map(\.rawValue)), isRequired: false,
           help:

@@ -21,7 +21,7 @@ public struct TOTP: FullProvider {
       settings: [
         SettingField(
           name: "issuer", kind: .text, isRequired: false, help: "The name of the site in authenticator apps.",
-          standard: "Moongate"),
+          standard: "Moongate", check: { text, _ in KeyAddress.mistake(inIssuer: text) }),
         SettingField(
           name: "drift", kind: .number(0...1), isRequired: false,
           help: "How many codes before and after the current one are accepted, for inaccurate clocks: 0 or 1.",

@@ -27,13 +27,34 @@ public struct SettingField: Sendable, Equatable {
   public let help: String
   /// The default; nil for none. Not allowed for secrets, messages and files.
   public let standard: SettingValue?
+  /// Checks the form of a text; nil for a setting that takes every text. Declare it for what is compared exactly later:
+  /// a text that can never match is a mistake that the operator should see.
+  public let check: Check?
 
-  public init(name: String, kind: Kind, isRequired: Bool, help: String, standard: SettingValue? = nil) {
+  /// Checks the value of a setting of kind `text`, or each text of a `list`, when the configuration is loaded.
+  /// - Parameters:
+  ///   - text: what the operator wrote.
+  ///   - site: the origin of `public_url`, such as `https://auth.example.com`; nil if it cannot be read.
+  /// - Returns: a phrase that follows the quoted text in the message and names the right form, such as "is not an
+  ///   origin: write https://app.example.com"; nil if the text is right.
+  public typealias Check = @Sendable (_ text: String, _ site: String?) -> String?
+
+  /// More than five parameters: one for each field.
+  public init(
+    name: String, kind: Kind, isRequired: Bool, help: String, standard: SettingValue? = nil, check: Check? = nil
+  ) {
     self.name = name
     self.kind = kind
     self.isRequired = isRequired
     self.help = help
     self.standard = standard
+    self.check = check
+  }
+
+  /// Compares what is declared. Checks cannot be compared.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.name == right.name && left.kind == right.kind && left.isRequired == right.isRequired
+      && left.help == right.help && left.standard == right.standard && (left.check == nil) == (right.check == nil)
   }
 }
 

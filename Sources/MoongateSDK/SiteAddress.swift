@@ -2,6 +2,17 @@ import Foundation
 
 /// Validates the addresses of other sites, above all those that a provider redirects users to.
 public enum SiteAddress {
+  /// The origin of a web address as browsers send it (RFC 6454 section 6.2): scheme and host in lower case, the host in
+  /// ASCII, and the port only if it is not the scheme's default.
+  /// - Returns: nil unless it is an address of `http` or `https` with a host.
+  public static func origin(of address: String) -> String? {
+    guard let parts = URLComponents(string: address), let scheme = parts.scheme?.lowercased(),
+      let host = parts.encodedHost?.lowercased(), !host.isEmpty, scheme == "https" || scheme == "http"
+    else { return nil }
+    let usual = scheme == "https" ? 443 : 80
+    return "\(scheme)://\(host)\(parts.port.flatMap { $0 == usual ? nil : ":\($0)" } ?? "")"
+  }
+
   /// Whether the address leads a browser to the host that it appears to name, by TLS, or to this machine, where demos
   /// and tests run.
   ///

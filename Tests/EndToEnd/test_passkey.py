@@ -746,7 +746,7 @@ def test_related_origins(new_gateway):
         "gateway.lua",
         lambda text: text.replace(
             'passkey = { rp_name = "Moongate" }',
-            'passkey = { origins = { "https://shop.example", "android:apk-key-hash:x" } }',
+            'passkey = { origins = { "https://shop.example", "android:apk-key-hash:sjYxqUM11Op8oHJuOdbrsCqtvYvbKHhQoKBlt28dLec" } }',
         ),
     )
     gateway.start()

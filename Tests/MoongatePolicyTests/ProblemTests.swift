@@ -302,6 +302,9 @@ import Testing
       "routes.lua", routes("{ path = \"/a//b\", to = \"http://127.0.0.1:3000\" },"),
       "2: routes[1].path: \"/a//b\" can match no path: requests with `//`, `.` or `..` are refused before routing"),
     Mistake(
+      "routes.lua", routes("{ path = \"/caf%C3%A9/**\", to = \"http://127.0.0.1:3000\" },"),
+      "2: routes[1].path: \"/caf%C3%A9/**\" can match no path: patterns match decoded paths; write \"/café/**\""),
+    Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = \"0B/1s\" },"),
       "2: routes[1].body_rate: \"0B/1s\" is not a rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
     ),

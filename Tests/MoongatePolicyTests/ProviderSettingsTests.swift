@@ -21,6 +21,12 @@ import Testing
       SettingField(
         name: "names", kind: .list, isRequired: false, help: "what they are called", standard: ["Ada", "Bo"]),
       SettingField(name: "map", kind: .file, isRequired: false, help: "where they fly"),
+      SettingField(
+        name: "home", kind: .text, isRequired: false, help: "where they live",
+        check: { text, site in text == site ? nil : "is not home: write \(site ?? "nothing")" }),
+      SettingField(
+        name: "rings", kind: .list, isRequired: false, help: "what they wear",
+        check: { text, _ in text == text.lowercased() ? nil : "is not a ring: write \(text.lowercased())" }),
     ], policy: PolicySource(file: "Plugins/Loft/policy.lua", text: "return policy \"loft\" { limits = {} }"),
     identifierKinds: [.email],
     facts: [
@@ -55,6 +61,9 @@ import Testing
     }
     #expect(map.hasPrefix("/") && map.hasSuffix("/maps/world.txt"))
     let standing = try #require(try read("birds = 1").get().gateway.providers["loft"]?.values)
+    #expect(
+      try read("birds = 1, home = \"http://localhost:8080\"").get().gateway.providers["loft"]?.texts["home"]
+        == "http://localhost:8080")
     #expect(standing == ["birds": 1, "share": 0.75, "at_night": false, "breed": "homing", "names": ["Ada", "Bo"]])
   }
 
@@ -81,6 +90,14 @@ import Testing
     (
       "birds = 1, map = \"maps\"",
       "gateway.lua:6: providers.loft.map: there is no file maps (paths are relative to the configuration folder)"
+    ),
+    (
+      "birds = 1,\nhome = \"http://localhost\"",
+      "gateway.lua:7: providers.loft.home: \"http://localhost\" is not home: write http://localhost:8080"
+    ),
+    (
+      "birds = 1,\nrings = { \"a\",\n\"B\" }",
+      "gateway.lua:8: providers.loft.rings[2]: \"B\" is not a ring: write b"
     ),
     (
       "birds = 1, bird = 2",

@@ -64,7 +64,7 @@ import Testing
     let address = KeyAddress.make(key: Array("foobar".utf8), issuer: "My: Shop", person: "asha@example.com")
     #expect(
       address
-        == "otpauth://totp/My%20Shop:asha@example.com?secret=MZXW6YTBOI&issuer=My%3A%20Shop&algorithm=SHA1&digits=6&period=30"
+        == "otpauth://totp/My%20Shop:asha@example.com?secret=MZXW6YTBOI&issuer=My%20Shop&algorithm=SHA1&digits=6&period=30"
     )
   }
 }

@@ -23,6 +23,16 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     guard parts.dropFirst().allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
       let prefix = parts.count == 1 ? width : Int(parts[1]), (0...width).contains(prefix)
     else { return nil }
+    // Clients have IPv4 addresses even if the system maps them to IPv6 (`ClientAddress`), so a mapped block is one of
+    // IPv4. Otherwise it would never match.
+    if bytes.count == 16, prefix >= 96, bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff {
+      self.init(masking: Array(bytes[12...]), prefix: prefix - 96)
+    } else {
+      self.init(masking: bytes, prefix: prefix)
+    }
+  }
+
+  private init(masking bytes: [UInt8], prefix: Int) {
     let network = bytes.enumerated().map { index, byte in
       let kept = min(8, max(0, prefix - index * 8))
       return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))

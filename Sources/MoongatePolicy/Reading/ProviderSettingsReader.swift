@@ -36,7 +36,8 @@ struct ProviderSettingsReader {
       }
       let path = reader.path(field.name)
       switch field.kind {
-      case .text: settings.texts[field.name] = Field.text(node, path, problems)
+      case .text:
+        settings.texts[field.name] = Field.text(node, path, problems).flatMap { checked($0, field, node, path) }
       case .secret:
         if let file = secrets.missingFile(node) {
           settings.missingFiles[field.name] = file
@@ -51,11 +52,23 @@ struct ProviderSettingsReader {
       case .flag: settings.values[field.name] = Field.flag(node, path, problems).map { .flag($0) }
       case .choice(let words):
         settings.values[field.name] = Field.choice(node, path, problems, among: words).map { .text($0) }
-      case .list: settings.values[field.name] = Field.texts(node, path, problems).map { .list($0.map(\.text)) }
+      case .list:
+        settings.values[field.name] = Field.texts(node, path, problems).map { items in
+          .list(
+            items.enumerated().compactMap { index, item in checked(item.text, field, item.node, "\(path)[\(index + 1)]")
+            })
+        }
       case .file: settings.values[field.name] = file(node, path).map { .text($0) }
       }
     }
     return settings
+  }
+
+  /// The text, if the provider accepts its form.
+  private func checked(_ text: String, _ field: SettingField, _ node: LuaNode, _ path: String) -> String? {
+    guard let mistake = field.check?(text, publicURL?.description) else { return text }
+    problems.add(node.location, path, "\"\(text)\" \(mistake)")
+    return nil
   }
 
   /// The absolute path of a readable file.

@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 import MoongateSDK
 
@@ -135,6 +136,11 @@ struct RouteReader {
     guard !text.contains("?"), !text.contains("#"), !text.contains(";"), !text.contains("\n") else {
       return refuse("must not contain ?, #, ; or a line break: patterns match only the path")
     }
+    // Requests are decoded once before they are matched.
+    if let decoded = text.removingPercentEncoding, decoded != text {
+      return refuse("can match no path: patterns match decoded paths; write \"\(decoded)\"")
+    }
+    guard !text.contains("\\") else { return refuse("can match no path: requests with a backslash are refused") }
     let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     var segments: [PathPattern.Segment] = []
     for (index, part) in parts.enumerated() {
