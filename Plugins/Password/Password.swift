@@ -81,14 +81,23 @@ public struct Password: FullProvider {
         Proof(
           claimed: [step.identifier].compactMap(\.self), firstName: person.first, lastName: person.last,
           record: .replaceOnce(Array(record.utf8))))
-    case .prove:
-      guard case .right(let rehashed) = try await hasher.verify(typed.bytes, against: try Self.hash(of: step.account))
-      else {
-        return .refused(.invalidPassword)
-      }
-      return .proved(Proof(record: rehashed.map { .replace(Array($0.utf8)) } ?? .keep))
+    case .prove: return try await prove(typed, against: try Self.hash(of: step.account), hasher)
     case .change, .disable: throw PasswordFault.noSuchPurpose
     }
+  }
+
+  /// Compares every spelling of the password, with or without a stored hash.
+  private func prove(_ typed: TypedPassword, against hash: String?, _ hasher: any SecretHasher) async throws
+    -> StepAnswer
+  {
+    for spelling in typed.spellings {
+      guard case .right(let rehashed) = try await hasher.verify(spelling, against: hash) else { continue }
+      guard let rehashed else { return .proved(Proof(record: .keep)) }
+      // The gateway's own hash is one of its own spelling, so that every keyboard gives the password from now on.
+      let record = spelling == typed.bytes ? rehashed : try await hasher.hash(typed.bytes)
+      return .proved(Proof(record: .replace(Array(record.utf8))))
+    }
+    return .refused(.invalidPassword)
   }
 
   /// The names of a registering user; empty in other flows.

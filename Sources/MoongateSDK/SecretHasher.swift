@@ -10,9 +10,10 @@ public protocol SecretHasher: Sendable {
   /// - Throws: if there is not enough memory.
   func hash(_ secret: [UInt8]) async throws -> String
 
-  /// Compares in constant time.
+  /// Compares in constant time. bcrypt judges the first 72 bytes.
   /// - Parameter hash: the result of `hash`, perhaps at an older cost, or an imported Argon2 or bcrypt hash. nil does
-  ///   the same work without comparing, so that an unknown account takes as long as a known one.
+  ///   the same work without comparing, so that an unknown account takes as long as a known one. The gateway makes up
+  ///   for the different cost of imported hashes after the refusal.
   /// - Throws: if the text is not a usable hash.
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict
 }
@@ -21,6 +22,6 @@ public protocol SecretHasher: Sendable {
 public enum HashVerdict: Sendable, Equatable {
   case wrong
   /// - Parameter rehashed: a new hash to store, if the stored one was made at another cost, without a pepper, or with a
-  ///   former pepper.
+  ///   former pepper. nil too if only a part of the secret was judged: it must not become the secret.
   case right(rehashed: String?)
 }

@@ -229,6 +229,29 @@ extension StoreConformance {
       #expect(
         try await bench.apply(.putProviderRecord(account: "ac_9", pin, sealed: [1])) == .conflict(.accountUnavailable))
     },
+    StoreConformance("the kinds of imported hash are those of the records") { bench async throws in
+      let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
+      let kinds: [HashWork] = [.bcrypt(rounds: 10), .bcrypt(rounds: 12), .argon2(.argon2id, version: 19, .shipped)]
+      #expect(try await bench.store.importedHashes(of: password) == [])
+      for number in 0..<6 {
+        let id = "ac_\(number)"
+        try await bench.apply(
+          .createAccount(bench.account(id)), .putProviderRecord(account: id, password, sealed: [1]),
+          .putProviderRecord(account: id, pin, sealed: [1]),
+          .markImportedHash(account: id, password, kinds[number % 3]))
+      }
+      #expect(try await bench.store.importedHashes(of: password) == Set(kinds))
+      #expect(try await bench.store.importedHashes(of: pin) == [])
+      // A record that is sealed again keeps its kind; one that is said to hold none, removed or deleted does not.
+      try await bench.apply(.putProviderRecord(account: "ac_0", password, sealed: [2]))
+      try await bench.apply(.markImportedHash(account: "ac_1", password, nil))
+      try await bench.apply(.putProviderRecord(account: "ac_4", password, sealed: nil))
+      try await bench.apply(.deleteAccount("ac_2", traces: []), .deleteAccount("ac_5", traces: []))
+      #expect(try await bench.store.importedHashes(of: password) == [.bcrypt(rounds: 10)])
+      // Without the record, there is nothing to mark.
+      try await bench.apply(.markImportedHash(account: "ac_4", password, .bcrypt(rounds: 12)))
+      #expect(try await bench.store.importedHashes(of: password) == [.bcrypt(rounds: 10)])
+    },
   ]
 
   static let trail: [StoreConformance] = [

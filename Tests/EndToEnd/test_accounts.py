@@ -338,3 +338,27 @@ def test_exports_and_imports_are_events(gateway, number):
     ]
     assert events[0]["detail"]["count"] == "1"
     assert events[1]["detail"] | {"accounts": "all", "with": "hashes"} == events[1]["detail"]
+
+
+def test_costs_of_imported_hashes(gateway):
+    def dry_run(*hashes):
+        lines = [
+            {"identifiers": [{"email": f"cost{number}@example.com", "verified": True}], "password": each}
+            for number, each in enumerate(hashes)
+        ]
+        return tool(
+            gateway, "account", "import", "-", "--dry-run", text="\n".join(json.dumps(line) for line in lines)
+        )
+
+    def bcrypt(rounds):
+        return f"$2b${rounds}$" + "C" * 53
+
+    large = "$argon2id$v=19$m=262144,t=3,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
+    status, text, error = dry_run(bcrypt(10), bcrypt(12), bcrypt(12))
+    assert (status, text) == (0, "3 accounts would be taken in\n"), error
+    # The policy conceals who has an account, so the operator learns what a wrong password costs from now on.
+    assert re.search(r"note: password conceals .* bcrypt 10, bcrypt 12: \d+ ms on this machine", error), error
+    status, text, _ = dry_run(bcrypt(14))
+    assert status == 1 and "-:1: `password` is not a valid hash: it costs too much to check" in text, text
+    status, text, error = dry_run(bcrypt(13), bcrypt(12), large)
+    assert status == 1 and "3 kinds of hash" in error and "more than a second" in error, (text, error)

@@ -50,6 +50,42 @@ import Testing
     }
   }
 
+  /// Attack: a password of several spellings costs another number of hashes with an account than without one.
+  @Test("every spelling is compared, with and without an account") func spellings() async throws {
+    let decomposed = "Ju\u{308}rgen-cafe\u{301}-77"
+    for (typed, count) in [
+      ("correct horse", 1), (decomposed, 2), ("a\u{A0}b\u{3000}c-9999", 2), ("\u{A0}" + decomposed, 3),
+    ] {
+      for hasAccount in [true, false] {
+        let hasher = CountingHasher()
+        let step = StepContext.step(.prove, hasAccount: hasAccount, stored: "of another", hasher: hasher)
+        #expect(try await password.submit(step, .fields(["password": typed])).told == "invalid_password")
+        #expect(hasher.asked.withLock { $0.count } == count, "\(typed)")
+      }
+    }
+  }
+
+  @Test("a password hashed elsewhere as it was typed is accepted, and kept in the gateway's spelling") func foreign()
+    async throws
+  {
+    let (composed, decomposed) = ("Jürgen-café-77", "Ju\u{308}rgen-cafe\u{301}-77")
+    for (stored, isOwn) in [(composed, true), (decomposed, false)] {
+      let hasher = CountingHasher(isOld: true)
+      let step = StepContext.step(.prove, stored: "of \(stored)", hasher: hasher)
+      let told = try await password.submit(step, .fields(["password": decomposed])).told
+      #expect(
+        told.unicodeScalars.elementsEqual((isOwn ? "new \(composed)" : "of \(composed)").unicodeScalars))
+    }
+    let spaced = StepContext.step(.prove, stored: "of correct\u{A0}horse", hasher: CountingHasher(isOld: true))
+    #expect(try await password.submit(spaced, .fields(["password": "correct\u{A0}horse"])).told == "of correct horse")
+  }
+
+  @Test("a new password is stored in the form of RFC 8265") func opaqueString() async throws {
+    let step = StepContext.step(.set, in: .reset)
+    let told = try await password.submit(step, .fields(["password": "Ju\u{308}rgen\u{3000}\u{A0}café\0"])).told
+    #expect(told.unicodeScalars.elementsEqual("of Jürgen  café\0".unicodeScalars))
+  }
+
   @Test("input without an identifier or account is malformed") func missingIdentifierIsMalformed() async throws {
     let step = StepContext.step(.prove, email: nil, hasAccount: false)
     #expect(try await password.begin(step, .fields([:])).told == "invalid_input email")

@@ -179,6 +179,9 @@ extension AccountAdministration {
         do {
           let sealed = try record.sealed(for: ProviderRecord.owner(provider, id), by: keys)
           changes.append(.putProviderRecord(account: id, provider, sealed: sealed))
+          if let hash = providers.importedHash(in: record.bytes, of: provider) {
+            changes.append(.markImportedHash(account: id, provider, hash))
+          }
         } catch {
           throw StoreFault("a record of \(provider) could not be sealed")
         }
@@ -193,6 +196,19 @@ extension AccountAdministration {
     case .applied: return nil
     case .conflict: throw StoreFault("an account was created meanwhile that conflicts with one of these: try again")
     }
+  }
+
+  /// The kinds of imported hash that each provider has in these accounts and, if it has any there, in the store.
+  package func importedHashes(with accounts: [ImportedAccount]) async throws(StoreFault) -> [ProviderName:
+    Set<HashWork>]
+  {
+    var all: [ProviderName: Set<HashWork>] = [:]
+    for (provider, record) in accounts.flatMap(\.records) {
+      guard let hash = providers.importedHash(in: record.bytes, of: provider) else { continue }
+      all[provider, default: []].insert(hash)
+    }
+    for provider in all.keys { all[provider]?.formUnion(try await store.importedHashes(of: provider)) }
+    return all
   }
 
   /// All the records that providers store for the account.

@@ -1,5 +1,5 @@
 /// The cost of one Argon2id hash (RFC 9106 section 3.1).
-package struct HashCost: Sendable, Equatable {
+package struct HashCost: Sendable, Hashable {
   /// In KiB.
   package let memory: UInt32
   package let passes: UInt32

@@ -90,20 +90,27 @@ final class HashingPermit: Sendable {
 }
 
 /// A hasher with its own permit.
-private struct HashingSlot: SecretHasher {
+private struct HashingSlot: BalancingHasher {
   let hashing: SecretHashing
   let permit: HashingPermit
   let jobs: HashingQueue
   let salt: [UInt8]?
-  let last = LastHash()
+  let done = AttemptHashes()
 
   func hash(_ secret: [UInt8]) async throws -> String {
     try await jobs.run(permit) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
   }
 
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
-    try await jobs.run(permit) { [hashing, salt, last] () throws(HashingFault) in
-      try hashing.verify(secret, against: hash, salt: salt, remembering: last)
+    try await jobs.run(permit) { [hashing, salt, done] () throws(HashingFault) in
+      try hashing.verify(secret, against: hash, salt: salt, remembering: done)
     }
+  }
+
+  func balance(_ kinds: Set<HashWork>) async {
+    guard !kinds.isEmpty else { return }
+    // Attack: if a failure were reported, a wrong password would be refunded while the threads are busy, and a right one
+    // would be told from it at no cost.
+    try? await jobs.run(permit) { [hashing, done] () throws(HashingFault) in try hashing.balance(kinds, done) }
   }
 }

@@ -21,45 +21,63 @@ package struct SecretHashing: Sendable {
     return try Argon2Hash(input, cost: cost, pepper: pepper, salt: salt ?? random.bytes(16)).description
   }
 
-  /// Compares in constant time. Without a stored hash, it does the same amount of work.
+  /// The work of a hash that the gateway makes.
+  package var ownWork: HashWork { .argon2(.argon2id, version: 0x13, cost) }
+
+  /// Compares in constant time. Without a stored hash, it does the work of a hash of the gateway.
   /// - Parameters:
   ///   - salt: the salt if the secret must be rehashed; nil for a fresh one.
-  ///   - last: caches the previous hash of this secret, so that stored hashes with the same cost and salt take one
-  ///     hash.
+  ///   - done: the hashes of the same attempt, so that stored hashes with the same cost and salt take one hash.
   package func verify(
-    _ secret: [UInt8], against text: String?, salt: [UInt8]? = nil, remembering last: LastHash = LastHash()
+    _ secret: [UInt8], against text: String?, salt: [UInt8]? = nil, remembering done: AttemptHashes = AttemptHashes()
   ) throws(HashingFault) -> HashVerdict {
     guard let text else {
       let (input, pepper) = keys.peppered(secret)
       let made = try Argon2Hash(input, cost: cost, pepper: pepper, salt: [UInt8](repeating: 0, count: 16))
+      done.record(ownWork, of: secret)
       _ = constantTimeEquals(made.digest, [UInt8](repeating: 0, count: made.digest.count))
       return .wrong
     }
-    switch try stored(text) {
+    let hash = try self.hash(reading: text)
+    switch hash {
     case .argon2(let stored):
       // A hash made with a pepper that is not in the ring cannot be checked.
       guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else {
         throw .unreadable(.illFormed)
       }
-      let made = try last.hash(of: input, like: stored)
+      let made = try done.digest(of: input, from: secret, like: stored)
       guard constantTimeEquals(made, stored.digest) else { return .wrong }
-      return .right(rehashed: stored.isCurrent(cost, pepper: keys.pepperName) ? nil : try hash(secret, salt: salt))
+      return .right(rehashed: stored.isCurrent(cost, pepper: keys.pepperName) ? nil : try self.hash(secret, salt: salt))
     case .bcrypt(let stored):
-      guard try Self.bcrypt(secret, matches: stored) else { return .wrong }
-      return .right(rehashed: try hash(secret, salt: salt))
+      let isRight = try Self.bcrypt(secret, matches: stored)
+      done.record(hash.work, of: secret)
+      guard isRight else { return .wrong }
+      // Attack: bcrypt has judged the first 72 bytes alone, so a mistyped ending would replace the password for good.
+      // Up to 71 bytes, the NUL behind the secret was judged too, so that it is the whole of the password.
+      return .right(rehashed: secret.count < Self.bcryptBytes ? try self.hash(secret, salt: salt) : nil)
     }
   }
 
-  private func stored(_ text: String) throws(HashingFault) -> StoredHash {
+  /// The number of bytes that bcrypt reads, including a NUL behind the secret.
+  private static let bcryptBytes = 72
+
+  /// Computes one hash of each kind, and one of the gateway's own, for each secret for which that was not done.
+  package func balance(_ kinds: Set<HashWork>, _ done: AttemptHashes) throws(HashingFault) {
+    for (secret, work) in done.missing(kinds.union([ownWork])) {
+      try work.perform()
+      done.record(work, of: secret)
+    }
+  }
+
+  private func hash(reading text: String) throws(HashingFault) -> StoredHash {
     do { return try StoredHash(text) } catch { throw .unreadable(error) }
   }
 
   private static func bcrypt(_ secret: [UInt8], matches stored: String) throws(HashingFault) -> Bool {
-    // Attack: C strings end at a NUL, so "right\0anything" would be right. bcrypt itself only reads 72 bytes. Imported
-    // users with longer passwords set them in a program with the same limit; their full password is rehashed right
-    // after this check.
+    // Attack: C strings end at a NUL, so "right\0anything" would be right.
     let hasNUL = secret.contains(0)
-    let text = (hasNUL ? secret.map { $0 == 0 ? 1 : $0 } : secret).prefix(72).map { CChar(bitPattern: $0) } + [0]
+    let text =
+      (hasNUL ? secret.map { $0 == 0 ? 1 : $0 } : secret).prefix(bcryptBytes).map { CChar(bitPattern: $0) } + [0]
     var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))
     guard cargon2_bcrypt(text, stored, &output) == 0 else { throw .unreadable(.illFormed) }
     let made = output.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }

@@ -12,9 +12,9 @@ package enum StoredHash: Sendable, Equatable {
   package enum Problem: String, Error, Sendable {
     case unknownKind = "it is neither $argon2id$, $argon2i$ nor bcrypt ($2a$, $2b$, $2y$)"
     case illFormed = "it is not well formed"
-    /// Attack: an imported hash whose cost keeps a thread busy for days.
+    /// Attack: an imported hash whose cost keeps a thread busy for seconds or days (`HashWork.largest`).
     case tooExpensive =
-      "it costs too much to check: Argon2 up to 256 MiB, 32 passes and 16 lanes, bcrypt up to 2^14 rounds"
+      "it costs too much to check: Argon2 up to 256 MiB, 16 lanes, and 768 MiB for all passes together; bcrypt up to 2^13 rounds"
     /// The digest is so short that another secret could match it.
     case tooWeak = "its salt or its digest is too short: 8 and 16 bytes at least"
   }
@@ -24,6 +24,23 @@ package enum StoredHash: Sendable, Equatable {
     switch self {
     case .argon2: .argon2
     case .bcrypt: .bcrypt
+    }
+  }
+
+  /// The work of comparing a secret with it.
+  package var work: HashWork {
+    switch self {
+    case .argon2(let hash): hash.work
+    // The form was validated: the number follows the second dollar sign.
+    case .bcrypt(let text): .bcrypt(rounds: Int(text.dropFirst(4).prefix(2)) ?? 0)
+    }
+  }
+
+  /// Whether another program made it: it has no pepper of a gateway.
+  package var isForeign: Bool {
+    switch self {
+    case .argon2(let hash): hash.pepper == nil
+    case .bcrypt: true
     }
   }
 
@@ -46,7 +63,7 @@ package enum StoredHash: Sendable, Equatable {
     guard parts.count == 4, parts[2].count == 2, let rounds = Int(parts[2]), rounds >= 4, parts[3].count == 53,
       parts[3].allSatisfy(alphabet.contains)
     else { throw .illFormed }
-    guard rounds <= 14 else { throw .tooExpensive }
+    guard rounds <= 13 else { throw .tooExpensive }
     return text
   }
 }
@@ -116,7 +133,9 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
     } else {
       pepper = nil
     }
-    guard memory <= 262_144, passes <= 32, lanes <= 16 else { throw .tooExpensive }
+    guard memory <= 262_144, lanes <= 16, passes <= 1_000_000, Int(memory) * Int(passes) <= HashWork.largest else {
+      throw .tooExpensive
+    }
     guard passes >= 1, lanes >= 1, memory >= 8 * lanes, salt.count <= 64, digest.count <= 64 else { throw .illFormed }
     guard salt.count >= 8, digest.count >= 16 else { throw .tooWeak }
     cost = HashCost(memory: memory, passes: passes, lanes: lanes)

@@ -60,6 +60,14 @@ package struct ProviderRegistry: Sendable {
     Set(descriptors.values.filter { $0.role == [.provesIdentifier, .keepsFactor] }.map(\.name))
   }
 
+  /// The work of comparing a secret with the hash of another program in a provider's record; nil if it holds none.
+  package func importedHash(in record: [UInt8], of provider: ProviderName) -> HashWork? {
+    guard let importer = byName[provider] as? any SecretImporting, let text = importer.hash(exporting: record),
+      let hash = try? StoredHash(text), hash.isForeign
+    else { return nil }
+    return hash.work
+  }
+
   /// The provider whose name prefixes a federated identity; nil for an identity of another form, such as
   /// `https://issuer subject`.
   package func issuer(of identity: Identifier) -> ProviderName? {

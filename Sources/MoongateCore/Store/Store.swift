@@ -118,6 +118,8 @@ package protocol AccountStore: Sendable {
   /// A full provider's sealed record for the account; nil if none exists. `Account.credentials` lists the providers
   /// that have one.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
+  /// The kinds of imported hash that the provider's records hold.
+  func importedHashes(of provider: ProviderName) async throws(StoreFault) -> Set<HashWork>
   /// The providers that have a record for the account, sorted by name, with their times.
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor]
   /// Deletes accounts without any verified identifier that have not been used since a certain time, with everything
@@ -194,6 +196,9 @@ package enum Change: Sendable {
   case verifyIdentifier(account: String, Identifier, forgetting: Set<ProviderName> = [])
   /// Replaces a full provider's record for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
+  /// Says which imported hash the provider's record for the account holds; nil: none. It stays when the record is
+  /// replaced, until it is said anew. No effect without the record.
+  case markImportedHash(account: String, ProviderName, HashWork?)
   /// Requires that the hash of the account's sealed record of the provider is this one; nil: that it has no record.
   /// Otherwise the transaction has no effect.
   case requireProviderRecord(account: String, ProviderName, TokenHash?)

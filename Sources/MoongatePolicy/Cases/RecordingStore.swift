@@ -99,6 +99,9 @@ struct RecordingStore: Store {
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await base.providerRecord(of: account, for: provider)
   }
+  func importedHashes(of provider: ProviderName) async throws(StoreFault) -> Set<HashWork> {
+    try await base.importedHashes(of: provider)
+  }
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
     try await base.factors(of: account)
   }

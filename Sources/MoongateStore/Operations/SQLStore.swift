@@ -267,6 +267,10 @@ extension SQLStore {
     try await read { rows in try AccountRows.record(of: account, for: provider, rows) }
   }
 
+  package func importedHashes(of provider: ProviderName) async throws(StoreFault) -> Set<HashWork> {
+    try await read { rows in try AccountRows.importedHashes(of: provider, rows) }
+  }
+
   package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
     try await read { rows in try AccountRows.factors(of: account, rows) }
   }

@@ -82,6 +82,31 @@ enum AccountRows {
       [.text(account), .text(provider.rawValue)])?.bytes(0)
   }
 
+  /// Says which imported hash a record holds; nil: none.
+  static func markImportedHash(
+    _ work: HashWork?, of account: String, for provider: ProviderName, _ rows: some SQLTransaction
+  ) throws {
+    try rows.run(
+      "UPDATE provider_record SET imported_hash = ?3 WHERE account = ?1 AND provider = ?2",
+      [.text(account), .text(provider.rawValue), SQLValue(work?.description)])
+  }
+
+  /// The different imported hashes of a provider. Each is one step in the index, however many records have it.
+  static func importedHashes(of provider: ProviderName, _ rows: some SQLTransaction) throws -> Set<HashWork> {
+    Set(
+      try rows.rows(
+        """
+        WITH RECURSIVE imported (hash) AS (
+          SELECT min(imported_hash) FROM provider_record WHERE provider = ?1 AND imported_hash IS NOT NULL
+          UNION ALL
+          SELECT (SELECT min(imported_hash) FROM provider_record WHERE provider = ?1 AND imported_hash > imported.hash)
+          FROM imported WHERE imported.hash IS NOT NULL
+        )
+        SELECT hash FROM imported WHERE hash IS NOT NULL
+        """, [.text(provider.rawValue)]
+      ).compactMap { HashWork(try $0.text(0)) })
+  }
+
   static func factors(of account: String, _ rows: some SQLTransaction) throws -> [StoredFactor] {
     try rows.rows(
       "SELECT provider, created_at, changed_at FROM provider_record WHERE account = ?1 ORDER BY provider",

@@ -79,6 +79,8 @@ struct PreparedChange: Sendable {
       try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, notifications, rows)
     case .putProviderRecord(let account, let provider, let sealed):
       try AccountRows.put(sealed, of: account, for: provider, at: now, notifications, rows)
+    case .markImportedHash(let account, let provider, let work):
+      try AccountRows.markImportedHash(work, of: account, for: provider, rows)
     case .requireProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
@@ -133,7 +135,7 @@ struct PreparedChange: Sendable {
     case .clearCounters(let limits): rowLocks.add(limits)
     case .clearTimer(let key): rowLocks.add(timer: key)
     case .verifyIdentifier(let account, _, _), .putProviderRecord(let account, _, _),
-      .requireProviderRecord(let account, _, _),
+      .requireProviderRecord(let account, _, _), .markImportedHash(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _),
       .nameAccount(let account, _, _),
       .setLanguage(let account, _),

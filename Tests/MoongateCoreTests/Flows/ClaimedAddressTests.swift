@@ -156,17 +156,17 @@ extension EngineTestBench {
     let hashing = SecretHashing(keys: keys, random: SystemRandom(), cost: .cheap)
     let salt = [UInt8](repeating: 3, count: 16)
     let stored = try (0..<8).map { try hashing.hash(Array("secret \($0)".utf8), salt: salt) }
-    let last = LastHash()
+    let done = AttemptHashes()
     for (number, hash) in stored.enumerated() {
-      let verdict = try hashing.verify(Array("secret 7".utf8), against: hash, salt: salt, remembering: last)
+      let verdict = try hashing.verify(Array("secret 7".utf8), against: hash, salt: salt, remembering: done)
       #expect(verdict == (number == 7 ? .right(rehashed: nil) : .wrong))
     }
-    #expect(last.count == 1)
+    #expect(done.works.count == 1)
     // A hash with another salt is computed separately.
     #expect(
-      try hashing.verify(Array("secret 7".utf8), against: try hashing.hash(Array("x".utf8)), remembering: last)
+      try hashing.verify(Array("secret 7".utf8), against: try hashing.hash(Array("x".utf8)), remembering: done)
         == .wrong)
-    #expect(last.count == 2)
+    #expect(done.works.count == 2)
   }
 
   @Test func saltIsOfOneAddress() async throws {

@@ -33,17 +33,26 @@ import Testing
     #expect(try hashing.verify([], against: hash) == .wrong)
   }
 
-  @Test("a bcrypt hash of a long password was made from its first 72 bytes") func longBcrypt() throws {
+  /// Attack: bcrypt judges the first 72 bytes, so a mistyped or guessed ending would become the password. With 72 bytes
+  /// or more, what was typed may be a part of the password, or more than it.
+  @Test("a bcrypt hash of a long password is kept, because only 72 bytes are judged") func longBcrypt() throws {
     let hash = "$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui"
     let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-    guard
-      case .right(let rehashed?) = try hashing.verify(
-        Array((secret + "chars after 72 are ignored").utf8), against: hash)
-    else {
-      Issue.record("refused")
+    for ending in ["", "chars after 72 are ignored", "XYZ"] {
+      #expect(try hashing.verify(Array((secret + ending).utf8), against: hash) == .right(rehashed: nil))
+    }
+    #expect(try hashing.verify(Array(secret.utf8).dropLast(), against: hash) == .wrong)
+    #expect(try hashing.verify(Array((secret + "\0").utf8), against: hash) == .wrong)
+  }
+
+  @Test("with 71 bytes, bcrypt has judged the whole password") func wholeBcrypt() throws {
+    // libxcrypt: crypt of 71 times "a".
+    let hash = "$2b$05$CCCCCCCCCCCCCCCCCCCCC.jDz2X1654twnmK.2.4vJ3dod/JjJM6y"
+    guard case .right(_?) = try hashing.verify([UInt8](repeating: 0x61, count: 71), against: hash) else {
+      Issue.record("not hashed anew")
       return
     }
-    #expect(try hashing.verify(Array((secret + "chars after 72 count now").utf8), against: rehashed) == .wrong)
+    #expect(try hashing.verify([UInt8](repeating: 0x61, count: 72), against: hash) == .wrong)
   }
 
   @Test(
@@ -61,6 +70,10 @@ import Testing
       ("$argon2id$v=19$m=256,t=4000000000,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .tooExpensive),
       ("$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65", .tooWeak),
       ("$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", .tooExpensive),
+      ("$2a$14$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", .tooExpensive),
+      (
+        "$argon2id$v=19$m=262144,t=4,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .tooExpensive
+      ),
       ("$2a$5$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", .illFormed),
       ("$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOe", .illFormed),
       ("$2a$05$CCCCCCCCCCCCCCCCCCCC\nC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", .illFormed),

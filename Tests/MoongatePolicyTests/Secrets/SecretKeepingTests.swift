@@ -129,6 +129,68 @@ import Testing
     #expect(await bench.login("wrong one", as: "nobody@example.com").refusal?.retryAfter == .seconds(900))
   }
 
+  /// Attack: the time of a wrong password tells which addresses were imported. The work is the same for unknown users,
+  /// for hashes of the gateway and for every kind of imported hash, until the last one is replaced.
+  @Test func importedHashesCostEveryoneTheSame() async throws {
+    let permits = RecordingPermits(
+      SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
+    let bench = try SecretsBench(permits: permits)
+    try await bench.person()
+    _ = try await bench.imported(
+      "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", address: "bcrypt@example.com")
+    _ = try await bench.imported(
+      "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+      address: "argon2@example.com")
+    func works(_ password: String) async -> Set<[HashWork]> {
+      var all: Set<[HashWork]> = []
+      for name in ["nobody", "asha", "bcrypt", "argon2"] {
+        #expect(await bench.login(password, as: "\(name)@example.com").told == "invalid_password")
+        all.insert(permits.last)
+      }
+      return all
+    }
+    let three = await works("wrong one")
+    #expect(three.count == 1 && three.first?.count == 3, "\(three)")
+    // The owner's next sign-in replaces the hash, and costs no more than it must.
+    #expect(await bench.login("password", as: "argon2@example.com").told == "complete")
+    #expect(permits.last.count == 1)
+    let two = await works("wrong two")
+    #expect(two.count == 1 && two.first?.count == 2, "\(two)")
+    #expect(await bench.login("U*U", as: "bcrypt@example.com").told == "complete")
+    let one = await works("wrong three")
+    #expect(one.count == 1 && one.first?.count == 1, "\(one)")
+  }
+
+  /// Attack: bcrypt judges 72 bytes, so a mistyped ending was accepted and became the password for good.
+  @Test func aPasswordThatWasNotJudgedAsAWholeIsNotKept() async throws {
+    let bench = try SecretsBench()
+    let hash = "$2b$06$dFIpb62ArixQJq2PPMxMbu3f80sFA0pCnr5I9Ky.CozhQIqKF1SSq"
+    let id = try await bench.imported(hash, address: "long@example.com")
+    let right = String(String(repeating: "seven green bottles stand upon a wall ", count: 3).prefix(80))
+    for password in [right.dropLast(3) + "XYZ", right.prefix(72), right[...]] {
+      #expect(await bench.login(String(password), as: "long@example.com").told == "complete")
+      #expect(try await bench.record("password", of: id) == hash)
+    }
+    #expect(await bench.login(String(right.prefix(71)), as: "long@example.com").told == "invalid_password")
+    #expect(try await bench.store.importedHashes(of: "password") == [.bcrypt(rounds: 6)])
+  }
+
+  /// macOS sent decomposed letters, and other programs hashed what came.
+  @Test func aPasswordOfAnotherNormalizationFormIsAccepted() async throws {
+    let bench = try SecretsBench()
+    let hash =
+      "$argon2id$v=19$m=19456,t=2,p=1$5nrsPwpLzmjQFbkzKfdyhA$QWjvNOdhSxLabN+cL39qOANQqBUpYrSronzPS7E66Ss"
+    let id = try await bench.imported(hash, address: "decomposed@example.com")
+    let decomposed = "Ju\u{308}rgen-cafe\u{301}-77-garc\u{327}on"
+    #expect(await bench.login("Jurgen-cafe-77-garcon", as: "decomposed@example.com").told == "invalid_password")
+    #expect(await bench.login(decomposed, as: "decomposed@example.com").told == "complete")
+    #expect(try await bench.record("password", of: id) != hash)
+    for typed in ["Jürgen-café-77-garçon", decomposed] {
+      #expect(await bench.login(typed, as: "decomposed@example.com").told == "complete")
+    }
+    #expect(try await bench.store.importedHashes(of: "password").isEmpty)
+  }
+
   /// Unknown users take the same processor time with the shipped hashing cost. Processor time does not depend on the
   /// load of the machine. The pairs alternate. One of several rounds must show no difference, which would be impossible
   /// if there were one.

@@ -72,6 +72,20 @@ final class SecretsBench: Sendable {
     return id
   }
 
+  /// An account with a hash of another program, as `moongate account import` takes it in.
+  func imported(_ hash: String, address: String) async throws -> String {
+    let email =
+      try EmailAddress(address).map(Identifier.init) ?? { throw TestFolder.Refused(problems: ["no address"]) }()
+    var account = ImportedAccount(identifiers: [ImportedAccount.Name(identifier: email, isVerified: true)])
+    account.records["password"] = ProviderRecord(bytes: Array(hash.utf8), version: 1)
+    let administration = AccountAdministration(
+      store: store, providers: try ProviderRegistry(ShippedProviders.all), keys: keys, clock: clock, random: random)
+    guard try await administration.add([account]) == nil, let id = try await store.account(holding: email)?.id else {
+      throw TestFolder.Refused(problems: ["not imported"])
+    }
+    return id
+  }
+
   /// The stored hash.
   func record(_ provider: ProviderName, of account: String = "ac_1") async throws -> String? {
     try await store.providerRecord(of: account, for: provider).map {
@@ -157,6 +171,39 @@ final class CountedPermits: HashingPermits, SecretHasher {
     state.withLock { $0.verified += 1 }
     await gate?()
     return try hashing.verify(secret, against: hash)
+  }
+}
+
+/// Unlimited permits, of which each records what its attempt has hashed.
+final class RecordingPermits: HashingPermits {
+  private struct Hasher: BalancingHasher {
+    let hashing: SecretHashing
+    let done: AttemptHashes
+
+    func hash(_ secret: [UInt8]) async throws -> String { try hashing.hash(secret) }
+
+    func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+      try hashing.verify(secret, against: hash, remembering: done)
+    }
+
+    func balance(_ kinds: Set<HashWork>) async {
+      guard !kinds.isEmpty else { return }
+      try? hashing.balance(kinds, done)
+    }
+  }
+
+  private let hashing: SecretHashing
+  private let attempts = Mutex<[AttemptHashes]>([])
+
+  init(_ hashing: SecretHashing) { self.hashing = hashing }
+
+  /// What the last attempt has hashed.
+  var last: [HashWork] { attempts.withLock { $0.last }?.works ?? [] }
+
+  func acquirePermit(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
+    let done = AttemptHashes()
+    attempts.withLock { $0.append(done) }
+    return Hasher(hashing: hashing, done: done)
   }
 }
 

@@ -47,6 +47,7 @@ enum PopulatedStore {
               FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])
             ])), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]),
+        .markImportedHash(account: account.id, provider, .bcrypt(rounds: 12)),
         .setGroupMembership(account: account.id, try group, true), .endSession(TokenHash(of: "se_0".utf8)),
         .audit(event),
         .putAccessToken(token),
@@ -79,6 +80,7 @@ enum PopulatedStore {
     if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] {
       missing.append("the record")
     }
+    if try await store.importedHashes(of: provider) != [.bcrypt(rounds: 12)] { missing.append("the imported hash") }
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }

@@ -191,13 +191,17 @@ extension FlowCompletion {
       let record = try views.seals.unseal(record: waiting, of: provider, id: flow.id)
       do {
         let sealed = try record.sealed(for: ProviderRecord.owner(provider, account), by: keys)
-        let put = Change.putProviderRecord(account: account, provider, sealed: sealed)
+        var put: [Change] = [.putProviderRecord(account: account, provider, sealed: sealed)]
+        if registry(flow.request)[provider] is any SecretImporting {
+          let hash = registry(flow.request).importedHash(in: record.bytes, of: provider)
+          put.append(.markImportedHash(account: account, provider, hash))
+        }
         if let judged = kept.judgedBy, kept.isRenewal ?? false {
-          outcome.renewals += [.requireProviderRecord(account: account, provider, judged.hash), put]
+          outcome.renewals += [.requireProviderRecord(account: account, provider, judged.hash)] + put
           // If the factor was removed in the meantime, the renewal does not restore it.
           if judged.hash != nil { continue }
         } else {
-          outcome.changes.append(put)
+          outcome.changes += put
         }
         outcome.account.credentials.insert(provider)
       } catch {

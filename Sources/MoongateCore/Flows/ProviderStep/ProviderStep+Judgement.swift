@@ -96,7 +96,18 @@ extension ProviderStep {
       refused = refused ?? (answer, candidate)
     }
     guard let refused else { throw flow.request.refusal(.stepNotOpen) }
+    await balance(attempt, slot, flow)
     return refused
+  }
+
+  /// After a refusal where the policy conceals, hashes what another user's attempt would have hashed
+  /// (`BalancingHasher`). It follows the comparison, so that its faults cannot refund a wrong guess.
+  private func balance(_ attempt: ProviderAttempt, _ slot: (any SecretHasher)?, _ flow: FlowTransaction) async {
+    guard let hasher = slot as? any BalancingHasher, attempt.policy.unknownAccount == .conceal,
+      flow.record.account == nil, attempt.step.identifier != nil,
+      let kinds = try? await store.importedHashes(of: attempt.policy.provider)
+    else { return }
+    await hasher.balance(kinds)
   }
 
   /// Settles the attempt by the provider's answer.

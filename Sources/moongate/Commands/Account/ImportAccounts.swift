@@ -11,7 +11,7 @@ struct ImportAccounts: AsyncParsableCommand {
     discussion: """
       A line is {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],"first_name":"Asha",\
       "last_name":"Rao","password":"$2b$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z"}. Only identifiers is required. A hash is a field with \
-      the name of its provider, in Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$) format; it is replaced at the next sign-in. With --records, the lines must be those of `account export --records`. Every bad line is listed with its number.
+      the name of its provider, in Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$) format; it is replaced at the next sign-in, unless bcrypt has judged only the first 72 bytes of the password. With --records, the lines must be those of `account export --records`. Every bad line is listed with its number.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -29,6 +29,8 @@ struct ImportAccounts: AsyncParsableCommand {
 
     let imported: Int
     let problems: [Line]
+    /// What the hashes cost from now on.
+    var notes: [String] = []
   }
 
   /// The contents of a file: its accounts and its problems.
@@ -78,8 +80,13 @@ struct ImportAccounts: AsyncParsableCommand {
       let records = AccountRecords(try records.keys(opened), opened)
       let lines = Lines(
         data, by: AccountLine(administration: opened.administration, region: opened.gateway.region, records: records))
-      guard lines.problems.isEmpty, !dryRun else {
+      guard lines.problems.isEmpty else {
         return try printReport(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
+      }
+      let costs = try await ImportedHashCosts(of: lines.accounts, opened)
+      if let excess = costs.excess { throw StartProblem(excess) }
+      if dryRun {
+        return try printReport(Report(imported: 0, problems: [], notes: try costs.notes), of: lines.accounts.count)
       }
       let administration = opened.administration.acting(as: try identity.identity("moongate account import"))
       let rejected = try await administration.add(lines.accounts)
@@ -89,8 +96,9 @@ struct ImportAccounts: AsyncParsableCommand {
           problem: "an account with its id or with one of its verified identifiers already exists")
       }
       try printReport(
-        Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []),
-        of: lines.accounts.count)
+        Report(
+          imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? [],
+          notes: rejected == nil ? try costs.notes : []), of: lines.accounts.count)
     }
   }
 
@@ -107,6 +115,7 @@ struct ImportAccounts: AsyncParsableCommand {
             ? "\(count) account\(count == 1 ? "" : "s") would be taken in"
             : "\(count) account\(count == 1 ? "" : "s") taken in")
       }
+      for note in report.notes { LineLog.standardError("note: \(note)\n") }
     }
     if !report.problems.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
   }

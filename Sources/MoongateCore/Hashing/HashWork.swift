@@ -1,0 +1,78 @@
+import CArgon2
+import MoongateSDK
+
+/// The work of one comparison with a stored hash: its function with all parameters that the time depends on. It does not
+/// depend on the secret.
+package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// - Parameter rounds: the binary logarithm of the number of rounds.
+  case bcrypt(rounds: Int)
+  case argon2(Argon2Hash.Kind, version: UInt32, HashCost)
+
+  /// The maximum size of one hash, about half a second: bcrypt with 2^13 rounds.
+  ///
+  /// Attack: wrong passwords for an account with an expensive hash keep a hashing thread busy for seconds each.
+  package static let largest = HashWork.bcrypt(rounds: 13).size
+  /// The maximum size of all hashes that a refused attempt computes (`BalancingHasher`), about a second.
+  package static let largestTogether = 2 * largest
+
+  /// The size in the unit of Argon2: KiB of memory, written once. A round of bcrypt takes about as long as 96 of them.
+  package var size: Int {
+    switch self {
+    case .bcrypt(let rounds): 96 << rounds
+    case .argon2(_, _, let cost): Int(cost.memory) * Int(cost.passes)
+    }
+  }
+
+  /// The stored form: `bcrypt 12`, `argon2id 19 65536 3 4` (version, memory, passes, lanes).
+  package var description: String {
+    switch self {
+    case .bcrypt(let rounds): "bcrypt \(rounds)"
+    case .argon2(let kind, let version, let cost):
+      "\(kind.rawValue) \(version) \(cost.memory) \(cost.passes) \(cost.lanes)"
+    }
+  }
+
+  /// - Returns: nil unless the text is a `description`.
+  package init?(_ text: String) {
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    let numbers = parts.dropFirst().compactMap { UInt32($0) }
+    if parts.first == "bcrypt", parts.count == 2, numbers.count == 1, (4...31).contains(numbers[0]) {
+      self = .bcrypt(rounds: Int(numbers[0]))
+    } else if let kind = parts.first.flatMap({ Argon2Hash.Kind(rawValue: String($0)) }), numbers.count == 4,
+      parts.count == 5
+    {
+      self = .argon2(
+        kind, version: numbers[0], HashCost(memory: numbers[1], passes: numbers[2], lanes: numbers[3]))
+    } else {
+      return nil
+    }
+  }
+
+  /// Orders by size.
+  package static func < (left: Self, right: Self) -> Bool {
+    (left.size, left.description) < (right.size, right.description)
+  }
+
+  /// Computes a hash of nothing.
+  package func perform() throws(HashingFault) {
+    switch self {
+    case .bcrypt(let rounds):
+      var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))
+      let setting = "$2b$\(rounds < 10 ? "0" : "")\(rounds)$" + String(repeating: ".", count: 53)
+      guard cargon2_bcrypt("", setting, &output) == 0 else { throw .unreadable(.illFormed) }
+    case .argon2(let kind, let version, let cost):
+      _ = try Argon2Hash(
+        [0], kind: kind, version: version, cost: cost, pepper: nil, salt: [UInt8](repeating: 0, count: 16))
+    }
+  }
+}
+
+/// A hasher that can hide from the response time which hash a secret was compared with.
+package protocol BalancingHasher: SecretHasher {
+  /// Computes what the comparisons with this hasher have left out: for each compared secret one hash of each kind, and
+  /// one of the gateway's own. The results are not used, and a failure changes nothing.
+  ///
+  /// Attack: imported hashes cost more than those of the gateway, so the response time of a wrong password tells which
+  /// addresses have an account. After a refusal, every attempt has computed the same.
+  func balance(_ kinds: Set<HashWork>) async
+}
