@@ -21,8 +21,8 @@ final class ConcurrencyLimit: Sendable {
   func leave() { taken.subtract(1, ordering: .releasing) }
 }
 
-/// Runs deliveries after the response was sent, as `conceal` requires. Bounded: if too many are running, a new delivery
-/// fails.
+/// Runs deliveries after the response was written (`ResponseEnd`), as `conceal` requires. Bounded: if too many are
+/// running, a new delivery fails.
 struct BackgroundDeliveries: Sendable {
   private let places = ConcurrencyLimit(1_000)
 
@@ -32,7 +32,8 @@ struct BackgroundDeliveries: Sendable {
   /// - Returns: false if too many deliveries are running.
   func start(_ delivery: @escaping @Sendable () async -> Void) -> Bool {
     guard places.enter() else { return false }
-    Task {
+    Task { [end = ResponseEnd.current] in
+      await end?.wait()
       await delivery()
       places.leave()
     }

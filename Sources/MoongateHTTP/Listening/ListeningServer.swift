@@ -100,9 +100,10 @@ extension GatewayResponder {
   /// - Parameter clock: provides the Date header of answers.
   func serving(clock: any GatewayClock, logger: Logger) -> HTTPChannelHandler.Responder {
     { request, writer, channel in
-      var response = try await respond(
-        to: request,
-        context: ConnectionContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
+      let end = ResponseEnd()
+      defer { end.reach() }
+      let context = ConnectionContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+      var response = try await ResponseEnd.$current.withValue(end) { try await respond(to: request, context: context) }
       response.headers[.date] = clock.now().fixdate
       try await writer.write(response: response.head, body: response.body)
     }

@@ -32,9 +32,19 @@ struct AccountReads: Sendable {
   }
 
   /// Decodes the result of the statement.
+  ///
+  /// Attack: the response time tells who is known, because there is an account to decode. Without one, an account of
+  /// nobody is decoded.
   static func account(_ rows: [some SQLRow]) throws -> Account? {
-    guard let row = rows.first else { return nil }
-    return Account(
+    guard let row = rows.first else {
+      _ = try decode(RowOfNobody(), [RowOfNobody()])
+      return nil
+    }
+    return try decode(row, rows)
+  }
+
+  private static func decode<Row: SQLRow>(_ row: Row, _ rows: [Row]) throws -> Account {
+    Account(
       id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2),
       createdAt: try row.moment(3),
       lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5),
@@ -55,4 +65,21 @@ struct AccountReads: Sendable {
       identifier: Identifier(kind: kind, value: try row.text(8), display: try row.text(9), attributes: attributes),
       verifiedAt: try row.optionalMoment(11))
   }
+}
+
+/// A row of an account with one identifier, as most accounts are.
+private struct RowOfNobody: SQLRow {
+  func optionalInteger(_ column: Int) throws -> Int64? { 0 }
+
+  func optionalText(_ column: Int) throws -> String? {
+    switch column {
+    case 6: "password"
+    case 7: IdentifierKind.email.rawValue
+    case 10: "{\"domain\":\"example.com\"}"
+    case 13, 14: nil
+    default: "nobody@example.com"
+    }
+  }
+
+  func optionalBytes(_ column: Int) throws -> [UInt8]? { nil }
 }

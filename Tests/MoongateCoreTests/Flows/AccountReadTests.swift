@@ -50,6 +50,25 @@ import Testing
     #expect(store.accountReads - before == 1)
   }
 
+  /// Attack: the time in which a step begins tells whether an account has the number.
+  @Test func aBeginDoesTheSameForAnyNumber() async throws {
+    let bench = try await EngineTestBench {
+      $0.policies[EngineTestBench.phone] = .test(EngineTestBench.phone, resendAfter: [], unknownAccount: .conceal)
+    }
+    try await bench.registered()
+    let store = MultiNodeStore([bench.store])
+    let engine = bench.engine(on: store)
+    var operations: [[String]] = []
+    for number in ["919999999999", "918888888888"] {
+      let before = store.operations.count
+      let id = try await engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+      _ = try await engine.begin(id, provider: nil, fields: ["phone": .text(number)], client: bench.client()).get()
+      operations.append(Array(store.operations[before...]))
+      await engine.deliveriesEnd()
+    }
+    #expect(operations[0] == operations[1] && operations[0].count > 2, "\(operations)")
+  }
+
   /// Attack: while a request waits for a provider, an operator locks the account.
   @Test func aWaitingRequestReadsTheAccountAgain() async throws {
     let bench = try await EngineTestBench()

@@ -27,6 +27,9 @@ struct AccountLookup: FlowPart {
   /// The maximum number of candidates of each group (known to this device, oldest, newest).
   private static let maxPerKind = 4
 
+  /// The ID of no account, for reads that are made without one so that their time tells nothing.
+  static let nobody = ""
+
   /// The account of this ID; nil without an ID or an account.
   func loadAccount(_ id: String?, _ flow: FlowTransaction) async throws(FlowError) -> Account? {
     guard let id else { return nil }
@@ -58,8 +61,12 @@ struct AccountLookup: FlowPart {
   func owners(of identifier: Identifier, claimedWith provider: ProviderName, _ flow: FlowTransaction)
     async throws(FlowError) -> IdentifierOwners
   {
-    if let holder = try await holder(of: identifier, flow) { return IdentifierOwners(holder: holder) }
-    return IdentifierOwners(claimants: try await claimants(of: identifier, having: provider, flow))
+    let holder = try await holder(of: identifier, flow)
+    // Attack: the time of a step that begins tells whether its address is known, at no cost. The claims are therefore
+    // read in either case. (An address that an account has verified has none.)
+    let claims = try await claims(on: identifier, having: provider)
+    if let holder { return IdentifierOwners(holder: holder) }
+    return IdentifierOwners(claimants: try await claimants(among: claims, having: provider, flow))
   }
 
   /// The accounts whose forgotten factor, such as a password, may be replaced by a code to the identifier in a recovery
@@ -91,17 +98,21 @@ struct AccountLookup: FlowPart {
     return left
   }
 
+  /// The accounts that claim the identifier and have a record of the provider, oldest first.
+  private func claims(on identifier: Identifier, having provider: ProviderName) async throws(FlowError) -> [String] {
+    try await asking { () async throws(StoreFault) in
+      try await store.accounts(claiming: identifier, having: provider, limit: 2 * Self.maxClaims)
+    }
+  }
+
   /// The claimants that are considered: those for which this device has passed the provider before, the oldest ones,
   /// and the newest ones.
   ///
   /// Attack: so many claims on an address that the password of its first owner is no longer compared. The oldest claims
   /// always keep their place. A newer claim keeps its place on the device that made it.
-  private func claimants(of identifier: Identifier, having provider: ProviderName, _ flow: FlowTransaction)
+  private func claimants(among ids: [String], having provider: ProviderName, _ flow: FlowTransaction)
     async throws(FlowError) -> [Account]
   {
-    let ids = try await asking { () async throws(StoreFault) in
-      try await store.accounts(claiming: identifier, having: provider, limit: 2 * Self.maxClaims)
-    }
     let known = ids.filter { keys.knows(flow.request.device, $0, by: provider) }
     let considered = Set(known.suffix(Self.maxPerKind) + ids.prefix(Self.maxPerKind) + ids.suffix(Self.maxPerKind))
     var accounts: [Account] = []

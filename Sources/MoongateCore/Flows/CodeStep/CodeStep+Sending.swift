@@ -198,8 +198,8 @@ extension CodeStep {
     var flow = opened
     flow.changes += codes.map { $0.settled(.success, request) } + [.audit(sent)]
     let view = try await views.store(flow)
-    guard first.reaches else { return view }
-    let chain = codes.filter(\.reaches)
+    // For an unknown user, the same is started, and sends nothing.
+    let chain = first.reaches ? codes.filter(\.reaches) : []
     let isStarted = deliveries.start { [self] in
       for (index, code) in chain.enumerated() {
         guard let failed = await code.deliver() else {
@@ -209,7 +209,7 @@ extension CodeStep {
         audit.record(report(failed, of: step.sent(code.sent), opened))
       }
     }
-    if !isStarted { audit.record(event(.deliveryFailed, opened, step: step)) }
+    if !isStarted, !chain.isEmpty { audit.record(event(.deliveryFailed, opened, step: step)) }
     return view
   }
 

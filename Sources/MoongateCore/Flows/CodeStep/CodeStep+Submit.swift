@@ -31,12 +31,6 @@ extension CodeStep {
     return try await submitFollowUp(proved, secret, input)
   }
 
-  /// The ID of no account.
-  ///
-  /// Attack: an account is read only if one has the number, so the time of a wrong code's refusal tells which numbers
-  /// are registered. Without an account, the same statement finds nothing.
-  private static let noAccount = ""
-
   /// Judges an entered code: asks the policy, charges the attempt, and compares.
   private func judge(
     _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowTransaction
@@ -50,9 +44,12 @@ extension CodeStep {
       throw request.refusal(.codeExpired)
     }
     // Charge first, then compare: a thousand parallel guesses get only as many comparisons as the policy allows.
+    //
+    // Attack: an account is read only if one has the number, so the time of a wrong code's refusal tells which numbers
+    // are registered. Without an account, the same statement finds nothing.
     let charged = try await ledger.charge(
       admitted.limits, for: .verify, timer: nil, hidesDisabled: admission.hides(policy, before),
-      in: before.recent, reading: before.record.account ?? step.account ?? Self.noAccount, request)
+      in: before.recent, reading: before.record.account ?? step.account ?? AccountLookup.nobody, request)
     // The attempt may have waited for others. The account is the one that was read with the charge.
     before.accounts.forget()
     before.accounts.keep(charged.account)

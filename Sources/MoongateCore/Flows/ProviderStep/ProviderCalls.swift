@@ -29,15 +29,13 @@ struct ProviderCalls: FlowPart {
   ) async throws(FlowError) -> StepCapabilities {
     let (record, request) = (flow.record, flow.request)
     let name = step.provider
-    var account: StepAccount?
-    var sealed: [UInt8]?
-    if let known = try await lookup.loadAccount(step.account ?? record.account, flow) {
-      sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: known.id, for: name)
-      }
-      account = StepAccount(
+    let known = try await lookup.loadAccount(step.account ?? record.account, flow)
+    var account = known.map { known in
+      StepAccount(
         id: known.id, record: nil, identifiers: known.identifiers.map(\.identifier),
         names: [known.firstName, known.lastName].compactMap(\.self))
     }
+    let sealed = try await sealedRecord(of: account, for: step)
     let redaction = redaction(
       of: name, input, ([step.identifier].compactMap(\.self)) + (account?.identifiers ?? []), request)
     var upgraded: [UInt8]?
@@ -56,6 +54,23 @@ struct ProviderCalls: FlowPart {
     return StepCapabilities(
       context: context, record: sealed.map { TokenHash(of: $0) }, upgraded: upgraded, redaction: redaction)
   }
+
+  /// The sealed record of the step's provider for the account.
+  ///
+  /// Attack: the time of a step that begins tells whether its address is known, at no cost. Without an account, or
+  /// without a record, the same is read, and the same work is done.
+  private func sealedRecord(of account: StepAccount?, for step: StepRecord) async throws(FlowError) -> [UInt8]? {
+    guard account != nil || step.identifier != nil else { return nil }
+    let sealed = try await asking { () async throws(StoreFault) in
+      try await store.providerRecord(of: account?.id ?? AccountLookup.nobody, for: step.provider)
+    }
+    // Sealing takes as long as opening.
+    if sealed == nil { _ = try? keys.seal(Self.recordOfNobody, for: AccountLookup.nobody) }
+    return sealed
+  }
+
+  /// As long as a hash of a password.
+  private static let recordOfNobody = [UInt8](repeating: 0, count: 128)
 
   /// Builds the tools that every provider receives for a call.
   func tools(for provider: any Provider, _ redaction: Redaction, _ request: RequestContext) -> StepTools {
