@@ -93,7 +93,8 @@ import Testing
     }
   }
 
-  /// The examples of policies/NAME.lua hold within the shipped `risk_budget`, so that a reader can use them as they are.
+  /// The examples of policies/NAME.lua hold within the shipped `risk_budget`, so that a reader can use them as they
+  /// are.
   @Test(arguments: policyExamples) func examplesKeepTheShippedRiskBudget(_ example: ManualTests.Example) throws {
     let folder = try Self.folder(example.page, example.heading, cases: nil)
     try folder.write(example.text, to: example.file)

@@ -56,8 +56,8 @@ extension AccountAdministration {
     try await store.events(matching: filter, limit: limit)
   }
 
-  /// Records that the operator is about to export all accounts. It comes first, so that an interrupted export is recorded
-  /// too.
+  /// Records that the operator is about to export all accounts. It comes first, so that an interrupted export is
+  /// recorded too.
   /// - Parameter secrets: what is exported beside the accounts: `hashes` or `records`; nil: nothing.
   package func noteExport(with secrets: String?) async throws(StoreFault) {
     var event = event(.accountExported, nil, at: clock.now())

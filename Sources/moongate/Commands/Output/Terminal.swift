@@ -12,7 +12,7 @@ enum Terminal {
   /// - Returns: nil if standard input is not a terminal: nobody could answer.
   static func answer(to question: String) -> String? {
     guard isatty(STDIN_FILENO) == 1 else { return nil }
-    LineLog.standardError(question)
+    FileHandle.standardError.write(Data(question.utf8))
     return (readLine() ?? "").trimmingCharacters(in: .whitespaces)
   }
 }
