@@ -1,8 +1,8 @@
 import Foundation
 import MoongateSDK
 
-/// The forms of settings that are compared exactly with what browsers and devices send. Each check returns what is wrong
-/// with a text and its right form; nil if it is right.
+/// The forms of settings that are compared exactly with the values that browsers and devices send. Each check returns
+/// what is wrong with a text and its right form; nil if it is right.
 enum SettingForms {
   /// The beginning of the origin of an Android app. The base64url of SHA-256 of its signing certificate follows.
   private static let android = "android:apk-key-hash:"

@@ -1,8 +1,8 @@
 import CArgon2
 import MoongateSDK
 
-/// The work of one comparison with a stored hash: its function with all parameters that the time depends on. It does not
-/// depend on the secret.
+/// The work of one comparison with a stored hash: its function with all parameters that the time depends on. It does
+/// not depend on the secret.
 package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// - Parameter rounds: the binary logarithm of the number of rounds.
   case bcrypt(rounds: Int)

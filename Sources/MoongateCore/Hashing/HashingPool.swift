@@ -109,8 +109,8 @@ private struct HashingSlot: BalancingHasher {
 
   func balance(_ kinds: Set<HashWork>) async {
     guard !kinds.isEmpty else { return }
-    // Attack: if a failure were reported, a wrong password would be refunded while the threads are busy, and a right one
-    // would be told from it at no cost.
+    // Attack: if a failure were reported, a wrong password would be refunded while the threads are busy. An attacker
+    // could then tell it from a right one at no cost.
     try? await jobs.run(permit) { [hashing, done] () throws(HashingFault) in try hashing.balance(kinds, done) }
   }
 }

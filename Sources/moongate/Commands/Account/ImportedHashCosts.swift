@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// What imported hashes cost at providers that conceal who has an account: every refused secret is hashed with each kind
-/// of hash that the provider has, so that the response time tells nothing.
+/// The cost of imported hashes at providers that conceal who has an account: every refused secret is hashed with each
+/// kind of hash that the provider has, so that the response time tells nothing.
 struct ImportedHashCosts {
   /// A provider with imported hashes whose policy conceals.
   private struct Cost {
