@@ -5,7 +5,8 @@ import Synchronization
 /// Whether a report contains the messages between the suite and the provider.
 public enum ConformanceTrace: Sendable {
   case off
-  /// Secret settings, codes, answers and shown content are replaced by placeholders, so that a trace can be shared.
+  /// Secret settings, codes, answers and shown content in any spelling, records and states are replaced by
+  /// placeholders, so that a trace can be shared.
   case withoutSecrets
   case complete
 }
@@ -22,10 +23,12 @@ final class Trace: Sendable {
     var left = 0
     /// The hidden texts with their placeholders.
     var hidden: [(text: String, name: String)] = []
+    /// The hidden texts as they were given, for their other spellings.
+    var secrets: [(text: String, name: String)] = []
   }
 
   let isOn: Bool
-  private let hides: Bool
+  let hides: Bool
   private let state: Mutex<State>
 
   /// - Parameter secrets: the secret settings by name.
@@ -45,8 +48,12 @@ final class Trace: Sendable {
     state.withLock { state in
       // Replace longer texts first: a code is part of its message.
       let hidden = state.hidden.sorted { $0.text.utf8.count > $1.text.utf8.count }
+      // Attack: a provider stores or logs what was typed in lower case, without spaces or encoded, and the trace with
+      // it is pasted into a ticket.
+      let spellings = SecretSpellings(state.secrets)
       let shown = state.messages.map { message in
-        let text = hidden.reduce(message) { $0.replacing($1.text, with: $1.name) }
+        let kept = hides ? Self.withoutKept(message) : message
+        let text = spellings.masked(hidden.reduce(kept) { $0.replacing($1.text, with: $1.name) })
         return text.count > Self.longest ? text.prefix(Self.longest) + "…" : text
       }
       return shown + (state.left > 0 ? ["… and \(state.left) more messages"] : [])
@@ -58,6 +65,7 @@ final class Trace: Sendable {
   func hide(_ text: String, as name: String) {
     guard isOn, hides, text.utf8.count >= 4 else { return }
     state.withLock { state in
+      if !state.secrets.contains(where: { $0.text == text }) { state.secrets.append((text, name)) }
       for form in Self.forms(text) where !state.hidden.contains(where: { $0.text == form }) {
         state.hidden.append((form, "‹\(name)›"))
       }
@@ -74,6 +82,14 @@ final class Trace: Sendable {
         return
       }
       state.messages.append(text)
+    }
+  }
+
+  /// A line of a program without the contents of its records and states, which may hold secrets in a form that only the
+  /// program knows.
+  private static func withoutKept(_ message: String) -> String {
+    message.replacing(/"(record|replace|state)"\s*:\s*"(?:[^"\\]|\\.)*"/) { match in
+      "\"\(match.1)\":\"‹\(match.1 == "state" ? "state" : "record")›\""
     }
   }
 
@@ -94,16 +110,19 @@ final class Trace: Sendable {
 }
 
 /// A call of a Swift provider as a line of a trace.
-enum TracedCall {
-  static func text(_ name: String, _ step: StepContext, _ input: ProviderInput) -> String {
+struct TracedCall {
+  /// Whether the contents of records and states are hidden.
+  let hidesKept: Bool
+
+  func text(_ name: String, _ step: StepContext, _ input: ProviderInput) -> String {
     var parts = ["purpose: .\(step.purpose)", "account: \(account(step.account))"]
     if let identifier = step.identifier { parts.append("identifier: \(identifier.value)") }
-    if !step.state.isEmpty { parts.append("state: \(bytes(step.state))") }
-    parts.append("fields: \(text(input))")
+    if !step.state.isEmpty { parts.append("state: \(kept(step.state, "state"))") }
+    parts.append("fields: \(Self.text(input))")
     return "→ \(name)(\(parts.joined(separator: ", ")))"
   }
 
-  static func text(_ input: ProviderInput) -> String {
+  private static func text(_ input: ProviderInput) -> String {
     let fields = input.fields.sorted { $0.key < $1.key }.map { name, value in
       switch value {
       case .text(let text): "\(name): \"\(text)\""
@@ -115,17 +134,19 @@ enum TracedCall {
     return "[\(fields.isEmpty ? ":" : fields.joined(separator: ", "))]"
   }
 
-  private static func account(_ account: StepAccount?) -> String {
+  private func account(_ account: StepAccount?) -> String {
     guard let account else { return "nil" }
-    return "\(account.id)\(account.record.map { " with record \(bytes($0))" } ?? " without a record")"
+    return "\(account.id)\(account.record.map { " with record \(kept($0, "record"))" } ?? " without a record")"
   }
 
-  static func bytes(_ bytes: [UInt8]) -> String {
-    String(validating: bytes, as: UTF8.self).map { "\"\($0)\"" } ?? Hex.text(bytes)
+  /// What a provider keeps, or its placeholder.
+  private func kept(_ bytes: [UInt8], _ name: String) -> String {
+    if hidesKept { return bytes.isEmpty ? "\"\"" : "‹\(name)›" }
+    return String(validating: bytes, as: UTF8.self).map { "\"\($0)\"" } ?? Hex.text(bytes)
   }
 
   /// An answer in the notation of the Swift API.
-  static func text(_ answer: DryRun.CallResult.Answer) -> String {
+  func text(_ answer: DryRun.CallResult.Answer) -> String {
     switch answer {
     case .opened(let opened): "← \(text(opened))"
     case .proved(let proof): "← .proved(record: \(text(proof.record)), proved: \(proof.proved.map(\.value)))"
@@ -137,18 +158,18 @@ enum TracedCall {
     }
   }
 
-  private static func text(_ opened: DryRun.Opened) -> String {
-    if let site = opened.redirect { return ".redirect(to: \"\(site)\", state: \(bytes(opened.state)))" }
+  private func text(_ opened: DryRun.Opened) -> String {
+    if let site = opened.redirect { return ".redirect(to: \"\(site)\", state: \(kept(opened.state, "state")))" }
     let fields = opened.fields.map { "\($0.name) (\($0.kind)\($0.isRequired ? "" : ", optional"))" }
-    return ".ask(\(fields), state: \(bytes(opened.state)), showing: \(opened.shown))"
+    return ".ask(\(fields), state: \(kept(opened.state, "state")), showing: \(opened.shown))"
   }
 
-  private static func text(_ record: Proof.Record) -> String {
+  private func text(_ record: Proof.Record) -> String {
     switch record {
     case .keep: ".keep"
     case .remove: ".remove"
-    case .replace(let kept): ".replace(\(bytes(kept)))"
-    case .replaceOnce(let kept): ".replaceOnce(\(bytes(kept)))"
+    case .replace(let bytes): ".replace(\(kept(bytes, "record")))"
+    case .replaceOnce(let bytes): ".replaceOnce(\(kept(bytes, "record")))"
     }
   }
 }

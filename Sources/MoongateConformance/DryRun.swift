@@ -69,7 +69,9 @@ struct DryRun: Sendable {
   {
     let context = context(purpose, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false)
     let input = harness.input(beginFields.merging(harness.declared(along)) { own, _ in own })
-    if harness.watched == nil { harness.trace.record(TracedCall.text("begin", context, input)) }
+    if harness.watched == nil {
+      harness.trace.record(TracedCall(hidesKept: harness.trace.hides).text("begin", context, input))
+    }
     let result = CallResult(
       answer: answer(
         await harness.call(capabilities) { [provider] in try await provider.begin(context, input) }, purpose),
@@ -90,7 +92,9 @@ struct DryRun: Sendable {
     let input = harness.input(fields.merging(unasked) { asked, _ in asked })
     let typed = Self.secrets(input.fields.filter { !harness.subject.uncompared.contains($0.key) }, opened)
     for text in typed where !Anomalies.texts.contains(text) { harness.trace.hide(text, as: "answer") }
-    if harness.watched == nil { harness.trace.record(TracedCall.text("submit", context, input)) }
+    if harness.watched == nil {
+      harness.trace.record(TracedCall(hidesKept: harness.trace.hides).text("submit", context, input))
+    }
     let answer: CallResult.Answer
     do throws(InputProblem) {
       try provider.check(context, input)
@@ -158,7 +162,7 @@ struct DryRun: Sendable {
   // MARK: checks of every answer
 
   private func look(at result: CallResult, _ purpose: StepPurpose, typed: [String]) {
-    if harness.watched == nil { harness.trace.record(TracedCall.text(result.answer)) }
+    if harness.watched == nil { harness.trace.record(TracedCall(hidesKept: harness.trace.hides).text(result.answer)) }
     harness.check(result.capabilities, typed: typed)
     switch result.answer {
     case .opened(let opened):

@@ -146,6 +146,29 @@ import Testing
     #expect(masked.contains("‹secret token›") && masked.contains("‹shown›"))
   }
 
+  /// Attack: a provider stores and logs what was typed in another spelling, and the trace with it is pasted into a
+  /// ticket.
+  @Test(arguments: [
+    "Ninety-Nine Quiet Pigeons", "ninetyninequietpigeons", "NINETY NINE QUIET PIGEONS", "snoegip teiuq enin-ytenin",
+    "6e696e6574792d6e696e65207175696574", "bmluZXR5LW5pbmUgcXVpZXQgcGlnZW9ucw", "bmluZXR5bmluZXF1aWV0cGlnZW9ucw",
+    "ninety%2Dnine%20quiet%20pigeons", "ｎｉｎｅｔｙ－ｎｉｎｅ　ｑｕｉｅｔ　ｐｉｇｅｏｎｓ",
+  ]) func aTraceHasNoNormalisedSecret(_ spelling: String) async {
+    let leaky = ToyWord(begins: { _, _ in .ask([ToyWord.word], state: Array("kept-\(spelling)".utf8)) })
+    let report = await Conformance.run(leaky, rules: [.proof], trace: .withoutSecrets)
+    let text = report.messages.joined(separator: "\n")
+    #expect(text.contains("‹answer›") && text.contains("‹state›"))
+    #expect(!text.contains(spelling))
+    let spellings = SecretSpellings([("ninety-nine quiet pigeons", "answer")])
+    #expect(spellings.masked("log: \(spelling)!").hasPrefix("log: ‹answer›"))
+  }
+
+  @Test func maskingLeavesTheRest() {
+    let spellings = SecretSpellings([("73-91-54", "code"), ("abc", "short")])
+    #expect(spellings.masked("→ submit(fields: [pin: \"739154\"]) abc") == "→ submit(fields: [pin: \"‹code›\"]) abc")
+    #expect(spellings.masked("‹code› 7 3 9 1 5 4, 739 155") == "‹code› ‹code›, 739 155")
+    #expect(spellings.masked("") == "" && spellings.masked("739‹code›154") == "739‹code›154")
+  }
+
   /// Findings about a program contain no names of the Swift API.
   @Test func findingsUseTheAPINamesOfTheProvidersLanguage() {
     #expect(ProviderLanguage.swift.translate("Answer `.refused`.") == "Answer `.refused`.")
