@@ -69,12 +69,14 @@ return gateway {
     -- Codes by email.
     email_code = { mail = outbox() },
     -- Google. This `issuer` is a mock in which anyone can be anyone. It works only if public_url
-    -- and listen are on this machine. To use Google, remove `issuer`, and set the client ID and
-    -- the client secret that Google issued to you.
+    -- and listen are on this machine. To use Google, remove `issuer` and `trusted_domains`, and set
+    -- the client ID and the client secret that Google issued to you. A verified address at one of
+    -- the trusted domains joins the account that has it. Any other address stays unverified.
     google_oauth = {
       issuer = "http://localhost:8080/mock-google",
       client_id = "moongate-demo",
       client_secret = file "data/google.secret",
+      trusted_domains = { "gmail.com" },
     },
     -- A passcode of six digits that signed-in users set up.
     pin = {},

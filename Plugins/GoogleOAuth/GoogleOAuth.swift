@@ -23,22 +23,7 @@ public struct GoogleOAuth: FullProvider {
         InputField(name: "error", kind: .text, isRequired: false),
         InputField(name: "id_token", kind: .text, isRequired: false),
       ],
-      settings: [
-        SettingField(
-          name: "issuer", kind: .text, isRequired: false,
-          help: "The issuer of the OpenID provider, exactly as in its discovery document. Default: Google."),
-        SettingField(
-          name: "client_id", kind: .text, isRequired: true,
-          help: "The client id from the registration at the provider."),
-        SettingField(
-          name: "client_secret", kind: .secret, isRequired: true,
-          help: "The client secret: env \"NAME\" or file \"path\"."
-        ),
-        SettingField(
-          name: "apps", kind: .text, isRequired: false,
-          help: "The client ids of your own apps, separated by spaces: ID tokens issued to them are accepted too."
-        ),
-      ],
+      settings: Client.settings,
       policy: PolicySource(file: "Plugins/GoogleOAuth/policy.lua", bytes: PackageResources.policy_lua),
       flows: [
         PolicySource(
@@ -96,45 +81,74 @@ public struct GoogleOAuth: FullProvider {
   /// Validates the callback: a code, an error, or an ID token that an app has obtained itself.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let attempt = Attempt(sealed: step.state) else { return .refused(.oauthFailed) }
+    do {
+      return .proved(try await proof(of: input, attempt, step))
+    } catch let error as AnswerRefusal {
+      step.tools.log.refusal(error.text)
+      return .refused(error == Self.cancelled ? .oauthCancelled : .oauthFailed)
+    }
+  }
+
+  private static let cancelled = AnswerRefusal(.error, "access_denied")
+
+  /// - Throws: `AnswerRefusal` if the answer is not accepted, any other error if the provider is at fault.
+  private func proof(of input: ProviderInput, _ attempt: Attempt, _ step: StepContext) async throws -> Proof {
     let client = try Client(step.tools.settings)
     // Attack (mix-up): after a change of the settings, the response of one provider is sent to another. The attempt
     // belongs to the first.
-    guard attempt.issuer == client.issuer else { return .refused(.oauthFailed) }
+    guard attempt.issuer == client.issuer else { throw AnswerRefusal(.issuer, client.issuer) }
     if let token = try input.optionalText("id_token") {
-      return try await judge(token, isOfApp: true, attempt, client, step)
+      // Attack: an app's token has no access token beside it, so groups that only the userinfo endpoint names would be
+      // removed by signing in with an app.
+      guard client.userInfo != .always else {
+        throw AnswerRefusal(.userinfo, "always, but an app has brought the token")
+      }
+      let claims = try await claims(of: token, isOfApp: true, attempt, client, step)
+      return claims.profile.proof(of: claims.subject, at: client)
     }
 
     // Attack: a link puts another user's code or error into this browser. Only the state of this step is accepted.
     guard let state = try input.optionalText("state"), constantTimeEquals(state, attempt.state) else {
-      return .refused(.oauthFailed)
+      throw AnswerRefusal(.state)
     }
     let metadata = try await directory.metadata(of: client.issuer, by: step.tools.web, at: step.now)
     let issuer = try input.optionalText("iss")
     // Attack (mix-up): RFC 9207 section 2.4.
-    guard issuer.map({ client.speaksFor($0) }) ?? !metadata.namesIssuerInAnswers else { return .refused(.oauthFailed) }
-    if let error = try input.optionalText("error") {
-      return .refused(error == "access_denied" ? .oauthCancelled : .oauthFailed)
+    guard issuer.map({ client.speaksFor($0) }) ?? !metadata.namesIssuerInAnswers else {
+      throw AnswerRefusal(.iss, issuer ?? "missing")
     }
-    guard let code = try input.optionalText("code"), !code.isEmpty else { return .refused(.oauthFailed) }
-    guard
-      let token = try await TokenExchange(client: client, metadata: metadata, web: step.tools.web).redeem(code, attempt)
-    else {
-      return .refused(.oauthFailed)
+    if let error = try input.optionalText("error") { throw AnswerRefusal(.error, error) }
+    guard let code = try input.optionalText("code"), !code.isEmpty else { throw AnswerRefusal(.code, "missing") }
+    let issued = try await TokenExchange(client: client, metadata: metadata, web: step.tools.web).redeem(code, attempt)
+    let claims = try await claims(of: issued.idToken, isOfApp: false, attempt, client, step)
+    var profile = claims.profile
+    if client.userInfo == .always || client.userInfo == .missing && profile.lacksAny {
+      if let address = metadata.userInfo, let token = issued.accessToken {
+        let told = try await UserInfo(address: address, web: step.tools.web).claims(of: claims.subject, with: token)
+        profile.complete(with: told, takesGroups: client.userInfo == .always)
+      } else if client.userInfo == .always {
+        throw OAuthFault.provider("\(client.issuer) has no userinfo endpoint, or issues no access token for it")
+      }
     }
-    return try await judge(token, isOfApp: false, attempt, client, step)
+    return profile.proof(of: claims.subject, at: client)
   }
 
-  private func judge(_ text: String, isOfApp: Bool, _ attempt: Attempt, _ client: Client, _ step: StepContext)
-    async throws -> StepAnswer
-  {
-    guard let token = IDToken(text),
-      let key = try await directory.key(token, of: client.issuer, by: step.tools.web, at: step.now),
-      let claims = await token.claims(signedBy: key)
-    else { return .refused(.oauthFailed) }
-    let expected = IDTokenExpectation(client: client, attempt: attempt, takesApps: isOfApp, now: step.now)
-    guard expected.accepts(claims) else { return .refused(.oauthFailed) }
-    return .proved(claims.proof(issuer: client.issuer))
+  /// The claims of a valid ID token.
+  private func claims(
+    of text: String, isOfApp: Bool, _ attempt: Attempt, _ client: Client, _ step: StepContext
+  ) async throws -> IDTokenClaims {
+    let token = try IDToken(text, algorithms: client.algorithms)
+    guard let key = try await directory.key(token, of: client.issuer, by: step.tools.web, at: step.now) else {
+      throw AnswerRefusal(.kid, token.keyID ?? "missing")
+    }
+    let claims = try await token.claims(signedBy: key)
+    try IDTokenExpectation(client: client, attempt: attempt, takesApps: isOfApp, now: step.now).check(claims)
+    return claims
   }
+}
+
+extension GoogleOAuth: SettingsChecking {
+  public func findings(in settings: StepSettings) -> [SettingFinding] { Client.findings(in: settings) }
 }
 
 /// A problem for the operator, never a mistake of the user.

@@ -8,45 +8,76 @@ struct IDToken: Sendable {
   static let longest = 16 * 1024
 
   let text: String
-  /// `RS256` or `ES256` only. `none`, and HS256 with the public key as secret, are well-known forgeries.
   let algorithm: String
   let keyID: String?
+  private let payload: [UInt8]
 
-  private struct Header: Decodable {
-    let alg: String
-    let kid: String?
-    let crit: [String]?
-  }
-
-  /// nil if the text cannot be a valid token.
-  init?(_ text: String) {
+  /// - Parameter algorithms: the accepted ones.
+  /// - Throws: why the text cannot be a valid token.
+  init(_ text: String, algorithms: [String]) throws(AnswerRefusal) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])),
-      Base64URL.decode(String(parts[1])) != nil,
-      let signature = Base64URL.decode(String(parts[2])), !signature.isEmpty,
-      let header = try? JSONDecoder().decode(Header.self, from: Data(head)),
-      // A critical header parameter must be understood (RFC 7515 section 4.1.11), and none is supported.
-      ["RS256", "ES256"].contains(header.alg), header.crit == nil
-    else { return nil }
+      let payload = Base64URL.decode(String(parts[1]))
+    else { throw AnswerRefusal(.token) }
+    let header = try JSONParser.claims(head)
+    guard let algorithm = header["alg"]?.text, algorithms.contains(algorithm) else {
+      throw AnswerRefusal(.alg, header["alg"].map { $0.text ?? $0.shown } ?? "missing")
+    }
+    // A critical header parameter must be understood (RFC 7515 section 4.1.11), and none is supported.
+    guard header["crit"] == nil else { throw AnswerRefusal(.crit, header["crit"]?.shown) }
+    if let kid = header["kid"], kid.text == nil { throw AnswerRefusal(.kid, kid.shown) }
+    guard let signature = Base64URL.decode(String(parts[2])), !signature.isEmpty else {
+      throw AnswerRefusal(.signature)
+    }
     self.text = text
-    algorithm = header.alg
-    keyID = header.kid
+    self.algorithm = algorithm
+    self.payload = Array(payload)
+    keyID = header["kid"]?.text
   }
 
-  /// The claims; nil if the key did not sign the token.
-  func claims(signedBy key: KeySet.Key) async -> IDTokenClaims? {
-    guard key.algorithm == algorithm else { return nil }
+  /// The claims.
+  /// - Throws: if the key did not sign the token, or if a claim is missing or malformed.
+  func claims(signedBy key: KeySet.Key) async throws(AnswerRefusal) -> IDTokenClaims {
+    guard key.algorithms.contains(algorithm) else { throw AnswerRefusal(.alg, algorithm) }
     let keys = JWTKeyCollection()
     switch key.material {
+    case .rsa(let material) where algorithm == "PS256": await keys.add(pss: material, digestAlgorithm: .sha256)
     case .rsa(let material): await keys.add(rsa: material, digestAlgorithm: .sha256)
     case .p256(let material): await keys.add(ecdsa: material)
+    case .p384(let material): await keys.add(ecdsa: material)
+    case .ed25519(let material): await keys.add(eddsa: material)
     }
-    return try? await keys.verify(text, as: IDTokenClaims.self)
+    do { _ = try await keys.verify(text, as: AnyPayload.self) } catch { throw AnswerRefusal(.signature) }
+    return try IDTokenClaims(try JSONParser.claims(payload))
+  }
+
+  /// Any JSON object. The claims are read by `JSONParser`.
+  private struct AnyPayload: JWTPayload {
+    private enum Keys: CodingKey {}
+
+    init(from decoder: any Decoder) throws { _ = try decoder.container(keyedBy: Keys.self) }
+
+    func encode(to encoder: any Encoder) throws { _ = encoder.container(keyedBy: Keys.self) }
+
+    func verify(using algorithm: some JWTAlgorithm) {}
+  }
+}
+
+extension JSONParser {
+  /// The members of a part of a token, or of an answer with claims.
+  static func claims(_ bytes: some Sequence<UInt8>) throws(AnswerRefusal) -> [String: JSONValue] {
+    do throws(Problem) { return try members(bytes) } catch {
+      switch error {
+      case .malformed: throw AnswerRefusal(.token)
+      // Of two members with one name, another program may take the other.
+      case .duplicate(let name): throw AnswerRefusal(.duplicate, name)
+      }
+    }
   }
 }
 
 /// The claims of an ID token with a valid signature. `IDTokenExpectation` checks whether it is meant for this client.
-struct IDTokenClaims: JWTPayload {
+struct IDTokenClaims: Sendable {
   let issuer: String
   let subject: String
   let audiences: [String]
@@ -56,60 +87,31 @@ struct IDTokenClaims: JWTPayload {
   let issuedAt: Double
   let notBefore: Double?
   let nonce: String?
-  let email: String?
-  /// Whether the claim is exactly `true`.
-  let isEmailVerified: Bool
-  /// The domain of the account's organization; nil for a personal account.
-  let hostedDomain: String?
-  let firstName: String?
-  let lastName: String?
-  let name: String?
+  /// What the token says about the user.
+  let profile: ProfileClaims
 
-  private enum CodingKeys: String, CodingKey {
-    case issuer = "iss"
-    case subject = "sub"
-    case audiences = "aud"
-    case authorizedParty = "azp"
-    case expiresAt = "exp"
-    case issuedAt = "iat"
-    case notBefore = "nbf"
-    case isEmailVerified = "email_verified"
-    case hostedDomain = "hd"
-    case firstName = "given_name"
-    case lastName = "family_name"
-    case nonce, email, name
-  }
-
-  init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: CodingKeys.self)
-    issuer = try fields.decode(String.self, forKey: .issuer)
-    subject = try fields.decode(String.self, forKey: .subject)
-    if let one = try? fields.decode(String.self, forKey: .audiences) {
-      audiences = [one]
-    } else {
-      audiences = try fields.decode([String].self, forKey: .audiences)
+  init(_ members: [String: JSONValue]) throws(AnswerRefusal) {
+    func wrong(_ reason: AnswerRefusal.Reason) -> AnswerRefusal {
+      AnswerRefusal(reason, members[reason.rawValue]?.shown ?? "missing")
     }
-    authorizedParty = try fields.decodeIfPresent(String.self, forKey: .authorizedParty)
-    expiresAt = try fields.decode(Double.self, forKey: .expiresAt)
-    issuedAt = try fields.decode(Double.self, forKey: .issuedAt)
-    notBefore = try fields.decodeIfPresent(Double.self, forKey: .notBefore)
-    nonce = try fields.decodeIfPresent(String.self, forKey: .nonce)
-    // Malformed profile claims do not make the token a forgery.
-    email = try? fields.decodeIfPresent(String.self, forKey: .email)
-    isEmailVerified = (try? fields.decodeIfPresent(Bool.self, forKey: .isEmailVerified)) == true
-    hostedDomain = try? fields.decodeIfPresent(String.self, forKey: .hostedDomain)
-    firstName = try? fields.decodeIfPresent(String.self, forKey: .firstName)
-    lastName = try? fields.decodeIfPresent(String.self, forKey: .lastName)
-    name = try? fields.decodeIfPresent(String.self, forKey: .name)
+    guard let issuer = members["iss"]?.text else { throw wrong(.iss) }
+    // The subject is personal.
+    guard let subject = members["sub"]?.text else { throw AnswerRefusal(.sub) }
+    guard let audiences = members["aud"].flatMap({ $0.text.map { [$0] } ?? $0.texts }) else { throw wrong(.aud) }
+    if let party = members["azp"], party.text == nil { throw wrong(.azp) }
+    guard let expiresAt = members["exp"]?.number else { throw wrong(.exp) }
+    guard let issuedAt = members["iat"]?.number else { throw wrong(.iat) }
+    if let begin = members["nbf"], begin.number == nil { throw wrong(.nbf) }
+    self.issuer = issuer
+    self.subject = subject
+    self.audiences = audiences
+    authorizedParty = members["azp"]?.text
+    self.expiresAt = expiresAt
+    self.issuedAt = issuedAt
+    notBefore = members["nbf"]?.number
+    nonce = members["nonce"]?.text
+    profile = ProfileClaims(members)
   }
-
-  func encode(to encoder: any Encoder) throws {
-    throw EncodingError.invalidValue(
-      self, EncodingError.Context(codingPath: [], debugDescription: "ID tokens are not encoded"))
-  }
-
-  /// Does nothing, because the expected values are not available here.
-  func verify(using algorithm: some JWTAlgorithm) {}
 }
 
 /// The validation of an ID token's claims (OpenID Connect Core 1.0 section 3.1.3.7).
@@ -124,22 +126,47 @@ struct IDTokenExpectation {
   /// The allowed clock difference, in seconds.
   private static let leeway: Double = 60
 
-  func accepts(_ claims: IDTokenClaims) -> Bool {
+  /// - Throws: the first claim that is wrong.
+  func check(_ claims: IDTokenClaims) throws(AnswerRefusal) {
+    // 2.
+    guard client.speaksFor(claims.issuer) else { throw AnswerRefusal(.iss, claims.issuer) }
+    try checkAudience(claims)
+    try checkTimes(claims)
+    // 11. Attack: a token of another step (replay, injection).
+    guard let nonce = claims.nonce, constantTimeEquals(nonce, attempt.nonce) else { throw AnswerRefusal(.nonce) }
+    // At most 255 ASCII characters (section 2). Control characters have no use, and would be a risk in logs.
+    guard (1...255).contains(claims.subject.utf8.count), claims.subject.utf8.allSatisfy({ (0x20...0x7e).contains($0) })
+    else { throw AnswerRefusal(.sub) }
+  }
+
+  /// 3. to 5.: the client must be an audience, and every other one trusted. `azp` is required with several audiences,
+  /// and if it is there, it must be the client.
+  private func checkAudience(_ claims: IDTokenClaims) throws(AnswerRefusal) {
     let parties = takesApps ? [client.id] + client.apps : [client.id]
+    let shown = claims.audiences.joined(separator: ", ")
+    // Attack: a token that another site obtained for this user.
+    guard claims.audiences.contains(where: parties.contains),
+      claims.audiences.allSatisfy({ parties.contains($0) || client.audiences.contains($0) })
+    else { throw AnswerRefusal(.aud, shown) }
+    guard let party = claims.authorizedParty else {
+      if claims.audiences.count == 1 { return }
+      throw AnswerRefusal(.azp, "missing")
+    }
+    guard parties.contains(party) else { throw AnswerRefusal(.azp, party) }
+  }
+
+  /// 9. and 10.
+  private func checkTimes(_ claims: IDTokenClaims) throws(AnswerRefusal) {
     let now = Double(now) / 1000
-    let begun = Double(attempt.begunAt) / 1000
-    guard client.speaksFor(claims.issuer) else { return false }
-    // Attack: a token that another site obtained for this user. All its audiences must be ours.
-    guard !claims.audiences.isEmpty, claims.audiences.allSatisfy(parties.contains) else { return false }
-    guard claims.authorizedParty.map(parties.contains) ?? (claims.audiences.count == 1) else { return false }
-    guard now < claims.expiresAt + Self.leeway, claims.issuedAt <= now + Self.leeway, claims.issuedAt < claims.expiresAt
-    else { return false }
+    guard now < claims.expiresAt + Self.leeway, claims.issuedAt < claims.expiresAt else {
+      throw AnswerRefusal(.exp, JSONValue.number(claims.expiresAt).shown)
+    }
     // Attack: a token from before this step, which cannot be an answer to it.
-    guard claims.issuedAt >= begun - Self.leeway, claims.notBefore ?? 0 <= now + Self.leeway else { return false }
-    // Attack: a token of another step (replay, injection).
-    guard let nonce = claims.nonce, constantTimeEquals(nonce, attempt.nonce) else { return false }
-    // At most 255 ASCII characters (section 2).
-    return !claims.subject.isEmpty && claims.subject.utf8.count <= 255
-      && claims.subject.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+    guard claims.issuedAt <= now + Self.leeway, claims.issuedAt >= Double(attempt.begunAt) / 1000 - Self.leeway else {
+      throw AnswerRefusal(.iat, JSONValue.number(claims.issuedAt).shown)
+    }
+    if let begin = claims.notBefore, begin > now + Self.leeway {
+      throw AnswerRefusal(.nbf, JSONValue.number(begin).shown)
+    }
   }
 }

@@ -10,6 +10,8 @@ struct IssuerMetadata: Sendable, Equatable {
   let authorization: String
   let token: String
   let keys: String
+  /// nil if the provider has no userinfo endpoint.
+  let userInfo: String?
   /// Whether the token endpoint accepts `Authorization: Basic`; otherwise the secret is sent in the body.
   let takesBasic: Bool
   /// Whether authorization responses contain `iss` (RFC 9207).
@@ -20,6 +22,7 @@ struct IssuerMetadata: Sendable, Equatable {
     let authorizationEndpoint: String
     let tokenEndpoint: String
     let jwksUri: String
+    let userinfoEndpoint: String?
     let tokenEndpointAuthMethodsSupported: [String]?
     let authorizationResponseIssParameterSupported: Bool?
   }
@@ -41,12 +44,14 @@ struct IssuerMetadata: Sendable, Equatable {
     guard document.issuer == issuer else {
       throw .provider("the discovery document of \(issuer) says that it is \(document.issuer)")
     }
-    for address in [document.authorizationEndpoint, document.tokenEndpoint, document.jwksUri] {
+    let addresses = [document.authorizationEndpoint, document.tokenEndpoint, document.jwksUri]
+    for address in addresses + [document.userinfoEndpoint].compactMap(\.self) {
       guard Self.isSafe(address) else { throw .provider("\(issuer) names the address \(address), which is not https") }
     }
     authorization = document.authorizationEndpoint
     token = document.tokenEndpoint
     keys = document.jwksUri
+    userInfo = document.userinfoEndpoint
     // Basic is the default.
     let methods = document.tokenEndpointAuthMethodsSupported ?? ["client_secret_basic"]
     takesBasic = methods.contains("client_secret_basic")

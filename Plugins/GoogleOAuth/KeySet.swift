@@ -8,18 +8,14 @@ struct KeySet: Sendable {
     enum Material: Sendable {
       case rsa(Insecure.RSA.PublicKey)
       case p256(ES256PublicKey)
+      case p384(ES384PublicKey)
+      case ed25519(EdDSA.PublicKey)
     }
 
     let id: String?
     let material: Material
-
-    /// The algorithm of the key. It never depends on the token.
-    var algorithm: String {
-      switch material {
-      case .rsa: "RS256"
-      case .p256: "ES256"
-      }
-    }
+    /// The algorithms of the key: its own `alg`, or those of its type. They never depend on the token.
+    let algorithms: [String]
   }
 
   /// The maximum number of keys that are read.
@@ -45,18 +41,28 @@ struct KeySet: Sendable {
       let algorithm = try fields.decodeIfPresent(String.self, forKey: .alg)
       guard try fields.decodeIfPresent(String.self, forKey: .use) ?? "sig" == "sig" else { return nil }
       let id = try fields.decodeIfPresent(String.self, forKey: .kid)
-      switch kind {
-      case "RSA" where algorithm ?? "RS256" == "RS256":
+      func key(_ material: Key.Material, of type: [String]) -> Key? {
+        guard let algorithm else { return Key(id: id, material: material, algorithms: type) }
+        return type.contains(algorithm) ? Key(id: id, material: material, algorithms: [algorithm]) : nil
+      }
+      switch (kind, try fields.decodeIfPresent(String.self, forKey: .crv)) {
+      case ("RSA", _):
         let modulus = try fields.decode(String.self, forKey: .n)
         let exponent = try fields.decode(String.self, forKey: .e)
-        return Key(id: id, material: .rsa(try Insecure.RSA.PublicKey(modulus: modulus, exponent: exponent)))
-      case "EC" where algorithm ?? "ES256" == "ES256":
-        guard try fields.decode(String.self, forKey: .crv) == "P-256" else { return nil }
-        let point = (x: try fields.decode(String.self, forKey: .x), y: try fields.decode(String.self, forKey: .y))
-        return Key(id: id, material: .p256(try ES256PublicKey(parameters: point)))
+        return key(
+          .rsa(try Insecure.RSA.PublicKey(modulus: modulus, exponent: exponent)), of: ["RS256", "PS256"])
+      case ("EC", "P-256"): return key(.p256(try ES256PublicKey(parameters: try point(fields))), of: ["ES256"])
+      case ("EC", "P-384"): return key(.p384(try ES384PublicKey(parameters: try point(fields))), of: ["ES384"])
+      case ("OKP", "Ed25519"):
+        let x = try fields.decode(String.self, forKey: .x)
+        return key(.ed25519(try EdDSA.PublicKey(x: x, curve: .ed25519)), of: ["EdDSA"])
       // Attack: with a symmetric key, every reader of the set could sign tokens. Such keys are ignored.
       default: return nil
       }
+    }
+
+    private static func point(_ fields: KeyedDecodingContainer<CodingKeys>) throws -> ECDSAParameters {
+      (x: try fields.decode(String.self, forKey: .x), y: try fields.decode(String.self, forKey: .y))
     }
   }
 
@@ -72,7 +78,7 @@ struct KeySet: Sendable {
 
   /// The key named by a token; without a name, the only key with the algorithm (OpenID Connect Core 1.0 section 10.1).
   func key(for token: IDToken) -> Key? {
-    let fitting = keys.filter { $0.algorithm == token.algorithm }
+    let fitting = keys.filter { $0.algorithms.contains(token.algorithm) }
     guard let id = token.keyID else { return fitting.count == 1 ? fitting[0] : nil }
     return fitting.first { $0.id == id }
   }

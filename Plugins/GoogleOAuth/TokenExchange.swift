@@ -9,15 +9,23 @@ struct TokenExchange {
 
   private struct Answer: Decodable {
     let idToken: String?
+    let accessToken: String?
+  }
+
+  /// What the token endpoint issues. Both are secrets.
+  struct Issued {
+    let idToken: String
+    /// For the userinfo endpoint; nil if there is none.
+    let accessToken: String?
   }
 
   private struct Problem: Decodable {
     let error: String?
   }
 
-  /// - Returns: the ID token; nil if the code is not accepted.
-  /// - Throws: `OAuthFault` if the provider does not answer or refuses the client.
-  func redeem(_ code: String, _ attempt: Attempt) async throws(OAuthFault) -> String? {
+  /// - Throws: `OAuthFault` if the provider does not answer or refuses the client, `AnswerRefusal` if it does not
+  /// accept the code.
+  func redeem(_ code: String, _ attempt: Attempt) async throws -> Issued {
     var fields = [
       ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect),
       ("code_verifier", attempt.verifier),
@@ -33,28 +41,28 @@ struct TokenExchange {
       fields += [("client_id", client.id), ("client_secret", client.secret)]
     }
     let answer: WebAnswer
-    do {
+    do throws(WebFault) {
       answer = try await web.send(
         WebRequest(
           method: "POST", url: metadata.token, headers: headers, body: Array(PercentEncoding.form(fields).utf8)))
     } catch {
-      throw .provider("\(metadata.token): \(error.reason)")
+      throw OAuthFault.provider("\(metadata.token): \(error.reason)")
     }
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     if answer.status == 200 {
-      guard let token = (try? decoder.decode(Answer.self, from: Data(answer.body)))?.idToken else {
-        throw .provider("\(metadata.token) answers without an ID token")
+      guard let said = try? decoder.decode(Answer.self, from: Data(answer.body)), let token = said.idToken else {
+        throw OAuthFault.provider("\(metadata.token) answers without an ID token")
       }
-      return token
+      return Issued(idToken: token, accessToken: said.accessToken)
     }
     let error = (try? decoder.decode(Problem.self, from: Data(answer.body)))?.error
-    if answer.status == 400, error == "invalid_grant" { return nil }
+    if answer.status == 400, error == "invalid_grant" { throw AnswerRefusal(.code, "invalid_grant") }
     // Only error codes of RFC 6749 section 5.2 are logged, no other text of the provider.
     let known: [String] = [
       "invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
     ]
     let told = error.map { known.contains($0) ? " \($0)" : "" } ?? ""
-    throw .provider("\(metadata.token) answers \(answer.status)\(told)")
+    throw OAuthFault.provider("\(metadata.token) answers \(answer.status)\(told)")
   }
 }

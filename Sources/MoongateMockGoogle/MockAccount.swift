@@ -18,13 +18,11 @@ struct MockAccount: Sendable, Equatable {
   /// The accounts on the selection page.
   static let listed: [MockAccount] = [
     MockAccount(
-      subject: "100000000000000000001", firstName: "Asha", lastName: "Rao", email: "asha@example.com",
-      isEmailVerified: true,
-      hostedDomain: "example.com"),
+      subject: "100000000000000000001", firstName: "Asha", lastName: "Rao", email: "asha@gmail.com",
+      isEmailVerified: true),
     MockAccount(
-      subject: "100000000000000000002", firstName: "Ravi", lastName: "Iyer", email: "ravi@example.com",
-      isEmailVerified: true,
-      hostedDomain: "example.com"),
+      subject: "100000000000000000002", firstName: "Ravi", lastName: "Iyer", email: "ravi@gmail.com",
+      isEmailVerified: true),
     MockAccount(
       subject: "100000000000000000003", firstName: "Mina", lastName: "Das", email: "mina@example.com",
       isEmailVerified: false),

@@ -302,9 +302,9 @@ public struct Proof: Sendable {
 
   /// The identifiers that were proved, most specific first (a federated identity before its verified email address).
   public package(set) var proved: [Identifier]
-  /// Identifiers that another site has verified once but does not vouch for today, such as an address at a domain that
-  /// is not the site's own. A new account holds them as verified. An existing account that already has one of them is
-  /// only joined after it has proved another factor.
+  /// Identifiers that another site has verified once but is not authoritative for, such as an address at a domain that
+  /// is not the site's own. A new account holds them as unverified. An existing account that already has one of them is
+  /// only joined after its owner has proved it.
   public package(set) var attested: [Identifier]
   /// Identifiers that the user claims without proof. They are stored as unverified and cannot be used to sign in by
   /// themselves.

@@ -19,15 +19,57 @@ public struct Identifier: Hashable, Sendable, Codable {
   /// The attributes that policies can read. For a phone number: `country` (ISO 3166-1 alpha-2) and `type` (mobile,
   /// fixed, voip or unknown); for an email address: `domain`.
   public let attributes: [String: String]
+  /// The groups of a federated identity at its site, which policies read as `f.account.identities.NAME.groups`. At most
+  /// `maxGroups` names of 1 to `longestGroup` bytes without control characters; together with the attributes at most
+  /// `maxDetailBytes`. A proof that exceeds this is a fault.
+  public let groups: [String]
 
-  public init(kind: IdentifierKind, value: String, display: String, attributes: [String: String] = [:]) {
+  /// The maximum number of groups.
+  public static let maxGroups = 500
+  /// The maximum length of a group's name, in bytes.
+  public static let longestGroup = 256
+  /// The maximum length of all groups and attributes together, in bytes.
+  public static let maxDetailBytes = 65_536
+
+  public init(
+    kind: IdentifierKind, value: String, display: String, attributes: [String: String] = [:], groups: [String] = []
+  ) {
     self.kind = kind
     self.value = value
     self.display = display
     self.attributes = attributes
+    self.groups = groups
   }
 
-  /// Compares kind and value. Display and attributes do not count.
+  /// Why the groups and attributes cannot be stored; nil if they can. Contains none of them.
+  public var detailProblem: String? {
+    guard kind == .federated || groups.isEmpty else { return "only a federated identity has groups" }
+    guard groups.count <= Self.maxGroups else { return "an identity has more than \(Self.maxGroups) groups" }
+    let isName = { (name: String) in
+      (1...Self.longestGroup).contains(name.utf8.count)
+        && name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
+    guard groups.allSatisfy(isName) else {
+      return
+        "the name of an identity's group is empty, longer than \(Self.longestGroup) bytes, or has control characters"
+    }
+    let bytes =
+      groups.reduce(0) { $0 + $1.utf8.count } + attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    return bytes <= Self.maxDetailBytes
+      ? nil : "the groups and attributes of an identity are longer than \(Self.maxDetailBytes) bytes"
+  }
+
+  /// The same identifier with another value.
+  package func with(value: String) -> Identifier {
+    Identifier(kind: kind, value: value, display: display, attributes: attributes, groups: groups)
+  }
+
+  /// Whether the display, the attributes and the groups are the same too, which `==` does not compare.
+  package func hasSameDetails(as other: Identifier) -> Bool {
+    display == other.display && attributes == other.attributes && groups == other.groups
+  }
+
+  /// Compares kind and value. Display, attributes and groups do not count.
   public static func == (left: Self, right: Self) -> Bool { left.kind == right.kind && left.value == right.value }
 
   public func hash(into hasher: inout Hasher) {

@@ -1,8 +1,8 @@
 /// Hosts that can only be reached from this machine.
-package enum Loopback {
+public enum Loopback {
   /// Whether the host is this machine: `localhost` and names below it (RFC 6761 section 6.3), 127.0.0.0/8 and ::1.
   /// - Parameter host: in lower case; an IPv6 address with or without brackets.
-  package static func contains(_ host: String) -> Bool { host.hasSuffix(".localhost") || isAddress(host) }
+  public static func contains(_ host: String) -> Bool { host.hasSuffix(".localhost") || isAddress(host) }
 
   /// Whether the host is `localhost`, in 127.0.0.0/8 or ::1. Names below `localhost` do not count, because they can
   /// resolve to any address.

@@ -123,6 +123,10 @@ public struct StepSettings: Sendable {
     if case .list(let list) = values[name] { list } else { [] }
   }
 
+  /// Whether a field other than a secret has a value, from the operator or by default. Distinguishes an empty list from
+  /// an omitted one.
+  public func isSet(_ name: String) -> Bool { values[name] != nil }
+
   /// The absolute path of a field of kind `file`; nil if the operator omitted it. The file existed when the
   /// configuration was loaded.
   public func file(_ name: String) -> String? { text(name) }

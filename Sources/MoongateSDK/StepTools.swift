@@ -74,10 +74,25 @@ public struct StepLog: Sendable {
   }
 
   private let write: @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void
+  private let explain: @Sendable (_ reason: String) -> Void
 
-  /// - Parameter write: writes one line with a severity, a sentence and named values.
-  public init(_ write: @escaping @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void) {
+  /// - Parameters:
+  ///   - explain: adds a reason to the decision that `moongate policy explain` shows. By default, does nothing.
+  ///   - write: writes one line with a severity, a sentence and named values.
+  public init(
+    explaining explain: @escaping @Sendable (_ reason: String) -> Void = { _ in },
+    _ write: @escaping @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void
+  ) {
+    self.explain = explain
     self.write = write
+  }
+
+  /// Logs why the step is about to refuse, and adds it to the decision that `moongate policy explain` shows. For
+  /// operators: the client only sees the outcome.
+  /// - Parameter reason: a few words, such as the name and value of the claim that was wrong. Never a secret.
+  public func refusal(_ reason: String) {
+    write(.notice, "refused: \(reason)", [:])
+    explain(reason)
   }
 
   /// For normal operation, of interest in detailed logs.

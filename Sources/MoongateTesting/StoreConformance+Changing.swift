@@ -51,6 +51,32 @@ extension StoreConformance {
       #expect(
         try await bench.apply(.reclaimAccount("ac_9", by: bench.email(), keeping: [])) == .conflict(.recordChanged))
     },
+    StoreConformance("a renewed identifier has new details, and every process learns of it") { bench async throws in
+      func identity(_ attributes: [String: String], _ groups: [String]) -> Identifier {
+        Identifier(kind: .federated, value: "site 1", display: "Asha", attributes: attributes, groups: groups)
+      }
+      let groups = (0..<500).map { "group \($0) é" }
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", verified: [identity(["floor": "3"], groups)], claimed: [bench.email()])))
+      let made = try #require(try await bench.store.account("ac_1")?.identifiers.first)
+      #expect(made.identifier.groups == groups && made.identifier.attributes == ["floor": "3"])
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      bench.clock.advance(by: .seconds(60))
+      try await bench.apply(.renewIdentifier(account: "ac_1", identity(["desk": "9"], ["ops"])))
+      let renewed = try #require(try await bench.store.account("ac_1")?.identifiers.first)
+      #expect(renewed.identifier.groups == ["ops"] && renewed.identifier.attributes == ["desk": "9"])
+      #expect(renewed.verifiedAt == made.verifiedAt)
+      #expect(try await bench.store.sessionChanges(after: before).accounts == ["ac_1"])
+      try await bench.apply(.renewIdentifier(account: "ac_1", identity([:], [])))
+      #expect(try await bench.store.account("ac_1")?.identifiers.first?.identifier.groups == [])
+      // Neither an identifier that the account only claims, nor another account's.
+      let claimed = Identifier(kind: .email, value: bench.email().value, display: "other")
+      try await bench.apply(.renewIdentifier(account: "ac_1", claimed))
+      #expect(try await bench.store.account("ac_1")?.identifiers.last?.identifier.display == bench.email().display)
+      try await bench.apply(.createAccount(bench.account("ac_2")))
+      try await bench.apply(.renewIdentifier(account: "ac_2", identity([:], ["ops"])))
+      #expect(try await bench.store.account("ac_1")?.identifiers.first?.identifier.groups == [])
+    },
     StoreConformance("records contain when they were created and changed") { bench async throws in
       let pin = ProviderName(test: "pin")
       try await bench.apply(

@@ -72,10 +72,13 @@ extension TestGeneration {
     }
     let names = providers.map(\.descriptor.name)
     let steps = [StepRule(choices: names, isSkippable: false, when: nil)]
+    // As in the shipped login.lua.
+    let sites = providers.map(\.descriptor).filter { $0.identifierKinds.contains(.federated) }.map(\.name)
     return TestGeneration(
       gateway: settings, routes: routes,
       flows: [
-        .test("login", account: .existing, steps: steps), .test("register", account: .new, steps: steps),
+        .test("login", account: .existing, registers: Set(sites), steps: steps),
+        .test("register", account: .new, steps: steps),
         .test("enter", account: .any, steps: steps),
       ],
       policies: names.map { .test($0) })

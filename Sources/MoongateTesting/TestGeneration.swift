@@ -16,6 +16,8 @@ package struct TestGeneration: PolicyGeneration {
   package var pages: [PageFile] = []
   /// The providers whose factor is a PIN.
   package var pads: Set<ProviderName> = ["pin"]
+  /// The providers of federated identities.
+  package var identityProvers = IdentityProvers()
   package var lease = GenerationLease()
   /// The verdicts of `send`, `verify` and `decide`, by function name. A missing function allows.
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]

@@ -58,8 +58,10 @@ extension ProviderPolicy {
 extension FlowDefinition {
   /// A flow with the given steps, a lifetime of 15 minutes, and sessions of 12 hours with an idle timeout of one hour.
   /// - Parameter purpose: nil to derive it from the flow's name.
-  package static func test(_ name: String, purpose: FlowPurpose? = nil, account: AccountRule, steps: [StepRule]) -> Self
-  {
+  package static func test(
+    _ name: String, purpose: FlowPurpose? = nil, account: AccountRule, registers: Set<ProviderName> = [],
+    steps: [StepRule]
+  ) -> Self {
     Self(
       name: name,
       purpose: purpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { $0.rawValue == "password" }),
@@ -67,7 +69,7 @@ extension FlowDefinition {
       steps: steps, lifetime: .seconds(900),
       session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)),
       next: NextPaths(new: "/profile-setup", returning: "/home"),
-      location: SourceLocation(file: "flows/\(name).lua", line: 1))
+      location: SourceLocation(file: "flows/\(name).lua", line: 1), registers: registers)
   }
 }
 

@@ -265,11 +265,16 @@ def test_the_loser_of_a_race_learns_nothing(open_gateway, number):
 # Google.
 
 
-@pytest.mark.parametrize("domain, joins", [("", False), ("elsewhere.example", False), ("corp.example", True)])
-def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_proof(open_gateway, number, domain, joins):
-    """Attack: a former employee's Google account with an address that now belongs to another user."""
+@pytest.mark.parametrize(
+    "mail, domain, joins", [("corp.example", "", False), ("corp.example", "corp.example", False), ("gmail.com", "", True)]
+)
+def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_proof(
+    open_gateway, number, mail, domain, joins
+):
+    """Attack: a former employee's Google account with an address that now belongs to another user. The mock is trusted
+    for gmail.com only, and `hd` of an issuer other than Google says nothing."""
     gateway = open_gateway
-    email = f"person{number[-5:]}@corp.example"
+    email = f"person{number[-5:]}{len(domain)}@{mail}"
     own = token_of(gateway.register(number))
     account = passes(gateway, "change_email", "email_code", {"email": email}, own).json()["account"]["id"]
     visitor = Visitor(gateway)

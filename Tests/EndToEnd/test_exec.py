@@ -367,6 +367,55 @@ def test_a_fact_that_a_program_declares_is_read_by_policies(hub):
         assert re.search(rf"^flows/hub\.lua:\d+: .*f\.federated\.{wrong_name}", told, re.M), told
 
 
+GROUPED = BADGE.replace('"protocol": 1', '"protocol": 2').replace(
+    '"attributes": {"floor": floor, "clearance": "all"}', '"groups": floor.strip("-").split(",") if floor != "-" else []'
+)
+
+
+def test_groups_are_renewed_by_every_sign_in(hub):
+    """Attack: somebody who was removed from a group in the directory keeps it in a live session."""
+    programs.add(hub, GROUPED)
+    (hub.config / "accounts.lua").write_text(
+        "return accounts { groups = { ops = function(f)\n"
+        "  local hub = f.account.identities.sms_hub\n"
+        '  return hub and hub.groups["grafana-admins"] end } }\n'
+    )
+    (hub.config / "routes.lua").write_text(
+        'return routes {\n  { path = "/ops/**", to = "http://127.0.0.1:1", require = { group = "ops" } },\n'
+        '  { path = "/**", to = "http://127.0.0.1:1" },\n}\n'
+    )
+    hub.start(**TOKEN)
+
+    def signs_in(badge):
+        flow = hub.flow("hub")
+        assert hub.api("POST", f"/flows/{flow}/begin", {"provider": "sms_hub"}).status_code == 200
+        done = hub.api("POST", f"/flows/{flow}/submit", {"badge": badge})
+        assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+        return done.json()["session"]["token"]
+
+    def status(token):
+        answer = requests.get(hub.url + "/ops/x", headers={"Authorization": f"Bearer {token}"}, timeout=20)
+        return answer.status_code
+
+    live = signs_in("ann dev,grafana-admins")
+    assert status(live) == 502, "the route is open, and its service is not there"
+    for badge, expected in (("ann dev", 403), ("ann grafana-admins", 502), ("ann -", 403)):
+        began = time.monotonic()
+        signs_in(badge)
+        wait_for(lambda: status(live) == expected, f"{expected} after {badge}")
+        assert time.monotonic() - began < 5
+    # More groups than can be stored are refused, and the earlier ones stay.
+    signs_in("ann grafana-admins")
+    flow = hub.flow("hub")
+    hub.api("POST", f"/flows/{flow}/begin", {"provider": "sms_hub"})
+    problem(
+        hub.api("POST", f"/flows/{flow}/submit", {"badge": "ann " + ",".join(f"g{number}" for number in range(501))}),
+        503,
+        "busy",
+    )
+    assert status(live) == 502 and "more than 500 groups" in hub.log
+
+
 # The first steps of an author.
 
 

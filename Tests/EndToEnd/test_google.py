@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import stat
 import subprocess
 import time
@@ -31,7 +32,7 @@ def test_a_new_person_and_the_same_again(gateway):
     back = first.get(choose(away, account=ASHA))
     assert (back.status_code, back.headers["Location"]) == (303, "/profile-setup?return_to=%2Freports%3Fx%3D1")
     account = first.account()
-    assert account["email"] == "asha@example.com" and account["is_email_verified"] and account["first_name"] == "Asha"
+    assert account["email"] == "asha@gmail.com" and account["is_email_verified"] and account["first_name"] == "Asha"
     assert first.get("/home").status_code == 200
     second = Visitor(gateway)
     assert second.get(choose(second.continues("/auth/register"), account=ASHA)).headers["Location"] == "/home"
@@ -110,11 +111,102 @@ def test_check_creates_nothing_and_needs_no_demo_secret(new_gateway):
 
 def test_an_unverified_address_joins_nothing(gateway):
     first, second, third = Visitor(gateway), Visitor(gateway), Visitor(gateway)
-    first.get(choose(first.continues(), account="other", name="Dora Fox", email="dora@example.com", verified="1"))
-    second.get(choose(second.continues(), account="other", name="Mallory", email="dora@example.com"))
+    first.get(choose(first.continues(), account="other", name="Dora Fox", email="dora@gmail.com", verified="1"))
+    second.get(choose(second.continues(), account="other", name="Mallory", email="dora@gmail.com"))
     assert second.account()["id"] != first.account()["id"] and not second.account()["is_email_verified"]
-    third.get(choose(third.continues(), account="other", name="Dora Fox", email="DORA@example.com", verified="1"))
+    third.get(choose(third.continues(), account="other", name="Dora Fox", email="DORA@gmail.com", verified="1"))
     assert third.account()["id"] == first.account()["id"]
+
+
+def test_another_issuer_is_not_believed_about_gmail(new_gateway):
+    """Attack: an issuer of the attacker's own says that owner@gmail.com is verified, or that example.com is its `hd`."""
+    gateway = new_gateway
+    gateway.edit("gateway.lua", lambda text: text.replace('trusted_domains = { "gmail.com" },', ""))
+    gateway.start()
+    for email, domain in (("owner@gmail.com", ""), ("owner@example.com", "example.com")):
+        imported = subprocess.run(
+            [BIN / "moongate", "account", "import", "--config", gateway.config, "-"],
+            input=json.dumps({"identifiers": [{"email": email, "verified": True}]}) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert imported.returncode == 0, imported.stderr + imported.stdout
+        stranger = Visitor(gateway)
+        back = stranger.get(
+            choose(stranger.continues(), account="other", name="Mallory", email=email, verified="1", hd=domain)
+        )
+        assert stranger.account() is None
+        assert "/auth/" in back.headers["Location"] and "flow" not in back.headers["Location"], back.headers
+        page = stranger.get(back.headers["Location"])
+        assert page.status_code == 200 and "code" in page.text.lower()
+    done = subprocess.run(
+        [BIN / "moongate", "check", "--config", gateway.config], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_flow_for_existing_accounts_creates_none_by_google(new_gateway):
+    """Attack: registration is closed, and a stranger registers by Google at the sign-in page, by the API or an app."""
+    gateway = new_gateway
+    gateway.edit("flows/login.lua", lambda text: text.replace('registers = { "google_oauth" },', ""))
+    hosts = 'region = "IN", redirect_hosts = { "app.example.com" },'
+    gateway.edit("gateway.lua", lambda text: text.replace('region = "IN",', hosts))
+    gateway.start()
+    stranger = Visitor(gateway)
+    back = stranger.get(choose(stranger.continues(return_to="/reports"), account=ASHA))
+    assert back.status_code == 303 and "refused=account_not_found" in back.headers["Location"]
+    page = stranger.get(back.headers["Location"]).text
+    assert "No account found" in page and stranger.account() is None
+    # An account that exists is still opened, with and without a page.
+    known = Visitor(gateway)
+    known.get(choose(known.continues("/auth/register"), account=RAVI))
+    again = Visitor(gateway)
+    again.get(choose(again.continues(), account=RAVI))
+    assert again.account()["id"] == known.account()["id"]
+    # An app learns it by its code.
+    _, challenge = pkce()
+    flow = gateway.api(
+        "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
+    ).json()["id"]
+    away = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
+    back = Visitor(gateway).get(choose(away, account=ASHA))
+    assert back.headers["Location"] == "https://app.example.com/in?error=account_not_found"
+
+
+def test_reason_of_a_refused_sign_in_is_in_log_and_decision(gateway):
+    visitor = Visitor(gateway)
+    visitor.get(choose(visitor.continues(), action="error"))
+    line = wait_for(
+        lambda: [line for line in gateway.log.splitlines() if "google_oauth: refused: error server_error" in line],
+        "the reason",
+    )[-1]
+    decision = re.search(r"decision=(dc_[\w-]+)", line)[1]
+    told = subprocess.run(
+        [BIN / "moongate", "policy", "explain", decision, "--config", gateway.config],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "401 oauth_failed" in told.stdout and "because    error server_error" in told.stdout, told.stdout
+
+
+def test_page_shows_the_policys_sentence(new_gateway):
+    gateway = new_gateway
+    gateway.edit(
+        "policies/google_oauth.lua",
+        lambda text: text.rstrip().rstrip("}")
+        + '  verify = function(f) return deny "invite_only" end,\n'
+        + '  reasons = { invite_only = "Ask your host for an invitation <b>first</b>." },\n}\n',
+    )
+    gateway.start()
+    visitor = Visitor(gateway)
+    back = visitor.get(choose(visitor.continues(return_to="/reports"), account=ASHA))
+    page = visitor.get(back.headers["Location"]).text
+    assert "Ask your host for an invitation &lt;b&gt;first&lt;/b&gt;." in page, page
+    assert "Google sign-in failed" not in page and visitor.account() is None
+    # Text from a link is not shown.
+    assert "other_reason" not in visitor.get("/auth/login?refused=other_reason&by=google_oauth").text
 
 
 def test_link_of_a_foreign_sign_in(gateway):
@@ -206,7 +298,7 @@ def test_an_address_that_was_left_behind_does_not_come_back(gateway):
     sent = len(gateway.outbox())
     flow = gateway.flow("login")
     assert (
-        gateway.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@example.com"}).status_code
+        gateway.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@gmail.com"}).status_code
         == 200
     )
     time.sleep(0.5)

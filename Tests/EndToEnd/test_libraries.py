@@ -278,7 +278,7 @@ def test_capability_that_is_not_granted_is_a_fault(probe):
     assert probe.submit("tools")["error"]["message"] == "`hash`: call 3 is not open"
 
 
-@pytest.mark.parametrize("what, advice", [("undeclared", "outcomes"), ("nothing", "return"), ("long", "65536")])
+@pytest.mark.parametrize("what, advice", [("undeclared", "outcomes"), ("nothing", "return"), ("long", "131072")])
 def test_mistake_raises_an_error_with_advice(probe, what, advice):
     told = probe.submit(what)["error"]["message"]
     assert advice.lower() in told.lower()

@@ -8,7 +8,7 @@ from mockgoogle import Visitor, choose, field, pkce
 from screens import many
 
 ASHA = "100000000000000000001"
-EMAIL, PASSWORD = "asha@example.com", "correct horse battery"
+EMAIL, PASSWORD = "asha@gmail.com", "correct horse battery"
 
 
 class Person:

@@ -202,4 +202,4 @@ def test_continue_with_google(browser, gateway):
     person.reads("signed in here before")
     person.chooses("Asha Rao")
     person.arrives("/home")
-    person.reads("asha@example.com")
+    person.reads("asha@gmail.com")

@@ -176,6 +176,52 @@ import Testing
     #expect(proof.proved.map(\.attributes) == [["badge": "guest"], ["badge": "admin"]])
   }
 
+  private static func grouped(_ groups: String, value: String = "word 7") -> String {
+    federated
+      + #"""
+      def answer(method, params):
+          return {"proved": {"identifiers": [{"kind": "federated", "value": "\#(value)", "groups": \#(groups)}]}}
+      """#
+  }
+
+  /// Attack: somebody who has left a group in the directory keeps it. The groups are those of the latest proof, and
+  /// none if it names none.
+  @Test(arguments: [(#"["ops", "née"]"#, ["ops", "née"]), ("[]", []), ("None", [])] as [(String, [String])])
+  func groupsAreTakenFromTheLatestProof(_ said: String, _ groups: [String]) async throws {
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(Self.grouped(said))
+    let held = Identifier(kind: .federated, value: "word 7", display: "word 7", groups: ["admins"])
+    guard
+      case .proved(let proof) = try await provider.judge(
+        "open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: [held])))
+    else {
+      Issue.record("proves")
+      return
+    }
+    #expect(proof.proved.map(\.groups) == [groups])
+  }
+
+  /// The largest groups fit into a line.
+  @Test func groupsUpToTheLimitAreTaken() async throws {
+    let fixture = try ProgramFixture()
+    let provider = try fixture.full(Self.grouped(#"[("%03d" % n) + "x" * 128 for n in range(500)]"#))
+    guard case .proved(let proof) = try await provider.judge("open") else {
+      Issue.record("proves")
+      return
+    }
+    #expect(proof.proved.first?.groups.count == 500)
+  }
+
+  /// Attack: groups are cut, and with them the one by which a service refuses.
+  @Test(arguments: [
+    #"["g%d" % n for n in range(501)]"#, #"["x" * 257]"#, #"[""]"#, #"["a\nb"]"#,
+    #"[("%03d" % n) + "x" * 200 for n in range(400)]"#,
+  ]) func tooManyOrLongGroupsAreAFault(_ groups: String) async throws {
+    let fixture = try ProgramFixture()
+    let told = "\(try #require(try await fault(of: Self.grouped(groups), fixture: fixture)))"
+    #expect(told.contains("group"), "\(told)")
+  }
+
   @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func longOrUnprintableFactIsAFault(_ badge: String) async throws {
     let fixture = try ProgramFixture()
     let body =

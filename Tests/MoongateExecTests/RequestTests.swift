@@ -203,7 +203,7 @@ import Testing
             return {"proved": {}}
         """#)
     await #expect(throws: ProgramFault.self) { try await provider.judge("x", Self.step(Self.store())) }
-    #expect(try await fixture.heard("wrote a line longer than 65536 bytes"))
+    #expect(try await fixture.heard("wrote a line longer than 131072 bytes"))
   }
 
   @Test func requestsBeyondThoseUnderWayAreRefusedAtOnce() async throws {
@@ -245,7 +245,7 @@ import Testing
     let store = Self.store()
     try await store.set([UInt8](repeating: 1, count: 16_384), for: "a", expiresIn: .seconds(60))
     #expect(try await provider.judge("x", Self.step(store)).isProof)
-    #expect(try await fixture.heard("the answer is longer than 65536 bytes"))
+    #expect(try await fixture.heard("the answer is longer than 131072 bytes"))
   }
 
   @Test func storedValuesAreRedactedInTheProgramsLog() async throws {

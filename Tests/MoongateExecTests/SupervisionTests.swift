@@ -43,8 +43,8 @@ import Testing
   @Test(arguments: [
     ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9"),
     (#"sys.stdout.write('{"jsonrpc": "2.0", "id"'); sys.stdout.flush(); os._exit(0)"#, "ended with status 0"),
-    ("os.close(1); time.sleep(60)", "closed its standard output"), ("print('x' * 70000)", "longer than 65536 bytes"),
-    ("print('x' * 100_000_000)", "longer than 65536 bytes"),
+    ("os.close(1); time.sleep(60)", "closed its standard output"), ("print('x' * 140000)", "longer than 131072 bytes"),
+    ("print('x' * 100_000_000)", "longer than 131072 bytes"),
     ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
   ])
   func crashedProgramFailsItsCallAndIsRestarted(_ how: (body: String, words: String)) async throws {

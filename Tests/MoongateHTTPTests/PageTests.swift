@@ -13,7 +13,7 @@ import Testing
   @Test(arguments: ShippedWords.files.map(\.tag)) func closedRegistrationIsMentionedNowhere(_ tag: String) async throws
   {
     let http = try HTTPGateway { generation in
-      generation.flows = generation.flows.filter { !$0.value.registers }
+      generation.flows = generation.flows.filter { !$0.value.isForNewAccounts }
       generation.gateway.languages = tag == "en" ? ["en"] : ["en", tag]
     }
     let words = Words(

@@ -21,10 +21,10 @@ import Testing
     #expect(claims["iss"] as? String == "http://localhost:9400")
     #expect(claims["aud"] as? String == "client")
     #expect(claims["nonce"] as? String == "n0nce")
-    #expect(claims["email"] as? String == "asha@example.com")
+    #expect(claims["email"] as? String == "asha@gmail.com")
     #expect(claims["email_verified"] as? Bool == true)
     let access = try #require(answer["access_token"])
-    #expect(try await world.get("/userinfo", [.authorization: "Bearer \(access)"])["email"] == "asha@example.com")
+    #expect(try await world.get("/userinfo", [.authorization: "Bearer \(access)"])["email"] == "asha@gmail.com")
 
     let again = try await world.redeem(code)
     #expect(again.status == 400)

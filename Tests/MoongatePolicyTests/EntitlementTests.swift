@@ -76,6 +76,43 @@ import Testing
     #expect(try Self.entitlements(accounts, Self.snapshot(verified: false)).groups == [])
   }
 
+  /// Groups and data of an identity at another site (`f.account.identities.NAME`).
+  @Test func groupsAreComputedFromThoseOfAnIdentity() throws {
+    let accounts = """
+      return accounts {
+        groups = {
+          ops = function(f) local site = f.account.identities.site return site and site.groups["grafana-admins"] end,
+          listed = function(f)
+            for name in pairs(f.account.identities.site.groups) do if name == "dev" then return true end end
+            return false
+          end,
+        },
+        claims = { floor = function(f) return f.account.identities.site.data.floor end },
+      }
+      """
+    let site = ProviderDescriptor(
+      name: "site", beginFields: [], submitFields: [], settings: [],
+      policy: PolicySource(file: "site.lua", text: "return policy \"site\" {}"), identifierKinds: [.federated])
+    let gateway = TestFolder.gateway.replacing("email_code =", with: "site = {}, email_code =")
+    let folder = try TestFolder(["accounts.lua": accounts, "gateway.lua": gateway])
+    let generation = try folder.load(TestFolder.providers + [site]).get()
+    let evaluator = try generation.makeEvaluator()
+    func found(_ identity: Identifier?) throws -> Entitlements {
+      var snapshot = Self.snapshot()
+      if let identity {
+        snapshot.account.identifiers.append(HeldIdentifier(identifier: identity, verifiedAt: ManualClock.start))
+      }
+      return try generation.accounts.entitlements(of: snapshot, in: generation) { () throws(PolicyFault) in evaluator }
+    }
+    let identity = Identifier(
+      kind: .federated, value: "site 7", display: "7", attributes: ["floor": "3"], groups: ["grafana-admins", "dev"])
+    #expect(try found(identity).groups.map(\.rawValue) == ["listed", "ops"])
+    #expect(try found(identity).claims == ["floor": .text("3")])
+    #expect(try found(nil).groups == [] && found(nil).claims == [:])
+    let other = Identifier(kind: .federated, value: "site 7", display: "7", groups: ["grafana"])
+    #expect(try found(other).groups == [])
+  }
+
   @Test(
     arguments: [
       "groups = { staff = function(f) return \"yes\" end }", "groups = { staff = function(f) error(\"no\") end }",

@@ -42,6 +42,45 @@ import Testing
     if case .failure(let refused) = folder.load(providers) { refused.problems.map(\.description) } else { [] }
   }
 
+  // MARK: - registers
+
+  private static let sites =
+    "phone_otp = { sms = outbox() }, google_oauth = { client_id = \"a\", client_secret = env \"HOME\" }"
+
+  private static func registering(_ fields: String, _ providers: String = sites) throws -> TestFolder {
+    try folder(
+      "steps = { { any_of { \"phone_otp\", \"google_oauth\" } } },\n\(fields)",
+      ["gateway.lua": gateway(providers), "policies/pin.lua": nil, "policies/password.lua": nil])
+  }
+
+  @Test func registersNamesProvidersOfTheFlow() throws {
+    let generation = try Self.load(try Self.registering("account = \"existing\", registers = { \"google_oauth\" }"))
+    #expect(generation.flows["any_name"]?.registers == ["google_oauth"])
+    #expect(try Self.load(try Self.registering("account = \"existing\"")).flows["any_name"]?.registers == [])
+    // Like a choice of a step, a provider that is not configured is left out.
+    let without = try Self.load(
+      try Self.registering("account = \"existing\", registers = { \"google_oauth\" }", "phone_otp = { sms = outbox() }")
+    )
+    #expect(without.flows["any_name"]?.registers == [])
+  }
+
+  @Test(arguments: [
+    ("account = \"existing\", registers = { \"phone_otp\" }", "`phone_otp` proves no identities at another site"),
+    ("account = \"existing\", registers = { \"email_code\" }", "no step of this flow offers `email_code`"),
+    ("account = \"existing\", registers = { \"google_aouth\" }", "did you mean `google_oauth`?"),
+    ("account = \"existing\", registers = \"google_oauth\"", "must be a list of texts"),
+    ("account = \"any\", registers = { \"google_oauth\" }", "is only for account = \"existing\""),
+    ("account = \"new\", registers = { \"google_oauth\" }", "is only for account = \"existing\""),
+    (
+      "purpose = \"step_up\", account = \"existing\", registers = { \"google_oauth\" }",
+      "is only for flows that sign people in"
+    ),
+  ]) func wrongRegistersHasItsFileAndLine(_ fields: String, _ sentence: String) throws {
+    let found = Self.problems(try Self.registering(fields, Self.sites + ", email_code = { mail = outbox() }"))
+    #expect(found.count == 1 && found.allSatisfy { $0.contains("flows/any_name.lua:3: registers") }, "\(found)")
+    #expect(found.first?.contains(sentence) ?? false, "\(found)")
+  }
+
   // MARK: - The purpose field
 
   @Test(arguments: [

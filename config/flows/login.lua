@@ -3,6 +3,10 @@ return flow "login" {
   -- "existing": signs in to an account. "new": creates an account. "any": either.
   account = "existing",
 
+  -- Providers by which a user without an account gets one here. With any other provider, the answer
+  -- is 404 account_not_found.
+  registers = { "google_oauth" },
+
   -- All steps must pass, in this order. A step names a provider or any_of { "phone_otp", "pin" }.
   -- Optional fields of a step:
   --   when = function(f) return f.client.new_device end   the step is required only if this is true

@@ -1,6 +1,7 @@
 import Foundation
 import GoogleOAuth
 import MoongateSDK
+import Synchronization
 import Testing
 
 /// One step of the provider under test, from the redirect to the result.
@@ -9,16 +10,20 @@ struct Attempted {
   let web: TestProvider
   let redirect: String
   let state: [UInt8]
+  /// The reasons that the provider adds to decisions.
+  let reasons = Reasons()
   var now = TestProvider.now
   var settings = Attempted.settings()
 
   static let callback = Callback(address: "http://localhost:8080/auth/callback/google_oauth", state: "st_abc")
 
-  static func settings(issuer: String? = TestProvider.issuer, apps: String? = nil) -> StepSettings {
+  static func settings(
+    issuer: String? = TestProvider.issuer, apps: String? = nil, _ values: [String: SettingValue] = [:]
+  ) -> StepSettings {
     var texts = ["client_id": "client"]
     texts["issuer"] = issuer
     texts["apps"] = apps
-    return StepSettings(texts: texts, secrets: ["client_secret": { "s3cret/+ ä" }])
+    return StepSettings(texts: texts, secrets: ["client_secret": { "s3cret/+ ä" }], values: values)
   }
 
   /// Begins a step.
@@ -37,12 +42,14 @@ struct Attempted {
   }
 
   static func context(
-    _ web: TestProvider, _ settings: StepSettings, state: [UInt8], now: Int64, callback: Callback? = callback
+    _ web: TestProvider, _ settings: StepSettings, state: [UInt8], now: Int64, callback: Callback? = callback,
+    reasons: Reasons = Reasons()
   ) -> StepContext {
     StepContext(
       flow: "login", purpose: .prove, account: nil, identifier: nil, state: state, now: now, callback: callback,
       tools: StepTools(
-        randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web))
+        randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web,
+        log: StepLog(explaining: { reasons.add($0) }) { _, sentence, _ in reasons.add(sentence) }))
   }
 
   /// A parameter of the redirect URL.
@@ -64,7 +71,7 @@ struct Attempted {
 
   /// Submits the fields of a callback.
   func submit(_ fields: [String: String]) async throws -> StepAnswer {
-    let context = Self.context(web, settings, state: state, now: now)
+    let context = Self.context(web, settings, state: state, now: now, reasons: reasons)
     let input = ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
     try plugin.check(context, input)
     return try await plugin.submit(context, input)
@@ -78,6 +85,21 @@ struct Attempted {
 
   /// Submits a token directly, like an app.
   func brings(_ token: String) async throws -> StepAnswer { try await submit(["id_token": token]) }
+}
+
+/// What a provider tells operators: log lines, and reasons of decisions.
+final class Reasons: Sendable {
+  private let told = Mutex<[String]>([])
+
+  func add(_ text: String) { told.withLock { $0.append(text) } }
+
+  /// What was told since the last call.
+  func take() -> [String] {
+    told.withLock { told in
+      defer { told = [] }
+      return told
+    }
+  }
 }
 
 struct Unexpected: Error {}

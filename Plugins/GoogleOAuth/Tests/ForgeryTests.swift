@@ -26,7 +26,9 @@ import Testing
       ("issued in the future", ["iat": now + 120]),
       ("issued before the step", ["iat": now - 120]), ("not yet good", ["nbf": now + 120]),
       ("another nonce", ["nonce": "other"]),
-      ("an empty nonce", ["nonce": ""]), ("no subject", ["sub": ""]), ("a subject with a space", ["sub": "4 2"]),
+      ("an empty nonce", ["nonce": ""]), ("no subject", ["sub": ""]),
+      ("a subject that is too long", ["sub": String(repeating: "4", count: 256)]),
+      ("a subject with a letter outside of ASCII", ["sub": "4é"]),
       ("a subject with a line end", ["sub": "42\n"]), ("a huge time", ["exp": -1e300]),
       ("a time of text", ["exp": "soon"]),
     ]

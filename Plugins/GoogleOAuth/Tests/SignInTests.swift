@@ -22,13 +22,14 @@ import Testing
     #expect(first["code_challenge"] != second["code_challenge"])
   }
 
-  @Test("a code gives the identity, the verified address and the names", arguments: [TestKey.rsa, TestKey.p256])
+  @Test(
+    "a code gives the identity, the verified address and the names",
+    arguments: [TestKey.rsa, TestKey.pss, TestKey.p256, TestKey.p384, TestKey.ed25519])
   func proves(key: TestKey) async throws {
     let web = TestProvider()
     web.change { $0.published = [key.published] }
-    let step = try await Attempted.begun(web)
-    let token = try key.sign(
-      ["alg": key.id == "rsa" ? "RS256" : "ES256", "kid": key.id], step.claims(["hd": "Example.com"]))
+    let step = try await Attempted.begun(web, settings: Attempted.settings(["trusted_domains": ["Example.com"]]))
+    let token = try key.sign(step.claims())
     let proof = try #require(try await step.returns(token).proof)
     #expect(proof.proved.map(\.kind) == [.federated, .email])
     #expect(proof.proved.map(\.value) == ["https://accounts.example.com 42", "asha@example.com"])
@@ -96,26 +97,6 @@ import Testing
     ).proof
     #expect(proof?.proved.map(\.kind) == [.federated])
     #expect(proof?.claimed.isEmpty == true)
-  }
-
-  /// Attack: an account at Google with an address elsewhere stays verified after the address has been reassigned.
-  @Test(
-    "only Gmail addresses and addresses of the organization's domain count as verified",
-    arguments: [
-      ("asha@gmail.com", nil, true), ("asha@example.com", "example.com", true), ("asha@example.com", nil, false),
-      ("asha@example.com", "example.org", false), ("asha@sub.example.com", "example.com", false),
-      ("asha@gmail.com.example", nil, false),
-      ("asha@example.com", "", false), ("asha@notgmail.com", "gmail.com", false),
-    ] as [(String, String?, Bool)])
-  func authoritative(address: String, domain: String?, isVouchedFor: Bool) async throws {
-    let web = TestProvider()
-    web.change { $0.published = [TestKey.rsa.published] }
-    let step = try await Attempted.begun(web)
-    let claims = try step.claims(domain.map { ["email": address, "hd": $0] } ?? ["email": address])
-    let proof = try #require(
-      try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], claims)).proof)
-    #expect(proof.proved.contains { $0.kind == .email } == isVouchedFor)
-    #expect(proof.attested.map(\.value) == (isVouchedFor ? [] : [address]))
   }
 
   @Test(

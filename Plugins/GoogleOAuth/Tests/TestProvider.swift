@@ -19,8 +19,20 @@ final class TestProvider: WebClient {
     var idToken: String?
     var tokenStatus = 200
     var tokenError = "invalid_grant"
+    /// The access token of the next token response; nil for none.
+    var accessToken: String?
+    /// The answer of the userinfo endpoint; nil if there is none.
+    var userInfo: [String: Any]?
+    var userInfoStatus = 200
     var isDown = false
     var requests: [WebRequest] = []
+
+    fileprivate var issued: [String: Any] {
+      var issued: [String: Any] = [:]
+      issued["id_token"] = idToken
+      issued["access_token"] = accessToken
+      return issued
+    }
   }
 
   let state: Mutex<Behaviour>
@@ -44,11 +56,13 @@ final class TestProvider: WebClient {
           "token_endpoint": state.issuer + "/token",
           "jwks_uri": state.issuer + "/certs",
         ]
-        json = usual.merging(state.discovery) { _, new in new }
+        let info = state.userInfo == nil ? [:] : ["userinfo_endpoint": state.issuer + "/userinfo"]
+        json = usual.merging(info) { $1 }.merging(state.discovery) { _, new in new }
       case state.issuer + "/certs": json = ["keys": state.published]
       case state.issuer + "/token":
         status = state.tokenStatus
-        json = status == 200 ? (state.idToken.map { ["id_token": $0] } ?? [:]) : ["error": state.tokenError]
+        json = status == 200 ? state.issued : ["error": state.tokenError]
+      case state.issuer + "/userinfo": (status, json) = (state.userInfoStatus, state.userInfo ?? [:])
       default: (status, json) = (404, [:])
       }
       return (status, (try? JSONSerialization.data(withJSONObject: json)) ?? Data())
@@ -63,6 +77,10 @@ struct TestKey: Sendable {
   enum Material: Sendable {
     case rsa(JWTKit.Insecure.RSA.PrivateKey)
     case p256(ES256PrivateKey, P256.Signing.PrivateKey)
+    case p384(P384.Signing.PrivateKey)
+    case ed25519(Curve25519.Signing.PrivateKey)
+    /// An RSA key that signs by RSASSA-PSS.
+    case pss(JWTKit.Insecure.RSA.PrivateKey)
   }
 
   let id: String
@@ -79,15 +97,39 @@ struct TestKey: Sendable {
     return TestKey(id: "p256", material: .p256(made { try ES256PrivateKey(pem: key.pemRepresentation) }, key))
   }()
 
+  static let p384 = TestKey(id: "p384", material: .p384(P384.Signing.PrivateKey()))
+  static let ed25519 = TestKey(id: "ed25519", material: .ed25519(Curve25519.Signing.PrivateKey()))
+  static let pss = TestKey(
+    id: "pss",
+    material: .pss(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
+
+  /// The algorithm that it signs by.
+  var algorithm: String {
+    switch material {
+    case .rsa: "RS256"
+    case .pss: "PS256"
+    case .p256: "ES256"
+    case .p384: "ES384"
+    case .ed25519: "EdDSA"
+    }
+  }
+
   /// The published key.
   var published: [String: Any] {
     switch material {
-    case .rsa(let key):
+    case .rsa(let key), .pss(let key):
       let numbers = made { try key.publicKey.getKeyPrimitives() }
       return [
-        "kty": "RSA", "use": "sig", "alg": "RS256", "kid": id, "n": encoded(numbers.modulus),
+        "kty": "RSA", "use": "sig", "alg": algorithm, "kid": id, "n": encoded(numbers.modulus),
         "e": encoded(numbers.publicExponent),
       ]
+    case .p384(let key):
+      let point = key.publicKey.rawRepresentation
+      return [
+        "kty": "EC", "crv": "P-384", "kid": id, "x": encoded(point.prefix(48)), "y": encoded(point.suffix(48)),
+      ]
+    case .ed25519(let key):
+      return ["kty": "OKP", "crv": "Ed25519", "kid": id, "x": encoded(key.publicKey.rawRepresentation)]
     case .p256(_, let key):
       let point = key.publicKey.rawRepresentation
       return [
@@ -100,20 +142,34 @@ struct TestKey: Sendable {
   /// The modulus, for forgeries that use it as a secret.
   var publicPEM: String {
     switch material {
-    case .rsa(let key): key.publicKey.pemRepresentation
+    case .rsa(let key), .pss(let key): key.publicKey.pemRepresentation
     case .p256(_, let key): key.publicKey.pemRepresentation
+    case .p384(let key): key.publicKey.pemRepresentation
+    case .ed25519(let key): encoded(key.publicKey.rawRepresentation)
     }
   }
 
   /// A token with any header and claims, signed with this key.
   func sign(_ header: [String: Any], _ claims: [String: Any]) throws -> String {
-    let text = try part(header) + "." + part(claims)
+    try sign(try part(header) + "." + part(claims))
+  }
+
+  /// A token with claims for its own algorithm.
+  func sign(_ claims: [String: Any]) throws -> String { try sign(["alg": algorithm, "kid": id], claims) }
+
+  /// A token with these two parts.
+  func sign(_ text: String) throws -> String {
     let signature: Data
     switch material {
     case .rsa(let key):
       let raw = try _RSA.Signing.PrivateKey(pemRepresentation: key.pemRepresentation)
       signature = try raw.signature(for: Data(text.utf8), padding: .insecurePKCS1v1_5).rawRepresentation
+    case .pss(let key):
+      let raw = try _RSA.Signing.PrivateKey(pemRepresentation: key.pemRepresentation)
+      signature = try raw.signature(for: SHA256.hash(data: Data(text.utf8)), padding: .PSS).rawRepresentation
     case .p256(_, let key): signature = try key.signature(for: Data(text.utf8)).rawRepresentation
+    case .p384(let key): signature = try key.signature(for: Data(text.utf8)).rawRepresentation
+    case .ed25519(let key): signature = try key.signature(for: Data(text.utf8))
     }
     return text + "." + encoded(signature)
   }

@@ -23,6 +23,7 @@ extension FlowRecord: JSONObjectWritable {
     object.add("expiresAt", expiresAt)
     object.add("declaredPurpose", declaredPurpose?.rawValue)
     object.add("accountRule", accountRule.rawValue)
+    object.add("registers", registers)
     object.add("steps", steps)
     object.add("session", session)
     object.add("next", next)

@@ -44,6 +44,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// nil if an older gateway began the flow. The purpose is then derived from the name (`purpose`).
   let declaredPurpose: FlowPurpose?
   package let accountRule: AccountRule
+  /// The providers by which the flow also creates accounts (`FlowDefinition.registers`); nil: none.
+  let registers: Set<ProviderName>?
   /// The steps at its beginning, and those that policies have added.
   package var steps: [StepRule]
   package let session: SessionRule
@@ -94,7 +96,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   /// The names in stored rows. A property without a case here is not stored.
   package enum CodingKeys: String, CodingKey, CaseIterable {
-    case id, name, version, status, createdAt, expiresAt, declaredPurpose, accountRule, steps, session, next, codes
+    case id, name, version, status, createdAt, expiresAt, declaredPurpose, accountRule, registers, steps, session, next,
+      codes
     case returnTo, browser, network, position, step, accountChoice, passed, proved, account
     case pendingProofs = "gathered"
     case basis, startedIn, app, appCode, isNewAccount, completedNext, origin, isSentByApp, registered, facts
@@ -114,6 +117,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     expiresAt = createdAt + definition.lifetime
     declaredPurpose = definition.purpose
     accountRule = definition.account
+    registers = definition.registers.isEmpty ? nil : definition.registers
     steps = definition.steps
     session = definition.session
     next = definition.next
@@ -180,6 +184,17 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && pendingProofs == PendingProofs()
       && accountChoice == nil
       && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
+  }
+
+  /// Which accounts the flow may end in. An identity elsewhere also signs in at a flow for new accounts.
+  ///
+  /// Attack: somebody creates an account by an identity of their own at an operator's sign-in flow, although
+  /// registration is closed. A flow for existing accounts creates one only by the providers that it names.
+  package var endingRule: AccountRule {
+    guard proved.contains(where: { $0.kind == .federated }) else { return accountRule }
+    guard accountRule == .existing else { return .any }
+    let provers = (passed + (basis?.introduced ?? [])).map(\.provider)
+    return registers?.isDisjoint(with: provers) ?? true ? .existing : .any
   }
 
   /// Whether the step sets the secret of an account that the flow will create.

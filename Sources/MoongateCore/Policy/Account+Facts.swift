@@ -10,6 +10,18 @@ extension Account {
       exists: true, id: id, age: now - createdAt, idle: now - lastSeenAt,
       hasPIN: !factors.isDisjoint(with: generation.pads),
       hasEmail: identifier(.email) != nil, isEmailVerified: identifier(.email)?.verifiedAt != nil,
-      isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: factors)
+      isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: factors, identities: identities(in: generation))
+  }
+
+  /// The verified federated identities by the provider that proves them. An account has at most one of each.
+  private func identities(in generation: any PolicyGeneration) -> [ProviderName: Identifier] {
+    var found: [ProviderName: Identifier] = [:]
+    for held in identifiers where held.identifier.kind == .federated && held.verifiedAt != nil {
+      guard let provider = generation.identityProvers.prover(of: held.identifier), found[provider] == nil else {
+        continue
+      }
+      found[provider] = held.identifier
+    }
+    return found
   }
 }

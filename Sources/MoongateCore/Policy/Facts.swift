@@ -68,12 +68,15 @@ package struct AccountFacts: Sendable {
   package var isPhoneVerified: Bool
   /// The providers that store a secret for the account, such as `pin`, `password` or `totp`.
   package var factors: Set<ProviderName>
+  /// The verified federated identities, by provider.
+  package var identities: [ProviderName: Identifier]
 
   /// More than five parameters: one for each field.
   package init(
     exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false,
     hasEmail: Bool = false,
-    isEmailVerified: Bool = false, isPhoneVerified: Bool = false, factors: Set<ProviderName> = []
+    isEmailVerified: Bool = false, isPhoneVerified: Bool = false, factors: Set<ProviderName> = [],
+    identities: [ProviderName: Identifier] = [:]
   ) {
     self.exists = exists
     self.id = id
@@ -84,6 +87,7 @@ package struct AccountFacts: Sendable {
     self.isEmailVerified = isEmailVerified
     self.isPhoneVerified = isPhoneVerified
     self.factors = factors
+    self.identities = identities
   }
 }
 

@@ -5,6 +5,8 @@ package struct FlowDefinition: Sendable {
   package let name: String
   package let purpose: FlowPurpose
   package let account: AccountRule
+  /// The providers of identities elsewhere by which a flow for existing accounts also creates accounts.
+  package let registers: Set<ProviderName>
   package let steps: [StepRule]
   package let lifetime: Duration
   package let session: SessionRule
@@ -20,11 +22,12 @@ package struct FlowDefinition: Sendable {
     name: String, purpose: FlowPurpose, account: AccountRule, steps: [StepRule], lifetime: Duration,
     session: SessionRule, next: NextPaths,
     location: SourceLocation,
-    isPurposeImplied: Bool = false, stepLocations: [SourceLocation] = []
+    registers: Set<ProviderName> = [], isPurposeImplied: Bool = false, stepLocations: [SourceLocation] = []
   ) {
     self.name = name
     self.purpose = purpose
     self.account = account
+    self.registers = registers
     self.steps = steps
     self.lifetime = lifetime
     self.session = session
@@ -36,8 +39,9 @@ package struct FlowDefinition: Sendable {
 }
 
 extension FlowDefinition {
-  /// Whether the flow creates accounts for users who have none.
-  package var registers: Bool {
+  /// Whether the flow is for users who have no account. One that also registers by an identity elsewhere (`registers`)
+  /// is not.
+  package var isForNewAccounts: Bool {
     if case .register = purpose { return true }
     return purpose.letsIn && account != .existing
   }

@@ -25,6 +25,8 @@ package protocol PolicyGeneration: Sendable {
   var registry: ProviderRegistry? { get }
   /// The SHA-256 of each file that holds a secret, by its path. `id` does not depend on them.
   var secretFiles: [String: [UInt8]] { get }
+  /// The providers of federated identities.
+  var identityProvers: IdentityProvers { get }
   /// Problems that the operator should know about but need not fix.
   var warnings: [ConfigurationProblem] { get }
   /// Created with the generation and released with its last copy.
@@ -43,7 +45,8 @@ extension PolicyGeneration {
   package var secretFiles: [String: [UInt8]] { [:] }
 
   /// Whether a user without an account can create one. Pages and answers mention new accounts only then.
-  package var registers: Bool { flows.values.contains(where: \.registers) }
+  package var registers: Bool { flows.values.contains(where: \.isForNewAccounts) }
+  package var identityProvers: IdentityProvers { registry?.identityProvers ?? IdentityProvers() }
 }
 
 /// Lives as long as its generation is in use. Counts how many generations are in memory.

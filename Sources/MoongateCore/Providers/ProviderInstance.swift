@@ -49,18 +49,14 @@ extension ProviderInstance {
   /// Adds the prefix: the provider's identifier as the gateway stores it.
   fileprivate func kept(_ identifier: Identifier) -> Identifier {
     guard let prefix, identifier.kind == .federated else { return identifier }
-    return Identifier(
-      kind: .federated, value: prefix + identifier.value, display: identifier.display, attributes: identifier.attributes
-    )
+    return identifier.with(value: prefix + identifier.value)
   }
 
   /// Removes the prefix: the stored identifier as the provider knows it; nil for an identity of another provider.
   fileprivate func known(_ identifier: Identifier) -> Identifier? {
     guard let prefix, identifier.kind == .federated else { return identifier }
     guard identifier.value.hasPrefix(prefix) else { return nil }
-    return Identifier(
-      kind: .federated, value: String(identifier.value.dropFirst(prefix.count)), display: identifier.display,
-      attributes: identifier.attributes)
+    return identifier.with(value: String(identifier.value.dropFirst(prefix.count)))
   }
 
   fileprivate func known(_ step: StepContext) -> StepContext {
@@ -126,6 +122,10 @@ extension ProviderInstance: WebhookReceiver where Base: WebhookReceiver {
   package func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     try await base.receive(webhook, with: tools)
   }
+}
+
+extension ProviderInstance: SettingsChecking where Base: SettingsChecking {
+  package func findings(in settings: StepSettings) -> [SettingFinding] { base.findings(in: settings) }
 }
 
 extension ProviderInstance: WellKnownPublisher where Base: WellKnownPublisher {

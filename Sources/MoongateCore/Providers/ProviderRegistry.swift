@@ -7,6 +7,7 @@ package struct ProviderRegistry: Sendable {
   /// The descriptor of each provider, read once. Attack: a descriptor that changes with every call, with a secret in
   /// the sentence of an outcome.
   private let descriptors: [ProviderName: ProviderDescriptor]
+  package let identityProvers: IdentityProvers
 
   /// - Throws: the first mistake in a provider, or a name that two providers share.
   package init(_ providers: [any Provider]) throws(ProviderMistake) {
@@ -34,6 +35,7 @@ package struct ProviderRegistry: Sendable {
     all = providers
     self.byName = byName
     self.descriptors = descriptors
+    identityProvers = IdentityProvers(providers.compactMap { descriptors[$0.descriptor.name] })
   }
 
   /// The same registry with providers that stand in for its own. Their descriptors are not checked again.
@@ -42,12 +44,16 @@ package struct ProviderRegistry: Sendable {
     all = registry.all.map(replace)
     byName = Dictionary(uniqueKeysWithValues: zip(registry.all.map(\.descriptor.name), all))
     descriptors = registry.descriptors
+    identityProvers = registry.identityProvers
   }
 
   /// A registry without providers.
   package static let none = ProviderRegistry()
 
-  private init() { (all, byName, descriptors) = ([], [:], [:]) }
+  private init() {
+    (all, byName, descriptors) = ([], [:], [:])
+    identityProvers = IdentityProvers()
+  }
 
   package subscript(name: ProviderName) -> (any Provider)? { byName[name] }
 
@@ -68,25 +74,11 @@ package struct ProviderRegistry: Sendable {
     return hash.work
   }
 
-  /// The provider whose name prefixes a federated identity; nil for an identity of another form, such as
-  /// `https://issuer subject`.
-  package func issuer(of identity: Identifier) -> ProviderName? {
-    guard identity.kind == .federated, let name = ProviderName(rawValue: String(identity.value.prefix { $0 != " " })),
-      byName[name] != nil
-    else {
-      return nil
-    }
-    return name
-  }
+  /// The provider whose name prefixes a federated identity (`IdentityProvers.issuer`).
+  package func issuer(of identity: Identifier) -> ProviderName? { identityProvers.issuer(of: identity) }
 
-  /// The provider that a federated identity belongs to. Identities of instances and programs are prefixed with their
-  /// names; all others belong to the first federated provider that is part of this program.
-  package func prover(of identity: Identifier) -> ProviderName? {
-    guard identity.kind == .federated else { return nil }
-    let isSite = { (descriptor: ProviderDescriptor) in descriptor.identifierKinds.contains(.federated) }
-    if let issuer = issuer(of: identity) { return descriptors[issuer].map(isSite) ?? false ? issuer : nil }
-    return all.lazy.compactMap { descriptors[$0.descriptor.name] }.first { $0.instanceOf == nil && isSite($0) }?.name
-  }
+  /// The provider that a federated identity belongs to (`IdentityProvers.prover`).
+  package func prover(of identity: Identifier) -> ProviderName? { identityProvers.prover(of: identity) }
 
   /// Whether a federated identity belongs to the provider.
   package func proves(_ identity: Identifier, by name: ProviderName) -> Bool { prover(of: identity) == name }

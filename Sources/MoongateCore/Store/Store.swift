@@ -194,6 +194,10 @@ package enum Change: Sendable {
   /// Marks the identifier as verified by the account now. Unverified claims of other accounts on it are removed as
   /// above. Conflicts if another account has verified it.
   case verifyIdentifier(account: String, Identifier, forgetting: Set<ProviderName> = [])
+  /// Replaces the display, the attributes and the groups of a verified identifier of the account. Announced to every
+  /// process like a session's change, because facts of the account's sessions depend on them. No effect if the account
+  /// has not verified the identifier.
+  case renewIdentifier(account: String, Identifier)
   /// Replaces a full provider's record for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
   /// Says which imported hash the provider's record for the account holds; nil: none. It stays when the record is

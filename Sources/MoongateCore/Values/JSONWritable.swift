@@ -87,6 +87,7 @@ extension Identifier: JSONObjectWritable {
     object.add("value", value)
     object.add("display", display)
     object.add("attributes", attributes)
+    object.add("groups", groups)
   }
 }
 

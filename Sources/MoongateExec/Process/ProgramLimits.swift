@@ -1,8 +1,8 @@
 /// The limits on a program, with their reasons. The timeout of a call is set by the operator: `timeout` in gateway.lua.
 package struct ProgramLimits: Sendable {
-  /// The maximum length of a line in either direction, in bytes: the same as for a request body from a client. The
-  /// program is killed if it exceeds the limit.
-  package var line = 65_536
+  /// The maximum length of a line in either direction, in bytes: twice as much as a request body from a client, or the
+  /// groups and attributes of an identity, may have. The program is killed if it exceeds the limit.
+  package var line = 131_072
   /// The maximum number of open and queued calls: enough for a thousand concurrent users. Further calls fail at once
   /// with 503.
   package var outstanding = 1_024

@@ -6,16 +6,20 @@ struct WireIdentifier: Codable, Equatable {
   let value: String
   let display: String?
   let attributes: [String: String]?
+  /// Version 2, from a program: the groups of an identity.
+  let groups: [String]?
 
   init(_ identifier: Identifier) {
     kind = identifier.kind
     value = identifier.value
     display = identifier.display
     attributes = identifier.attributes.isEmpty ? nil : identifier.attributes
+    // Programs do not see what other sites say.
+    groups = nil
   }
 
   var identifier: Identifier {
-    Identifier(kind: kind, value: value, display: display ?? value, attributes: attributes ?? [:])
+    Identifier(kind: kind, value: value, display: display ?? value, attributes: attributes ?? [:], groups: groups ?? [])
   }
 }
 

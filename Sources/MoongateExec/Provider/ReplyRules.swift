@@ -123,7 +123,8 @@ struct ReplyRules {
       let isOwn = said.kind == .federated && said.value.hasPrefix(issuer)
       return Identifier(
         kind: known.kind, value: known.value, display: known.display,
-        attributes: isOwn ? told : known.attributes.merging(told) { known, _ in known })
+        attributes: isOwn ? told : known.attributes.merging(told) { known, _ in known },
+        groups: isOwn ? try groups(of: said) : known.groups)
     }
     guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer),
       said.value.utf8.count <= 512,
@@ -131,7 +132,16 @@ struct ReplyRules {
     else { throw .broken("it proves a \(said.kind.rawValue) identifier of another user") }
     return Identifier(
       kind: .federated, value: try plain(said.value), display: try plain(said.display),
-      attributes: try ownFacts(of: said))
+      attributes: try ownFacts(of: said), groups: try groups(of: said))
+  }
+
+  /// The groups of the program's own identity. Too many are refused, not cut.
+  private func groups(of said: Identifier) throws(ProgramFault) -> [String] {
+    guard descriptor.sdk >= 2 || said.groups.isEmpty else {
+      throw .broken("it names groups, which only version 2 of the protocol has")
+    }
+    if let problem = said.detailProblem { throw .broken(problem) }
+    return said.groups
   }
 
   /// The declared facts of an identifier, without those that the gateway's own parser provides.

@@ -25,6 +25,7 @@ extension JSONValue {
       "verified_at": .optional(held.verifiedAt?.text),
       "attributes": .object(
         held.identifier.attributes.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
+      "groups": .list(held.identifier.groups.map { .text($0) }),
     ])
   }
 

@@ -39,7 +39,7 @@ extension Components {
         of: Schema.answer([
           "kind": Schema.oneOf(["phone", "email", "federated"]), "value": Schema.text,
           "verified_at": Schema.nullable(Schema.moment),
-          "attributes": Schema.body([:]),
+          "attributes": Schema.body([:]), "groups": Schema.list(of: Schema.text),
         ])),
       "factors": Schema.list(
         of: Schema.answer([

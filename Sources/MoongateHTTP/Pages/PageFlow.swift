@@ -192,12 +192,9 @@ enum NextPage {
   }
 
   /// The refusal that is shown for a code.
-  static func shownCode(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
-
-  /// The name of the refusal that is shown, which a provider may have declared.
-  fileprivate static func shownName(_ code: RefusalCode) -> String {
-    if case .provider(let outcome) = code { return outcome.reason.rawValue }
-    return shownCode(code).name
+  static func shownCode(_ code: RefusalCode) -> RefusalCode {
+    if case .policyReason = code { return code }
+    return shown.contains(code) ? code : .oauthFailed
   }
 
   /// The default flow of the sign-in or registration page.
@@ -214,9 +211,10 @@ enum NextPage {
 }
 
 extension ProviderPage {
-  /// The message for a refusal from its site: a known one, or one that it has declared. Text from a link is never
-  /// shown.
+  /// The message for a refusal from its site: one that its policy words, a known one, or one that it has declared. Text
+  /// from a link is never shown.
   func sentence(ofRefused name: String, _ words: Words) -> String? {
+    if let said = reasons[name] { return words.sentence(ofReason: name, said) }
     guard let code = RefusalCode(reserved: name) else {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
       return outcome.map { words.withTranslations(of: descriptor.words).translated($0.sentence) }
@@ -262,22 +260,33 @@ extension Exchange {
     return view.purpose.needsSession && !isPadReset
   }
 
+  /// The name of the refusal that a page shows: one that the provider has declared, a reason that its policy words, or
+  /// one of the gateway's.
+  private func shownName(_ code: RefusalCode, by provider: ProviderName) -> String {
+    switch code {
+    case .provider(let outcome): outcome.reason.rawValue
+    case .policyReason(let reason):
+      generation.policies[provider]?.reasons[reason] == nil ? RefusalCode.denied.name : reason
+    default: NextPage.shownCode(code).name
+    }
+  }
+
   /// The page on which the flow begins, with the message of a refusal. In a step-up, the user stays signed in and
   /// returns to where it was required.
   func address(
     ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?
   ) -> String {
+    let shown = shownName(code, by: provider)
     if view.purpose.connectsSite {
-      return FormFields.address("/auth/account", ["refused": NextPage.shownName(code), "by": provider.rawValue])
+      return FormFields.address("/auth/account", ["refused": shown, "by": provider.rawValue])
     }
     if ProviderPage(provider, providers)?.isOnStepPage ?? true {
       if let id {
         return FormFields.address(
-          ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.shownName(code)])
+          ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": shown])
       }
-      return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.shownName(code))
+      return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: shown)
     }
-    let shown = NextPage.shownName(code)
     // The message names the site, or is the site's own.
     let isOfSite = RefusalCode(reserved: shown) == nil || shown == RefusalCode.oauthFailed.name
     let site = isOfSite && refusingSite(nil)?.name != provider ? provider.rawValue : nil

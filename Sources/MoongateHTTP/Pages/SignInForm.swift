@@ -45,6 +45,7 @@ struct SignInForm {
   mutating func show(_ sentence: String?, by name: String?, of site: String?) {
     problem = sentence
     isCalm = name == RefusalCode.oauthCancelled.name
+    offersOther = sentence != nil && name == RefusalCode.accountNotFound.name
     refused = sentence == nil ? nil : name
     refusedBy = sentence == nil ? nil : site
   }

@@ -15,6 +15,7 @@ struct RecordingGeneration: WrappingGeneration {
   var accounts: AccountRules { base.accounts }
   var pages: [PageFile] { base.pages }
   var pads: Set<ProviderName> { base.pads }
+  var identityProvers: IdentityProvers { base.identityProvers }
   var registry: ProviderRegistry? { base.registry }
   var warnings: [ConfigurationProblem] { base.warnings }
   var lease: GenerationLease { base.lease }

@@ -86,7 +86,9 @@ extension FunctionSituation {
         let proved = step.choices.flatMap { providers.descriptor($0)?.identifierKinds ?? [] }
         if !proved.isEmpty, !step.isSkippable, step.when == nil {
           kinds = Array(Set(proved)).sorted { $0.rawValue < $1.rawValue }
-          exists = begins || flow.account == .existing ? [true] : flow.account == .new ? [false] : [true, false]
+          exists =
+            begins || flow.account == .existing && flow.registers.isEmpty
+            ? [true] : flow.account == .new ? [false] : [true, false]
         }
       }
     }

@@ -128,6 +128,8 @@ struct FunctionSituation {
     case .flag: ["true", "false"]
     case .number: (literals.numbers + [0, 1, 1_000]).map(String.init)
     case .text: ["US"] + literals.texts
+    // Whether the account has an identity at the site, with the groups or data that the file names.
+    case .groups, .data: ["", "identity"]
     }
   }
 
@@ -177,7 +179,19 @@ struct FunctionSituation {
       exists: true, id: Moment.account, age: age, idle: age, hasPIN: choice[.accountPIN] == 1, hasEmail: hasEmail,
       isEmailVerified: hasEmail && choice[.accountEmailVerified] == 1,
       isPhoneVerified: choice[.accountPhoneVerified] == 0,
-      factors: generation.providers.filter { choice[.factor($0.rawValue)] == 1 })
+      factors: generation.providers.filter { choice[.factor($0.rawValue)] == 1 }, identities: identities(choice))
+  }
+
+  /// The identities of the account: each says what the file's texts name.
+  private func identities(_ choice: FactChoice) -> [ProviderName: Identifier] {
+    var found: [ProviderName: Identifier] = [:]
+    for fact in generation.declaredFacts where choice[.declared(fact.path)] > 0 {
+      guard case .identity(let provider) = fact.place else { continue }
+      let data = Dictionary(literals.texts.map { ($0, $0) }) { first, _ in first }
+      found[provider] = Identifier(
+        kind: .federated, value: "\(provider) person", display: "person", attributes: data, groups: literals.texts)
+    }
+    return found
   }
 
   private func passed(_ choice: FactChoice) -> Set<ProviderName> {

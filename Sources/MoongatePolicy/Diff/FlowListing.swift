@@ -12,6 +12,8 @@ enum FlowListing {
       )
     }
     add("account", "\"\(flow.account.rawValue)\"")
+    let registers = flow.registers.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
+    if !registers.isEmpty { add("registers", "{ \(registers) }") }
     for (index, step) in flow.steps.enumerated() {
       let path = "steps[\(index + 1)]"
       let location = index < flow.stepLocations.count ? flow.stepLocations[index] : flow.location

@@ -117,7 +117,10 @@ package struct EditorTypes: Sendable {
       let fields = FactSlot.allCases.filter { $0.path.hasPrefix(group + ".") }.map { slot in
         "---@field \(slot.path.dropFirst(group.utf8.count + 1)) \(slot.type) \(slot.help)"
       }
-      let attributes = declared.filter { $0.group == group }.map { "---@field \($0.name) \($0.type) \($0.help)" }
+      var attributes = declared.filter { $0.group == group }.map { "---@field \($0.name) \($0.type) \($0.help)" }
+      if group == "account", declared.contains(where: { $0.group.hasPrefix("account.identities.") }) {
+        attributes.append("---@field identities moongate.Facts.account.identities identities at other sites")
+      }
       classes.append((["---@class (exact) moongate.Facts.\(group)"] + fields + attributes).joined(separator: "\n"))
     }
     let providers = groups.filter { $0.hasPrefix(DeclaredFact.providers + ".") }
@@ -127,6 +130,13 @@ package struct EditorTypes: Sendable {
         return "---@field \(name) moongate.Facts.\(group) facts that `\(name)` has reported in this flow"
       }
       classes.append((["---@class (exact) moongate.Facts.\(DeclaredFact.providers)"] + fields).joined(separator: "\n"))
+    }
+    let identities = groups.filter { $0.hasPrefix("account.identities.") }
+    if !identities.isEmpty {
+      let fields = identities.map { group in
+        "---@field \(group.dropFirst("account.identities.".utf8.count)) moongate.Facts.\(group) the identity at this site"
+      }
+      classes.append((["---@class (exact) moongate.Facts.account.identities"] + fields).joined(separator: "\n"))
     }
     let limit = Self.limitFacts.map { "---@field \($0.name) \($0.type) \($0.help)" }
     classes.append((["---@class (exact) moongate.Facts.limit"] + limit).joined(separator: "\n"))

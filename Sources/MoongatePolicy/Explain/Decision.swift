@@ -53,6 +53,7 @@ package struct Decision: Sendable, Codable {
     if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(style.bold($0))" } ?? "")) }
     if let limit { row("", limit) }
     if let verdict = detail["verdict"] { row("verdict", verdict) }
+    if let because = detail["because"] { row("because", because) }
     if let fault = detail["fault"] { row("fault", fault) }
     if let providerFault { row("", providerFault) }
     for (index, line) in cause.enumerated() { row(index == 0 ? "because" : "", line) }
@@ -74,7 +75,8 @@ package struct Decision: Sendable, Codable {
     }
     if let generation = detail["generation"] { row("generation", String(generation.prefix(8))) }
     let told: Set<String> = [
-      "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after",
+      "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "because", "fault", "locked_until",
+      "retry_after",
       "generation",
       "fault_provider",
       "fault_call", "fault_count", "fault_since", "cause", "locked_by", "locked_at", "locked_reason", "locked_event",

@@ -75,6 +75,13 @@ package struct FactListing: Sendable, Encodable {
       lines.append(Line(fact: "f.\(slot.path)", value: value, help: slot.help))
     }
     for fact in box.declared {
+      if case .identity(let provider) = fact.place, let identity = facts.account.identities[provider] {
+        let members =
+          fact.kind == .groups
+          ? identity.groups.sorted()
+          : identity.attributes.sorted { $0.key < $1.key }.map { "\($0.key) = \"\($0.value)\"" }
+        lines.append(Line(fact: "f.\(fact.path)", value: .set(members), help: fact.help))
+      }
       guard case .identifier(let kind) = fact.place, kind == facts.identifier?.kind else { continue }
       lines.append(Line(fact: "f.\(fact.path)", value: Value(box.attribute(fact, facts)), help: fact.help))
     }

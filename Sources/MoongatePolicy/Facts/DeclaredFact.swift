@@ -12,11 +12,34 @@ struct DeclaredFact: Sendable, Hashable {
     case provider(ProviderName)
     /// The short path of the same fact: `f.NAME.country`.
     case named(ProviderName)
+    /// What the site of a provider says about the account's identity there: `f.account.identities.NAME.groups`.
+    case identity(ProviderName)
+  }
+
+  /// The type of the value.
+  enum Kind: String, Sendable, Hashable {
+    case text, number, flag
+    /// A set of names.
+    case groups
+    /// Texts by name.
+    case data
+
+    init(_ kind: FactField.Kind) {
+      self =
+        switch kind {
+        case .text: .text
+        case .number: .number
+        case .flag: .flag
+        }
+    }
+
+    /// Whether members are read by name.
+    var isSet: Bool { self == .groups || self == .data }
   }
 
   let place: Place
   let name: String
-  let kind: FactField.Kind
+  let kind: Kind
   let help: String
 
   /// The group of all facts that providers report.
@@ -33,6 +56,7 @@ struct DeclaredFact: Sendable, Hashable {
     case .identifier(let kind): kind.rawValue
     case .provider(let name): "\(Self.providers).\(name)"
     case .named(let name): name.rawValue
+    case .identity(let name): "account.identities.\(name)"
     }
   }
 
@@ -61,6 +85,8 @@ struct DeclaredFact: Sendable, Hashable {
     case .text: "string?"
     case .number: "number?"
     case .flag: "boolean?"
+    case .groups: "table<string, true?>"
+    case .data: "table<string, string?>"
     }
   }
 
@@ -80,14 +106,28 @@ struct DeclaredFact: Sendable, Hashable {
       descriptor in
       descriptor.facts.map { DeclaredFact(place: .named(descriptor.name), $0) }
     }
-    return (attributes + told + named).filter { seen.insert($0.path).inserted }
+    let identities = descriptors.filter { isConfigured($0.name) && $0.identifierKinds.contains(.federated) }.flatMap {
+      [
+        DeclaredFact(
+          place: .identity($0.name), name: "groups", kind: .groups,
+          help: "groups of the account's identity at the site of `\($0.name)`, as of its last sign-in there"),
+        DeclaredFact(
+          place: .identity($0.name), name: "data", kind: .data,
+          help: "what the site of `\($0.name)` says about the account's identity, as of its last sign-in there"),
+      ]
+    }
+    return (attributes + told + named + identities).filter { seen.insert($0.path).inserted }
   }
 
   private init(place: Place, _ field: FactField) {
+    self.init(place: place, name: field.name, kind: Kind(field.kind), help: field.help)
+  }
+
+  private init(place: Place, name: String, kind: Kind, help: String) {
     self.place = place
-    name = field.name
-    kind = field.kind
-    help = field.help
+    self.name = name
+    self.kind = kind
+    self.help = help
   }
 
   /// The conflicts between the facts of these providers: a path that the gateway defines itself, or one that two

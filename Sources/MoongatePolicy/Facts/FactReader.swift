@@ -64,13 +64,34 @@ final class FactReader {
       return PolicyEvidence.Fact(path: slot.path, value: value, namesPerson: slot.namesPerson)
     }
     for (index, fact) in declared.prefix(64).enumerated() where declaredRead >> UInt64(index) & 1 == 1 {
-      evidence.append(PolicyEvidence.Fact(path: fact.path, value: text(attribute(fact, facts)), namesPerson: false))
+      switch fact.kind {
+      case .groups:
+        evidence.append(PolicyEvidence.Fact(path: fact.path, value: groups(fact, facts), namesPerson: false))
+      // What a site says about somebody is personal.
+      case .data:
+        evidence += (identity(fact, facts)?.attributes ?? [:]).sorted { $0.key < $1.key }.prefix(64).map {
+          PolicyEvidence.Fact(path: "\(fact.path).\($0.key)", value: $0.value, namesPerson: true)
+        }
+      case .text, .number, .flag:
+        evidence.append(PolicyEvidence.Fact(path: fact.path, value: text(attribute(fact, facts)), namesPerson: false))
+      }
     }
     for offset in 0..<64 where limitsRead >> UInt64(offset) & 1 == 1 && offset / 3 < limits.count {
       let path = "limits.\(limits[offset / 3]).\(["used", "max", "locked_until"][offset % 3])"
       evidence.append(PolicyEvidence.Fact(path: path, value: text(limit(facts, offset)), namesPerson: false))
     }
     return evidence
+  }
+
+  /// The groups of an identity in a decision: their number if they do not fit into a line.
+  private func groups(_ fact: DeclaredFact, _ facts: Facts) -> String {
+    let groups = identity(fact, facts)?.groups.sorted() ?? []
+    let text = "{ \(groups.joined(separator: ", ")) }"
+    return text.utf8.count <= 300 ? text : "{ \(groups.count) groups }"
+  }
+
+  private func identity(_ fact: DeclaredFact, _ facts: Facts) -> Identifier? {
+    if case .identity(let provider) = fact.place { facts.account.identities[provider] } else { nil }
   }
 
   func members(_ slot: FactSlot, _ facts: Facts) -> String {
@@ -143,8 +164,8 @@ final class FactReader {
   func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
     if slot >= FactSlot.firstLimit { return limit(facts, Int(slot - FactSlot.firstLimit)) }
     if slot >= FactSlot.firstDeclared {
-      let index = Int(slot - FactSlot.firstDeclared)
-      return index < declared.count ? attribute(declared[index], facts) : .null
+      let place = Int(slot - FactSlot.firstDeclared)
+      return place < declared.count ? attribute(declared[place], facts, key, index) : .null
     }
     guard let slot = FactSlot(rawValue: slot) else { return .null }
     switch slot {
@@ -206,9 +227,13 @@ final class FactReader {
 
   /// The value of a declared fact; null if it does not have the declared type. A policy must not compare a number with
   /// a text that a provider returned by mistake.
-  func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
+  /// - Parameters:
+  ///   - key: the member of a set; nil for any other fact.
+  ///   - index: the place of a set's member whose name is asked for; negative otherwise.
+  func attribute(_ fact: DeclaredFact, _ facts: Facts, _ key: String? = nil, _ index: Int64 = -1) -> Answer {
     let value: String?
     switch fact.place {
+    case .identity: return member(of: fact, facts, key, index)
     case .identifier(let kind): value = facts.identifier(of: kind)?.attributes[fact.name]
     case .provider(let provider), .named(let provider): value = facts.flow?.reported[provider]?[fact.name]
     }
@@ -219,7 +244,19 @@ final class FactReader {
     case .number:
       if let integer = Int64(value) { return .integer(integer) }
       return Double(value).flatMap { $0.isFinite ? .number($0) : nil } ?? .null
+    case .groups, .data: return .null
     }
+  }
+
+  /// A member of what a site says about the account's identity, or the name of the member at a place.
+  private func member(of fact: DeclaredFact, _ facts: Facts, _ key: String?, _ index: Int64) -> Answer {
+    guard let identity = identity(fact, facts) else { return .null }
+    if let key {
+      if fact.kind == .data { return text(identity.attributes[key]) }
+      return identity.groups.contains(key) ? .flag(true) : .null
+    }
+    let names = fact.kind == .data ? identity.attributes.keys.sorted() : identity.groups.sorted()
+    return index >= 0 && index < Int64(names.count) ? .text(names[Int(index)]) : .null
   }
 
   func limit(_ facts: Facts, _ offset: Int) -> Answer {

@@ -84,7 +84,31 @@ struct FolderReader {
     secretFiles = secrets.files.secrets
     loader.programs?.watch(reader.lookedFor + secrets.files.paths)
     problems.reportUnsafe()
-    if let gateway { problems.add(loader.gatewayProblems(gateway)) }
+    if let gateway {
+      problems.add(loader.gatewayProblems(gateway))
+      checkProviderSettings(gateway)
+    }
+  }
+
+  /// Lets the providers check their settings.
+  private func checkProviderSettings(_ gateway: GatewaySettings) {
+    for (name, settings) in gateway.providers.sorted(by: { $0.key < $1.key }) {
+      guard let descriptor = catalog.descriptor(name.rawValue),
+        let provider = loader.providers.first(where: { $0.descriptor.name == descriptor.instanceOf ?? name })
+          as? any SettingsChecking
+      else { continue }
+      for finding in provider.findings(in: settings.forSteps) {
+        let path = "providers.\(name).\(finding.setting)"
+        let location =
+          gateway.locations[path] ?? gateway.locations["providers.\(name)"]
+          ?? SourceLocation(file: "gateway.lua", line: 0)
+        if finding.isWarning {
+          problems.warn(location, path, finding.message)
+        } else {
+          problems.add(location, path, finding.message)
+        }
+      }
+    }
   }
 
   private mutating func readAccounts() {
@@ -155,7 +179,8 @@ struct FolderReader {
       accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
       sources: lua.sources,
       providers: configured,
-      declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured))
+      declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured),
+      identityProvers: IdentityProvers(catalog.descriptors))
     do {
       _ = try generation.makeEvaluator()
     } catch {

@@ -21,10 +21,19 @@ package struct EntryPoint: Sendable, Equatable, Encodable {
   enum CodingKeys: CodingKey { case flow, account, factors }
 }
 
+/// A flow that creates accounts.
+package struct RegistrationPoint: Sendable, Equatable, Encodable {
+  package let flow: String
+  /// The sets of providers that create an account, without those that contain another one.
+  package let providers: [[String]]
+}
+
 /// All entry points of a generation. An account is as well protected as the smallest set in the table.
 package struct EntryPointTable: Sendable {
   /// By flow name. A flow that opens no session for such an account has no entry.
   package let entryPoints: [EntryPoint]
+  /// The flows that create accounts, by name.
+  package let registrations: [RegistrationPoint]
   /// Whether the search exceeded its budget. The table is then empty.
   package let isIncomplete: Bool
 
@@ -35,15 +44,17 @@ package struct EntryPointTable: Sendable {
     guard let generation = generation as? Generation,
       let functions = try? FunctionOutcomes(generation, registry, budget)
     else {
-      (entryPoints, isIncomplete) = ([], false)
+      (entryPoints, registrations, isIncomplete) = ([], [], false)
       return
     }
     let search = EntryPointSearch(
       SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
     do throws(ProofBudget.Exhausted) {
-      (entryPoints, isIncomplete) = (try search.entryPoints(), false)
+      let made = try search.registrations()
+      (entryPoints, registrations) = (try search.entryPoints(made), EntryPointSearch.registrationPoints(made))
+      isIncomplete = false
     } catch {
-      (entryPoints, isIncomplete) = ([], true)
+      (entryPoints, registrations, isIncomplete) = ([], [], true)
     }
   }
 }
@@ -61,9 +72,28 @@ private struct EntryPointSearch {
     }
   }
 
-  func entryPoints() throws(ProofBudget.Exhausted) -> [EntryPoint] {
+  /// The sessions of new accounts, by the flow that creates them.
+  func registrations() throws(ProofBudget.Exhausted) -> [String: [SessionState]] {
     var made: [String: [SessionState]] = [:]
     for flow in sessions.entryPoints { made[flow.name] = try registrations(flow) }
+    return made
+  }
+
+  static func registrationPoints(_ made: [String: [SessionState]]) -> [RegistrationPoint] {
+    made.sorted { $0.key < $1.key }.compactMap { flow, sessions in
+      var sets: [[ProviderName]] = []
+      for set in sessions.map({ $0.passed + $0.keeps.filter { [passed = $0.passed] in !passed.contains($0) } })
+      where !sets.contains(where: { Set($0) == Set(set) }) {
+        sets.append(set)
+      }
+      let least = sets.filter { set in !sets.contains { Set($0).isStrictSubset(of: set) } }
+      return least.isEmpty
+        ? nil : RegistrationPoint(flow: flow, providers: least.map { $0.map(\.rawValue) })
+    }
+  }
+
+  /// - Parameter made: the sessions of new accounts, by flow.
+  func entryPoints(_ made: [String: [SessionState]]) throws(ProofBudget.Exhausted) -> [EntryPoint] {
     let registered = Set(made.values.flatMap(\.self).map(account))
     var entryPoints: [EntryPoint] = []
     for flow in sessions.entryPoints {
@@ -141,12 +171,20 @@ extension EntryPointTable {
     if isIncomplete { return "no entry points: the search exceeded 100,000 situations" }
     guard !entryPoints.isEmpty else { return "" }
     let heading = "entry point"
-    let flow = max(heading.count, entryPoints.map(\.flow.count).max() ?? 0)
+    let names = entryPoints.map(\.flow) + registrations.map(\.flow) + (registrations.isEmpty ? [] : ["registration"])
+    let flow = max(heading.count, names.map(\.count).max() ?? 0)
     var lines = [style.dim("\(Columns.pad(heading, to: flow))  account     the weakest sign-in that opens it")]
     for entryPoint in entryPoints {
       let sets = entryPoint.alternatives.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
       lines.append(
         "\(Columns.pad(entryPoint.flow, to: flow))  \(Columns.pad(entryPoint.account.rawValue, to: 10))  \(sets)")
+    }
+    if !registrations.isEmpty {
+      lines += ["", style.dim("\(Columns.pad("registration", to: flow))  creates accounts by")]
+      lines += registrations.map { registration in
+        let sets = registration.providers.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
+        return "\(Columns.pad(registration.flow, to: flow))  \(sets)"
+      }
     }
     return lines.joined(separator: "\n")
   }

@@ -97,8 +97,7 @@ struct FlowSearch {
     var way = situation
     way.isSettled = true
     guard situation.machine.record.startedIn == nil else { return [way] }
-    // A federated identity signs in to its account or creates one, regardless of `account` in the flow.
-    let rule = situation.isFederated ? AccountRule.any : flow.account
+    let rule = situation.machine.record.endingRule
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
     // A registration never sets a secret of an existing account.

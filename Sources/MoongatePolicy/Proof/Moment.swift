@@ -153,6 +153,7 @@ struct Moment {
     switch fact.place {
     case .identifier(let kind): kind == identifier
     case .provider, .named: flow != nil
+    case .identity: knowsAccount
     }
   }
 

@@ -66,6 +66,7 @@ struct FlowReader {
       return nil
     }
     let purpose = purposes.read(reader, steps: steps, account: account)
+    let registers = readRegisters(reader, account, purpose, steps)
     if let stepsNode, let purpose, problems.all.count == before {
       FlowAnalysis.check(purpose, steps, of: stepsNode, problems)
     }
@@ -77,9 +78,52 @@ struct FlowReader {
     }
     return FlowDefinition(
       name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next,
-      location: node.location,
+      location: node.location, registers: registers,
       isPurposeImplied: purpose != .signIn && reader.explicitValue("purpose") == nil,
       stepLocations: stepsNode.map(Self.locations) ?? [])
+  }
+
+  /// The providers by which a flow for existing accounts also creates accounts. Like a choice of a step, one that
+  /// gateway.lua does not configure is left out.
+  private func readRegisters(
+    _ flow: TableReader, _ account: AccountRule?, _ purpose: FlowPurpose?, _ steps: [StepRule]
+  ) -> Set<ProviderName> {
+    guard flow.explicitValue("registers") != nil, let node = flow.take("registers") else { return [] }
+    let path = flow.path("registers")
+    if let purpose, purpose != .signIn {
+      problems.add(node.location, path, "is only for flows that sign people in: remove it")
+      return []
+    }
+    if let account, account != .existing {
+      problems.add(
+        node.location, path,
+        "is only for account = \"existing\": a flow with account = \"\(account.rawValue)\" creates accounts by all of its providers"
+      )
+      return []
+    }
+    var found: Set<ProviderName> = []
+    for (text, item) in Field.texts(node, path, problems) ?? [] {
+      guard let name = providers.known(text) else {
+        problems.add(
+          item.location, path, "unknown provider \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+        continue
+      }
+      guard providers.isConfigured(name) else { continue }
+      if !steps.contains(where: { $0.choices.contains(name) }) {
+        // Steps that could not be read are already reported.
+        if !steps.isEmpty {
+          problems.add(
+            item.location, path, "no step of this flow offers `\(name)`: add it to a step, or remove it here")
+        }
+      } else if !(providers.descriptor(text)?.identifierKinds.contains(.federated) ?? false) {
+        problems.add(
+          item.location, path,
+          "`\(name)` proves no identities at another site: to create accounts by it, write account = \"any\"")
+      } else {
+        found.insert(name)
+      }
+    }
+    return found
   }
 
   private func readSession(_ flow: TableReader) -> SessionRule? {

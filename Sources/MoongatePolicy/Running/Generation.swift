@@ -23,6 +23,7 @@ struct Generation: PolicyGeneration {
   let declaredFacts: [DeclaredFact]
   let secretFiles: [String: [UInt8]]
   let pads: Set<ProviderName>
+  let identityProvers: IdentityProvers
   /// The providers of the program and those that this folder adds; nil if it adds none. Their programs live as long as
   /// the registry.
   var registry: ProviderRegistry?

@@ -100,7 +100,7 @@ final class LuaEvaluator: PolicyEvaluator {
       status = clua_facts_add(state.pointer, facts, slot.path, slot.rawValue, slot.isSet)
     }
     for (index, fact) in declared.enumerated() where status == CLUA_OK && fact.isAvailable(to: audience) {
-      status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), false)
+      status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), fact.kind.isSet)
     }
     if case .policy(let limits) = audience {
       for (index, limit) in limits.enumerated() {

@@ -59,6 +59,10 @@ extension TableShape {
       .choice(
         "account", AccountRule.self, "which accounts the flow accepts: \"existing\", \"new\" or \"any\"",
         isRequired: true),
+      .optional(
+        "registers", "string[]",
+        "with account = \"existing\": the providers by which the flow creates accounts all the same, such as { \"google_oauth\" }"
+      ),
       .required("steps", "(string|moongate.AnyOf|moongate.Fallback|moongate.Step)[]", "a list of steps"),
       .optional("lifetime", "moongate.Duration", Entry.durationKind, .text("15m")),
       .optional("session", "moongate.Session", "the lifetime of sessions"),

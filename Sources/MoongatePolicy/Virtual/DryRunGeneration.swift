@@ -16,6 +16,7 @@ struct DryRunGeneration: WrappingGeneration {
   var accounts: AccountRules { base.accounts }
   var pages: [PageFile] { base.pages }
   var pads: Set<ProviderName> { base.pads }
+  var identityProvers: IdentityProvers { base.identityProvers }
   var warnings: [ConfigurationProblem] { base.warnings }
   var lease: GenerationLease { base.lease }
 

@@ -14,7 +14,7 @@ struct AccountReads: Sendable {
       SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
         (SELECT \(providers) FROM provider_record WHERE account = account.id),
         kind, value, display, attributes, verified_at, epoch, language,
-        (SELECT \(groups) FROM group_member WHERE account = account.id)
+        (SELECT \(groups) FROM group_member WHERE account = account.id), member_of
       FROM account LEFT JOIN identifier ON identifier.account = account.id WHERE id = \(id) ORDER BY position
       """
     }
@@ -61,8 +61,10 @@ struct AccountReads: Sendable {
     guard let name = try row.optionalText(7) else { return nil }
     guard let kind = IdentifierKind(rawValue: name) else { throw damaged("identifier") }
     let attributes = try JSON.decode([String: String].self, try row.text(10).utf8)
+    let groups = try row.optionalText(15).map { try JSON.decode([String].self, $0.utf8) }
     return HeldIdentifier(
-      identifier: Identifier(kind: kind, value: try row.text(8), display: try row.text(9), attributes: attributes),
+      identifier: Identifier(
+        kind: kind, value: try row.text(8), display: try row.text(9), attributes: attributes, groups: groups ?? []),
       verifiedAt: try row.optionalMoment(11))
   }
 }

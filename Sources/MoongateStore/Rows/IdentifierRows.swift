@@ -49,10 +49,32 @@ enum IdentifierRows {
       try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: nil, rows)
     } else {
       try rows.run(
-        "UPDATE identifier SET verified_at = ?1 WHERE account = ?2 AND kind = ?3 AND value = ?4",
-        [SQLValue(now), .text(account)] + identifier.named)
+        """
+        UPDATE identifier SET verified_at = ?1, display = ?5, attributes = ?6, member_of = ?7
+        WHERE account = ?2 AND kind = ?3 AND value = ?4
+        """, [SQLValue(now), .text(account)] + identifier.named + details(identifier))
     }
     notifications.add(account: account)
+  }
+
+  /// Replaces the details of an identifier that the account has verified.
+  static func renew(
+    _ identifier: Identifier, of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
+    try rows.run(
+      """
+      UPDATE identifier SET display = ?4, attributes = ?5, member_of = ?6
+      WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NOT NULL
+      """, [.text(account)] + identifier.named + details(identifier))
+    notifications.add(account: account)
+  }
+
+  /// What a site says about an identifier: its display, its attributes, and its groups.
+  private static func details(_ identifier: Identifier) throws -> [SQLValue] {
+    [
+      .text(identifier.display), .text(String(decoding: try JSON.encode(identifier.attributes), as: UTF8.self)),
+      identifier.groups.isEmpty ? .null : .text(String(decoding: try JSON.encode(identifier.groups), as: UTF8.self)),
+    ]
   }
 
   /// Adds the identifier to the account as unverified.
@@ -207,13 +229,10 @@ enum IdentifierRows {
     let identifier = held.identifier
     try rows.run(
       """
-      INSERT INTO identifier (account, position, kind, value, display, attributes, verified_at)
-      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7)
+      INSERT INTO identifier (account, position, kind, value, display, attributes, member_of, verified_at)
+      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7, ?8)
       """,
-      [
-        .text(account), position.map { SQLValue($0) } ?? .null, .text(identifier.kind.rawValue),
-        .text(identifier.value), .text(identifier.display),
-        .text(String(decoding: try JSON.encode(identifier.attributes), as: UTF8.self)), SQLValue(held.verifiedAt),
-      ])
+      [.text(account), position.map { SQLValue($0) } ?? .null] + identifier.named + details(identifier)
+        + [SQLValue(held.verifiedAt)])
   }
 }

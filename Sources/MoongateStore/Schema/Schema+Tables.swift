@@ -49,7 +49,7 @@ extension Schema {
       "account:text provider:text sealed:bytes created_at changed_at imported_hash:text"),
     table(
       "identifier", key: "account position",
-      "account:text position kind:text value:text display:text attributes:text verified_at"),
+      "account:text position kind:text value:text display:text attributes:text verified_at member_of:text"),
     table(
       "session", key: "token",
       """

@@ -159,18 +159,21 @@ struct Check: AsyncParsableCommand {
     let costs: [CostBudget]
     /// The weakest combination of steps that opens a session, for each flow.
     let entryPoints: [EntryPoint]
+    /// The flows that create accounts, and by which providers.
+    let registrations: [RegistrationPoint]
     /// The programs that were started for their handshake.
     let programs: [String]
 
     enum CodingKeys: String, CodingKey {
       case problems, warnings, budgets, costs
       case entryPoints = "doors"
-      case programs
+      case registrations, programs
     }
 
     init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ costReport: FolderBudget) {
       costs = costReport.costs
       entryPoints = costReport.entryPoints?.entryPoints ?? []
+      registrations = costReport.entryPoints?.registrations ?? []
       programs = costReport.started
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)

@@ -64,7 +64,7 @@ import (
 
 // longestLine is how many bytes a message may have, its line end included. The gateway ends a program that
 // writes more.
-const longestLine = 65_536
+const longestLine = 131_072
 
 // A Provider says what it is, and what it does: Deliver, or Begin and Submit.
 type Provider struct {
@@ -241,6 +241,8 @@ type Identifier struct {
 	Value      string            `json:"value"`
 	Display    string            `json:"display,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// The groups of a federated identity that you prove. Each proof replaces its attributes and groups.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // An Account is the account that a step is about. Record is what this provider keeps for it; nil where it

@@ -33,7 +33,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** Bytes of one message, its line end included. The gateway ends a program that writes more. */
-const LONGEST_LINE = 65_536;
+const LONGEST_LINE = 131_072;
 
 /**
  * Something outside failed, such as your message hub. The person gets 503 and is not charged; the text goes
@@ -101,7 +101,8 @@ export const malformed = (field, detail, reason) => new Answer({ malformed: { fi
  * the same record one completes. `renewed` is the same secret in a newer form, such as a hash at today's
  * cost: it gives way where the record was changed meanwhile. `facts` are read by policies for the rest of the
  * flow, as `f.providers.NAME.FACT`. `multiFactor`: two factors were proved at once, such as a device and the
- * fingerprint that unlocks it.
+ * fingerprint that unlocks it. An identity of `identifiers` may have `attributes` and `groups`: each proof
+ * replaces both.
  */
 export function proved({ identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor } = {}) {
   for (const [name, value] of Object.entries({ record, renewed })) {

@@ -44,7 +44,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_LONGEST_LINE = 65_536
+_LONGEST_LINE = 131_072
 """Bytes of one message, its line end included. The gateway ends a program that writes more."""
 
 
@@ -228,12 +228,16 @@ class OfflineTools(Tools):
 
 @dataclass(frozen=True)
 class Identifier:
-    """How a user is known: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`."""
+    """How a user is known: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`.
+
+    `groups` are those of a federated identity that you prove. Each proof replaces its attributes and groups.
+    """
 
     kind: str
     value: str
     display: str | None = None
     attributes: dict[str, str] = field(default_factory=dict)
+    groups: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import Testing
   private static let phone = ProviderName(test: "phone_otp")
   private static let account = AccountVersion(id: "ac_1/\(text)", epoch: 3)
   private static let identifier = Identifier(
-    kind: .federated, value: "https://accounts.example.org \(text)", display: text, attributes: [text: text])
+    kind: .federated, value: "https://accounts.example.org \(text)", display: text, attributes: [text: text],
+    groups: [text])
   private static let hash = TokenHash(of: "t".utf8)
   private static let sealed = SealedBytes([0, 127, 255])
   private static let code = CodeRule(length: 6, alphabet: .letters, lifetime: .milliseconds(-1))
@@ -58,7 +59,8 @@ import Testing
       definition: FlowDefinition(
         name: text, purpose: .factor(phone, .set), account: .any, steps: [rule, rule], lifetime: .seconds(900),
         session: SessionRule(lifetime: .seconds(31_536_000), idle: .milliseconds(1)),
-        next: NextPaths(new: text, returning: text), location: SourceLocation(file: "flows/f.lua", line: 1)),
+        next: NextPaths(new: text, returning: text), location: SourceLocation(file: "flows/f.lua", line: 1),
+        registers: [phone]),
       codes: [phone: CodeTexts(.test(phone, code: code, message: text))], createdAt: now, returnTo: text,
       browser: hash, network: [10, 0], account: account, startedIn: text,
       app: AppReturn(challenge: Base64URL.encode([UInt8](repeating: 1, count: 32)), address: text))

@@ -21,6 +21,7 @@ import Testing
         == known.id)
   }
 
+  /// In `login`, because the flow names the provider in `registers`.
   @Test(arguments: ["login", "register", "enter"]) func unknownIdentityCreatesAnAccountInEveryFlow(flow: String)
     async throws
   {

@@ -84,7 +84,7 @@ struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: EngineTestBench.google, beginFields: [],
-      submitFields: ["sub", "email", "verified", "attested"].map {
+      submitFields: ["sub", "email", "verified", "attested", "groups", "floor"].map {
         InputField(name: $0, kind: .text, isRequired: false)
       }, settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email],
@@ -104,9 +104,13 @@ struct ToyGoogle: FullProvider {
     let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
     let isVerified = input.fields["verified"] == .text("true")
     let isAttested = input.fields["attested"] == .text("true")
+    let groups = try input.optionalText("groups").map { $0.split(separator: ",").map(String.init) } ?? []
+    let floor = try input.optionalText("floor").map { ["floor": $0] } ?? [:]
     return .proved(
       Proof(
-        proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)]
+        proved: [
+          Identifier(kind: .federated, value: "google \(sub)", display: sub, attributes: floor, groups: groups)
+        ]
           + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
         attested: isVerified && isAttested ? [email].compactMap(\.self) : [],
         claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao"))
@@ -162,7 +166,8 @@ extension EngineTestBench {
       generation.flows["register_email"] = .test(
         "register_email", account: .new, steps: [.test("password"), .test(mail, isSkippable: true)])
       for (name, rule) in [("login", AccountRule.existing), ("register", .new), ("enter", .any)] {
-        generation.flows[name] = .test(name, account: rule, steps: [.test(phone, mail, google)])
+        generation.flows[name] = .test(
+          name, account: rule, registers: rule == .existing ? [google] : [], steps: [.test(phone, mail, google)])
       }
       // No resend timer: other suites test it.
       for name in [phone, mail] {
@@ -223,7 +228,7 @@ extension EngineTestBench {
   /// - Parameter attested: whether Google has verified the address without being authoritative for it.
   func google(
     _ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, attested: Bool = false,
-    by client: ClientContext
+    telling: [String: String] = [:], by client: ClientContext
   ) async throws -> Result<FlowView, Refusal> {
     let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
@@ -231,6 +236,7 @@ extension EngineTestBench {
       "sub": .text(sub), "verified": .text("\(verified)"), "attested": .text("\(attested)"),
     ]
     fields["email"] = email.map { .text($0) }
+    for (name, value) in telling { fields[name] = .text(value) }
     return await engine.submit(id, fields: fields, client: client)
   }
 }

@@ -64,7 +64,7 @@ import Testing
       let done = try await submit(client, id, ["id_token": good])
       #expect(done.status == 200, "\(done.text)")
       #expect((done["session"] as? [String: Any])?["token"] is String)
-      #expect((done["account"] as? [String: Any])?["email"] as? String == "asha@example.com")
+      #expect((done["account"] as? [String: Any])?["email"] as? String == "asha@gmail.com")
       #expect(try await submit(client, id, ["id_token": good]).status == 409)
       let (other, _) = try await begun(client)
       #expect(try await submit(client, other, ["id_token": good]).status == 401, "for another step")
@@ -97,7 +97,7 @@ import Testing
       // nor the account.
       let seen = try await client.call(.get, "/api/auth/flows/\(id)")
       #expect(!seen.text.contains(code))
-      #expect(!seen.text.contains("asha@example.com"))
+      #expect(!seen.text.contains("asha@gmail.com"))
       #expect(seen["session"] is NSNull)
 
       #expect(

@@ -24,7 +24,7 @@ import Testing
       #expect(first.header("Location") == "/profile-setup")
       #expect(browser.isSignedIn)
       let account = try #require(try await browser.account())
-      #expect(account["email"] as? String == "asha@example.com")
+      #expect(account["email"] as? String == "asha@gmail.com")
       #expect(account["is_email_verified"] as? Bool == true)
       #expect(account["first_name"] as? String == "Asha")
 
@@ -85,13 +85,13 @@ import Testing
       let second = Browser(client)
       let away = try await second.continuesWithGoogle()
       let verified = try await world.google.choose(
-        away, ["account": "other", "name": "Asha R", "email": "ASHA@example.com", "verified": "1", "hd": "example.com"])
+        away, ["account": "other", "name": "Asha R", "email": "ASHA@gmail.com", "verified": "1"])
       #expect(try await second.returns(verified).header("Location") == "/home")
       #expect(try await second.account()?["id"] as? String == account)
       // Attack: an identity that claims the address without having verified it.
       let third = Browser(client)
       let forged = try await world.google.choose(
-        try await third.continuesWithGoogle(), ["account": "other", "name": "Mallory", "email": "asha@example.com"])
+        try await third.continuesWithGoogle(), ["account": "other", "name": "Mallory", "email": "asha@gmail.com"])
       _ = try await third.returns(forged)
       let other = try #require(try await third.account())
       #expect(other["id"] as? String != account)

@@ -32,7 +32,8 @@ struct GoogleWorld: Sendable {
     settings.redirectHosts = ["app.example.com"]
     var generation = TestGeneration.gateway(for: providers, settings: settings)
     generation.gateway.providers[name] = ProviderSettings(
-      texts: ["issuer": Self.issuer, "client_id": "client"], secrets: ["client_secret": SecretText("s3cret")])
+      texts: ["issuer": Self.issuer, "client_id": "client"], secrets: ["client_secret": SecretText("s3cret")],
+      values: ["trusted_domains": ["gmail.com"]])
     generation.policies[name] = .test(
       name, limits: [.test("verify_flow", on: .verify, per: .flow, max: 5, window: .seconds(900))])
     change(&generation)

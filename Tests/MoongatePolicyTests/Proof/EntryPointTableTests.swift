@@ -58,6 +58,33 @@ import Testing
     #expect(try Self.entryPoints(files) == ["register everything google_oauth", "register registered phone_otp"])
   }
 
+  /// `registers` makes a flow for existing accounts an entry point for new ones.
+  @Test func tableNamesTheFlowsThatRegister() throws {
+    func table(_ registers: String) throws -> EntryPointTable {
+      let flow = Make.flow("login", "existing", "any_of { \"phone_otp\", \"google_oauth\" }")
+      return EntryPointTable(
+        try GuaranteeFolder([
+          "flows/login.lua": flow.replacing("account =", with: registers + " account ="),
+          "flows/enter.lua": Make.flow(
+            "enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }", "{ \"email_code\" }"),
+        ]).generation(), providers: try ProviderRegistry(ShippedProviders.all))
+    }
+    let enter = RegistrationPoint(
+      flow: "enter", providers: [["phone_otp", "email_code"], ["google_oauth", "email_code"]])
+    #expect(try table("").registrations == [enter])
+    let registering = try table("registers = { \"google_oauth\" },")
+    #expect(
+      registering.registrations == [enter, RegistrationPoint(flow: "login", providers: [["google_oauth"]])])
+    #expect(
+      registering.text(colour: false).hasSuffix(
+        """
+
+        registration  creates accounts by
+        enter         phone_otp + email_code, or google_oauth + email_code
+        login         google_oauth
+        """))
+  }
+
   @Test func tableNamesEverySetThatIsAsSmall() throws {
     let table = EntryPointTable(
       try GuaranteeFolder([

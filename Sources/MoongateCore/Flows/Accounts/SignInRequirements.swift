@@ -93,10 +93,6 @@ struct SignInRequirements: FlowPart {
 }
 
 extension FlowRecord {
-  /// Which accounts the flow may end in. A federated sign-in goes to the account with the verified email address, or to
-  /// a new one, whatever the flow's `account =` says.
-  var endingRule: AccountRule { proved.contains { $0.kind == .federated } ? .any : accountRule }
-
   /// Whether a choice of the requirement was passed in this flow, or set up if that is allowed.
   ///
   /// Attack: a code to a number of the attacker's own, verified before the flow knew the account, is not a factor of

@@ -69,7 +69,15 @@ extension FlowCompletion {
     let isFederated = record.proved.contains { $0.kind == .federated }
     for identifier in record.proved {
       let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
-      if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
+      if let held, outcome.account.identifiers[held].verifiedAt != nil {
+        // Attack: somebody who was removed from a group at the other site keeps it here, because it was stored when the
+        // identity was first added. Every proof replaces what the site says about the identity.
+        if identifier.kind == .federated, !outcome.account.identifiers[held].identifier.hasSameDetails(as: identifier) {
+          outcome.account.identifiers[held].identifier = identifier
+          outcome.changes.append(.renewIdentifier(account: account.id, identifier))
+        }
+        continue
+      }
       // Attack: someone who reads an account's mail for a minute joins an identity of their own to it, and signs in by
       // that for ever, past the PIN. They may sign in now, but joining the identity is a change that a factor of the
       // account must authorise. A flow that connects a site has already required one (`demandBasis`).

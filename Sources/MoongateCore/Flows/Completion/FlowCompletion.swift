@@ -129,7 +129,9 @@ struct FlowCompletion: FlowPart {
       _ = try await views.store(flow.changing { $0.failed() })
       throw flow.request.refusal(.alreadyRegistered)
     }
-    guard known != nil || rule != .existing else { throw flow.request.refusal(.denied, because: .noAccount) }
+    guard known != nil || rule != .existing else {
+      throw flow.request.refusal(.accountNotFound, because: .noAccount)
+    }
   }
 
   /// Stores everything that completes the flow in one transaction.

@@ -56,6 +56,10 @@ extension ProviderCalls {
           "a provider reports a fact longer than 300 bytes", of: provider, request,
           ["fact": "\(long.key.prefix(48))"])
       }
+      // Refused, not cut: a group that is missing may be one by which a service refuses.
+      if let problem = (proof.proved + proof.attested + proof.claimed).lazy.compactMap(\.detailProblem).first {
+        throw flaw("a provider's proof cannot be stored: \(problem)", of: provider, request)
+      }
       warnOfUndeclaredFacts(proof, of: provider, request)
       try demandFactor(proof.record, by: provider, request)
     case .malformed: break

@@ -77,10 +77,11 @@ struct ProviderCalls: FlowPart {
     let name = provider.descriptor.name
     let settings = request.generation.gateway.providers[name]
     let decision = request.client.decision
+    let trace = request.trace
     return StepTools(
       randomBytes: { [random] in random.bytes($0) }, settings: settings?.forSteps ?? StepSettings(), web: web,
       messenger: messengers.messenger(for: provider, request),
-      log: StepLog { [logger] level, sentence, values in
+      log: StepLog(explaining: { trace.note("because", redaction($0)) }) { [logger] level, sentence, values in
         var metadata: Logger.Metadata = ["decision": "\(decision)"]
         for (key, value) in values.prefix(Self.maxLogged) {
           metadata["\(name).\(redaction(key))"] = "\(redaction(value))"
@@ -93,12 +94,16 @@ struct ProviderCalls: FlowPart {
   /// The maximum number of named values in a provider's log line.
   private static let maxLogged = 32
 
+  /// The parameters of an OAuth 2.0 response that tell operators why a sign-in failed, and are no secrets: an error
+  /// code (RFC 6749 section 4.1.2.1) and the name of the issuer (RFC 9207).
+  private static let plainParameters: Set<String> = ["error", "iss"]
+
   /// Builds the redaction for a step: everything that the client sent, the identifiers, and the provider's secrets.
   func redaction(
     of provider: ProviderName, _ input: ProviderInput?, _ identifiers: [Identifier], code: CodeMessage? = nil,
     _ request: RequestContext
   ) -> Redaction {
-    let sent = (input?.fields.values).map(Array.init) ?? []
+    let sent = (input?.fields ?? [:]).filter { !Self.plainParameters.contains($0.key) }.values
     let secrets = request.generation.gateway.providers[provider]?.secrets.values.map { $0.reveal() } ?? []
     return Redaction(
       sent.compactMap { if case .text(let text) = $0 { text } else { nil } }

@@ -14,13 +14,17 @@ struct ProviderPage {
   let ownPath: String?
   /// Whether its steps are shown on the sign-in page.
   let isOnSignInPage: Bool
+  /// The sentences of its policy for the reasons of `deny`.
+  let reasons: [String: String]
 
+  /// - Parameter reasons: of its policy, for pages that show why a step was refused.
   /// - Returns: nil for a provider that this program does not have.
-  init?(_ name: ProviderName, _ providers: ProviderRegistry) {
+  init?(_ name: ProviderName, _ providers: ProviderRegistry, reasons: [String: String] = [:]) {
     guard let descriptor = providers.descriptor(name), let presentation = providers.presentation(of: name) else {
       return nil
     }
     self.name = name
+    self.reasons = reasons
     self.descriptor = descriptor
     self.presentation = presentation
     sendsCodes = providers[name] is any CodeProvider
@@ -155,7 +159,7 @@ struct ProviderPage {
 extension Exchange {
   /// How pages present a provider; nil for one that is not configured or that this program does not have.
   func page(of provider: ProviderName) -> ProviderPage? {
-    generation.policies[provider] == nil ? nil : ProviderPage(provider, providers)
+    generation.policies[provider].flatMap { ProviderPage(provider, providers, reasons: $0.reasons) }
   }
 
   /// The usable providers of a flow's first step, in the flow's order.

@@ -148,6 +148,10 @@ struct Words: MustacheParent, Sendable {
     return translated(english)
   }
 
+  /// The message of a policy's reason, which is the key of its translation.
+  /// - Parameter text: the text in the policy.
+  func sentence(ofReason reason: String, _ text: String) -> String { sentences[reason] ?? translated(text) }
+
   /// The translation of an English sentence, or the sentence itself if none exists.
   func translated(_ english: String) -> String {
     if let known = known(english) { return known }
