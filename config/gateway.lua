@@ -34,6 +34,7 @@ return gateway {
   -- trusted_proxies = { "127.0.0.1/32" },
 
   -- Further hosts to which users may return after sign-in. Hosts of routes.lua are included.
+  -- Codes of apps never go there: register addresses of apps in apps.lua.
   -- redirect_hosts = { "app.example.com" },
 
   -- One session for this domain and its subdomains. Default: only the host of public_url.

@@ -54,7 +54,7 @@ package struct PublicApplication: ListeningApplication {
       AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
       TokenPage(driver: driver, pages: pages).endpoints,
       AccountEndPage(driver: driver, pages: pages, calls: account).endpoints,
-      ChoosePage(driver: driver, pages: pages).endpoints,
+      ChoosePage(driver: driver, pages: pages).endpoints, AppPage(driver: driver, pages: pages).endpoints,
       StepPage(driver: driver, pages: pages, clock: clock).endpoints,
       ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,
       ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,

@@ -11,6 +11,8 @@ package struct TestGeneration: PolicyGeneration {
   package var policies: [ProviderName: ProviderPolicy]
   /// The rules of `accounts.lua`.
   package var accounts = AccountRules.standard
+  /// The apps of `apps.lua`.
+  package var apps = AppTable.none
   package var warnings: [ConfigurationProblem] = []
   /// The files of `pages/`.
   package var pages: [PageFile] = []

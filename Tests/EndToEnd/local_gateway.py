@@ -88,6 +88,14 @@ class LocalGateway(Client):
             text = re.sub(rf"\b(127\.0\.0\.1|localhost):{shipped}\b", rf"\1:{port}", text)
         return text
 
+    def registers_app(self, *redirect_uris, name="Example Wallet", consent="never"):
+        """Registers the app `mobile` in apps.lua. It is active after the next start, restart or reload."""
+        uris = ", ".join(f'"{uri}"' for uri in redirect_uris)
+        (self.config / "apps.lua").write_text(
+            f"return apps {{\n  mobile = app {{\n    name = {json.dumps(name)}, public = true,\n"
+            f'    redirect_uris = {{ {uris} }}, consent = "{consent}",\n  }},\n}}\n'
+        )
+
     def edit(self, name, change):
         file = self.config / name
         before = file.read_text()

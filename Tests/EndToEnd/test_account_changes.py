@@ -103,12 +103,7 @@ def test_a_flow_of_the_api_does_not_exist_for_pages(open_gateway, number):
 
 def test_the_first_browser_that_opens_an_apps_flow_has_it(new_gateway, number):
     gateway = new_gateway
-    gateway.edit(
-        "gateway.lua",
-        lambda text: text.replace(
-            '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
-        ),
-    )
+    gateway.registers_app("https://app.example.com/in")
     gateway.start()
     verifier, challenge = pkce()
     created = gateway.api(
@@ -130,7 +125,7 @@ def test_the_first_browser_that_opens_an_apps_flow_has_it(new_gateway, number):
         ("skip", {}),
         ("begin", {"provider": "phone_otp", "phone": number}),
     ):
-        problem(gateway.api("POST", f"/flows/{flow}/{verb}", body), 404, "flow_not_found")
+        problem(gateway.api("POST", f"/flows/{flow}/{verb}", body), 409, "step_not_open")
     done = mine.post(f"/auth/verify?id={flow}", code=gateway.code(number))
     back = urlsplit(done.headers["Location"])
     assert done.status_code == 303 and back.netloc == "app.example.com"

@@ -16,9 +16,7 @@ APP = "http://localhost:9/in"
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
     gateway = relaxed(tmp_path_factory.mktemp("gateway"))
-    gateway.edit(
-        "gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1)
-    )
+    gateway.registers_app("http://localhost:9/in")
     yield gateway.start()
     gateway.stop()
 

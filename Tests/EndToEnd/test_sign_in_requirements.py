@@ -81,12 +81,7 @@ def person(tmp_path_factory):
     )
     gateway.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 4,", "max = 100,"))
     gateway.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
-    gateway.edit(
-        "gateway.lua",
-        lambda text: text.replace(
-            '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
-        ),
-    )
+    gateway.registers_app("https://app.example.com/in")
     yield Person(gateway.start(), "+919876512345")
     gateway.stop()
 
@@ -196,13 +191,13 @@ def test_an_app_gets_no_code_for_google_alone(person):
         "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
     )
     id = created.json()["id"]
-    away = person.gateway.api("POST", f"/flows/{id}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
     browser = Visitor(person.gateway)
-    back = browser.get(choose(away, account=ASHA))
+    browser.get(f"/auth/login?id={id}")
+    back = browser.get(choose(browser.continues(id=id), account=ASHA))
     assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?id="), back.headers
-    # The flow is now bound to that browser. Its creator learns nothing about it until the app receives the code.
+    # The flow is bound to that browser. Its creator learns nothing about it until the app receives the code.
     problem(
-        person.gateway.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 404, "flow_not_found"
+        person.gateway.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 409, "step_not_open"
     )
 
 

@@ -121,8 +121,7 @@ def test_native_apps_with_the_pages(reader, driver, number):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), App) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://localhost:{server.server_port}/in"
-        hosts = f'  redirect_hosts = {{ "localhost:{server.server_port}" }},\n  service ='
-        gateway.edit("gateway.lua", lambda text: text.replace("  service =", hosts, 1))
+        gateway.registers_app("http://localhost/in")
         gateway.start().register(number)
         created = send(requests_shown[0], CHALLENGE=challenge, **{"https://app.example.com/in": address})
         assert created.status_code == 201, created.text

@@ -18,6 +18,7 @@
 ---@class (exact) moongate.Members made by members
 ---@class (exact) moongate.Fallback made by fallback
 ---@class (exact) moongate.Statement made by guarantee
+---@class (exact) moongate.Client made by app
 ---@class (exact) moongate.Case made by case
 ---@class (exact) moongate.Act an action of a case
 ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"
@@ -32,7 +33,7 @@
 ---@field key? moongate.Secret the master key: file "data/master.key", env "MOONGATE_KEY" or credential "master.key" (default: file "data/master.key")
 ---@field region? string country of phone numbers without a country code, in two letters, such as "IN" (default: "IN")
 ---@field trusted_proxies? string[] address blocks of the proxies whose X-Forwarded headers are trusted
----@field redirect_hosts? string[] additional hosts that a sign-in may redirect to
+---@field redirect_hosts? string[] additional hosts that a sign-in may redirect to; codes of apps never go there
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
 ---@field cors_origins? string[] origins whose scripts may call the API
@@ -249,6 +250,13 @@
 ---@field unverified_lifetime? moongate.Duration when an unused account without a verified identifier is deleted, such as "30d" (default: "30d")
 ---@field groups? table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?> the groups, as in { ops = members() }
 ---@field claims? table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil> functions that compute claims, as in { plan = function(f) return "new" end }
+
+---An app that receives the results of sign-ins on the gateway's pages. Its key is its client id.
+---@class (exact) moongate.App
+---@field name? string the name that users read; without it, the client id
+---@field public boolean true: the app runs on devices of users, so it has no secret
+---@field redirect_uris string[] the addresses that receive codes, compared exactly, as in { "https://app.example.com/in" }
+---@field consent? "never"|"once"|"always" when a page asks the user before a code leaves: `never`, `once` in each browser, or `always` (default: "once")
 
 ---A required step of every session: a provider or a choice of providers, with an optional condition.
 ---@class (exact) moongate.SignInRequirement
@@ -593,6 +601,16 @@ function flow(name) end
 ---@param body moongate.Accounts
 ---@return moongate.File
 function accounts(body) end
+
+---Declares the apps, by client id; apps.lua returns it.
+---@param apps table<string, moongate.Client>
+---@return moongate.File
+function apps(apps) end
+
+---An app that receives the results of sign-ins on the gateway's pages.
+---@param settings moongate.App
+---@return moongate.Client
+function app(settings) end
 
 ---Declares the guarantees; guarantees.lua returns it.
 ---@param list moongate.Statement[]

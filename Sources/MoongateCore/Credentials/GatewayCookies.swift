@@ -9,11 +9,13 @@ package struct GatewayCookies: Sendable, Hashable {
   private static let hostFlow: StaticString = "__Host-moongate-flow"
   private static let plainDevice: StaticString = "moongate-device"
   private static let hostDevice: StaticString = "__Host-moongate-device"
+  private static let plainApps: StaticString = "moongate-apps"
+  private static let hostApps: StaticString = "__Host-moongate-apps"
 
-  /// The names of the session, flow and device cookies under any configuration. These cookies are neither sent upstream
-  /// nor accepted from there. No other list has them.
+  /// The names of the session, flow, device and app cookies under any configuration. These cookies are neither sent
+  /// upstream nor accepted from there. No other list has them.
   package static let allNames: [StaticString] = [
-    plainSession, hostSession, sharedSession, plainFlow, hostFlow, plainDevice, hostDevice,
+    plainSession, hostSession, sharedSession, plainFlow, hostFlow, plainDevice, hostDevice, plainApps, hostApps,
   ]
 
   /// The cookie with the language that the user selected on a page. It contains no credential and may reach services,
@@ -39,6 +41,8 @@ package struct GatewayCookies: Sendable, Hashable {
   package let flow: String
   /// The cookie with the device token of a device that has signed in before.
   package let device: String
+  /// The cookie with the apps that the user of the browser has allowed.
+  package let apps: String
   private let isSecure: Bool
   private let domain: String?
   /// The domains for which a sibling host could have set a cookie with the session cookie's name.
@@ -52,6 +56,7 @@ package struct GatewayCookies: Sendable, Hashable {
     session = Self.sessionName(isSecure: isSecure, isShared: cookieDomain != nil).description
     flow = (isSecure ? Self.hostFlow : Self.plainFlow).description
     device = (isSecure ? Self.hostDevice : Self.plainDevice).description
+    apps = (isSecure ? Self.hostApps : Self.plainApps).description
     let labels = host.split(separator: ".")
     let isAddress = host.hasPrefix("[") || IPAddressText.parse(Array(host.utf8)) != nil
     parentDomains =
@@ -93,6 +98,11 @@ package struct GatewayCookies: Sendable, Hashable {
   /// The `Set-Cookie` value that stores the device token. It outlives sessions and sign-out.
   package func remember(_ token: SecretText) -> String {
     line(device, token.reveal(), domain: nil) + "; Max-Age=\(DeviceToken.lifetime.components.seconds)"
+  }
+
+  /// The `Set-Cookie` value that stores the allowed apps, for a year.
+  package func allow(_ apps: SecretText) -> String {
+    line(self.apps, apps.reveal(), domain: nil) + "; Max-Age=31536000"
   }
 
   private func expiries(keeping: Bool) -> [String] {

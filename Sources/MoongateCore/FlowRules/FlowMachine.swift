@@ -208,8 +208,8 @@ package struct FlowMachine: Sendable {
   ///   - account: the account after the flow.
   ///   - next: nil if an app receives the result. Its address contains the code, which is only sent once.
   ///   - code: the code that the app redeems, if any.
-  package mutating func completed(account: AccountVersion, isNew: Bool, next: String?, code: AppCode? = nil) {
-    record.appCode = code
+  package mutating func completed(account: AccountVersion, isNew: Bool, next: String?, code: GrantCode? = nil) {
+    record.grantCode = code
     record.status = .complete
     record.step = nil
     record.account = account.id
@@ -220,7 +220,10 @@ package struct FlowMachine: Sendable {
   }
 
   /// Handles that the app has redeemed its code.
-  package mutating func redeemed() { record.appCode = nil }
+  package mutating func redeemed() { record.grantCode = nil }
+
+  /// Handles that the user lets the app have the result of the flow.
+  package mutating func allowsApp() { record.grant?.allow() }
 
   /// Ends the flow as failed.
   package mutating func failed() {

@@ -40,12 +40,11 @@ extension FlowRecord: JSONObjectWritable {
     object.add("gathered", pendingProofs)
     object.add("basis", basis)
     object.add("startedIn", startedIn)
-    object.add("app", app)
-    object.add("appCode", appCode)
+    object.add("grant", grant)
+    object.add("grantCode", grantCode)
     object.add("isNewAccount", isNewAccount)
     object.add("completedNext", completedNext)
     object.add("origin", origin)
-    object.add("isSentByApp", isSentByApp)
     object.add("registered", registered)
     object.add("facts", facts.map(JSONPairs.init))
   }
@@ -96,10 +95,12 @@ extension CodeRule: JSONObjectWritable {
   }
 }
 
-extension AppReturn: JSONObjectWritable {
+extension Grant: JSONObjectWritable {
   func addMembers(to object: inout JSONObjectText) {
+    object.add("client", client)
+    object.add("redirect", redirect)
     object.add("challenge", challenge)
-    object.add("address", address)
+    object.add("isAllowed", isAllowed)
   }
 }
 
@@ -218,7 +219,7 @@ extension ProofBasis: JSONObjectWritable {
   }
 }
 
-extension AppCode: JSONObjectWritable {
+extension GrantCode: JSONObjectWritable {
   func addMembers(to object: inout JSONObjectText) {
     object.add("hash", hash)
     object.add("expiresAt", expiresAt)

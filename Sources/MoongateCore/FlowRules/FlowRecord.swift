@@ -54,7 +54,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package private(set) var codes: [ProviderName: CodeTexts]
   package let returnTo: String?
   /// The hash of the `moongate-flow` cookie of the browser that the flow is bound to: the one in which it began or, for
-  /// a flow of an app, the first one that opened its pages. nil: the flow is used by the API only.
+  /// a flow with a grant, the first one that opened its pages. nil: the flow is used by the API only.
   package var browser: TokenHash?
   /// The network in which it began.
   @Base64Coded package private(set) var network: [UInt8]
@@ -76,19 +76,16 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// The ID of the session that a signed-in account's flow belongs to: the one that began it, or one that has adopted
   /// it.
   package var startedIn: String?
-  /// The app that receives the result, if any.
-  package let app: AppReturn?
+  /// The app that receives the result, if any. Only the pages of the flow's browser change such a flow.
+  package internal(set) var grant: Grant?
   /// The code that the app redeems, from completion until it is redeemed.
-  package var appCode: AppCode?
+  package var grantCode: GrantCode?
   /// Whether the flow created the account.
   package var isNewAccount: Bool
   /// Where the user goes once the flow is complete.
   package var completedNext: String?
   /// A keyed hash of the client address that created it. Flows without any proof are counted by it.
   package var origin: String?
-  /// Whether an app began the step that redirects to another site, before the flow was bound to the browser that came
-  /// back from there; nil: no.
-  var isSentByApp: Bool?
   /// The providers whose `register` limits have counted the account that the flow creates; nil: none.
   package var registered: Set<ProviderName>?
   /// The facts that providers have reported about passed steps, for policies; nil: none.
@@ -100,14 +97,14 @@ package struct FlowRecord: Sendable, Equatable, Codable {
       codes
     case returnTo, browser, network, position, step, accountChoice, passed, proved, account
     case pendingProofs = "gathered"
-    case basis, startedIn, app, appCode, isNewAccount, completedNext, origin, isSentByApp, registered, facts
+    case basis, startedIn, grant, grantCode, isNewAccount, completedNext, origin, registered, facts
   }
 
   /// More than five parameters: everything that is fixed when a flow begins.
   package init(
     id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp,
     returnTo: String?, browser: TokenHash?,
-    network: [UInt8], account: AccountVersion?, startedIn: String? = nil, app: AppReturn? = nil
+    network: [UInt8], account: AccountVersion?, startedIn: String? = nil, grant: Grant? = nil
   ) {
     self.id = id
     name = definition.name
@@ -133,16 +130,10 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     pendingProofs = PendingProofs()
     basis = ProofBasis(epoch: account?.epoch)
     self.startedIn = startedIn
-    self.app = app
-    appCode = nil
+    self.grant = grant
+    grantCode = nil
     isNewAccount = false
     completedNext = nil
-  }
-
-  /// Binds the flow to the browser.
-  mutating func bind(to browser: TokenHash) {
-    self.browser = browser
-    if step != nil { isSentByApp = true }
   }
 
   /// Removes what only an open flow needs, so that the row of a finished flow holds no sealed secret.
@@ -175,15 +166,6 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// `origin`, as long as nothing was proved in the flow. Such a flow may be evicted (`FlowBound`).
   package var unverifiedOrigin: String? {
     status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil
-  }
-
-  /// Whether nothing was entered, chosen or proved in it yet. An app may have begun the step that redirects to another
-  /// site: what comes back from there belongs to the user who went there.
-  var isUntouched: Bool {
-    let isOnlySentAway = step.map { $0.redirectTo != nil && $0.challenge == nil && $0.identifier == nil } ?? true
-    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && pendingProofs == PendingProofs()
-      && accountChoice == nil
-      && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
   }
 
   /// Which accounts the flow may end in. An identity elsewhere also signs in at a flow for new accounts.

@@ -17,7 +17,7 @@ extension FlowMachine {
     /// All steps are done. The flow completes unless accounts.lua requires another step.
     case passed
     /// Completed in a browser. The app has not redeemed its code yet.
-    case handingOver(AppReturn, AppCode)
+    case handingOver(Grant, GrantCode)
     /// Completed, with its session.
     case complete
     /// Ended without a session.
@@ -43,7 +43,7 @@ extension FlowMachine {
     switch record.status {
     case .failed: return .failed
     case .complete:
-      if let app = record.app, let code = record.appCode { return .handingOver(app, code) }
+      if let grant = record.grant, let code = record.grantCode { return .handingOver(grant, code) }
       return .complete
     case .pending: break
     }

@@ -20,6 +20,9 @@ package struct ClientContext: Sendable {
   package var sessionToken: TokenHash?
   /// The device token of earlier sign-ins (`DeviceToken`) as the client sent it. Not validated.
   package let device: SecretText?
+  /// The cookie with the apps that the browser's user has allowed (`RememberedApps`) as the client sent it. Not
+  /// validated.
+  package var allowedApps: SecretText?
   package let entryPoint: EntryPoint
   /// The languages that the user prefers, as BCP 47 tags, most preferred first.
   package var languages: [String] = []

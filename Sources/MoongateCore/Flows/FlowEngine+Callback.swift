@@ -11,8 +11,11 @@ extension FlowEngine {
   /// request.
   ///
   /// Attack: a link to the callback with the attacker's own grant would sign the victim in as the attacker. A state
-  /// therefore works only in the browser that began the flow. It does not work for a flow that no browser began, unless
-  /// an app completes the flow with a code that only the app can redeem.
+  /// therefore works only in the browser that began the flow. It does not work for a flow that no browser began. For a
+  /// flow with a grant, that is the browser that opened one of its pages.
+  ///
+  /// Attack: the creator of a flow for an app begins the step by the API and sends the link of the other site. The
+  /// victim would see no page that names the app.
   /// - Parameter handle: the result of `hold`, if the site posted its answer.
   /// - Returns: `flowNotFound` if this browser has no such live flow; `stepNotOpen` for a handle that was used.
   package func flow(
@@ -22,10 +25,8 @@ extension FlowEngine {
       let id = try parts.seals.flowID(ofCallback: state, provider, request)
       var flow = try await storage.load(id, request)
       let record = flow.record
-      guard record.browser != nil || record.app != nil else {
-        throw request.refusal(.flowNotFound, because: .otherBrowser)
-      }
-      var called = CallbackFlow(id: id, returnTo: record.returnTo, app: record.app)
+      guard record.browser != nil else { throw request.refusal(.flowNotFound, because: .otherBrowser) }
+      var called = CallbackFlow(id: id, returnTo: record.returnTo, redirect: record.grant?.redirect)
       guard let handle else { return called }
       guard case .open(let step, .returned(let held)) = flow.machine.state, step.provider == provider,
         held.handle == TokenHash(of: handle.utf8),
@@ -53,7 +54,7 @@ extension FlowEngine {
   ) async -> Result<SecretText, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let id = try parts.seals.flowID(ofCallback: state, provider, request)
-      guard let record = try await storage.find(id), record.browser != nil || record.app != nil else {
+      guard let record = try await storage.find(id), record.browser != nil else {
         throw request.refusal(.flowNotFound, because: .unknownFlow)
       }
       request.about(record, keys)
@@ -80,8 +81,8 @@ package struct CallbackFlow: Sendable {
   package let id: FlowID
   /// Where the user was going when the flow began. Already validated (`RedirectTargets`).
   package let returnTo: String?
-  /// The app that receives the result of the flow, including failures.
-  package let app: AppReturn?
+  /// The redirect URI of the app that receives the result of the flow, including failures.
+  package let redirect: String?
   /// The fields that the site posted; nil if they are in the address.
   package var returned: [String: InputValue]?
 }

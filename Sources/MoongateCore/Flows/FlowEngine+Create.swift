@@ -7,7 +7,7 @@ private struct FlowDraft: Sendable {
   let name: String
   var returnTo: String?
   var browser: TokenHash?
-  var app: AppReturn?
+  var grant: Grant?
 }
 
 extension FlowEngine {
@@ -16,12 +16,13 @@ extension FlowEngine {
   ///   - returnTo: the target, already validated (`RedirectTargets`); nil if it was refused or not given.
   ///   - browser: the hash of the browser's cookie if the request had an `Origin`. The flow then belongs to that
   ///     browser only.
-  ///   - app: the app that receives the result of a sign-in. The browser that completes the flow then gets no session.
+  ///   - grant: the app that receives the result of a sign-in. The browser that completes the flow then gets no
+  ///     session.
   package func create(
-    _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
+    _ name: String, returnTo: String?, browser: TokenHash?, grant: Grant? = nil, client: ClientContext
   ) async -> Result<FlowView, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      let flow = try await draft(FlowDraft(name: name, returnTo: returnTo, browser: browser, app: app), request)
+      let flow = try await draft(FlowDraft(name: name, returnTo: returnTo, browser: browser, grant: grant), request)
       let isKept = pending.put(
         flow.record, from: client.address.countingKey, at: request.now,
         within: request.generation.gateway.connectionLimits.flows)
@@ -71,7 +72,7 @@ extension FlowEngine {
     var session: SessionSnapshot?
     if definition.needsSession(by: registry(request)) {
       let own = try request.liveSession()
-      guard draft.app == nil else {
+      guard draft.grant == nil else {
         throw request.refusal(
           .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.",
           field: "code_challenge")
@@ -83,7 +84,7 @@ extension FlowEngine {
       id: id.hash, definition: definition,
       codes: request.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
       createdAt: request.now, returnTo: draft.returnTo, browser: draft.browser, network: client.address.networkKey,
-      account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, app: draft.app)
+      account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, grant: draft.grant)
     record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
     var flow = FlowTransaction(id, FlowMachine(record), request)
     try checks.demandChangeProof(flow)

@@ -26,7 +26,7 @@ extension FlowEngine {
     after view: FlowView, client: ClientContext, canShow: @escaping @Sendable (ProviderDescriptor) -> Bool
   ) async -> OfferedFactor? {
     guard !generations.current.accounts.offers.isEmpty, view.status == .complete, view.purpose == .signIn,
-      !view.isForApp,
+      view.app == nil,
       view.session?.token != nil, let person = view.account, !person.isNewUser
     else { return nil }
     let chosen = await answer(client, flow: view.id) { request throws(FlowError) -> OfferedFactor? in

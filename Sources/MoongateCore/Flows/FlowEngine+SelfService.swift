@@ -161,7 +161,7 @@ extension FlowEngine {
   package func adopt(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       let own = try request.liveSession()
-      guard let stored = try await storage.find(id), let record = try await storage.bound(stored, for: .drive, request),
+      guard let stored = try await storage.find(id), let record = try await storage.bound(stored, request),
         record.startedIn != nil,
         record.account == own.account.id, case .verify = record.purpose
       else { throw request.refusal(.flowNotFound, because: .unknownFlow) }

@@ -20,6 +20,7 @@ final class FlowParts: Sendable {
   let seals: FlowSeals
   let lookup: AccountLookup
   let checks: AccountChecks
+  let grants: GrantChecks
   let ledger: AttemptLedger
   let fallbacks: FallbackRules
   let policies: PolicyEvaluation
@@ -40,6 +41,7 @@ final class FlowParts: Sendable {
     seals = FlowSeals(services: services)
     lookup = AccountLookup(services: services)
     checks = AccountChecks(services: services, lookup: lookup)
+    grants = GrantChecks(services: services)
     ledger = AttemptLedger(services: services)
     fallbacks = FallbackRules(services: services)
     policies = PolicyEvaluation(services: services, lookup: lookup, checks: checks, fallbacks: fallbacks)
@@ -49,15 +51,17 @@ final class FlowParts: Sendable {
       services: services, seals: seals, lookup: lookup, messengers: messengers, web: outside.web, metrics: metrics)
     notices = FlowNotices(
       services: services, lookup: lookup, checks: checks, messengers: messengers, deliveries: deliveries)
-    storage = FlowStorage(services: services, pending: pending, checks: checks, ledger: ledger)
+    storage = FlowStorage(services: services, pending: pending, checks: checks, grants: grants, ledger: ledger)
     admission = StepAdmission(services: services, lookup: lookup, ledger: ledger, policies: policies, calls: calls)
     settlement = StepSettlement(
       services: services, seals: seals, ledger: ledger, admission: admission, notices: notices, storage: storage)
     views = FlowViews(
-      services: services, seals: seals, lookup: lookup, checks: checks, storage: storage, admission: admission)
+      services: services, seals: seals, lookup: lookup, checks: checks, grants: grants, storage: storage,
+      admission: admission)
     completion = FlowCompletion(
-      services: services, lookup: lookup, checks: checks, requirements: requirements, messengers: messengers,
-      notices: notices, storage: storage, admission: admission, settlement: settlement, views: views)
+      services: services, lookup: lookup, checks: checks, grants: grants, requirements: requirements,
+      messengers: messengers, notices: notices, storage: storage, admission: admission, settlement: settlement,
+      views: views)
     providerStep = ProviderStep(
       services: services, lookup: lookup, checks: checks, calls: calls, storage: storage, admission: admission,
       settlement: settlement, views: views, completion: completion, hashing: outside.hashing)

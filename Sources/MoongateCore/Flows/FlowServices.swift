@@ -57,10 +57,12 @@ extension FlowPart {
   /// An audit event about this flow.
   func event(_ kind: AuditEvent.Kind, _ flow: FlowTransaction, step: StepRecord? = nil) -> AuditEvent {
     let (record, request) = (flow.record, flow.request)
+    var detail = ["request": request.client.decision.text]
+    if let grant = record.grant { detail["app"] = grant.client }
     return AuditEvent(
       id: DecisionID(from: random), at: request.now, kind: kind, flow: record.name, flowPrefix: flow.id.prefix,
       provider: step?.provider,
       account: record.account ?? step?.account, identifier: step?.identifier.map { keys.logHash($0.value) },
-      address: request.client.address.description, detail: ["request": request.client.decision.text])
+      address: request.client.address.description, detail: detail)
   }
 }

@@ -15,6 +15,7 @@ struct FlowStorage: FlowPart {
   let services: FlowServices
   let pending: PendingFlows
   let checks: AccountChecks
+  let grants: GrantChecks
   let ledger: AttemptLedger
 
   /// Loads a flow if this client may use it and it is open.
@@ -29,13 +30,15 @@ struct FlowStorage: FlowPart {
       throw request.refusal(.flowNotFound, because: .unknownFlow)
     }
     request.about(stored, keys)
-    guard let record = try await bound(stored, for: use, request) else {
+    guard let record = try await bound(stored, request) else {
       throw request.refusal(.flowNotFound, because: .otherBrowser)
     }
     try checks.demandOwnSession(record, request)
     let machine = FlowMachine(record)
     switch machine.closed(at: request.now) {
-    case nil: return FlowTransaction(id, machine, request, accounts)
+    case nil:
+      if use == .drive { try grants.demandAllowed(record, request) }
+      return FlowTransaction(id, machine, request, accounts)
     case .gone: throw request.refusal(.flowNotFound, because: .lifetimeOver)
     case .expired: throw request.refusal(.flowExpired, because: .lifetimeOver)
     case .over:
@@ -49,9 +52,12 @@ struct FlowStorage: FlowPart {
   /// The flow as this process remembers storing it, if this client may use it and it is open. Saves a round trip; see
   /// `RecentFlow`. A refusal because of it counts only if the store has the same version.
   func recent(_ id: FlowID, _ request: RequestContext) -> FlowTransaction? {
-    guard pending.find(id.hash) == nil, let record = store.recentFlow(id.hash), isBound(record, for: .drive, request)
+    guard pending.find(id.hash) == nil, let record = store.recentFlow(id.hash), isBound(record, request)
     else { return nil }
-    do throws(FlowError) { try checks.demandOwnSession(record, request) } catch { return nil }
+    do throws(FlowError) {
+      try checks.demandOwnSession(record, request)
+      try grants.demandAllowed(record, request)
+    } catch { return nil }
     let machine = FlowMachine(record)
     guard machine.closed(at: request.now) == nil else { return nil }
     request.about(record, keys)
@@ -84,15 +90,15 @@ struct FlowStorage: FlowPart {
   /// page, and the attacker, who has the flow's ID, completes it. Pages therefore show only flows of their own browser,
   /// and the API cannot change a browser's flow without its cookie.
   ///
-  /// A native app opens the hosted pages in the system's browser. Its flow is bound to the first browser that opens it,
-  /// and ends in a code that goes to the app's own address.
+  /// A native app opens the hosted pages in the system's browser. Its flow has a grant, is bound to the first browser
+  /// that opens it, and ends in a code that goes to the app's own address.
   ///
   /// Attack: the attacker creates such a flow, registers the victim's address with a password of their own by the API,
-  /// and sends the link; the victim types the genuine code. A browser can therefore only open a flow in which nothing
-  /// was entered or verified before.
-  func bound(_ record: FlowRecord, for use: FlowUse, _ request: RequestContext) async throws(FlowError) -> FlowRecord? {
-    if isBound(record, for: use, request) { return record }
-    guard record.browser == nil, record.app != nil, record.isUntouched, let browser = request.client.browser else {
+  /// and sends the link; the victim types the genuine code. The API therefore begins no step of such a flow
+  /// (`GrantChecks.demandAllowed`), and a flow with a step is bound to no browser.
+  func bound(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> FlowRecord? {
+    if isBound(record, request) { return record }
+    guard record.browser == nil, record.grant != nil, record.step == nil, let browser = request.client.browser else {
       return nil
     }
     guard let bound = try await bind(record, to: browser, request), bound.browser == browser else { return nil }
@@ -100,12 +106,11 @@ struct FlowStorage: FlowPart {
   }
 
   /// Whether the client may use the flow as it is: it is the flow's browser, or the flow has none and is not for pages.
-  private func isBound(_ record: FlowRecord, for use: FlowUse, _ request: RequestContext) -> Bool {
+  private func isBound(_ record: FlowRecord, _ request: RequestContext) -> Bool {
     let client = request.client
     guard let browser = record.browser else { return client.entryPoint != .page }
-    // A finished flow accepts no more changes, so its status may be shown.
-    let isAppOutside = record.app != nil && client.entryPoint == .api && (use == .look || record.status != .pending)
-    return browser == client.browser || isAppOutside
+    // The app may look, and cancel. `GrantChecks.demandAllowed` refuses its changes.
+    return browser == client.browser || record.grant != nil && client.entryPoint == .api
   }
 
   /// Binds a flow to the browser that opens it, using optimistic locking. If two browsers open it at once, the first
@@ -115,7 +120,7 @@ struct FlowStorage: FlowPart {
   {
     if let waiting = pending.bind(record.id, to: browser) { return waiting }
     var bound = record
-    bound.bind(to: browser)
+    bound.browser = browser
     let changed = bound
     // Read the result from the store: another browser may have been first.
     _ = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(changed)], at: request.now) }
@@ -133,6 +138,12 @@ struct FlowStorage: FlowPart {
       return ledgerState
     case .conflict: throw flow.request.refusal(.stepNotOpen, because: .changedMeanwhile)
     }
+  }
+
+  /// Keeps the record where the flow is, in memory or in the store, without other changes.
+  func keep(_ flow: FlowTransaction) async throws(FlowError) {
+    if pending.find(flow.id.hash) != nil { return pending.update(flow.record) }
+    guard try await takeTurn(flow) else { throw flow.request.refusal(.stepNotOpen) }
   }
 
   /// Stores the record of a flow that is in the store already, without other changes.

@@ -26,8 +26,8 @@ package struct FlowView: Sendable {
   package var isOfBrowser: Bool
   /// Whether a step has passed, including one that is not a factor. For pages; not in API responses.
   package var isUnderWay = false
-  /// Whether an app receives the result of the flow. For pages; not in API responses.
-  package var isForApp = false
+  /// The app that receives the result of the flow. For pages; not in API responses.
+  package var app: ReceivingApp?
   /// The first name that was entered in the flow, for pages of the flow's browser. Not in API responses.
   package var firstName: String?
   /// The last name that was entered in the flow, as `firstName`.

@@ -19,6 +19,7 @@ struct FlowViews: FlowPart {
   let seals: FlowSeals
   let lookup: AccountLookup
   let checks: AccountChecks
+  let grants: GrantChecks
   let storage: FlowStorage
   let admission: StepAdmission
 
@@ -46,7 +47,7 @@ struct FlowViews: FlowPart {
   private func isHidden(_ flow: FlowTransaction) -> Bool {
     let record = flow.record
     let isOfBrowser = record.browser != nil && record.browser == flow.request.client.browser
-    return record.app != nil && record.browser != nil && !isOfBrowser && flow.machine.state != .complete
+    return record.grant != nil && record.browser != nil && !isOfBrowser && flow.machine.state != .complete
   }
 
   private func view(of flow: FlowTransaction, _ shown: ShownLimits?) async throws(FlowError) -> FlowView {
@@ -72,7 +73,7 @@ struct FlowViews: FlowPart {
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
     view.returnTo = record.returnTo
-    view.isForApp = record.app != nil
+    view.app = isOfBrowser ? grants.receiver(of: record, request) : nil
     view.isEnrolling = due?.requirement == .enroll
     if isOfBrowser { (view.firstName, view.lastName) = (record.pendingProofs.firstName, record.pendingProofs.lastName) }
     return view

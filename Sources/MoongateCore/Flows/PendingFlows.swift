@@ -160,10 +160,7 @@ final class PendingFlows: Sendable {
   func bind(_ id: TokenHash, to browser: TokenHash) -> FlowRecord? {
     state.withLock { state in
       guard var record = state.flows[id]?.record else { return nil }
-      guard record.browser == nil || record.browser == browser, record.browser != nil || record.isUntouched else {
-        return record
-      }
-      if record.browser == nil { record.bind(to: browser) }
+      if record.browser == nil { record.browser = browser }
       state.flows[id]?.record = record
       return record
     }
@@ -194,7 +191,7 @@ final class PendingFlows: Sendable {
 extension FlowRecord {
   /// The estimated memory use of a record in bytes: the parts that a client can make long, and 1 KiB for the rest.
   fileprivate var bytesInMemory: Int {
-    let client = (returnTo?.utf8.count ?? 0) + (app?.address.utf8.count ?? 0)
+    let client = (returnTo?.utf8.count ?? 0) + (grant?.redirect.utf8.count ?? 0)
     return 1_024 + client + steps.count * 128 + codes.values.reduce(0) { $0 + $1.message.utf8.count }
   }
 }

@@ -16,6 +16,8 @@ package protocol PolicyGeneration: Sendable {
   var tokenPolicy: ProviderPolicy { get }
   /// `accounts.lua`: the rules for accounts, independent of flows.
   var accounts: AccountRules { get }
+  /// `apps.lua`: the apps that receive the results of sign-ins.
+  var apps: AppTable { get }
   /// The files of `pages/`, sorted by name.
   var pages: [PageFile] { get }
   /// The configured providers whose factor is entered on a digit pad. For policies, an account with one of them has a

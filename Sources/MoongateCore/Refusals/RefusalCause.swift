@@ -17,6 +17,9 @@ package enum RefusalCause: String, Sendable, CaseIterable {
   case changedMeanwhile = "changed_meanwhile"
   case noStepApplies = "no_step_applies"
   case nothingProved = "nothing_proved"
+  case appRemoved = "app_removed"
+  case pagesOnly = "pages_only"
+  case noConsent = "no_consent"
 
   /// The detail of the event of a request without the live session that it needs.
   /// - Parameter token: the session token of the request; nil if it has none.
@@ -46,6 +49,9 @@ package enum RefusalCause: String, Sendable, CaseIterable {
     case .changedMeanwhile: "Another request has changed the flow first, such as a second click on the same button."
     case .noStepApplies: "No step of the flow applies to this request."
     case .nothingProved: "Every step of the flow was skipped or did not apply, so nothing was proved."
+    case .appRemoved: "The app of the flow, or its redirect URI, is no longer in apps.lua."
+    case .pagesOnly: "The flow is for an app, so only the pages of its browser continue it, and not the API."
+    case .noConsent: "The flow is for an app, and the user has not agreed yet that the app receives the result."
     }
   }
 }

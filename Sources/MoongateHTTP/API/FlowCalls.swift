@@ -12,8 +12,8 @@ struct FlowCalls: Sendable {
         let fields = try await CallFields(exchange)
         let name = try fields.text("flow")
         let returnTo = try fields.optionalText("return_to")
-        let app = try app(fields, exchange)
-        return answer(try await driver.create(name, returnTo: returnTo, app: app, exchange), status: .created)
+        let grant = try grant(fields, exchange)
+        return answer(try await driver.create(name, returnTo: returnTo, grant: grant, exchange), status: .created)
       },
       Endpoint(.call, .viewFlow) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
@@ -54,8 +54,8 @@ struct FlowCalls: Sendable {
     ]
   }
 
-  /// The app that receives the result of the flow; nil if none is named.
-  private func app(_ fields: CallFields, _ exchange: Exchange) throws(Refusal) -> AppReturn? {
+  /// The grant of the app that receives the result of the flow; nil if none is named.
+  private func grant(_ fields: CallFields, _ exchange: Exchange) throws(Refusal) -> Grant? {
     let challenge = try fields.optionalText("code_challenge")
     let address = try fields.optionalText("redirect_to")
     if challenge == nil, address == nil { return nil }
@@ -63,17 +63,18 @@ struct FlowCalls: Sendable {
       throw exchange.refusal(
         .invalidInput, detail: "code_challenge_method must be S256.", field: "code_challenge_method")
     }
-    guard let address = exchange.targets.accept(app: address) else {
+    guard let address, let app = exchange.generation.apps.app(receivingAt: address) else {
       throw exchange.refusal(
-        .invalidInput, detail: "redirect_to must be an address of a host that redirect_hosts in gateway.lua names.",
+        .invalidInput,
+        detail: "redirect_to must be exactly one of the addresses that redirect_uris of an app in apps.lua lists.",
         field: "redirect_to")
     }
-    guard let app = AppReturn(challenge: challenge ?? "", address: address) else {
+    guard let grant = Grant(client: app.id, redirect: address, challenge: challenge ?? "") else {
       throw exchange.refusal(
         .invalidInput, detail: "code_challenge must be the SHA-256 of your verifier in base64url (RFC 7636, S256).",
         field: "code_challenge")
     }
-    return app
+    return grant
   }
 
   private func answer(_ driven: FlowDriver.Outcome, status: HTTPResponse.Status = .ok) -> Response {

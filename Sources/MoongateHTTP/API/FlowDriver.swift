@@ -27,7 +27,15 @@ struct FlowDriver: Sendable {
       entryPoint: exchange.kind == .page ? .page : .api)
     client.sessionToken = exchange.credentials.session
     client.languages = LanguageChoice.wanted(by: exchange.request)
+    client.allowedApps = exchange.credentials.allowedApps
     return client
+  }
+
+  /// The flow, if this client may see it. The page that answers the request names the app that the flow is for.
+  func view(_ id: FlowID, _ exchange: Exchange) async throws(Refusal) -> Result<FlowView, Refusal> {
+    let result = await engine.view(id, client: try await caller(exchange))
+    if case .success(let view) = result { exchange.shown.show(view.app) }
+    return result
   }
 
   /// The live session of the request.
@@ -46,22 +54,23 @@ struct FlowDriver: Sendable {
 
   /// Begins a flow. If a page begins it, or the request has an `Origin`, the flow is bound to the browser.
   /// - Parameters:
-  /// - app: the app that receives the result.
+  /// - grant: the app that receives the result.
   /// - session: the session that the flow belongs to, if the same request has created it.
   func create(
-    _ name: String, returnTo: String?, app: AppReturn? = nil, in session: SessionSnapshot? = nil, _ exchange: Exchange
+    _ name: String, returnTo: String?, grant: Grant? = nil, in session: SessionSnapshot? = nil,
+    _ exchange: Exchange
   ) async throws(Refusal) -> Outcome {
     var client = try await caller(exchange)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
     guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {
       return Outcome(
-        view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
+        view: try await engine.create(name, returnTo: returnTo, browser: nil, grant: grant, client: client).get())
     }
     let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
     let hash = TokenHash(of: browser.reveal().utf8)
     let view = try await engine.create(
-      name, returnTo: returnTo, browser: hash, app: app, client: client.with(browser: hash)
+      name, returnTo: returnTo, browser: hash, grant: grant, client: client.with(browser: hash)
     ).get()
     return Outcome(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
   }
@@ -78,7 +87,11 @@ struct FlowDriver: Sendable {
     if let browser = created?.browser { client = client.with(browser: browser) }
     if let session { client = client.with(session: session) }
     var view = try await verb(engine, client).get()
-    guard let token = view.session?.token else { return Outcome(view: view) }
+    exchange.shown.show(view.app)
+    guard let token = view.session?.token else {
+      // The session is the app's. The browser remains a known device.
+      return Outcome(view: view, cookies: view.deviceToken.map { [exchange.cookies.remember($0)] } ?? [])
+    }
     if view.isOfBrowser { view.next = await next(after: view, client: client, exchange) }
     return Outcome(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
   }

@@ -81,7 +81,9 @@ struct CallbackPage: Sendable {
       // The state is used up by its answer. Earlier proofs in this flow remain valid.
       if !before.isUnderWay { _ = await driver.engine.delete(id, client: caller) }
       // A user who began in the app is sent back to the app.
-      if let app = called.app { return .seeOther(app.address(refused: NextPage.shownCode(error.code))) }
+      if let redirect = called.redirect {
+        return .seeOther(Grant.address(redirect, error: NextPage.shownCode(error.code).name))
+      }
       let kept = before.isUnderWay ? id : nil
       return .seeOther(
         exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))

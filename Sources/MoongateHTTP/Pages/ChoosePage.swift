@@ -39,11 +39,11 @@ struct ChoosePage: Sendable {
   static func address(of view: FlowView) -> String { FormFields.address(path, ["id": view.id.secret.reveal()]) }
 
   private func show(_ id: FlowID, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+    guard case .success(let view) = try await driver.view(id, exchange),
       Self.isDue(in: view)
     else {
       if let refusal { throw refusal }
-      let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
+      let view = try await driver.view(id, exchange).get()
       return exchange.redirect(to: exchange.address(of: view))
     }
     let words = pages.words(exchange)

@@ -25,7 +25,7 @@ struct CodePage: Sendable {
   func show(_ exchange: Exchange) async throws(Refusal) -> Response {
     let query = try exchange.query()
     guard let text = query["id"] else { return try await contact.show(query, exchange) }
-    let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+    let view = try await driver.view(FlowID(text: text), exchange).get()
     return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
   }
 
@@ -67,7 +67,7 @@ struct CodePage: Sendable {
       }
       // After a refusal, the page shows the current state of the flow. If the flow no longer exists, the refusal itself
       // is shown.
-      guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) else {
+      guard case .success(let view) = try await driver.view(id, exchange) else {
         throw error
       }
       return try await show(view, notice: nil, error, exchange)

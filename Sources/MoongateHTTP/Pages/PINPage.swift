@@ -46,7 +46,7 @@ struct PINPage: Sendable {
     let query = try exchange.query()
     let returnTo = exchange.targets.accept(query["return_to"])
     if let text = query["id"] {
-      let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+      let view = try await driver.view(FlowID(text: text), exchange).get()
       guard view.status == .pending else { return exchange.redirect(to: view.next ?? "/") }
       guard let task = task(of: view) else { return exchange.redirect(to: exchange.address(of: view)) }
       let notice = task == .reset && query["sent"] != nil ? "code_sent" : nil
@@ -151,7 +151,7 @@ struct PINPage: Sendable {
     if let id {
       let open =
         sent["code"] == nil
-        ? nil : try await driver.engine.view(id, client: try await driver.caller(exchange)).get().step?.provider
+        ? nil : try await driver.view(id, exchange).get().step?.provider
       outcome = await steps.prove(id, (open ?? provider).rawValue, inputs, exchange)
     } else {
       outcome = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: returnTo, exchange)
@@ -229,7 +229,7 @@ struct PINPage: Sendable {
     let signIn = FormFields.address("/auth/login", ["return_to": returnTo])
     if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var view: FlowView?
-    if let id { view = try? await driver.engine.view(id, client: try await driver.caller(exchange)).get() }
+    if let id { view = try? await driver.view(id, exchange).get() }
     let task = view.flatMap { self.task(of: $0) } ?? self.task(of: exchange.generation.purpose(of: flow))
     var response = try await page(task, flow: flow, view: view, returnTo: returnTo, refusal, exchange)
     response.setCookies(cookies)

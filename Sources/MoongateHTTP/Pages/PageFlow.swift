@@ -38,7 +38,7 @@ struct PageFlow: Sendable {
   func prove(_ id: FlowID, _ provider: String, _ inputs: [String: InputValue], _ exchange: Exchange) async -> Outcome {
     let result: Result<FlowDriver.Outcome, Refusal>
     do throws(Refusal) {
-      let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
+      let view = try await driver.view(id, exchange).get()
       // A step at another site is begun again, which creates a new redirect.
       if let step = view.step, step.provider.rawValue == provider, step.redirectTo == nil {
         let driven = try await driver.drive(exchange) { engine, client in
@@ -74,7 +74,7 @@ struct PageFlow: Sendable {
   func currentCode(after refusal: Refusal, _ outcome: Outcome, _ exchange: Exchange) async throws(Refusal) -> Response?
   {
     guard refusal.code == .resendTooSoon, let id = outcome.id,
-      case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+      case .success(let view) = try await driver.view(id, exchange),
       view.step?.sentTo != nil
     else { return nil }
     return exchange.redirect(to: exchange.address(of: view), outcome.cookies)
@@ -113,7 +113,7 @@ extension PageFlow {
   ///   result.
   private func registering(_ driven: FlowDriver.Outcome, _ exchange: Exchange) async -> FlowDriver.Outcome? {
     let view = driven.view
-    guard view.purpose.registersFactor, view.status == .pending, view.isUnderWay, view.step == nil, !view.isForApp,
+    guard view.purpose.registersFactor, view.status == .pending, view.isUnderWay, view.step == nil, view.app == nil,
       let last = exchange.generation.flows[view.flow]?.steps.last, last.isSkippable, !view.choices.isEmpty,
       Set(view.choices).isSubset(of: last.choices),
       view.choices.allSatisfy({ exchange.page(of: $0).map { $0.sendsCodes && $0.isEmail } ?? false }),
@@ -228,6 +228,7 @@ extension Exchange {
   /// The page of the flow's next step.
   func address(of view: FlowView) -> String {
     if view.status == .complete { return view.next ?? "/" }
+    if view.app?.needsConsent ?? false { return AppPage.address(of: view) }
     let id = view.id.secret.reveal()
     if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
     // All waiting steps have the same page, regardless of other pages of their providers.

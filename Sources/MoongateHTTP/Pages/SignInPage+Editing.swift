@@ -15,7 +15,7 @@ extension SignInPage {
   /// The flow that a form continues; nil if it begins one, or if the flow has ended meanwhile.
   func edited(_ id: String?, _ exchange: Exchange) async throws(Refusal) -> EditedFlow? {
     guard let id,
-      case .success(let view) = await driver.engine.view(FlowID(text: id), client: try await driver.caller(exchange)),
+      case .success(let view) = try await driver.view(FlowID(text: id), exchange),
       view.status == .pending
     else { return nil }
     return EditedFlow(view: view, flow: ownFlow(of: view, exchange))

@@ -70,7 +70,7 @@ struct SignInPage: Sendable {
     }
     // "Edit": the same flow with another identifier. If the flow has ended, the form is empty.
     guard
-      case .success(let view) = await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)),
+      case .success(let view) = try await driver.view(FlowID(text: text), exchange),
       view.status == .pending
     else {
       var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
@@ -105,7 +105,9 @@ struct SignInPage: Sendable {
   private func showAgain(
     _ view: FlowView, _ query: FormFields, flow: String?, returnTo: String?, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    if ChoosePage.isDue(in: view) { return exchange.redirect(to: ChoosePage.address(of: view)) }
+    if ChoosePage.isDue(in: view) || view.app?.needsConsent ?? false {
+      return exchange.redirect(to: exchange.address(of: view))
+    }
     if passwords.isDue(in: view, exchange) { return try await passwords.show(view, exchange) }
     let own = flow ?? ownFlow(of: view, exchange)
     let isEmail = view.step.flatMap { exchange.page(of: $0.provider) }.map { $0.sendsCodes && $0.isEmail } ?? false

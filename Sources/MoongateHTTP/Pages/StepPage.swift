@@ -31,7 +31,7 @@ struct StepPage: Sendable {
 
   private func show(_ query: FormFields, typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let text = query["id"] else { return try await enter(query, typed, exchange) }
-    let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+    let view = try await driver.view(FlowID(text: text), exchange).get()
     // Without scripts, the page reloads by itself. A HEAD request does not poll.
     if exchange.request.method == .get, let step = view.step, step.retryAfter == .zero, step.lockedUntil == nil {
       return try await poll(view, step, exchange)
@@ -171,7 +171,7 @@ struct StepPage: Sendable {
   private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let sent = try await exchange.form()
     guard let id = sent["id"].map(FlowID.init(text:)) else { return try await begin(sent, exchange) }
-    let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
+    let view = try await driver.view(id, exchange).get()
     let named = sent["with"].flatMap(ProviderName.init(rawValue:))
     // While a step waits, the user may switch to another provider.
     let other = named.flatMap { view.step?.alternatives.contains($0) ?? false ? $0 : nil }
@@ -269,7 +269,7 @@ struct StepPage: Sendable {
     if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var response: Response
     if let id = state.id,
-      case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange))
+      case .success(let view) = try await driver.view(id, exchange)
     {
       // Another request has completed the flow meanwhile, or it continues elsewhere, so there is no form for the
       // message. A waiting step that was refused may be begun again here.

@@ -10,6 +10,8 @@ struct Credentials: Sendable {
   private(set) var browser: SecretText?
   /// The device token, from the cookie or the header `Moongate-Device`. It can be any text; the core verifies it.
   let device: SecretText?
+  /// The cookie with the apps that the browser's user has allowed. It can be any text; the core verifies it.
+  let allowedApps: SecretText?
   /// Whether the request has a cookie of the gateway, under any of its names and in any form. The request then comes
   /// from a browser, possibly without the user's intent.
   let holdsCookie: Bool
@@ -37,6 +39,8 @@ struct Credentials: Sendable {
     let devices =
       carried.values(of: names.device) + (HTTPField.Name("Moongate-Device").map { headers[values: $0] } ?? [])
     device = devices.count == 1 ? SecretText(devices[0]) : nil
+    let apps = carried.values(of: names.apps)
+    allowedApps = apps.count == 1 ? SecretText(apps[0]) : nil
     holdsCookie = carried.holdsCookie
     origins = headers[values: .origin]
   }

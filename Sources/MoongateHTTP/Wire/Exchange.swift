@@ -3,6 +3,7 @@ import Hummingbird
 import Logging
 import MoongateCore
 import MoongateSDK
+import Synchronization
 
 /// A request with everything that is determined before its handler runs. It lives as long as the request.
 struct Exchange: Sendable {
@@ -24,6 +25,8 @@ struct Exchange: Sendable {
   let reader: BodyReader
   /// The providers of the program.
   let builtIn: ProviderRegistry
+  /// What the page that answers the request shows about its flow.
+  let shown = ShownFlow()
 
   /// The providers of the generation, or else of the program.
   var providers: ProviderRegistry { generation.registry ?? builtIn }
@@ -82,6 +85,20 @@ struct Exchange: Sendable {
     } catch {
       throw refusal(.storeUnavailable, fault: error.description)
     }
+  }
+}
+
+/// What the page that answers a request shows about its flow, whichever page it is.
+final class ShownFlow: Sendable {
+  private let state = Mutex<ReceivingApp?>(nil)
+
+  /// The app that receives the result of the flow.
+  var app: ReceivingApp? { state.withLock { $0 } }
+
+  /// Shows the app of the flow that the request is about.
+  func show(_ app: ReceivingApp?) {
+    guard let app else { return }
+    state.withLock { $0 = app }
   }
 }
 

@@ -113,11 +113,11 @@ private struct HeaderExtractor: Extractor {
 }
 
 extension Request {
-  /// Whether the request opens a flow: a page of one, or the return from another site. HEAD requests open nothing.
+  /// Whether the request opens a page of a flow. HEAD requests open nothing.
   fileprivate var opensFlow: Bool {
     guard method == .get, let target = head.path, let mark = target.firstIndex(of: "?") else { return false }
     let fields = target[target.index(after: mark)...].split(separator: "&")
-    return fields.contains { $0.hasPrefix("id=") || $0.hasPrefix("state=") }
+    return fields.contains { $0.hasPrefix("id=") }
   }
 
   /// Whether the client is a browser, whose `Accept` contains `text/html`.

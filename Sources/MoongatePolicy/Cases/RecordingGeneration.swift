@@ -13,6 +13,7 @@ struct RecordingGeneration: WrappingGeneration {
   var policies: [ProviderName: ProviderPolicy] { base.policies }
   var tokenPolicy: ProviderPolicy { base.tokenPolicy }
   var accounts: AccountRules { base.accounts }
+  var apps: AppTable { base.apps }
   var pages: [PageFile] { base.pages }
   var pads: Set<ProviderName> { base.pads }
   var identityProvers: IdentityProvers { base.identityProvers }

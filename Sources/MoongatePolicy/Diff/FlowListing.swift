@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The settings of flows and of gateway.lua that affect sign-ins, one per line.
+/// The settings of flows, of apps.lua and of gateway.lua that affect sign-ins, one per line.
 enum FlowListing {
   static func lines(_ flow: FlowDefinition) -> [PolicyListing.Line] {
     var lines: [PolicyListing.Line] = []
@@ -26,6 +26,21 @@ enum FlowListing {
     add("session.lifetime", "\"\(flow.session.lifetime.asWritten)\"")
     add("session.idle", "\"\(flow.session.idle.asWritten)\"")
     return lines
+  }
+
+  /// The apps, with what decides who receives codes.
+  static func lines(_ apps: AppTable) -> [PolicyListing.Line] {
+    apps.apps.flatMap { app in
+      let uris = app.redirectURIs.map { PolicyListing.quoted($0.text) }.joined(separator: ", ")
+      let values = [
+        ("name", PolicyListing.quoted(app.name)), ("redirect_uris", "{ \(uris) }"),
+        ("consent", PolicyListing.quoted(app.consent.rawValue)),
+      ]
+      return values.map { field, value in
+        let location = app.locations[field] ?? app.locations[""]
+        return PolicyListing.Line(path: "\(app.id).\(field)", value: value, file: location?.file, line: location?.line)
+      }
+    }
   }
 
   static func lines(_ gateway: GatewaySettings) -> [PolicyListing.Line] {

@@ -67,7 +67,7 @@ package struct SettingChange: Sendable, Encodable, Equatable {
     }
   }
 
-  /// `policies/phone_otp`, `flows/login`, `accounts` or `gateway`.
+  /// `policies/phone_otp`, `flows/login`, `accounts`, `apps` or `gateway`.
   package let of: String
   /// Such as `limits.verify.max`.
   package let path: String

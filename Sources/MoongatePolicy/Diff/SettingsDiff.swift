@@ -14,7 +14,7 @@ struct SettingsDiff {
     self.providers = providers
   }
 
-  /// Policies first, by provider; then accounts.lua, flows and gateway.lua.
+  /// Policies first, by provider; then accounts.lua, apps.lua, flows and gateway.lua.
   var changes: [SettingChange] {
     let names = Set(old.policies.keys).union(new.policies.keys).sorted()
     let policies = names.flatMap { name in
@@ -30,7 +30,8 @@ struct SettingsDiff {
       compared(
         "flows/\(name)", old.flows[name].map(FlowListing.lines) ?? [], new.flows[name].map(FlowListing.lines) ?? [])
     }
-    return policies + tokens + accounts + flows
+    let apps = compared("apps", FlowListing.lines(old.apps), FlowListing.lines(new.apps))
+    return policies + tokens + accounts + apps + flows
       + compared("gateway", FlowListing.lines(old.gateway), FlowListing.lines(new.gateway))
   }
 

@@ -43,6 +43,7 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.Members made by members
     ---@class (exact) moongate.Fallback made by fallback
     ---@class (exact) moongate.Statement made by guarantee
+    ---@class (exact) moongate.Client made by app
     ---@class (exact) moongate.Case made by case
     ---@class (exact) moongate.Act an action of a case
     ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"

@@ -33,7 +33,7 @@ struct ConfigurationFiles: Sendable {
   static let largestFile = 1 << 20
   static let maxFiles = 500
   /// The Lua files that are read from the folder itself.
-  static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua", "guarantees.lua"]
+  static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua", "apps.lua", "guarantees.lua"]
   static let folders = ["policies", "flows", "tests"]
   /// The folder with replacements for parts of the hosted pages.
   static let pageFolder = "pages"

@@ -27,6 +27,7 @@ struct FolderReader {
   var accounts = AccountRules.standard
   /// Nil if accounts.lua could not be read. Groups are then not reported as undefined.
   var groups: Set<GroupName>?
+  var apps = AppTable.none
   var routes: [Route] = []
   var guarantees: [Guarantee] = []
 
@@ -49,6 +50,7 @@ struct FolderReader {
     readTokenPolicy()
     readFlows()
     readAccounts()
+    readApps()
     readRoutes()
     readGuarantees()
     let cases = readCases()
@@ -123,6 +125,13 @@ struct FolderReader {
     groups = Set(read.groups.keys)
   }
 
+  private mutating func readApps() {
+    guard let file = files.file("apps.lua"),
+      let node = lua.read(file, constructor: "apps", example: "apps { … }")?.first
+    else { return }
+    apps = AppReader(own: gateway?.publicURL, problems: problems).read(node)
+  }
+
   private mutating func readRoutes() {
     guard let file = files.file("routes.lua") else {
       if !unreadable.contains("routes.lua") {
@@ -176,7 +185,7 @@ struct FolderReader {
       flows: flows,
       policies: policies.filter { configured.contains($0.key) },
       tokenPolicy: tokenPolicy ?? .tokens,
-      accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
+      accounts: accounts, apps: apps, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
       sources: lua.sources,
       providers: configured,
       declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured),

@@ -45,6 +45,12 @@ struct Constructor: Sendable {
       "accounts", .table, [("body", "moongate.Accounts")], "moongate.File",
       "Declares the rules for all accounts; accounts.lua returns it."),
     Constructor(
+      "apps", .table, [("apps", "table<string, moongate.Client>")], "moongate.File",
+      "Declares the apps, by client id; apps.lua returns it."),
+    Constructor(
+      "app", .table, [("settings", "moongate.App")], "moongate.Client",
+      "An app that receives the results of sign-ins on the gateway's pages."),
+    Constructor(
       "guarantees", .table, [("list", "moongate.Statement[]")], "moongate.File",
       "Declares the guarantees; guarantees.lua returns it."),
     Constructor(

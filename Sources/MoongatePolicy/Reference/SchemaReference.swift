@@ -48,7 +48,7 @@ package struct SchemaReference: Sendable {
 
   /// The name of a file's outermost table in paths.
   package enum Root: String, Sendable, CaseIterable {
-    case gateway, policy, flow, route, accounts, guarantee, tests
+    case gateway, policy, flow, route, accounts, app, guarantee, tests
 
     fileprivate var shape: TableShape {
       switch self {
@@ -57,6 +57,7 @@ package struct SchemaReference: Sendable {
       case .flow: .flow
       case .route: .route
       case .accounts: .accounts
+      case .app: .app
       case .guarantee: .guarantee
       case .tests: .caseRequest
       }

@@ -11,6 +11,7 @@ struct Generation: PolicyGeneration {
   let policies: [ProviderName: ProviderPolicy]
   let tokenPolicy: ProviderPolicy
   let accounts: AccountRules
+  let apps: AppTable
   let guarantees: [Guarantee]
   let pages: [PageFile]
   var warnings: [ConfigurationProblem]

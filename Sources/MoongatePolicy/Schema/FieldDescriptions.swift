@@ -8,7 +8,7 @@ extension TableShape {
     "Gateway.tls": "certificate of the public listener: a table with cert and key. Without it the listener speaks HTTP",
     "Gateway.region": "country of phone numbers without a country code, in two letters, such as \"IN\"",
     "Gateway.trusted_proxies": "address blocks of the proxies whose X-Forwarded headers are trusted",
-    "Gateway.redirect_hosts": "additional hosts that a sign-in may redirect to",
+    "Gateway.redirect_hosts": "additional hosts that a sign-in may redirect to; codes of apps never go there",
     "Gateway.cookie_domain": "domain of cookies, such as \"example.com\"; its subdomains share a sign-in",
     "Gateway.cors_origins": "origins whose scripts may call the API",
     "Gateway.risk_budget": "highest accepted probability that guessing opens an account, such as \"0.1% per 30d\"",

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The tables of policies/NAME.lua, flows/NAME.lua, routes.lua and accounts.lua.
+/// The tables of policies/NAME.lua, flows/NAME.lua, routes.lua, accounts.lua and apps.lua.
 extension TableShape {
   static let policy = TableShape(
     name: "Policy",
@@ -135,6 +135,20 @@ extension TableShape {
         "personal", "boolean", "true accepts personal tokens, which users create on their account page", .flag(false))
     ])
 
+  static let app = TableShape(
+    name: "App",
+    summary: "An app that receives the results of sign-ins on the gateway's pages. Its key is its client id.",
+    entries: [
+      .optional("name", "string", "the name that users read; without it, the client id"),
+      .required("public", "boolean", "true: the app runs on devices of users, so it has no secret"),
+      .required(
+        "redirect_uris", "string[]",
+        "the addresses that receive codes, compared exactly, as in { \"https://app.example.com/in\" }"),
+      .choice(
+        "consent", App.Consent.self,
+        "when a page asks the user before a code leaves: `never`, `once` in each browser, or `always`", .once),
+    ])
+
   static let accounts = TableShape(
     name: "Accounts", summary: "Rules for all accounts and sessions, independent of the flow.",
     entries: [
@@ -186,7 +200,7 @@ extension TableShape {
     .flowLimits,
     .program,
     .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route,
-    .routeTokens, .requirement, .accounts,
+    .routeTokens, .requirement, .accounts, .app,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait,
     .caseRequest, .caseExpect,

@@ -113,7 +113,7 @@ package struct PolicyListing: Sendable, Codable {
     return lines.joined(separator: "\n")
   }
 
-  private static func quoted(_ text: String) -> String {
+  static func quoted(_ text: String) -> String {
     let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     return "\"\(escaped)\""
   }

@@ -14,6 +14,7 @@ struct DryRunGeneration: WrappingGeneration {
   var policies: [ProviderName: ProviderPolicy] { base.policies }
   var tokenPolicy: ProviderPolicy { base.tokenPolicy }
   var accounts: AccountRules { base.accounts }
+  var apps: AppTable { base.apps }
   var pages: [PageFile] { base.pages }
   var pads: Set<ProviderName> { base.pads }
   var identityProvers: IdentityProvers { base.identityProvers }

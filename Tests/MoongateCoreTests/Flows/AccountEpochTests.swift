@@ -1,4 +1,3 @@
-import Crypto
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
@@ -157,18 +156,14 @@ import Testing
     let bench = try await EngineTestBench.full()
     let own = try await bench.signedIn(
       try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
-    let verifier = String(repeating: "v", count: 43)
-    let app = AppReturn(
-      challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
-    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, app: app, client: bench.client()).get()
-      .id
-    _ = try await bench.engine.begin(
-      id, provider: "phone_otp", fields: ["phone": .text("911111")], client: bench.client()
-    ).get()
-    let next = try #require(try await bench.submit(id, bench.code).get().next)
+    let page = bench.client(browser: TokenHash(of: "browser".utf8), at: .page)
+    let id = try await bench.openedForApp("login", in: page)
+    _ = try await bench.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: page).get()
+    let code: [String: InputValue] = ["code": .text(bench.code)]
+    let next = try #require(try await bench.engine.submit(id, fields: code, client: page).get().next)
     _ = try await bench.pass("change_phone", EngineTestBench.phone, "922222", by: bench.client(session: own))
     let fields: [String: InputValue] = [
-      "code": .text(String(next.split(separator: "=").last ?? "")), "code_verifier": .text(verifier),
+      "code": .text(String(next.split(separator: "=").last ?? "")), "code_verifier": .text(Grant.testVerifier),
     ]
     #expect(await bench.engine.submit(id, fields: fields, client: bench.client()).refusal?.code == .flowExpired)
   }

@@ -124,6 +124,7 @@ struct EngineTestBench: Sendable {
       ],
       policies: [.test(Self.phone), .test(Self.mail)]
         + others.map { .test($0.descriptor.name, limits: Self.perAccount) })
+    generation.apps = .test()
     change(&generation)
     generations = ActiveGeneration(generation, at: clock.now())
     let random = SystemRandom()

@@ -14,21 +14,22 @@ import Testing
   private static let account = AccountVersion(id: "ac_1", epoch: 3)
   private static let choice = AccountChoice(
     provider: phone, identifier: Identifier(kind: .phone, value: "+911", display: "+911"), accounts: [account])
-  private static let app = AppReturn(
-    challenge: Base64URL.encode(TokenHash(of: "verifier".utf8).bytes), address: "https://app.example/done")
-  private static let code = AppCode(
-    hash: TokenHash(of: "code".utf8), expiresAt: now + AppCode.lifetime, factors: [])
+  private static let grant = Grant(
+    client: "mobile", redirect: "https://app.example/done",
+    challenge: Base64URL.encode(TokenHash(of: "verifier".utf8).bytes))
+  private static let code = GrantCode(
+    hash: TokenHash(of: "code".utf8), expiresAt: now + GrantCode.lifetime, factors: [])
 
   /// Every kind of step that can follow: with a condition, without one, and none.
   private static let following: [[StepRule]] = [[.test(mail, when: FunctionName("w"))], [.test(mail)], []]
   /// What the diagram means by an arrow to `deciding`: the state depends on the step that follows.
   private static let anything: Set = ["deciding", "offering", "passed"]
 
-  private static func machine(_ steps: [StepRule], app: AppReturn? = nil) -> FlowMachine {
+  private static func machine(_ steps: [StepRule], grant: Grant? = nil) -> FlowMachine {
     FlowMachine(
       FlowRecord(
         id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: steps), codes: [:],
-        createdAt: now, returnTo: nil, browser: nil, network: [], account: nil, app: app))
+        createdAt: now, returnTo: nil, browser: nil, network: [], account: nil, grant: grant))
   }
 
   private static func name(_ state: FlowMachine.State) -> String {
@@ -64,7 +65,7 @@ import Testing
     let isSkipped = flow.skipped()
     #expect(isSkipped)
   }
-  private static func complete(_ flow: inout FlowMachine, _ code: AppCode?) {
+  private static func complete(_ flow: inout FlowMachine, _ code: GrantCode?) {
     flow.completed(account: account, isNew: false, next: "/", code: code)
   }
 
@@ -127,7 +128,7 @@ import Testing
     add(passed) { complete(&$0, nil) }
     add(passed) { $0.failed() }
 
-    var ofApp = machine([.test(phone)], app: app)
+    var ofApp = machine([.test(phone)], grant: grant)
     pass(&ofApp)
     add(ofApp) { complete(&$0, code) }
     complete(&ofApp, code)

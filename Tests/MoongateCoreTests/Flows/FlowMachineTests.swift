@@ -153,14 +153,14 @@ import Testing
 
   @Test func aFlowOfAnAppIsHandedOverOnce() throws {
     let challenge = Base64URL.encode(TokenHash(of: "verifier".utf8).bytes)
-    let app = try #require(AppReturn(challenge: challenge, address: "https://app.example/done"))
-    let code = AppCode(hash: TokenHash(of: "code".utf8), expiresAt: now + AppCode.lifetime, factors: [])
+    let grant = try #require(Grant(client: "mobile", redirect: "https://app.example/done", challenge: challenge))
+    let code = GrantCode(hash: TokenHash(of: "code".utf8), expiresAt: now + GrantCode.lifetime, factors: [])
     var flow = FlowMachine(
       FlowRecord(
         id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: [.test(phone)]), codes: [:],
-        createdAt: now, returnTo: nil, browser: nil, network: [], account: nil, app: app))
-    flow.completed(account: known, isNew: false, next: app.address, code: code)
-    #expect(flow.state == .handingOver(app, code))
+        createdAt: now, returnTo: nil, browser: nil, network: [], account: nil, grant: grant))
+    flow.completed(account: known, isNew: false, next: grant.redirect, code: code)
+    #expect(flow.state == .handingOver(grant, code))
     flow.redeemed()
     #expect(flow.state == .complete)
   }

@@ -63,7 +63,8 @@ import Testing
         registers: [phone]),
       codes: [phone: CodeTexts(.test(phone, code: code, message: text))], createdAt: now, returnTo: text,
       browser: hash, network: [10, 0], account: account, startedIn: text,
-      app: AppReturn(challenge: Base64URL.encode([UInt8](repeating: 1, count: 32)), address: text))
+      grant: Grant(
+        client: text, redirect: text, challenge: Base64URL.encode([UInt8](repeating: 1, count: 32))))
     record.version = 2
     record.status = .complete
     record.position = 1
@@ -80,11 +81,11 @@ import Testing
     record.basis?.held = [identifier]
     record.basis?.introduced = [passed]
     record.basis?.holder = account
-    record.appCode = AppCode(hash: hash, expiresAt: now, factors: [phone])
+    record.grantCode = GrantCode(hash: hash, expiresAt: now, factors: [phone])
     record.isNewAccount = true
     record.completedNext = text
     record.origin = text
-    record.isSentByApp = true
+    record.grant?.allow()
     record.registered = [phone]
     record.recordFacts([text: text], of: phone)
     return record
@@ -95,7 +96,7 @@ import Testing
     var records = [FlowRecord](repeating: full, count: 3)
     records[0].step = StepRecord(provider: phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
     records[0].basis = ProofBasis(epoch: nil)
-    records[0].appCode = AppCode(hash: hash, expiresAt: now, factors: nil)
+    records[0].grantCode = GrantCode(hash: hash, expiresAt: now, factors: [])
     records[1].steps = [StepRule(choices: [], isSkippable: false, when: nil)]
     records[1].pendingProofs = PendingProofs()
     records[1].passed = [PassedStep(provider: phone, at: now)]

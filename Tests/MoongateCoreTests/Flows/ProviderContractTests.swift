@@ -430,21 +430,22 @@ struct Scripted: FullProvider {
   }
 
   /// Attack: an attacker who created an app's flow and sent its link to a victim reads what the victim's step shows.
-  @Test func flowTakenOverByAnAppShowsNothing() async throws {
+  @Test func flowOfAnAppShowsItsStepOnlyToItsBrowser() async throws {
     let (bench, _) = try await bench(Self.showing()) { generation in
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(EngineTestBench.phone), .test(Self.toy)])
     }
-    let app = try #require(
-      AppReturn(challenge: String(repeating: "A", count: 43), address: "https://app.example.com/back"))
     bench.clock.advance(by: .seconds(2000))
-    let id = try await bench.engine.create("enter", returnTo: nil, browser: nil, app: app, client: bench.client()).get()
-      .id
+    let page = bench.client(browser: TokenHash(of: "browser".utf8), at: .page)
+    let id = try await bench.openedForApp("enter", in: page)
     _ = try await bench.engine.begin(
-      id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: bench.client()
+      id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: page
     ).get()
-    _ = try await bench.submit(id, bench.code).get()
-    let view = try await bench.engine.begin(id, provider: "toy", fields: [:], client: bench.client()).get()
-    #expect(view.step?.provider == Self.toy && view.step?.shown == [])
+    let code: [String: InputValue] = ["code": .text(bench.code)]
+    _ = try await bench.engine.submit(id, fields: code, client: page).get()
+    let view = try await bench.engine.begin(id, provider: "toy", fields: [:], client: page).get()
+    #expect(view.step?.provider == Self.toy && view.step?.shown != [])
+    let told = try await bench.engine.view(id, client: bench.client()).get()
+    #expect(told.status == .pending && told.step == nil)
   }
 
   // MARK: records

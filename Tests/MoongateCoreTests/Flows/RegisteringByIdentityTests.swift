@@ -47,10 +47,8 @@ import Testing
   /// Attack: the same by an app, which receives a code for the new account.
   @Test func anAppGetsNoCodeForANewAccount() async throws {
     let bench = try await Self.closed()
-    let client = bench.client()
-    let app = AppReturn(
-      challenge: Base64URL.encode([UInt8](repeating: 1, count: 32)), address: "https://app.example.com/in")
-    let id = try await bench.engine.create("login", returnTo: nil, browser: nil, app: app, client: client).get().id
+    let client = bench.client(browser: TokenHash(of: "browser".utf8), at: .page)
+    let id = try await bench.openedForApp("login", in: client)
     _ = try await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
     let done = await bench.engine.submit(id, fields: ["sub": .text("stranger")], client: client)
     #expect(done.refusal?.code == .accountNotFound)

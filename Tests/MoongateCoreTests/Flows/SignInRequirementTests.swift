@@ -1,4 +1,3 @@
-import Crypto
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
@@ -158,21 +157,17 @@ import Testing
   @Test func appReceivesItsCodeOnlyAfterTheRequiredFactor() async throws {
     let bench = try await EngineTestBench.full(Self.asShipped)
     _ = try await owner(bench)
-    let verifier = String(repeating: "v", count: 43)
-    let app = try #require(
-      AppReturn(
-        challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back"))
-    let client = bench.client()
-    let id = try await bench.engine.create("enter", returnTo: nil, browser: nil, app: app, client: client).get().id
+    let client = bench.client(browser: TokenHash(of: "browser".utf8), at: .page)
+    let id = try await bench.openedForApp("enter", in: client)
     _ = try await bench.engine.begin(
       id, provider: "phone_otp", fields: ["phone": .text(Self.ownerPhone)], client: client
     ).get()
     let view = try await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client).get()
     #expect(view.status == .pending && view.next == nil && view.choices == [EngineTestBench.pin])
     let early = await bench.engine.submit(
-      id, fields: ["code": .text("x"), "code_verifier": .text(verifier)], client: client)
+      id, fields: ["code": .text("x"), "code_verifier": .text(Grant.testVerifier)], client: bench.client())
     #expect(early.refusal?.code == .stepNotOpen)
-    #expect(try await prove(bench, id).get().next?.contains("code=") ?? false)
+    #expect(try await prove(bench, id, client: client).get().next?.contains("code=") ?? false)
   }
 
   @Test func ownAccountFlowsKeepTheirSession() async throws {

@@ -15,7 +15,7 @@ import Testing
 
   private static let verifier = String(repeating: "v", count: 43)
   private static let challenge = Base64URL.encode(SHA256.hash(data: Data(verifier.utf8)))
-  private static let address = "https://app.example.com/signed-in?from=google"
+  private static let address = GoogleWorld.appAddress
 
   /// Begins a flow as an app does; returns its id and the address to open.
   private func begun(_ client: Client, _ fields: String = "") async throws -> (id: String, away: String) {
@@ -29,6 +29,25 @@ import Testing
   }
 
   private var app: String { #","code_challenge":"\#(Self.challenge)","redirect_to":"\#(Self.address)""# }
+
+  /// Creates a flow whose result the app receives.
+  private func created(_ client: Client) async throws -> String {
+    let created = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"\#(app)}"#)
+    #expect(created.status == 201, "\(created.text)")
+    return try #require(created["id"] as? String)
+  }
+
+  /// Opens the flow's page in the browser, agrees, and continues with Google.
+  /// - Returns: the address at Google.
+  private func continues(_ browser: Browser, _ id: String) async throws -> String {
+    let asked = try await browser.visit("/auth/login?id=\(id)")
+    #expect(asked.header("Location") == "/auth/app?id=\(id)")
+    try await browser.visit("/auth/app?id=\(id)")
+    let agreed = try await browser.submit(["action": "allow"])
+    #expect(agreed.header("Location") == "/auth/login?id=\(id)", "\(agreed.text)")
+    try await browser.visit("/auth/login?id=\(id)")
+    return try #require(Browser.address(on: try await browser.submit(["provider": "google_oauth"])))
+  }
 
   private func submit(_ client: Client, _ id: String, _ fields: [String: String]) async throws -> Answer {
     let json = String(decoding: try JSONSerialization.data(withJSONObject: fields), as: UTF8.self)
@@ -85,8 +104,9 @@ import Testing
     async throws
   {
     try await world.run { client in
-      let (id, away) = try await begun(client, app)
+      let id = try await created(client)
       let browser = Browser(client)
+      let away = try await continues(browser, id)
       let back = try await browser.returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
       let target = try #require(back.header("Location"))
       #expect(target.hasPrefix(Self.address + "&code="))
@@ -118,20 +138,44 @@ import Testing
     arguments: [(["action": "cancel"], "oauth_cancelled"), (["action": "error"], "oauth_failed")])
   func refused(choice: [String: String], code: String) async throws {
     try await world.run { client in
-      let (id, away) = try await begun(client, app)
-      let back = try await world.google.choose(away, choice)
-      let answer = try await Browser(client).returns(back)
+      let id = try await created(client)
+      let browser = Browser(client)
+      let back = try await world.google.choose(try await continues(browser, id), choice)
+      #expect(try await Browser(client).returns(back).status == 404, "in another browser")
+      let answer = try await browser.returns(back)
       #expect(answer.status == 303)
       #expect(answer.header("Location") == Self.address + "&error=\(code)")
       #expect(try await client.call(.get, "/api/auth/flows/\(id)").status == 404, "the answer has used up the state")
-      #expect(try await Browser(client).returns(back).status == 404)
+      #expect(try await browser.returns(back).status == 404)
+    }
+  }
+
+  /// Attack: an attacker creates a flow for an app, begins the step that leads to Google by the API, and sends the link
+  /// of Google. The victim sees no page of the gateway and no name of an app, and the attacker redeems the code.
+  @Test("the API gives out no address of another site for a flow of an app") func noPage() async throws {
+    try await world.run { client in
+      let id = try await created(client)
+      let begin = { (headers: [(String, String)]) in
+        try await client.call(
+          .post, "/api/auth/flows/\(id)/begin", #"{"provider":"google_oauth"}"#, headers: headers)
+      }
+      let refused = try await begin([])
+      #expect(refused.status == 409 && refused.problem() == "step_not_open")
+      #expect(refused.detail?.contains("/auth/login?id=") == true)
+      // The same after a browser has opened the page, with its own cookies too.
+      let browser = Browser(client)
+      try await browser.visit("/auth/login?id=\(id)")
+      #expect(try await begin([]).status == 409)
+      #expect(try await begin(browser.cookieHeader + [("Origin", browser.origin)]).status == 409)
     }
   }
 
   @Test("a one-time code lives for a minute") func expires() async throws {
     try await world.run { client in
-      let (id, away) = try await begun(client, app)
-      let back = try await Browser(client).returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
+      let id = try await created(client)
+      let browser = Browser(client)
+      let away = try await continues(browser, id)
+      let back = try await browser.returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
       let code = try #require(back.header("Location").flatMap { field("code", of: $0) })
       world.gateway.clock.advance(by: .seconds(60))
       #expect(try await submit(client, id, ["code": code, "code_verifier": Self.verifier]).problem() == "code_expired")
@@ -139,8 +183,21 @@ import Testing
   }
 
   @Test(
-    "only to an address of redirect_hosts, and only with a challenge",
+    "only to an address that an app has registered, and only with a challenge",
     arguments: [
+      // A host of redirect_hosts is no app, whatever the path, the query and the scheme.
+      (#","redirect_to":"https://app.example.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"https://app.example.com/user/x/pixel.gif","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"http://app.example.com/signed-in?from=google","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"https://app.example.com/signed-in","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (
+        #","redirect_to":"https://app.example.com/signed-in?from=google&to=http://evil.example/","code_challenge":"CHALLENGE""#,
+        "redirect_to"
+      ),
+      (
+        #","redirect_to":"https://app.example.com/signed-in?from=google\r\nSet-Cookie:x","code_challenge":"CHALLENGE""#,
+        "redirect_to"
+      ),
       (#","redirect_to":"https://evil.example.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","redirect_to":"https://app.example.com.evil.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","redirect_to":"https://app.example.com@evil.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
@@ -150,10 +207,12 @@ import Testing
       (#","redirect_to":"http://localhost:8080/home","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","redirect_to":"javascript:alert(1)","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","code_challenge":"CHALLENGE""#, "redirect_to"),
-      (#","redirect_to":"https://app.example.com/""#, "code_challenge"),
-      (#","redirect_to":"https://app.example.com/","code_challenge":"short""#, "code_challenge"),
+      (#","redirect_to":"https://app.example.com/signed-in?from=google""#, "code_challenge"),
       (
-        #","redirect_to":"https://app.example.com/","code_challenge":"CHALLENGE","code_challenge_method":"plain""#,
+        #","redirect_to":"https://app.example.com/signed-in?from=google","code_challenge":"short""#, "code_challenge"
+      ),
+      (
+        #","redirect_to":"https://app.example.com/signed-in?from=google","code_challenge":"CHALLENGE","code_challenge_method":"plain""#,
         "code_challenge_method"
       ),
       (#","redirect_to":1,"code_challenge":"CHALLENGE""#, "redirect_to"),

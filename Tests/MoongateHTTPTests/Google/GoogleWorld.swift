@@ -20,6 +20,8 @@ struct GoogleWorld: Sendable {
   static let issuer = "https://google.test"
   static let callback = "http://localhost:8080/auth/callback/google_oauth"
   static let asha = "100000000000000000001"
+  /// The redirect URI of the app `mobile`.
+  static let appAddress = "https://app.example.com/signed-in?from=google"
 
   let gateway: TestGateway
   let google: MockWeb
@@ -29,6 +31,7 @@ struct GoogleWorld: Sendable {
     let providers: [any Provider] = [PhoneOTP(), GoogleOAuth()]
     let name: ProviderName = "google_oauth"
     var settings = GatewaySettings.test()
+    // Codes never go to these hosts.
     settings.redirectHosts = ["app.example.com"]
     var generation = TestGeneration.gateway(for: providers, settings: settings)
     generation.gateway.providers[name] = ProviderSettings(
@@ -36,6 +39,11 @@ struct GoogleWorld: Sendable {
       values: ["trusted_domains": ["gmail.com"]])
     generation.policies[name] = .test(
       name, limits: [.test("verify_flow", on: .verify, per: .flow, max: 5, window: .seconds(900))])
+    generation.apps = AppTable(
+      [
+        App(
+          id: "mobile", name: "Mobile & <b>Co</b>", redirectURIs: [try RedirectURI(Self.appAddress)], consent: .once)
+      ], own: settings.publicURL)
     change(&generation)
     google = MockWeb()
     gateway = try TestGateway(providers: providers, generation: generation, web: google)

@@ -9,7 +9,7 @@ extension FlowCompletion {
     var flow = try await storage.load(id, request, completeToo: true, as: .look)
     let record = flow.record
     guard record.status == .complete else { return nil }
-    guard case .handingOver(let app, let code) = flow.machine.state,
+    guard case .handingOver(let grant, let code) = flow.machine.state,
       let account = try await lookup.loadAccount(record.account, flow),
       let epoch = record.basis?.epoch
     else { throw request.refusal(.stepNotOpen) }
@@ -18,14 +18,18 @@ extension FlowCompletion {
       throw request.refusal(error)
     }
     guard request.now < code.expiresAt else { throw request.refusal(.codeExpired) }
+    // Attack: the code of an app that the operator has removed since, or whose redirect URI was removed.
+    guard request.generation.apps.registers(grant) else {
+      throw request.refusal(.flowExpired, because: .appRemoved)
+    }
     // Both are 256-bit secrets, which cannot be guessed, so attempts are not counted.
-    guard constantTimeEquals(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier)
+    guard constantTimeEquals(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), grant.isProved(by: typed.verifier)
     else {
       throw request.refusal(.invalidCode)
     }
     // Attack: the account has set up a second factor since the code was issued, and someone who has the code would be
     // signed in without it.
-    if let factors = code.factors, !account.credentials.isSubset(of: factors) {
+    guard account.credentials.isSubset(of: code.factors) else {
       throw request.refusal(.flowExpired, because: .accountChanged)
     }
     flow.machine.redeemed()
@@ -39,8 +43,8 @@ extension FlowCompletion {
     case .conflict(let conflict): throw request.refusal(conflict)
     }
     var view = try await views.view(of: flow)
+    // Attack: whoever redeems a code would be a known device of the account. The browser that passed the steps is.
     view.session = SessionView(session, token: token.secret)
-    view.deviceToken = deviceToken(for: account.id, flow)
     return view
   }
 }

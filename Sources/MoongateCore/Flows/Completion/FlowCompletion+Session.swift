@@ -9,7 +9,7 @@ struct FlowEnding: Sendable {
   /// The session's token.
   var secret: SecretText?
   /// The code that the app redeems. It is only in this response and is not stored.
-  var code: AppCode?
+  var code: GrantCode?
   /// Where the user goes.
   var next: String
   /// The changes that store the session.
@@ -23,10 +23,11 @@ extension FlowCompletion {
     let (record, request) = (flow.record, flow.request)
     let account = outcome.account
     var ending = FlowEnding(next: destination(record, isNew: outcome.isNew))
-    if let app = record.app {
+    if let grant = record.grant {
       let token = SessionToken(from: random)
-      ending.code = AppCode(hash: token.hash, expiresAt: request.now + AppCode.lifetime, factors: account.credentials)
-      ending.next = app.address(with: token.secret)
+      ending.code = GrantCode(
+        hash: token.hash, expiresAt: request.now + GrantCode.lifetime, factors: account.credentials)
+      ending.next = grant.address(with: token.secret)
     } else if record.startedIn != nil, let own = request.client.session?.session {
       let (grown, token) = growing(
         own, of: account.id, forgetting: providersWithRemovals(known, account, record.purpose), flow)

@@ -6,6 +6,7 @@ struct FlowCompletion: FlowPart {
   let services: FlowServices
   let lookup: AccountLookup
   let checks: AccountChecks
+  let grants: GrantChecks
   let requirements: SignInRequirements
   let messengers: Messengers
   let notices: FlowNotices
@@ -72,6 +73,7 @@ struct FlowCompletion: FlowPart {
     guard !before.record.passed.isEmpty || before.record.startedIn != nil else {
       throw request.refusal(.denied, because: .nothingProved)
     }
+    try grants.demandAllowed(before.record, request)
     var flow = before
     let known = try await person(flow)
     try admission.demandUnlocked(known, request)
@@ -83,7 +85,8 @@ struct FlowCompletion: FlowPart {
     let ending = ending(flow, before: known, outcome)
     let completed = flow.changing { machine in
       machine.completed(
-        account: AccountVersion(outcome.account), isNew: outcome.isNew, next: flow.record.app?.address ?? ending.next,
+        account: AccountVersion(outcome.account), isNew: outcome.isNew,
+        next: flow.record.grant?.redirect ?? ending.next,
         code: ending.code)
     }
     try await apply(flow, completed, before: known, outcome, ending)
@@ -185,7 +188,10 @@ struct FlowCompletion: FlowPart {
       account: AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
       session: ending.session.map { SessionView($0, token: ending.secret) }, next: ending.next,
       isOfBrowser: record.browser != nil && record.browser == request.client.browser)
-    if ending.session != nil { view.deviceToken = deviceToken(for: outcome.account.id, completed) }
+    // The browser passed the steps, so it is the known device, also if an app receives the result.
+    if ending.session != nil || record.grant != nil {
+      view.deviceToken = deviceToken(for: outcome.account.id, completed)
+    }
     return view
   }
 }

@@ -70,12 +70,9 @@ struct FlowSeals: FlowPart {
   }
 
   /// What the open step shows. The view goes to the client that drives the flow: the browser that began it, or the
-  /// session.
-  ///
-  /// Attack: the creator of an app's flow sends its link to a victim and then asks what the step shows. What a step
-  /// shows is therefore not returned for flows that end in an app.
+  /// session. `FlowViews` hides the step from the creator of a flow with a grant.
   func shown(_ step: StepRecord, of flow: FlowTransaction) throws(FlowError) -> [Shown] {
-    guard let sealed = step.shown, flow.record.app == nil else { return [] }
+    guard let sealed = step.shown else { return [] }
     do {
       return try JSONDecoder().decode(
         [Shown].self, from: Data(try keys.open(sealed.bytes, for: "shown \(owner(step.provider, flow.id))")))

@@ -53,12 +53,7 @@ extension ProviderStep {
       return ProofSubject(
         account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
     }
-    let confirmation = try await confirmation(of: proof, step, flow)
-    // Attack: the attacker signs in at the other site with an account of their own that names the victim's address, and
-    // sends the victim the link that leads back. A flow that an app started therefore never asks for another account's
-    // proof.
-    if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw request.refusal(.alreadyRegistered) }
-    return confirmation
+    return try await confirmation(of: proof, step, flow)
   }
 
   /// The account of a flow that connects another site. The identity must be new to the account, and does not count as a

@@ -18,6 +18,8 @@ struct PageFrame: Decodable {
   let base: String
   let hasBrandStyle: Bool
   let logo: String?
+  /// Which app the flow of the page is for; nil for none.
+  let app: String?
   /// The target of "Contact us"; nil if none is configured.
   let support: String?
   /// The operator's terms of service.

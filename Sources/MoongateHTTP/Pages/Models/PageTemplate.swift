@@ -1,11 +1,13 @@
 /// The templates of pages.
 enum PageTemplate: String, CaseIterable {
-  case account, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, token, wait
+  case account, app, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, token,
+    wait
 
   /// The type of the template's model.
   var model: any PageModel.Type {
     switch self {
     case .account: AccountModel.self
+    case .app: AppModel.self
     case .choose: ChooseModel.self
     case .code: CodeModel.self
     case .contact: ContactModel.self

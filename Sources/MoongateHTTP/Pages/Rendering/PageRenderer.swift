@@ -155,14 +155,15 @@ package final class PageRenderer: Sendable {
   ) -> Response {
     page(
       model, title: { _ in title }, of: provider, kind: kind, refusal: refusal, status: status, at: address,
-      isTypedInto: isTypedInto, exchange.request, exchange.generation)
+      isTypedInto: isTypedInto, for: exchange.shown.app, exchange.request, exchange.generation)
   }
 
   /// More than five parameters: most are options with defaults.
+  /// - Parameter app: the app that receives the result of the page's flow.
   func page<Model: PageModel>(
     _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil,
     refusal: Refusal? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false,
-    _ request: Request, _ generation: any PolicyGeneration
+    for app: ReceivingApp? = nil, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
     let template = Model.template.rawValue
     let set = set(of: generation)
@@ -170,11 +171,13 @@ package final class PageRenderer: Sendable {
     let frame = frame(
       title(words), words, set, generation.gateway,
       languages: languages(set, words, at: address ?? request.head.path ?? "/", isTypedInto),
-      kind: kind ?? template)
+      kind: kind ?? template, for: app)
     let text = text(template, Root(words: words, frame: frame, model: model), set)
     var response = Response.plain(
       refusal?.code.httpStatus ?? status, type: "text/html; charset=utf-8", Array(text.utf8))
-    for (name, value) in Self.headers(generation, images: set.logoOrigin) { response.headers.set(name, to: value) }
+    for (name, value) in Self.headers(generation, images: set.logoOrigin, for: app) {
+      response.headers.set(name, to: value)
+    }
     response.headers[.contentLanguage] = words.tag
     if Self.chosen(request) == words.tag {
       response.setCookies([LanguageChoice.keep(words, isSecure: generation.gateway.publicURL.isSecure)])
@@ -209,12 +212,13 @@ package final class PageRenderer: Sendable {
   /// More than five parameters: the members of the frame that differ between pages.
   private func frame(
     _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [PageFrame.Language],
-    hasScript: Bool = true, kind: String
+    hasScript: Bool = true, kind: String, for app: ReceivingApp? = nil
   ) -> PageFrame {
     PageFrame(
       title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction,
       base: set.base,
-      hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, terms: gateway.brand.terms,
+      hasBrandStyle: set.hasBrandStyle, logo: set.logo, app: app.map { words.text("app_for", ["app": $0.name]) },
+      support: gateway.brand.support, terms: gateway.brand.terms,
       privacy: gateway.brand.privacy, hasLegal: gateway.brand.terms != nil || gateway.brand.privacy != nil,
       languages: languages,
       languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.maxPerRow,
@@ -253,11 +257,14 @@ package final class PageRenderer: Sendable {
   ///
   /// `form-action` lists the possible targets after a sign-in, because browsers also apply it to redirects of a form
   /// (Content Security Policy Level 3, section 6.4.1).
-  static func headers(_ generation: any PolicyGeneration, images: String?) -> [(name: String, value: String)] {
+  /// - Parameter app: the app that receives the result of the page's flow. Only pages of such a flow lead there.
+  static func headers(_ generation: any PolicyGeneration, images: String?, for app: ReceivingApp? = nil) -> [(
+    name: String, value: String
+  )] {
     let gateway = generation.gateway
     let targets = RedirectTargets(
       publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
-    let actions = (["'self'"] + targets.allowedOrigins).joined(separator: " ")
+    let actions = (["'self'"] + targets.allowedOrigins + (app.map { [$0.receiver] } ?? [])).joined(separator: " ")
     let pictures = (["'self'"] + (images.map { [$0] } ?? [])).joined(separator: " ")
     return [
       (

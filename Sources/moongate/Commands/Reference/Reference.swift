@@ -74,6 +74,8 @@ struct Reference: Sendable {
     case .flow: ("flows.md", "flows/NAME.lua", "The fields of a flow.")
     case .route: ("routes.md", "routes.lua", "The fields of a route. The first route that matches a request wins.")
     case .accounts: ("accounts.md", "accounts.lua", "Settings for all accounts.")
+    case .app:
+      ("apps.md", "apps.lua", "The fields of an app: where the results of sign-ins on the gateway's pages may go.")
     case .guarantee:
       (
         "guarantees.md", "guarantees.lua",
