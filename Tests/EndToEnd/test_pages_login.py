@@ -6,7 +6,9 @@ import time
 import pytest
 import requests
 
+from attack import PASSWORD, Person, new_email
 from local_gateway import LocalGateway, wait_for
+from mockgoogle import Visitor, choose
 from screens import LAPTOP, PHONE, Keys, Screen
 
 
@@ -401,6 +403,56 @@ def test_google_has_signed_in(screen, number):
     screen.waits(lambda: screen.path.startswith("/auth/") or screen.path in ("/profile-setup", "/home"), "the way back")
     events = wait_for(lambda: told(screen, "login_google_success")[: -before or None], "the event")
     assert len(events) == 1 and events[0]["provider"] == "google_oauth", events
+
+
+def by_code(screen, number):
+    screen.gateway.register(number)
+    seen = {entry["id"] for entry in screen.gateway.outbox()}
+    yield
+    screen.fills("phone", number).waits(lambda: button(screen).is_enabled(), "a number that can be sent")
+    button(screen).click()
+    screen.at("/auth/verify")
+    sent = wait_for(
+        lambda: [entry for entry in screen.gateway.outbox() if entry["id"] not in seen and entry["code"]], "a code"
+    )
+    screen.enters(sent[0]["code"])
+
+
+def by_password(screen, _):
+    person = Person(screen.gateway, email=new_email())
+    yield
+    # The link to the other form keeps the fragment too.
+    screen.presses("Use email instead").waits(lambda: screen.all("input[name=password]"), "the form of the password")
+    screen.fills("email", person.email).fills("password", PASSWORD).presses("Sign in")
+
+
+def by_google(screen, _):
+    known = Visitor(screen.gateway)
+    known.get(choose(known.continues(), account="100000000000000000001"))
+    yield
+    screen.presses("Continue with Google").waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.find("form button").click()
+
+
+@pytest.mark.parametrize("way", [by_code, by_password, by_google])
+def test_fragment_survives_the_sign_in(screen, number, way):
+    """The server never sees a fragment; the browser keeps it in redirects (RFC 9110, section 10.2.2)."""
+    sign_in = way(screen, number)
+    next(sign_in)
+    # Another query for each test: a browser does not load an address again that differs in its fragment only.
+    wanted = f"/?way={way.__name__}#/dashboards/7?from=now-6h&to=a%20b"
+    screen.opens(wanted).at("/auth/login")
+    next(sign_in, None)
+    screen.waits(lambda: screen.driver.current_url == screen.gateway.url + wanted, "the address with its fragment")
+
+
+def test_long_address_survives_the_sign_in(screen, number):
+    sign_in = by_code(screen, number)
+    next(sign_in)
+    wanted = "/explore?left=" + "a" * 7_900
+    screen.opens(wanted).at("/auth/login")
+    next(sign_in, None)
+    screen.waits(lambda: screen.driver.current_url == screen.gateway.url + wanted, "the long address")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -98,6 +98,14 @@ def test_added_and_signed_in_by_with_nothing_typed(screen, key):
     )
 
 
+def test_fragment_survives_the_sign_in(screen, key):
+    """The server never sees a fragment; the browser keeps it in redirects (RFC 9110, section 10.2.2)."""
+    adds(screen).forget()
+    wanted = f"{screen.gateway.url}/#/dashboards/7"
+    screen.opens("/#/dashboards/7").waits(lambda: screen.driver.current_url == wanted, "the address with its fragment")
+    assert screen.driver.get_cookie("moongate")
+
+
 def test_signed_in_by_the_button(screen, key):
     """In a browser without autofill of passkeys."""
     adds(screen).forget()

@@ -53,7 +53,9 @@ import Testing
 
   @Test func nothingAndTooMuch() {
     #expect(Self.targets.accept(nil) == nil)
-    #expect(Self.targets.accept("/" + String(repeating: "a", count: 2047)) != nil)
-    #expect(Self.targets.accept("/" + String(repeating: "a", count: 2048)) == nil)
+    // RFC 9110 section 4.1: URIs of at least 8,000 octets.
+    #expect(Self.targets.accept("/" + String(repeating: "a", count: 7999)) != nil)
+    #expect(Self.targets.accept("/" + String(repeating: "a", count: RedirectTargets.longest - 1)) != nil)
+    #expect(Self.targets.accept("/" + String(repeating: "a", count: RedirectTargets.longest)) == nil)
   }
 }

@@ -18,8 +18,24 @@ const behaviours = {
   "[data-boxes]": () => import("./boxes.js"),
 };
 
+// The server never sees the fragment of the address that the user asked for. The browser keeps it in the redirect to
+// this page (RFC 9110 section 10.2.2), and the way back gets it here. Links to other pages of the sign-in pass it on.
+const fragment = location.hash.replaceAll("\\", "%5C");
+const longestWay = 16_384;
+function keepFragment() {
+  const way = new URLSearchParams(location.search).get("return_to");
+  if (fragment.length < 2 || way === null || way.includes("#")) return;
+  for (const field of document.querySelectorAll("input[name=return_to]")) {
+    if (!field.value.includes("#") && field.value.length + fragment.length <= longestWay) field.value += fragment;
+  }
+  for (const link of document.querySelectorAll("a[href*=\"return_to=\"]")) {
+    if (link.origin === location.origin && !link.hash) link.hash = fragment;
+  }
+}
+
 function enhance() {
   wire();
+  keepFragment();
   for (const [selector, load] of Object.entries(behaviours)) {
     for (const element of document.querySelectorAll(selector)) {
       if (element.dataset.enhanced) continue;
