@@ -64,13 +64,18 @@ import Testing
     #expect(without.flows["any_name"]?.registers == [])
   }
 
+  @Test(arguments: ["any", "new"]) func registersHasNoEffectOnFlowsThatCreateAccounts(_ account: String) throws {
+    let generation = try Self.load(
+      try Self.registering("account = \"\(account)\", registers = { \"google_oauth\" }"))
+    #expect(generation.flows["any_name"]?.registers == [])
+    #expect(generation.warnings.contains { "\($0)".contains("registers") && "\($0)".contains("has no effect") })
+  }
+
   @Test(arguments: [
     ("account = \"existing\", registers = { \"phone_otp\" }", "`phone_otp` proves no identities at another site"),
     ("account = \"existing\", registers = { \"email_code\" }", "no step of this flow offers `email_code`"),
     ("account = \"existing\", registers = { \"google_aouth\" }", "did you mean `google_oauth`?"),
     ("account = \"existing\", registers = \"google_oauth\"", "must be a list of texts"),
-    ("account = \"any\", registers = { \"google_oauth\" }", "is only for account = \"existing\""),
-    ("account = \"new\", registers = { \"google_oauth\" }", "is only for account = \"existing\""),
     (
       "purpose = \"step_up\", account = \"existing\", registers = { \"google_oauth\" }",
       "is only for flows that sign people in"

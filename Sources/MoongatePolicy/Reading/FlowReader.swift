@@ -95,10 +95,9 @@ struct FlowReader {
       return []
     }
     if let account, account != .existing {
-      problems.add(
+      problems.warn(
         node.location, path,
-        "is only for account = \"existing\": a flow with account = \"\(account.rawValue)\" creates accounts by all of its providers"
-      )
+        "has no effect: a flow with account = \"\(account.rawValue)\" creates accounts by all of its providers")
       return []
     }
     var found: Set<ProviderName> = []
