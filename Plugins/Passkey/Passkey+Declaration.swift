@@ -81,6 +81,7 @@ extension Passkey {
           .disable: FactorNotice(subject: "Passkey removed", event: "A passkey was removed from your account"),
         ], translations: PackageResources.translations),
       presentation: .ceremony(button: "Use your passkey"), role: [.keepsFactor, .keepsSeveral, .findsAccount],
+      mayProveSeveralFactors: true,
       wellKnown: [relatedOrigins, endpoints])
   }
 }

@@ -52,6 +52,9 @@ public struct ProviderDescriptor: Sendable {
   /// What it does for an account. By default, it may keep a factor, and proves identifiers if it declares kinds of
   /// them.
   public let role: ProviderRole
+  /// Whether a proof of it may prove two factors at once (`Proof.isMultiFactor`), such as a device and the fingerprint
+  /// that unlocks it. A proof that says so without this declaration is a fault of the provider.
+  public let mayProveSeveralFactors: Bool
   /// The parameters that another site may send to `/auth/callback/NAME` by GET or POST; all others are dropped. Empty:
   /// the provider has no callback. The parameter `state` always identifies the flow, whether it is listed or not.
   public let callbackFields: [InputField]
@@ -77,7 +80,7 @@ public struct ProviderDescriptor: Sendable {
     hashesSecrets: Bool = false, secretSpace: Int? = nil,
     outcomes: [Outcome] = [], deliveryReasons: [DeliveryReason] = [], facts: [FactField] = [],
     words: StepWords? = nil, presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil,
-    role: ProviderRole? = nil,
+    role: ProviderRole? = nil, mayProveSeveralFactors: Bool = false,
     callbackFields: [InputField] = Self.standardCallbackFields, receivesWebhooks: Bool = false,
     wellKnown: [String] = [],
     recordVersion: Int = 1, maintenanceInterval: Duration? = nil, sdk: Int = SDKVersion.current
@@ -100,6 +103,7 @@ public struct ProviderDescriptor: Sendable {
     self.entrance = entrance
     self.page = page
     self.role = role ?? (identifierKinds.isEmpty ? .keepsFactor : [.provesIdentifier, .keepsFactor])
+    self.mayProveSeveralFactors = mayProveSeveralFactors
     self.callbackFields = callbackFields
     self.receivesWebhooks = receivesWebhooks
     self.wellKnown = wellKnown

@@ -48,10 +48,10 @@ package struct Comparison: Sendable {
     let problems = prover.problems()
     let sessions = try await ExhaustivePlay(configuration, generation, providers: registry).play()
     for guarantee in generation.guarantees {
-      guard case .sessions(let facts) = guarantee.scope else { continue }
+      guard case .sessions(let facts) = guarantee.scope, let demand = prover.demand(of: guarantee) else { continue }
       let breach = sessions.first { session in
         session.world.fits(facts, isNewAccount: session.isNewAccount, isRecovered: session.isRecovered)
-          && !guarantee.demand.isMet(Array(session.passed), age: { _ in .zero })
+          && !demand.isMet(Array(session.passed), age: { _ in .zero })
       }
       let problem = problems.first { $0.location.line == guarantee.location.line }
       if problem?.message.hasSuffix(GuaranteeProver.undecided) ?? false {

@@ -55,6 +55,24 @@ import Testing
     #expect(fixture.log.lines.contains { $0.contains("violates the protocol") && $0.contains("provider=word") })
   }
 
+  /// Attack: a program that its operator takes for one factor raises `aal` past a route that asks for two.
+  @Test func severalFactorsMustBeDeclared() async throws {
+    let answer = #"def answer(method, params): return {"proved": {"multi_factor": True}}"#
+    func body(_ more: String) -> String {
+      "old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2\(more)}\n" + answer
+    }
+    let fixture = try ProgramFixture()
+    #expect(
+      try await fault(of: body(""), fixture: fixture)
+        == .broken("it answers `multi_factor`, which its `hello` does not declare"))
+    let declared = try ProgramFixture().full(body(", \"multi_factor\": True"))
+    guard case .proved(let proof) = try await declared.judge("open", .some()) else {
+      Issue.record("not proved")
+      return
+    }
+    #expect(proof.isMultiFactor && declared.descriptor.mayProveSeveralFactors)
+  }
+
   @Test func beginCannotProveAUser() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(#"def answer(method, params): return {"proved": {}}"#)

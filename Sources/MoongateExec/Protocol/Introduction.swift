@@ -149,6 +149,8 @@ struct Introduction: Decodable, Equatable, Sendable {
   let callback: [Field]?
   /// Version 2: whether it accepts webhooks.
   let hook: Bool?
+  /// Version 2: whether its proofs may say `multi_factor`.
+  let multiFactor: Bool?
   /// Version 2: the version of its records; 1 if omitted.
   let recordVersion: Int?
   /// Version 2: the maintenance interval in seconds.
@@ -158,6 +160,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated,
       presentation, entrance, page, flows
     case cases, role, hashes, maintain, callback, hook, library
+    case multiFactor = "multi_factor"
     case recordVersion = "record_version"
     case deliveryReasons = "delivery_reasons"
   }

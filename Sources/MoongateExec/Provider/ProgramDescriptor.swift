@@ -50,7 +50,8 @@ extension Introduction {
       facts: (reader?.descriptor.facts ?? []) + ownFacts(&wrong), words: stepWords(&wrong),
       presentation: shownAs(&wrong),
       entrance: offeredBy(&wrong), page: page,
-      role: ownRole(&wrong), callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
+      role: ownRole(&wrong), mayProveSeveralFactors: multiFactor ?? false,
+      callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
       receivesWebhooks: hook ?? false,
       recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) }, sdk: `protocol`)
     wrong += descriptor.mistakes
@@ -118,7 +119,7 @@ extension Introduction {
     presentation != nil || entrance != nil || page != nil || flows != nil || cases != nil || role != nil
       || hashes != nil || recordVersion != nil
       || maintain != nil || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil
-      || hook != nil
+      || hook != nil || multiFactor != nil
       || deliveryReasons != nil || (submit ?? []).contains { $0.kind == .json }
   }
 

@@ -79,12 +79,17 @@ struct ReplyRules {
     } else {
       record = .keep
     }
+    let isMultiFactor = descriptor.sdk >= 2 && proved.multiFactor ?? false
+    // Attack: a program that its operator takes for one factor raises `aal` past a route that asks for two.
+    guard !isMultiFactor || descriptor.mayProveSeveralFactors else {
+      throw .broken("it answers `multi_factor`, which its `hello` does not declare")
+    }
     return Proof(
       proved: identifiers,
       claimed: try (proved.claimed ?? []).map { claimed throws(ProgramFault) in try canonical(claimed.identifier) },
       firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain),
       facts: try ownFacts(of: proved),
-      record: record, isMultiFactor: descriptor.sdk >= 2 && proved.multiFactor ?? false)
+      record: record, isMultiFactor: isMultiFactor)
   }
 
   /// The declared facts among the facts of a proof. Version 1 has none.

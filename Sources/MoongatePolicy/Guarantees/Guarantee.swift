@@ -14,7 +14,7 @@ package struct Guarantee: Sendable, Equatable {
   /// The operator's own words.
   package let statement: String
   package let scope: Scope
-  package let demand: SessionDemand
+  package var demand: SessionDemand
   package let location: SourceLocation
 
   package init(statement: String, scope: Scope, demand: SessionDemand, location: SourceLocation) {
@@ -36,6 +36,9 @@ package struct SessionDemand: Sendable, Equatable {
   package let within: Duration?
   /// The groups of which the account must belong to at least one; nil if none is named.
   package var group: GroupRequirement?
+  /// The providers each of which can, alone, reset the factor of a provider: whoever passes one of them can pass the
+  /// other, too. It counts as no further factor beside them.
+  package var implied: [ProviderName: Set<ProviderName>] = [:]
 
   package init(passed: [ProviderName], factors: Int?, within: Duration?, group: GroupRequirement? = nil) {
     self.group = group

@@ -84,7 +84,11 @@ struct CounterexampleText {
         return demand.passed.count == 1
           ? "it has not passed \(demand.passed[0])" : "it has passed none of \(list(demand.passed))"
       }
-      return "that is \(Set(passed).count) of \(demand.factors ?? 0) factors"
+      let independent = demand.independent(passed)
+      let count = "that is \(independent.count) of \(demand.factors ?? 0) factors"
+      let implied = Set(passed).subtracting(independent).sorted()
+      return implied.isEmpty
+        ? count : "\(count), because \(alternatives(independent)) alone can reset \(list(implied))"
     }
     let late = demand.passed.filter(passed.contains)
     return "it can have passed \(alternatives(late)) up to \((late.map(age).max() ?? .zero).asWritten) ago"

@@ -33,11 +33,28 @@ package struct GuaranteeProver {
     let sessions = SessionSearch(generation, providers: providers, functions: functions, budget: budget)
     return generation.guarantees.compactMap { guarantee in
       do throws(ProofBudget.Exhausted) {
-        return try refutation(of: guarantee, sessions, functions, budget).map { guarantee.problem($0) }
+        let counted = try counting(guarantee, sessions)
+        return try refutation(of: counted, sessions, functions, budget).map { guarantee.problem($0) }
       } catch {
         return guarantee.problem(Self.undecided)
       }
     }
+  }
+
+  /// The demand of a guarantee, in which a factor that another provider can reset counts as implied by it.
+  /// - Returns: nil if that is not known, because the search exceeded its budget.
+  package func demand(of guarantee: Guarantee) -> SessionDemand? {
+    let budget = ProofBudget()
+    guard let functions = try? FunctionOutcomes(generation, providers, budget) else { return nil }
+    let sessions = SessionSearch(generation, providers: providers, functions: functions, budget: budget)
+    return try? counting(guarantee, sessions).demand
+  }
+
+  private func counting(_ guarantee: Guarantee, _ sessions: SessionSearch) throws(ProofBudget.Exhausted) -> Guarantee {
+    guard guarantee.demand.factors ?? 1 > 1 else { return guarantee }
+    var counting = guarantee
+    counting.demand.implied = try ImpliedFactors(generation: generation, sessions: sessions).find()
+    return counting
   }
 
   /// Why the statement does not hold; nil if it is proved.

@@ -88,17 +88,33 @@ struct RouteSearch {
     }
     guard let decide = route.decide else { return RoutePass(route: route, decide: nil) }
     let passed = Dictionary(session.passed.map { ($0, Moment.now) }) { first, _ in first }
-    let facts = SessionFacts(
-      account: Moment.account, passed: passed, age: .seconds(60), aal: max(1, min(2, session.passed.count)))
-    var moment = Moment(session: facts, request: RequestFacts(method: "GET", host: "", path: "/", query: ""))
-    moment.lacksGroups = Set(group?.anyOf ?? [])
-    guard case .answers(let answers, let areAssumed) = try functions.verdict(decide, moment, session.facts) else {
-      return nil
+    for level in sessions.providers.assuranceLevels(ofPassing: session.passed) {
+      let facts = SessionFacts(account: Moment.account, passed: passed, age: .seconds(60), aal: level)
+      var moment = Moment(session: facts, request: RequestFacts(method: "GET", host: "", path: "/", query: ""))
+      moment.lacksGroups = Set(group?.anyOf ?? [])
+      guard case .answers(let answers, let areAssumed) = try functions.verdict(decide, moment, session.facts) else {
+        continue
+      }
+      let passes = answers.contains { answer in
+        if case .requireAlso(let provider) = answer { session.passed.contains(provider) } else { answer == .allow }
+      }
+      if passes { return RoutePass(route: route, decide: functions.location(decide).map { ($0, areAssumed) }) }
     }
-    let passes = answers.contains { answer in
-      if case .requireAlso(let provider) = answer { session.passed.contains(provider) } else { answer == .allow }
+    return nil
+  }
+}
+
+extension ProviderRegistry {
+  /// The assurance levels that a session can have after it has passed these providers (`Session.assuranceLevel`).
+  ///
+  /// Attack: a passkey alone has level 2, so `f.session.aal >= 2` is no proof of two providers.
+  package func assuranceLevels(ofPassing passed: [ProviderName]) -> [Int] {
+    let mayBeMultiFactor = passed.contains { descriptor($0)?.mayProveSeveralFactors ?? false }
+    let levels = (mayBeMultiFactor ? [false, true] : [false]).map { isMultiFactor in
+      Session.assuranceLevel(
+        of: passed.map { PassedStep(provider: $0, at: Moment.now, isMultiFactor: isMultiFactor) })
     }
-    return passes ? RoutePass(route: route, decide: functions.location(decide).map { ($0, areAssumed) }) : nil
+    return Set(levels).sorted()
   }
 }
 

@@ -48,10 +48,19 @@ package struct SessionState: Sendable {
 }
 
 extension SessionDemand {
+  /// The passed providers without those that another one of them implies (`implied`).
+  package func independent(_ passed: [ProviderName]) -> [ProviderName] {
+    var left = Set(passed)
+    for provider in left.sorted() where !left.subtracting([provider]).isDisjoint(with: implied[provider] ?? []) {
+      left.remove(provider)
+    }
+    return left.sorted()
+  }
+
   /// Whether a session that passed these providers meets the demand.
   /// - Parameter age: the maximum time since a provider was passed.
   package func isMet(_ passed: [ProviderName], age: (ProviderName) -> Duration) -> Bool {
-    if let factors, Set(passed).count < factors { return false }
+    if let factors, independent(passed).count < factors { return false }
     guard !self.passed.isEmpty else { return true }
     return self.passed.contains { provider in
       guard passed.contains(provider) else { return false }

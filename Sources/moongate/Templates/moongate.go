@@ -87,6 +87,7 @@ type Provider struct {
 	MaintenanceInterval time.Duration
 	Facts               []Fact
 	Hashes              bool // Whether Submit hashes: the gateway then has a permit ready before it counts the attempt.
+	MultiFactor         bool // Whether a Proved may have MultiFactor.
 	Federated           bool
 	Presentation        map[string]any
 	Entrance            map[string]any
@@ -668,6 +669,7 @@ func (provider Provider) hello(name string) (map[string]any, error) {
 	add("maintain", provider.Maintain != nil, int64(provider.MaintenanceInterval.Seconds()))
 	add("facts", provider.Facts != nil, provider.Facts)
 	add("hashes", provider.Hashes, true)
+	add("multi_factor", provider.MultiFactor, true)
 	add("presentation", provider.Presentation != nil, provider.Presentation)
 	add("entrance", provider.Entrance != nil, provider.Entrance)
 	add("page", provider.Page != "", provider.Page)

@@ -14,7 +14,8 @@
 //     });
 //
 // Its fields: settings, identifier, beginFields, submitFields, outcomes, deliveryReasons, callbackFields,
-// facts, hashes, federated, words, presentation, entrance, page, role, recordVersion, maintenanceInterval.
+// facts, hashes, multiFactor, federated, words, presentation, entrance, page, role, recordVersion,
+// maintenanceInterval.
 // Its functions: configure(values), deliver(message), begin(step), submit(step), hook(webhook),
 // upgrade(record, version), maintain(tools, now).
 //
@@ -307,10 +308,10 @@ function hello(provider, folder, name) {
   }
   const { policy, flows, cases, translations } = filesOf(folder, name);
   const { settings, identifier, outcomes, facts, hashes, federated, words } = provider;
-  const { presentation, entrance, page, role } = provider;
+  const { presentation, entrance, page, role, multiFactor } = provider;
   return {
     protocol: 2, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, cases, settings, identifier, outcomes, facts, hashes,
-    federated, presentation, entrance, page, role,
+    federated, presentation, entrance, page, role, multi_factor: multiFactor,
     words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields,
     callback: provider.callbackFields,
     delivery_reasons: provider.deliveryReasons, hook: provider.hook && true, record_version: provider.recordVersion,

@@ -411,7 +411,7 @@ def proved(
 
     `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by the same record one completes. `renewed` is the
     same secret in a newer form, such as a hash at today's cost: it gives way where the record was changed meanwhile. `facts` are read by policies for the rest
-    of the flow, as `f.providers.NAME.FACT`. `multi_factor`: two factors were proved at once, such as a device and the fingerprint that unlocks it.
+    of the flow, as `f.providers.NAME.FACT`. `multi_factor`: two factors were proved at once, such as a device and the fingerprint that unlocks it; declare `multi_factor = True`.
     """
     said = {"first_name": first_name, "last_name": last_name, "multi_factor": multi_factor, "identifiers": [_plain(one) for one in identifiers], "claimed": [_plain(one) for one in claimed]}
     said = {name: value for name, value in said.items() if value}
@@ -507,6 +507,8 @@ class Provider:
     facts: list[Fact] = []
     hashes: bool = False
     """Whether `submit` hashes: the gateway then has a permit ready before it counts the attempt."""
+    multi_factor: bool = False
+    """Whether `proved` may say `multi_factor`."""
     federated: bool = False
     presentation: dict | None = None
     entrance: dict | None = None
@@ -548,7 +550,7 @@ class Provider:
             "presentation": self.presentation, "entrance": self.entrance, "page": self.page, "role": self.role,
             "begin": [_plain(one) for one in self.begin_fields], "submit": [_plain(one) for one in self.submit_fields],
             "outcomes": [dataclasses.asdict(one) for one in self.outcomes], "facts": [_plain(one) for one in self.facts], "federated": self.federated,
-            "hashes": self.hashes, "delivery_reasons": [_plain(one) for one in self.delivery_reasons], "hook": self.hook is not None,
+            "hashes": self.hashes, "multi_factor": self.multi_factor, "delivery_reasons": [_plain(one) for one in self.delivery_reasons], "hook": self.hook is not None,
             "record_version": self.record_version, "maintain": self.maintenance_interval,
         }
         said = {key: value for key, value in said.items() if value}

@@ -60,6 +60,66 @@ import Testing
       ]) == [])
   }
 
+  private static let keys = GuaranteeFolder.gateway.replacing("pin = {},", with: "pin = {}, passkey = {},")
+
+  /// Attack: a route that asks for `aal >= 2` counts as two providers, and one passkey has that level.
+  @Test(arguments: ["f.session.aal >= 2", "f.session.aal == 2 and not f.session.passed.totp"])
+  func assuranceLevelIsNoProofOfTwoProviders(condition: String) throws {
+    let files: [String: String?] = [
+      "gateway.lua": Self.keys,
+      "flows/keys.lua": Make.flow("keys", "existing", "{ \"passkey\" }"),
+      "routes.lua": Make.routes(
+        "path = \"/admin/**\", decide = function(f) if \(condition) then return allow end return deny \"no\" end",
+        "path = \"/**\""),
+      "guarantees.lua": Make.guarantee("two providers", "route = \"/admin/**\", factors = 2"),
+    ]
+    let refutations = try GuaranteeFolder(files).refutations()
+    #expect(refutations.count == 1 && refutations[0].contains("passkey is passed"), "\(refutations)")
+    // Without a provider that proves several factors at once, two providers are what it takes.
+    let without = files.merging(["flows/keys.lua": nil, "gateway.lua": nil]) { $1 }
+    guard condition.hasSuffix("2") else { return }
+    #expect(try GuaranteeFolder(without.compactMapValues { $0 }).refutations() == [])
+  }
+
+  /// The prover's assurance levels are those of sessions, for each provider and each pair of them.
+  @Test func assuranceLevelsAreThoseOfSessions() throws {
+    let registry = try ProviderRegistry(ShippedProviders.all)
+    let names = registry.all.map(\.descriptor.name)
+    let now = Timestamp(milliseconds: 0)
+    func steps(_ passed: [ProviderName]) -> [[PassedStep]] {
+      passed.reduce([[]]) { found, name in
+        let flags = registry.descriptor(name)?.mayProveSeveralFactors ?? false ? [false, true] : [false]
+        return found.flatMap { steps in
+          flags.map { steps + [PassedStep(provider: name, at: now, isMultiFactor: $0)] }
+        }
+      }
+    }
+    for passed in names.map({ [$0] }) + names.flatMap({ one in names.map { [one, $0] } }) {
+      let held = Set(steps(passed).map { Session.assuranceLevel(of: $0) })
+      #expect(Set(registry.assuranceLevels(ofPassing: passed)) == held, "\(passed)")
+    }
+    #expect(registry.assuranceLevels(ofPassing: ["passkey"]) == [1, 2])
+    #expect(registry.assuranceLevels(ofPassing: ["pin"]) == [1])
+  }
+
+  /// Attack: someone who has the SIM alone resets the PIN by a code to it, and passes both.
+  @Test func factorThatAnotherOneResetsIsNoSecondFactor() throws {
+    let files: [String: String?] = [
+      "routes.lua": Make.routes("path = \"/admin/**\", require = { passed = \"pin\" }", "path = \"/**\""),
+      "guarantees.lua": Make.guarantee("two factors", "route = \"/admin/**\", factors = 2"),
+    ]
+    let refutations = try GuaranteeFolder(files).refutations()
+    #expect(refutations.count == 1, "\(refutations)")
+    #expect(refutations[0].contains("that is 1 of 2 factors, because phone_otp alone can reset pin"), "\(refutations)")
+    // The PIN is asked for on a new device, so the SIM alone opens no session in which the PIN could be reset.
+    let asked =
+      "return accounts { sign_in = { { \"pin\", when = function(f) return f.client.new_device and f.account.has_pin end } } }"
+    #expect(try GuaranteeFolder(files.merging(["accounts.lua": asked]) { $1 }).refutations() == [])
+    // An authenticator app cannot be reset.
+    let app = Make.routes("path = \"/admin/**\", require = { passed = \"totp\" }", "path = \"/**\"")
+    #expect(try GuaranteeFolder(files.merging(["routes.lua": app]) { $1 }).refutations() == [])
+  }
+
   @Test func existsFalseMeansWithoutAnAccount() throws {
     let statement = Make.guarantee(
       "registration proves a number", "account = { exists = false }, session = { passed = \"phone_otp\" }")
