@@ -1,13 +1,33 @@
 /// The maximum number and total size of flows without any proof, in a gateway's memory and in the store.
 ///
 /// Attack: flows that are created, or begun, until memory or disk is full. If there are too many, the address that has
-/// the most loses its oldest ones, so that a flood evicts itself.
+/// the most loses its oldest ones, so that a flood evicts itself. First the networks are compared, then the addresses
+/// within one: a /48 of IPv6 has 65,536 addresses that count separately. Half of the bound is kept for flows that a
+/// browser has opened, which costs a flood more than a call.
 package struct FlowBound: Sendable, Hashable {
   /// The maximum for one client address (`ClientAddress.countingKey`).
   package static let perAddress = 1_000
 
   package var count: Int
   package var bytes: Int
+
+  /// A flow, as far as it matters for the bound.
+  package struct Member<Origin: Hashable & Sendable>: Sendable {
+    /// The address that it counts for.
+    package let origin: Origin
+    /// The network of that address.
+    package let network: Origin
+    /// Whether a browser has opened it.
+    package let isOpened: Bool
+    package let bytes: Int
+
+    package init(origin: Origin, network: Origin, isOpened: Bool, bytes: Int) {
+      self.origin = origin
+      self.network = network
+      self.isOpened = isOpened
+      self.bytes = bytes
+    }
+  }
 
   package init(count: Int = 100_000, bytes: Int = 64 << 20) {
     self.count = count
@@ -22,15 +42,42 @@ package struct FlowBound: Sendable, Hashable {
   }
 
   /// The flows to remove.
-  /// - Parameter flows: all flows, oldest first, each with its origin.
+  /// - Parameter flows: all flows, oldest first.
   /// - Returns: their indices in ascending order.
-  package func surplus<Origin: Hashable>(of flows: [(origin: Origin, bytes: Int)]) -> [Int] {
-    var kept = Array(Dictionary(grouping: flows.indices, by: { flows[$0].origin }).values)
-    Self.trim(&kept, to: count) { _ in 1 }
-    Self.trim(&kept, to: bytes) { flows[$0].bytes }
+  package func surplus<Origin>(of flows: [Member<Origin>]) -> [Int] {
+    var kept = Array(flows.indices)
+    kept = share(kept, flows, of: count) { _ in 1 }
+    kept = share(kept, flows, of: bytes) { flows[$0].bytes }
     var stays = [Bool](repeating: false, count: flows.count)
-    for index in kept.joined() { stays[index] = true }
+    for index in kept { stays[index] = true }
     return flows.indices.filter { !stays[$0] }
+  }
+
+  /// The flows that stay. Those that a browser has opened lose nothing to others while they need at most half.
+  private func share<Origin>(
+    _ indices: [Int], _ flows: [Member<Origin>], of most: Int, weight: (Int) -> Int
+  ) -> [Int] {
+    func total(_ indices: [Int]) -> Int { indices.reduce(0) { $0 + weight($1) } }
+    guard total(indices) > most else { return indices }
+    let opened = indices.filter { flows[$0].isOpened }
+    let others = indices.filter { !flows[$0].isOpened }
+    let left = fair(others, flows, within: most - min(total(opened), most / 2), weight: weight)
+    return fair(opened, flows, within: most - total(left), weight: weight) + left
+  }
+
+  /// The flows that stay if each network, and within a network each address, gets the same share.
+  private func fair<Origin>(
+    _ indices: [Int], _ flows: [Member<Origin>], within most: Int, weight: (Int) -> Int
+  ) -> [Int] {
+    var networks = Array(Dictionary(grouping: indices.sorted(), by: { flows[$0].network }).values)
+    let whole = networks
+    Self.trim(&networks, to: most, weight: weight)
+    return zip(whole, networks).flatMap { all, kept -> [Int] in
+      guard kept.count < all.count else { return all }
+      var addresses = Array(Dictionary(grouping: all, by: { flows[$0].origin }).values)
+      Self.trim(&addresses, to: kept.reduce(0) { $0 + weight($1) }, weight: weight)
+      return addresses.flatMap(\.self)
+    }
   }
 
   /// Removes the oldest items of the heaviest groups until the total weight is at most `most`. This caps all groups at

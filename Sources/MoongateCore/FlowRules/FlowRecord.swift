@@ -84,7 +84,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var isNewAccount: Bool
   /// Where the user goes once the flow is complete.
   package var completedNext: String?
-  /// A keyed hash of the client address that created it. Flows without any proof are counted by it.
+  /// The client that created it (`FlowOrigin`). Flows without any proof are counted by it.
   package var origin: String?
   /// The providers whose `register` limits have counted the account that the flow creates; nil: none.
   package var registered: Set<ProviderName>?
@@ -165,7 +165,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   /// `origin`, as long as nothing was proved in the flow. Such a flow may be evicted (`FlowBound`).
   package var unverifiedOrigin: String? {
-    status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil
+    guard status == .pending, passed.isEmpty, basis?.introduced.isEmpty ?? true, startedIn == nil else { return nil }
+    return browser == nil ? origin : origin.map(FlowOrigin.opened)
   }
 
   /// Which accounts the flow may end in. An identity elsewhere also signs in at a flow for new accounts.

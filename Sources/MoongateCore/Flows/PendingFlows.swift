@@ -176,7 +176,12 @@ final class PendingFlows: Sendable {
     for (id, entry) in state.flows where dead(entry.record) { state.remove(id) }
     let alive = state.age.compactMap { id in state.flows[id].map { (id: id, entry: $0) } }
     if !bound.holds(count: state.flows.count, bytes: state.bytes) {
-      for index in bound.swept.surplus(of: alive.map { ($0.entry.address, $0.entry.bytes) }) {
+      let members = alive.map { flow in
+        FlowBound.Member(
+          origin: flow.entry.address, network: flow.entry.record.network, isOpened: flow.entry.record.browser != nil,
+          bytes: flow.entry.bytes)
+      }
+      for index in bound.swept.surplus(of: members) {
         state.remove(alive[index].id)
       }
     }
@@ -189,9 +194,10 @@ final class PendingFlows: Sendable {
 }
 
 extension FlowRecord {
-  /// The estimated memory use of a record in bytes: the parts that a client can make long, and 1 KiB for the rest.
+  /// The estimated memory use of a record in bytes: the parts that a client can make long, and what was measured for the
+  /// rest, with the entries that refer to it.
   fileprivate var bytesInMemory: Int {
     let client = (returnTo?.utf8.count ?? 0) + (grant?.redirect.utf8.count ?? 0)
-    return 1_024 + client + steps.count * 128 + codes.values.reduce(0) { $0 + $1.message.utf8.count }
+    return 2_560 + client + steps.count * 128 + codes.values.reduce(0) { $0 + $1.message.utf8.count }
   }
 }

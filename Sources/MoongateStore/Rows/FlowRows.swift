@@ -64,7 +64,7 @@ enum FlowRows {
     let all = try rows.rows("SELECT number, origin, size FROM flow WHERE origin IS NOT NULL").map { row in
       (number: try row.integer(0), origin: try row.text(1), bytes: try row.count(2))
     }.sorted { $0.number < $1.number }
-    return bound.swept.surplus(of: all.map { (origin: $0.origin, bytes: $0.bytes) }).map { all[$0].number }
+    return bound.swept.surplus(of: all.map { FlowOrigin.member($0.origin, bytes: $0.bytes) }).map { all[$0].number }
   }
 
   /// Deletes those of the flows that are still without any proof.
