@@ -18,8 +18,8 @@ return accounts {
   -- deletes the account.
   change_within = "10m",
 
-  -- How long a new phone number or email address cannot reset a passcode, a password or another
-  -- factor. It can sign in at once.
+  -- How long a new phone number or email address, or a factor that was reset, only signs in: it does
+  -- not count as a further factor, and authorises no change.
   recovery_delay = "24h",
 
   -- Groups, for routes with require = { group = "ops" }. members() is a list that you edit with

@@ -31,12 +31,12 @@ package struct PublicApplication: ListeningApplication {
     mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger
   ) {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
-    let ending = SessionEnding(store: store, clock: clock, random: random)
+    let ending = SessionEnding(store: store, clock: clock, random: random, keys: keys)
     let sessions = SessionCalls(driver: driver, ending: ending)
     let account = OwnAccountCalls(driver: driver)
     let api: [[Endpoint]] = [
       FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
-      PersonalTokenCalls(driver: driver).endpoints,
+      PersonalTokenCalls(driver: driver).endpoints, DeviceCalls(driver: driver).endpoints,
       PhoneFormatCall(providers: providers, pages: pages).endpoints,
       AppAPICalls(driver: driver, sessions: sessions, clock: clock).endpoints,
       ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,

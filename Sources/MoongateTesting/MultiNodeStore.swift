@@ -154,6 +154,12 @@ package final class MultiNodeStore: Store {
   package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
     try await next().factors(of: account)
   }
+  package func devices(of account: String, at now: Timestamp) async throws(StoreFault) -> [TrustedDevice] {
+    try await next().devices(of: account, at: now)
+  }
+  package func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session? {
+    try await next().session(replacing: token, at: now)
+  }
   package func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await next().groupCounts() }
   package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault)
     -> [GroupMember]

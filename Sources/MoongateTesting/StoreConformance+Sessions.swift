@@ -6,6 +6,69 @@ import Testing
 
 extension StoreConformance {
   static let sessions: [StoreConformance] = [
+    StoreConformance("a replaced token authorises nothing and ends the session that has replaced it") {
+      bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")), .createAccount(bench.account("ac_2")))
+      let token = { (name: String) in TokenHash(of: name.utf8) }
+      try await bench.apply(.putSession(bench.session("se_1", of: "ac_1", token: "first")))
+      try await bench.apply(.replaceSession(token("first"), by: bench.session("se_1", of: "ac_1", token: "second")))
+      try await bench.apply(.replaceSession(token("second"), by: bench.session("se_1", of: "ac_2", token: "third")))
+      #expect(try await bench.store.session(token("first")) == nil)
+      for name in ["first", "second"] {
+        #expect(try await bench.store.session(replacing: token(name), at: bench.now)?.token == token("third"))
+      }
+      #expect(try await bench.store.session(replacing: token("third"), at: bench.now) == nil)
+      let later = bench.now + .seconds(7 * 86_400)
+      #expect(try await bench.store.session(replacing: token("first"), at: later) == nil)
+      try await bench.apply(.endSession(token("first")))
+      #expect(try await bench.store.session(token("third")) == nil)
+      #expect(try await bench.store.session(replacing: token("second"), at: bench.now) == nil)
+    },
+    StoreConformance("an account trusts at most so many devices, and forgets the one unseen for longest") {
+      bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")), .createAccount(bench.account("ac_2")))
+      func device(_ number: Int, of account: String = "ac_1") -> TrustedDevice {
+        let seen = bench.now + .seconds(number)
+        return TrustedDevice(
+          id: "de_\(number)", account: account, createdAt: seen, lastSeenAt: seen, userAgent: "Firefox \(number)")
+      }
+      let most = TrustedDevice.mostPerAccount
+      for number in 0...most { try await bench.apply(.trustDevice(device(number))) }
+      try await bench.apply(.trustDevice(device(0, of: "ac_2")))
+      let listed = try await bench.store.devices(of: "ac_1", at: bench.now)
+      #expect(listed == (1...most).reversed().map { device($0) })
+      #expect(try await bench.store.account("ac_1")?.devices == Set(listed.map(\.id)))
+      var seen = device(1)
+      (seen.lastSeenAt, seen.userAgent) = (bench.now + .seconds(100), nil)
+      try await bench.apply(.trustDevice(seen))
+      #expect(try await bench.store.devices(of: "ac_1", at: bench.now).first == seen)
+      let expired = seen.lastSeenAt + DeviceToken.lifetime
+      #expect(try await bench.store.devices(of: "ac_1", at: expired).isEmpty)
+      try await bench.apply(.forgetDevice(account: "ac_1", id: "de_2"), .forgetDevice(account: "ac_1", id: "de_none"))
+      #expect(try await bench.store.account("ac_1")?.devices.contains("de_2") == false)
+      try await bench.apply(.forgetDevices(account: "ac_1", except: "de_3"))
+      #expect(try await bench.store.account("ac_1")?.devices == ["de_3"])
+      try await bench.apply(.forgetDevices(account: "ac_1", except: nil))
+      #expect(try await bench.store.account("ac_1")?.devices == [])
+      #expect(try await bench.store.account("ac_2")?.devices == ["de_0"])
+      #expect(
+        try await bench.store.apply([.trustDevice(device(1, of: "ac_9"))], at: bench.now)
+          == .conflict(.accountUnavailable))
+    },
+    StoreConformance("a reset of a factor is remembered, whatever becomes of the factor") { bench async throws in
+      let pin = ProviderName(test: "pin")
+      try await bench.apply(
+        .createAccount(bench.account("ac_1")), .putProviderRecord(account: "ac_1", pin, sealed: [1]))
+      try await bench.apply(
+        .recordReset(account: "ac_1", pin), .recordReset(account: "ac_1", ProviderName(test: "totp")))
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: nil))
+      #expect(try await bench.store.account("ac_1")?.resets == [pin: bench.now, ProviderName(test: "totp"): bench.now])
+      let later = bench.now + .seconds(1)
+      _ = try await bench.store.apply([.recordReset(account: "ac_1", pin)], at: later)
+      #expect(try await bench.store.account("ac_1")?.resets[pin] == later)
+      #expect(
+        try await bench.apply(.recordReset(account: "ac_9", pin)) == .conflict(.accountUnavailable))
+    },
     StoreConformance("a session is read with its account") { bench async throws in
       let account = bench.account("ac_1", verified: [bench.phone()])
       let session = bench.session("se_1", of: "ac_1")

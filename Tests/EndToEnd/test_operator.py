@@ -69,9 +69,15 @@ def test_a_lock_names_the_person(gateway, number):
 
     shown = json.loads(tool(gateway, "account", "show", number, "--json")[1])
     asked = requests.get(f"{gateway.admin}/accounts/{account}", timeout=10).json()
-    assert shown.keys() == asked.keys() >= {"locks", "factors", "devices", "sign_ins"}
-    assert len(shown["locks"]) == len(shown["sign_ins"]) == len(shown["devices"]) == 1
+    assert shown.keys() == asked.keys() >= {"locks", "factors", "sessions", "devices", "sign_ins"}
+    assert len(shown["locks"]) == len(shown["sign_ins"]) == len(shown["sessions"]) == len(shown["devices"]) == 1
     assert "phone_otp/verify" in tool(gateway, "account", "show", number)[1]
+
+    device = shown["devices"][0]["id"]
+    assert tool(gateway, "account", "devices", number)[1].startswith(f"{device}  since ")
+    assert tool(gateway, "account", "devices", number, "--remove", device, "--as", "ravi")[:2] == (0, "")
+    assert tool(gateway, "account", "devices", number, "--remove", device)[0] == 1
+    assert events(gateway, "kind=device_removed")[0]["operator"] == "ravi"
 
     assert tool(gateway, "locks", "clear", "+919000000001")[0] == 1
     spelled = f"{number[3:8]} {number[8:]}"

@@ -104,6 +104,41 @@ def test_a_new_token_ends_the_old_one_at_once(gate):
     used(gate, answer.json()["token"])
 
 
+@pytest.mark.parametrize("call", ["api", "app", "page"])
+def test_signing_out_with_a_replaced_token_ends_the_session(gate, number, call):
+    """Attack: the token was replaced by a flow of a thief. The owner signs out with the one that the browser has."""
+    old = gate.register(number)["session"]["token"]
+    answer = gate.api("POST", "/set-passcode", {"passcode": "482915"}, headers=bearer(old))
+    new = answer.json()["token"]
+    used(gate, new)
+    if call == "page":
+        cookie = {"Cookie": f"moongate={old}", "Origin": gate.url, "Accept": "text/html"}
+        answer = requests.post(f"{gate.url}/auth/logout", headers=cookie, allow_redirects=False, timeout=10)
+        assert answer.status_code == 303
+    elif call == "app":
+        assert gate.api("POST", "/logout", {}, headers=bearer(old)).status_code == 204
+    else:
+        assert gate.api("DELETE", "/session", headers=bearer(old)).status_code == 204
+    gone(gate, new)
+    problem(gate.api("DELETE", "/session", headers=bearer(old)), 401, "unauthenticated")
+
+
+def test_trusted_devices_are_listed_and_removed(gate, number):
+    first = gate.register(number)
+    trusted = {**bearer(first["session"]["token"]), "Moongate-Device": first["device_token"]}
+    [own] = gate.api("GET", "/devices", headers=trusted).json()
+    assert own["current"] and own["user_agent"].startswith("python-requests") and own["id"].startswith("de_")
+    account = first["account"]["id"]
+    [listed] = requests.get(f"{gate.admin}/accounts/{account}/devices", timeout=10).json()
+    assert listed == {name: value for name, value in own.items() if name != "current"}
+    assert requests.delete(f"{gate.admin}/accounts/{account}/devices/de_none", timeout=10).status_code == 404
+    assert gate.api("DELETE", f"/devices/{own['id']}", headers=trusted).status_code == 204
+    problem(gate.api("DELETE", f"/devices/{own['id']}", headers=trusted), 404, "not_found")
+    assert gate.api("GET", "/devices", headers=trusted).json() == []
+    used(gate, first["session"]["token"])
+    problem(gate.api("GET", "/devices"), 401, "unauthenticated")
+
+
 def test_an_operators_lock_and_deletion_hold_at_once(gate):
     own, account = register(gate, "locked@example.com")
     used(gate, own)

@@ -209,7 +209,13 @@ struct ExhaustivePlay {
     let number = counter.next()
     let account = try await makeAccount(world, number)
     let now = clock.now()
-    let device = world.isKnownDevice ? try keys.remember(DeviceToken(from: random, at: now), account, [], at: now) : nil
+    var device: SecretText?
+    if world.isKnownDevice, let known = try await store.account(account),
+      let trust = keys.trusting(nil, for: known, passed: [], userAgent: nil, now, random)
+    {
+      _ = try await store.apply([trust.change], at: now)
+      device = trust.token
+    }
     let client = client(Self.home, device)
     guard case .success(let view) = await engine.create(entryPoint, returnTo: nil, browser: nil, client: client) else {
       return nil

@@ -69,7 +69,7 @@ extension SessionSnapshot {
   /// `f.session`, without groups and claims by default.
   package func sessionFacts(at now: Timestamp, _ entitlements: Entitlements = .none) -> SessionFacts {
     var passed: [ProviderName: Timestamp] = [:]
-    for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
+    for step in session.counted { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
     return SessionFacts(
       account: account.id, passed: passed, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
       email: account.verified(.email)?.value,

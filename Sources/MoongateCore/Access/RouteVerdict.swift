@@ -10,6 +10,8 @@ package enum RouteVerdict: Sendable, Hashable {
   case notInGroup(GroupRequirement)
   /// The provider must be passed, or passed again.
   case needs(ProviderName)
+  /// The provider was passed by an identifier or a factor that is too new. It can be passed again from this time on.
+  case tooNew(ProviderName, until: Timestamp)
   /// `decide` refused, with this reason.
   case denied(String)
   /// `decide` failed.
@@ -21,7 +23,7 @@ extension RouteVerdict {
   package var isRefusal: Bool {
     switch self {
     case .pass, .noSession, .failed: false
-    case .emailNotVerified, .notInGroup, .needs, .denied: true
+    case .emailNotVerified, .notInGroup, .needs, .tooNew, .denied: true
     }
   }
 }
@@ -59,7 +61,8 @@ extension Route {
     case .deny(let reason): return .denied(reason)
     // Required until the session has passed that provider.
     case .requireAlso(let provider):
-      return session.session.passed.contains { $0.provider == provider } ? .pass : .needs(provider)
+      let isPassed = session.session.counted.contains { $0.provider == provider }
+      return isPassed ? .pass : session.session.unmet(provider, at: now)
     case .fault(let fault): return .failed(fault)
     }
   }
@@ -73,13 +76,23 @@ extension Requirement {
     switch self {
     case .emailVerified: return session.account.identifier(.email)?.verifiedAt != nil ? nil : .emailNotVerified
     case .passed(let provider, let within):
-      guard let at = session.session.passed.last(where: { $0.provider == provider })?.at else {
-        return .needs(provider)
+      guard let at = session.session.counted.last(where: { $0.provider == provider })?.at else {
+        return session.session.unmet(provider, at: now)
       }
       // Half-open, as all times: a step passed at t and valid for 5 minutes is valid until just before t + 5 min.
       if let within, now >= at + within { return .needs(provider) }
       return nil
     }
+  }
+}
+
+extension Session {
+  /// Why a provider that does not count is not passed. Passing it again would not help while it is too new.
+  fileprivate func unmet(_ provider: ProviderName, at now: Timestamp) -> RouteVerdict {
+    guard let until = passed.last(where: { $0.provider == provider })?.tooNewUntil, now < until else {
+      return .needs(provider)
+    }
+    return .tooNew(provider, until: until)
   }
 }
 

@@ -21,13 +21,17 @@ package struct Account: Sendable, Equatable, Codable {
   package var language: String?
   /// The groups that an operator added the account to. accounts.lua may not define all of them.
   package var groups: Set<GroupName>
+  /// The devices that are trusted for the account (`TrustedDevice.id`).
+  package var devices: Set<String>
+  /// When each factor was last reset by something else that the account holds.
+  package var resets: [ProviderName: Timestamp]
 
   /// More than five parameters: one for each field.
   package init(
     id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp,
     isLocked: Bool = false,
     identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0, language: String? = nil,
-    groups: Set<GroupName> = []
+    groups: Set<GroupName> = [], devices: Set<String> = [], resets: [ProviderName: Timestamp] = [:]
   ) {
     self.id = id
     self.firstName = firstName
@@ -40,6 +44,8 @@ package struct Account: Sendable, Equatable, Codable {
     self.epoch = epoch
     self.language = language
     self.groups = groups
+    self.devices = devices
+    self.resets = resets
   }
 
   /// The account's identifier of a kind. Prefers a verified one.
@@ -67,9 +73,12 @@ package struct AccountVersion: Sendable, Equatable, Codable {
 package struct HeldIdentifier: Sendable, Equatable, Codable {
   package var identifier: Identifier
   package var verifiedAt: Timestamp?
+  /// Until when it signs nobody in, because it came from an account that was merged into this one; nil: it does.
+  package var waitsUntil: Timestamp?
 
-  package init(identifier: Identifier, verifiedAt: Timestamp?) {
+  package init(identifier: Identifier, verifiedAt: Timestamp?, waitsUntil: Timestamp? = nil) {
     self.identifier = identifier
     self.verifiedAt = verifiedAt
+    self.waitsUntil = waitsUntil
   }
 }

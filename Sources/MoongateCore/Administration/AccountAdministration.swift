@@ -56,6 +56,11 @@ package struct AccountAdministration: Sendable {
     try await store.liveSessions(of: account, at: clock.now())
   }
 
+  /// The trusted devices of an account, the one that was seen last first.
+  package func devices(of account: String) async throws(StoreFault) -> [TrustedDevice] {
+    try await store.devices(of: account, at: clock.now())
+  }
+
   /// The identifiers that a text may refer to, in canonical form.
   package func identifiers(named text: String, region: String) -> [Identifier] {
     if let address = EmailAddress(text) { return [Identifier(address)] }
@@ -79,7 +84,11 @@ package struct AccountAdministration: Sendable {
   /// - Parameter reason: why, for the audit trail; nil if the operator gives none.
   package func lock(_ account: String, because reason: String? = nil) async throws(StoreFault) -> Outcome {
     try await apply(
-      [.setLocked(account: account, true), .raiseEpoch(account: account)], .accountLocked, account, because: reason)
+      [
+        .setLocked(account: account, true), .raiseEpoch(account: account),
+        .forgetDevices(account: account, except: nil),
+      ],
+      .accountLocked, account, because: reason)
   }
 
   /// Lets the account sign in again.
@@ -94,15 +103,31 @@ package struct AccountAdministration: Sendable {
     guard let found = try await store.account(account) else { return .unknown }
     let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
     return try await apply(
-      [.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account,
-      because: reason)
+      [
+        .setLocked(account: account, true), .raiseEpoch(account: account),
+        .forgetDevices(account: account, except: nil),
+      ] + forgotten, .accountDisabled, account, because: reason)
   }
 
-  /// Ends the account's sessions. Signing in remains possible.
+  /// Ends the account's sessions, and no longer trusts any device. Signing in remains possible.
   package func endSessions(of account: String) async throws(StoreFault) -> Outcome {
     guard try await store.account(account) != nil else { return .unknown }
     return try await apply(
-      [.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
+      [
+        .endSessions(account: account, except: nil), .raiseEpoch(account: account),
+        .forgetDevices(account: account, except: nil),
+      ], .sessionEnded, account)
+  }
+
+  /// No longer trusts a device for the account. Its sessions continue.
+  /// - Returns: `unknown` if the account does not trust such a device.
+  package func removeDevice(_ id: String, of account: String) async throws(StoreFault) -> Outcome {
+    guard try await devices(of: account).contains(where: { $0.id == id }) else { return .unknown }
+    let now = clock.now()
+    var event = event(.deviceRemoved, account, at: now)
+    event.detail["device"] = id
+    _ = try await store.apply([.forgetDevice(account: account, id: id), .audit(event)], at: now)
+    return .done
   }
 
   /// Deletes the account and everything stored about the user (`AccountDeletion`).

@@ -2,8 +2,7 @@ import MoongateSDK
 
 /// Everything that the gateway stores about a user, for that user. Contains no tokens, hashes, codes or keys.
 ///
-/// Not included: running flows, which expire soon, and counters, whose keys cannot be linked to a person. Devices are
-/// not stored; each device holds its own token.
+/// Not included: running flows, which expire soon, and counters, whose keys cannot be linked to a person.
 package struct AccountExport: Sendable, Equatable {
   package let account: Account
   /// What providers store for the account, by name.
@@ -12,6 +11,8 @@ package struct AccountExport: Sendable, Equatable {
   package let groups: [GroupMember]
   /// Newest first.
   package let sessions: [Session]
+  /// The trusted devices, the one that was seen last first.
+  package let devices: [TrustedDevice]
   /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
   /// The account's audit events, newest first, at most `maxEvents`.
@@ -31,6 +32,7 @@ extension AccountExport {
       account: account, factors: try await store.factors(of: account.id),
       groups: try await store.memberships(of: account.id),
       sessions: try await store.liveSessions(of: account.id, at: now),
+      devices: try await store.devices(of: account.id, at: now),
       tokens: try await store.accessTokens(of: account.id),
       events: try await store.events(about: account.id, traces: traces, limit: Self.maxEvents))
   }

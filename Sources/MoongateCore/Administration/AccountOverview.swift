@@ -7,9 +7,10 @@ package struct AccountOverview: Sendable {
   package let locks: [NamedLock]
   /// What providers store for the account, without the secrets.
   package let factors: [StoredFactor]
-  /// The signed-in devices: the sessions, newest first. (A known device that is signed out holds its own token and is
-  /// not stored.)
-  package let devices: [Session]
+  /// The sessions, newest first.
+  package let sessions: [Session]
+  /// The trusted devices, the one that was seen last first.
+  package let devices: [TrustedDevice]
   /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
   /// The last sign-ins, newest first.
@@ -28,7 +29,7 @@ extension AccountAdministration {
     return AccountOverview(
       account: account, locks: try await locks(of: account, in: generation),
       factors: try await store.factors(of: account.id),
-      devices: try await sessions(of: account.id),
+      sessions: try await sessions(of: account.id), devices: try await devices(of: account.id),
       tokens: try await store.accessTokens(of: account.id),
       signIns: try await store.events(matching: filter, limit: AccountOverview.signInsTold))
   }

@@ -27,6 +27,11 @@ package struct Session: Sendable, Equatable, Codable {
   package var lastSeenAt: Timestamp
   /// The passed steps, in order.
   package var passed: [PassedStep]
+  /// The passed steps that count towards routes, guarantees and the assurance level.
+  ///
+  /// Attack: a thief who holds a session for a minute adds an address of their own, or resets the PIN by the same SIM,
+  /// and passes the new one as a second factor.
+  package var counted: [PassedStep] { passed.filter { $0.tooNewUntil == nil } }
   /// The `User-Agent` of the browser or app that began it, for its owner to recognise. Truncated to 256 bytes.
   package var userAgent: String?
   /// The client address from which the session began, for its owner to recognise; nil in sessions of an older version.
@@ -68,8 +73,10 @@ package struct Session: Sendable, Equatable, Codable {
   package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
 
   /// The authentication assurance level: 2 if two different factors were proved, otherwise 1.
-  package var assuranceLevel: Int {
-    passed.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(passed.map(\.provider)).count))
+  package var assuranceLevel: Int { Self.assuranceLevel(of: counted) }
+
+  package static func assuranceLevel(of steps: [PassedStep]) -> Int {
+    steps.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(steps.map(\.provider)).count))
   }
 
   /// The time of the latest sign-in or step-up.
@@ -97,6 +104,9 @@ package struct PassedStep: Sendable, Equatable, Codable {
   package let identifier: String?
   /// Whether the step proved two factors at once, such as a device and the fingerprint that unlocks it; nil: no.
   package let isMultiFactor: Bool?
+  /// Set if the step proved an identifier or a factor that was too new: it signed the user in, and counts for nothing
+  /// else. From this time on, another proof counts.
+  package var tooNewUntil: Timestamp?
 
   package init(provider: ProviderName, at: Timestamp, identifier: String? = nil, isMultiFactor: Bool = false) {
     self.provider = provider

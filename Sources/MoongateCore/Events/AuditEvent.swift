@@ -53,6 +53,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case accountExported = "account_exported"
     /// The user changed the name. The event contains neither name.
     case accountRenamed = "account_renamed"
+    case deviceRemoved = "device_removed"
     case accountsImported = "accounts_imported"
     /// An operator added the account to a group, or removed it from one. The group is in the detail.
     case groupAdded = "group_added"
@@ -93,7 +94,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       case .refused: .refusals
       // A flood can create as many accounts as `register` allows, and rename one any number of times.
       case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated,
-        .accountRenamed,
+        .accountRenamed, .deviceRemoved,
         .sessionExtended, .tokenUsed:
         .activity
       default: .security

@@ -17,6 +17,7 @@ extension AuditEvent.Kind {
     case .accountDeleted: "An account was deleted; its remaining events name no user."
     case .accountExported:
       "An operator exported everything that is stored about a person, or all accounts; `detail` says which."
+    case .deviceRemoved: "A user or an operator removed a trusted device."
     case .accountRenamed: "A person changed the name of the account. The event holds neither name."
     case .accountsImported: "An operator imported accounts."
     case .groupAdded: "An operator added an account to a group; the group is in `detail`."

@@ -145,8 +145,13 @@ package struct FlowMachine: Sendable {
 
   /// Handles that the account is merged into another one by an identifier that is new to it. The step that proved the
   /// identifier proves what the other account holds, so it is a factor there.
-  package mutating func joins(_ account: AccountVersion) {
-    record.passed = record.basis?.introduced ?? []
+  /// - Parameter until: until when the identifier is too new in the other account to count; nil: it counts.
+  package mutating func joins(_ account: AccountVersion, tooNewUntil until: Timestamp? = nil) {
+    record.passed = (record.basis?.introduced ?? []).map { step in
+      var step = step
+      step.tooNewUntil = until
+      return step
+    }
     record.account = account.id
     record.basis?.epoch = account.epoch
   }

@@ -171,6 +171,7 @@ extension PassedStep: JSONObjectWritable {
     object.add("at", at)
     object.add("identifier", identifier)
     object.add("isMultiFactor", isMultiFactor)
+    object.add("tooNewUntil", tooNewUntil)
   }
 }
 

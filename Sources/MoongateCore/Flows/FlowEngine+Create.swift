@@ -77,6 +77,7 @@ extension FlowEngine {
           .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.",
           field: "code_challenge")
       }
+      try checks.demandUnverified(definition.purpose, own.account, request)
       session = own
     }
     let choices = Set(definition.steps.flatMap(\.choices))
@@ -85,7 +86,7 @@ extension FlowEngine {
       codes: request.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
       createdAt: request.now, returnTo: draft.returnTo, browser: draft.browser, network: client.address.networkKey,
       account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, grant: draft.grant)
-    record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
+    record.origin = FlowOrigin(client.address, keys).text
     var flow = FlowTransaction(id, FlowMachine(record), request)
     try checks.demandChangeProof(flow)
     // A flow without any applicable step would prove nothing.

@@ -12,7 +12,7 @@ package enum FactorReset: Sendable, Equatable {
 
 extension FlowEngine {
   /// Removes a provider's record from an account when the user has lost the factor, together with its attempt counters
-  /// and locks. All sessions end, earlier proofs become invalid, and the user is notified.
+  /// and locks. All sessions end, no device is trusted any more, earlier proofs become invalid, and the user is notified.
   /// - Parameter identity: the operator, for the audit trail.
   package func resetFactor(
     _ provider: ProviderName, of id: String, by identity: OperatorIdentity, client: ClientContext
@@ -30,7 +30,8 @@ extension FlowEngine {
       .clearCounters(
         PersonalLimits(keys: keys, providers: providers).limits(
           [.verify], of: account, at: provider, in: request.generation)),
-      .endSessions(account: id, except: nil), .raiseEpoch(account: id), .audit(event),
+      .endSessions(account: id, except: nil), .forgetDevices(account: id, except: nil), .raiseEpoch(account: id),
+      .audit(event),
     ]
     guard case .applied = try await store.apply(changes, at: request.now) else { return .unknown }
     parts.notices.notifyOfRemoval(provider, account, request)

@@ -70,7 +70,7 @@ extension FlowEngine {
   }
 
   /// An audit event for an operation of users on their own account outside of a flow.
-  private func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ request: RequestContext) -> AuditEvent {
+  func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ request: RequestContext) -> AuditEvent {
     AuditEvent(
       id: DecisionID(from: random), at: request.now, kind: kind, account: account.id,
       address: request.client.address.description,

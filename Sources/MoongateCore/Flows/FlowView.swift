@@ -20,7 +20,7 @@ package struct FlowView: Sendable {
   /// Whether the current step sets up a factor that `accounts.lua` requires. For pages.
   package var isEnrolling = false
   /// The device token that this device stores from now on (`DeviceToken`). Only in the response that created the
-  /// session.
+  /// session, or that gave the session of a trusted device a new token.
   package var deviceToken: SecretText?
   /// Whether the flow is bound to the browser that made the request. The sign-in then sets cookies.
   package var isOfBrowser: Bool
@@ -144,6 +144,6 @@ package struct SessionView: Sendable {
     self.token = token
     expiresAt = session.expiresAt
     aal = session.assuranceLevel
-    passed = session.passed
+    passed = session.counted
   }
 }

@@ -21,7 +21,7 @@ struct Messengers: FlowPart {
   /// it. A request's language counts only if the account has no language yet, or if the request comes from a device
   /// that the account has used.
   func language(for account: Account?, _ request: RequestContext) -> any MessageLanguage {
-    guard let account, let kept = account.language, !keys.knows(request.device, account.id, by: nil) else {
+    guard let account, let kept = account.language, !keys.knows(request.device, account, by: nil) else {
       return language(request.client.languages, request)
     }
     return language([kept], request)

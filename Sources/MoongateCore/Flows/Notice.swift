@@ -6,6 +6,7 @@ package enum Notice: Sendable, Equatable {
   case newDevice(userAgent: String?, at: Timestamp)
   /// nil: until an operator unlocks the account.
   case locked(for: Duration?)
+  case emailAdded
   case emailChanged
   case phoneAdded
   case phoneChanged
@@ -33,6 +34,7 @@ package enum Notice: Sendable, Equatable {
         "Sign-in to your account is locked for {wait} after too many failed attempts",
         ["wait": language.spoken(duration)])
     case .locked(nil): language.translated("Sign-in to your account was turned off after too many failed attempts")
+    case .emailAdded: language.translated("An email address was added to your account")
     case .emailChanged: language.translated("The email address on your account was changed")
     case .phoneAdded: language.translated("A phone number was added to your account")
     case .phoneChanged: language.translated("The phone number on your account was changed")
@@ -56,6 +58,7 @@ package enum Notice: Sendable, Equatable {
       switch self {
       case .newDevice: language.translated("New sign-in")
       case .locked: language.translated("Too many failed attempts")
+      case .emailAdded: language.translated("Email address added")
       case .emailChanged: language.translated("Email address changed")
       case .phoneAdded: language.translated("Phone number added")
       case .phoneChanged: language.translated("Phone number changed")

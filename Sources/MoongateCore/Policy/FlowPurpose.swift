@@ -148,6 +148,10 @@ extension FlowPurpose {
     }
   }
 
+  /// Whether a code to an identifier that is too new (`recovery_delay`) is refused: what it would prove authorises
+  /// nothing. In a sign-in it is accepted, and counts for nothing else.
+  package var refusesTooNew: Bool { isReset || needsSession }
+
   /// Whether completing the flow authorises changes to the account afterwards: it proves what the account holds and
   /// does nothing else.
   package var isProofAlone: Bool {

@@ -91,7 +91,7 @@ extension RefusalCode {
     case .emailNotVerified: "Please verify your email address first."
     case .stepUpRequired: "Please confirm that it's you."
     case .identifierTooNew:
-      "This was added to your account too recently to change its security settings. Please try again later."
+      "This was added to your account or reset too recently to be used here. Please try again later."
     case .handoffFailed: "You could not be signed in on this site. Please open the page again."
     case .unauthenticated: "Please sign in."
     case .badRequest: "The request is not well formed."
@@ -127,7 +127,7 @@ extension Refusal {
     case .resendTooSoon: "Please wait \(wait) before you ask for another code."
     case .rateLimited: "Too many requests. Please try again in \(wait)."
     case .identifierTooNew:
-      "This was added to your account too recently to change its security settings. Please try again in \(wait)."
+      "This was added to your account or reset too recently to be used here. Please try again in \(wait)."
     default: code.sentence
     }
   }

@@ -3,7 +3,12 @@ import MoongateSDK
 /// The token of a device that has passed steps before, so that attackers who try someone's identifier do not lock its
 /// owner out. Sealed by the core; a client can neither read nor create one.
 ///
-/// It contains, as keyed hashes, the accounts and the providers that this device has passed for them.
+/// It contains, as keyed hashes, the accounts that trust this device and the providers that it has passed for them. Each
+/// mark is bound to the ID under which the account trusts the device (`TrustedDevice.id`), and counts only while the
+/// account lists that ID: its owner can remove the device, and a recovery removes all.
+///
+/// Attack: an attacker registers an account with the victim's address, and the device stays trusted after the victim has
+/// recovered the account; or a trusted device is sold or stolen.
 ///
 /// Attack: someone who can pass one step (with a stolen SIM) signs in again and again, to get fresh counters for
 /// another one (the PIN). A mark is therefore for one provider and one account: if this device has never passed the
@@ -15,7 +20,7 @@ package struct DeviceToken: Sendable, Equatable {
   private static let idLength = 16
   private static let markLength = 12
   /// The maximum number of marks. Older ones are dropped.
-  private static let maxMarks = 24
+  private static let maxMarks = 36
 
   /// Identifies the device: 128 random bits.
   let id: [UInt8]
@@ -54,14 +59,22 @@ package struct DeviceToken: Sendable, Equatable {
 
   fileprivate func holds(_ mark: [UInt8]) -> Bool { marks.contains { constantTimeEquals($0, mark) } }
 
-  fileprivate func adding(_ new: [[UInt8]], at now: Timestamp) -> Self {
-    DeviceToken(id: id, marks: Array((marks.filter { !new.contains($0) } + new).suffix(Self.maxMarks)), issuedAt: now)
+  /// - Parameter now: when it is issued; nil keeps the time.
+  fileprivate func adding(_ new: [[UInt8]], at now: Timestamp?) -> Self {
+    DeviceToken(
+      id: id, marks: Array((marks.filter { !new.contains($0) } + new).suffix(Self.maxMarks)), issuedAt: now ?? issuedAt)
   }
 
-  fileprivate static func mark(_ keys: KeyRing, _ account: String, _ provider: ProviderName?) -> [UInt8] {
-    Array(
-      keys.counterKey([Array("device".utf8), Array((provider?.rawValue ?? "").utf8), Array(account.utf8)]).prefix(
-        markLength))
+  /// The mark of a device that the account trusts under the ID, and that has passed the provider; nil for any provider.
+  fileprivate static func mark(_ keys: KeyRing, _ account: String, _ id: String, _ provider: ProviderName?) -> [UInt8] {
+    mark(keys, ["device", provider?.rawValue ?? "", account, id])
+  }
+
+  /// The mark of a device on which the account has signed in, whether or not it is still trusted.
+  fileprivate static func mark(_ keys: KeyRing, _ account: String) -> [UInt8] { mark(keys, ["device of", account]) }
+
+  private static func mark(_ keys: KeyRing, _ texts: [String]) -> [UInt8] {
+    Array(keys.counterKey(texts.map { Array($0.utf8) }).prefix(markLength))
   }
 }
 
@@ -77,24 +90,33 @@ extension KeyRing {
     return DeviceToken(bytes: bytes, at: now)
   }
 
-  /// The token of a new device that has just passed the providers for the account, for simulations.
-  package func deviceToken(
-    from random: any RandomSource, for account: String, passed: [ProviderName], at now: Timestamp
-  ) throws -> SecretText {
-    try remember(DeviceToken(from: random, at: now), account, passed, at: now)
+  /// Whether the account has signed in on the device, so that it may trust it. Only the account itself says whether it
+  /// still does (`trust`).
+  func mayTrust(_ device: DeviceToken?, _ account: String) -> Bool {
+    device?.holds(DeviceToken.mark(self, account)) ?? false
   }
 
-  /// Whether the device has passed the provider for the account before; nil for any provider.
-  func knows(_ device: DeviceToken?, _ account: String?, by provider: ProviderName?) -> Bool {
-    guard let device, let account else { return false }
-    return device.holds(DeviceToken.mark(self, account, provider))
+  /// The ID under which the account trusts the device; nil if it does not.
+  /// - Parameters:
+  ///   - ids: the IDs of the account's trusted devices.
+  ///   - provider: only if the device has passed this provider; nil for any.
+  func trust(_ device: DeviceToken?, _ account: String, among ids: Set<String>, by provider: ProviderName? = nil)
+    -> String?
+  {
+    guard let device else { return nil }
+    return ids.first { device.holds(DeviceToken.mark(self, account, $0, provider)) }
   }
 
   /// The token of a device that has just passed the providers for the account.
-  package func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws
-    -> SecretText
-  {
-    let marks = [DeviceToken.mark(self, account, nil)] + providers.map { DeviceToken.mark(self, account, $0) }
+  /// - Parameters:
+  ///   - id: the ID under which the account trusts it.
+  ///   - now: from when on it is valid for its lifetime; nil does not prolong it.
+  package func remember(
+    _ device: DeviceToken, _ account: String, as id: String, _ providers: [ProviderName], at now: Timestamp?
+  ) throws -> SecretText {
+    let marks =
+      [DeviceToken.mark(self, account), DeviceToken.mark(self, account, id, nil)]
+      + providers.map { DeviceToken.mark(self, account, id, $0) }
     return SecretText(Base64URL.encode(try sealDevice(device.adding(marks, at: now).bytes, for: Self.deviceOwner)))
   }
 }

@@ -227,6 +227,7 @@ final class ShadowSide {
     case .noSession: ShadowAnswer(RefusalCode.unauthenticated.name, at: place)
     case .emailNotVerified: ShadowAnswer(RefusalCode.emailNotVerified.name, at: place)
     case .notInGroup: ShadowAnswer(RefusalCode.forbidden.name, at: place)
+    case .tooNew(let provider, _): ShadowAnswer("\(RefusalCode.identifierTooNew.name) \(provider)", at: place)
     case .needs(let provider): ShadowAnswer("\(RefusalCode.stepUpRequired.name) \(provider)", at: place)
     case .denied(let reason): ShadowAnswer(reason, at: place)
     case .failed(let fault): ShadowAnswer(RefusalCode.policyError.name, at: fault.location ?? place)

@@ -122,6 +122,8 @@ package protocol AccountStore: Sendable {
   func importedHashes(of provider: ProviderName) async throws(StoreFault) -> Set<HashWork>
   /// The providers that have a record for the account, sorted by name, with their times.
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor]
+  /// The account's trusted devices whose tokens have not expired, the one that was seen last first.
+  func devices(of account: String, at now: Timestamp) async throws(StoreFault) -> [TrustedDevice]
   /// Deletes accounts without any verified identifier that have not been used since a certain time, with everything
   /// that belongs to them, a bounded number per call. Audit events are not changed; the audit trail removes them in due
   /// course.
@@ -147,6 +149,9 @@ package protocol SessionStore: Sendable {
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
+  /// The session that had this token before its current one; nil if there is none, or if the token was replaced too long
+  /// ago.
+  func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session?
   /// Updates the last activity of sessions and its address. It only moves forward.
   func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault)
   /// The changes of sessions and accounts since the given number, by any process.
@@ -203,6 +208,9 @@ package enum Change: Sendable {
   /// Says which imported hash the provider's record for the account holds; nil: none. It stays when the record is
   /// replaced, until it is said anew. No effect without the record.
   case markImportedHash(account: String, ProviderName, HashWork?)
+  /// Records that a factor of the account was reset now by something else that the account holds. The time stays if the
+  /// factor is changed, or removed and set anew. Conflicts if the account does not exist.
+  case recordReset(account: String, ProviderName)
   /// Requires that the hash of the account's sealed record of the provider is this one; nil: that it has no record.
   /// Otherwise the transaction has no effect.
   case requireProviderRecord(account: String, ProviderName, TokenHash?)
@@ -228,10 +236,10 @@ package enum Change: Sendable {
   /// Removes an identifier from the account. Conflicts if the account does not have it.
   case removeIdentifier(account: String, Identifier)
   /// Merges the first account into the second. Verified identifiers move to the second account, where they count as
-  /// verified now, unless it already has a verified one of that kind (several federated identities are allowed). The
-  /// first account is deleted with everything that belongs to it, including its groups. Conflicts if either account
-  /// does not exist or is locked.
-  case absorbAccount(String, into: String)
+  /// verified now, unless it already has a verified one of that kind (several federated identities are allowed). Until
+  /// the given time they sign nobody in. The first account is deleted with everything that belongs to it, including its
+  /// groups. Conflicts if either account does not exist or is locked.
+  case absorbAccount(String, into: String, waitingUntil: Timestamp? = nil)
   /// Ends these counters' locks and deletes their events, because what they count was replaced.
   case clearCounters([ResolvedLimit])
   /// Updates the time of the account's last use.
@@ -248,16 +256,25 @@ package enum Change: Sendable {
   /// Stores a session with a new ID and a new token. Conflicts if the account does not exist or an operator has locked
   /// it.
   case putSession(Session)
-  /// Replaces the session with this token. Conflicts if that session has ended, so that a step-up cannot revive it.
+  /// Replaces the session with this token. Conflicts if that session has ended, so that a step-up cannot revive it. For
+  /// a while, the replaced token still ends the session (`endSession`).
   case replaceSession(TokenHash, by: Session)
   /// Stores a session's token for another root domain and invalidates its previous one for that domain. Conflicts if
   /// the session has ended or has a new token.
   case putDomainToken(NewDomainToken)
-  /// Ends the session with this token, which may be its own or one for another root domain, with all its tokens.
+  /// Ends the session with this token, which may be its own, one for another root domain or a replaced one, with all its
+  /// tokens.
   case endSession(TokenHash)
   /// Ends all sessions of an account except one, and all tokens for other root domains, including those of that
   /// session.
   case endSessions(account: String, except: TokenHash?)
+  /// Trusts a device for its account, or updates when it was seen. Beyond `TrustedDevice.mostPerAccount`, the devices
+  /// that were unseen for the longest time are dropped. Conflicts if the account does not exist.
+  case trustDevice(TrustedDevice)
+  /// No longer trusts a device for the account. No effect if it is not trusted.
+  case forgetDevice(account: String, id: String)
+  /// No longer trusts any device for the account, except one.
+  case forgetDevices(account: String, except: String?)
   /// Marks a one-time code as used. Conflicts if it was used before.
   /// - Parameter until: how long that is remembered. Longer than the code is valid.
   case spendCode(TokenHash, until: Timestamp)

@@ -14,7 +14,8 @@ extension JSONValue {
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
       "groups": .list(
         export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
-      "sessions": .list(export.sessions.map { .listed($0) }), "tokens": .list(export.tokens.map { .personal($0) }),
+      "sessions": .list(export.sessions.map { .listed($0) }), "devices": .list(export.devices.map { .device($0) }),
+      "tokens": .list(export.tokens.map { .personal($0) }),
       "events": .list(export.events.map(exportedEvent)),
     ])
   }

@@ -44,7 +44,7 @@ extension JSONValue {
     let members: KeyValuePairs<String, JSONValue> = [
       "id": .text(session.id), "created_at": .text(session.createdAt.text),
       "last_seen_at": .text(session.lastSeenAt.text), "expires_at": .text(session.deadline.text),
-      "aal": .number(session.assuranceLevel), "passed": passed(session.passed),
+      "aal": .number(session.assuranceLevel), "passed": passed(session.counted),
       "user_agent": .optional(session.userAgent), "address": .optional(session.address),
       "last_address": .optional(session.lastAddress),
     ]

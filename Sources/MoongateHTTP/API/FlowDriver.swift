@@ -88,11 +88,13 @@ struct FlowDriver: Sendable {
     if let session { client = client.with(session: session) }
     var view = try await verb(engine, client).get()
     exchange.shown.show(view.app)
-    guard let token = view.session?.token else {
+    guard view.session != nil else {
       // The session is the app's. The browser remains a known device.
       return Outcome(view: view, cookies: view.deviceToken.map { [exchange.cookies.remember($0)] } ?? [])
     }
     if view.isOfBrowser { view.next = await next(after: view, client: client, exchange) }
+    // A flow that proved nothing leaves the session its token.
+    guard let token = view.session?.token else { return Outcome(view: view) }
     return Outcome(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
   }
 

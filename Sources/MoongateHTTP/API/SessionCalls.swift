@@ -43,9 +43,17 @@ struct SessionCalls: Sendable {
     ]
   }
 
-  /// Ends the session of the request.
+  /// Ends the session of the request, or the session that has replaced the token of the request.
   func signOut(_ exchange: Exchange) async throws(Refusal) -> Response {
-    try await end(try await signedIn(exchange).session, exchange)
+    if let found = try await driver.session(exchange) {
+      try await end(found.session, exchange)
+    } else {
+      let isEnded = try await exchange.mappingFaults { () async throws(StoreFault) in
+        guard let token = exchange.credentials.session else { return false }
+        return try await ending.end(replaced: token, by: exchange.client.address)
+      }
+      guard isEnded else { throw exchange.refusal(.unauthenticated) }
+    }
     var response = Response.nothing
     response.setCookies(exchange.cookies.signOut())
     return response
@@ -60,7 +68,8 @@ struct SessionCalls: Sendable {
     let own = try await signedIn(exchange).session
     let kept = all == "true" ? nil : own
     try await exchange.mappingFaults { () async throws(StoreFault) in
-      try await ending.endAll(of: own.account, except: kept, by: exchange.client.address)
+      try await ending.endAll(
+        of: own.account, except: kept, on: exchange.credentials.device, by: exchange.client.address)
     }
     var response = Response.nothing
     if kept == nil { response.setCookies(exchange.cookies.signOut()) }

@@ -46,6 +46,24 @@ struct AccountCalls: Sendable {
         }
         return .json(.list(sessions.map { .listed($0) }))
       },
+      Endpoint(.call, .accountDevices) { exchange throws(Refusal) in
+        let account = try await account(exchange)
+        let devices = try await exchange.mappingFaults { () async throws(StoreFault) in
+          try await administration.devices(of: account.id)
+        }
+        return .json(.list(devices.map { .device($0) }))
+      },
+      Endpoint(.call, .removeAccountDevice) { exchange throws(Refusal) in
+        let account = try await account(exchange)
+        let administration = acting(exchange)
+        let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
+          try await administration.removeDevice(exchange.parameters[1], of: account.id)
+        }
+        guard outcome == .done else {
+          throw exchange.refusal(.notFound, detail: "The account does not trust such a device.")
+        }
+        return .nothing
+      },
       Endpoint(.call, .exportAccountByOperator) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let administration = acting(exchange)

@@ -55,7 +55,8 @@ extension JSONValue {
                 "provider": .text($0.provider.rawValue), "added_at": .optional($0.addedAt?.text),
                 "changed_at": .optional($0.changedAt?.text),
               ])
-            })), JSONMember(name: "devices", value: .list(overview.devices.map { .listed($0) })),
+            })), JSONMember(name: "sessions", value: .list(overview.sessions.map { .listed($0) })),
+        JSONMember(name: "devices", value: .list(overview.devices.map { .device($0) })),
         JSONMember(name: "tokens", value: .list(overview.tokens.map { .personal($0) })),
         JSONMember(
           name: "sign_ins",

@@ -53,6 +53,7 @@ enum Components {
       ["expires_at": Schema.moment, "aal": Schema.count, "passed": Schema.list(of: Schema.named("PassedStep"))],
       perhaps: ["token": Schema.text]),
     "SessionEntry": Schema.answer(listedSession, and: ["current": Schema.flag]),
+    "DeviceEntry": Schema.answer(device, and: ["current": Schema.flag]),
     "Ignored": Schema.ignored,
     "Problem": Schema.answer(
       [
@@ -64,6 +65,11 @@ enum Components {
         "provider": Schema.text,
         "flow": Schema.text, "flow_id": Schema.text, "reason": Schema.text, "permanent": Schema.flag,
       ]),
+  ]
+
+  /// A trusted device.
+  static let device: KeyValuePairs<String, JSONValue> = [
+    "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "user_agent": Schema.optionalText,
   ]
 
   /// A session in a list of an account's sessions.

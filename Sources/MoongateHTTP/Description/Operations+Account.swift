@@ -13,6 +13,13 @@ extension Operation {
     status: 204,
     content: .nothing, needsSession: true,
     refusals: [.originRefused])
+  static let devices = Operation(
+    id: "devices", method: .get, path: "/api/auth/devices", summary: "The trusted devices of the account",
+    tag: .sessions, status: 200, content: .json(Schema.list(of: Schema.named("DeviceEntry"))), needsSession: true)
+  static let removeDevice = Operation(
+    id: "removeDevice", method: .delete, path: "/api/auth/devices/{device}",
+    summary: "No longer trust a device; its sessions continue", tag: .sessions, status: 204, content: .nothing,
+    needsSession: true, refusals: [.notFound, .originRefused])
   static let exportAccount = Operation(
     id: "exportAccount", method: .get, path: "/api/auth/account/export",
     summary: "Export everything that is stored about you; needs a recent proof of a factor of the account",
@@ -47,7 +54,7 @@ extension Components {
           "changed_at": Schema.nullable(Schema.moment),
         ])),
       "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
-      "sessions": Schema.list(of: Schema.answer(listedSession)),
+      "sessions": Schema.list(of: Schema.answer(listedSession)), "devices": Schema.list(of: Schema.answer(device)),
       "tokens": Schema.list(of: Schema.named("PersonalToken")),
       "events": Schema.list(
         of: Schema.answer([

@@ -95,13 +95,21 @@ extension Operation {
     ], status: 200, content: .json(Schema.list(of: Schema.named("OperatedAccount"))))
   static let account = Operation(
     id: "account", method: .get, path: "/accounts/{name}",
-    summary: "An account with its locks, factors, devices and last sign-ins", tag: .people,
+    summary: "An account with its locks, factors, sessions, trusted devices and last sign-ins", tag: .people,
     status: 200,
     content: .json(Schema.named("AccountOverview")), refusals: [.notFound])
   static let accountSessions = Operation(
     id: "accountSessions", method: .get, path: "/accounts/{name}/sessions",
     summary: "An account's sessions, newest first", tag: .people, status: 200,
     content: .json(Schema.list(of: Schema.named("OperatedSession"))), refusals: [.notFound])
+  static let accountDevices = Operation(
+    id: "accountDevices", method: .get, path: "/accounts/{name}/devices",
+    summary: "An account's trusted devices, the one that was seen last first", tag: .people, status: 200,
+    content: .json(Schema.list(of: Schema.answer(Components.device))), refusals: [.notFound])
+  static let removeAccountDevice = Operation(
+    id: "removeAccountDevice", method: .delete, path: "/accounts/{name}/devices/{device}",
+    summary: "No longer trust a device of an account", tag: .people, status: 204, content: .nothing,
+    refusals: act + [.notFound])
   static let exportAccountByOperator = Operation(
     id: "exportAccount", method: .get, path: "/accounts/{name}/export",
     summary: "Everything that is stored about a person; needs the role act", tag: .people,
@@ -275,7 +283,8 @@ extension Components {
           of: Schema.answer([
             "provider": Schema.text, "added_at": Schema.nullable(Schema.moment),
             "changed_at": Schema.nullable(Schema.moment),
-          ])), "devices": Schema.list(of: Schema.named("OperatedSession")),
+          ])), "sessions": Schema.list(of: Schema.named("OperatedSession")),
+        "devices": Schema.list(of: Schema.answer(device)),
         "tokens": Schema.list(of: Schema.named("PersonalToken")),
         "sign_ins": Schema.list(
           of: Schema.answer([

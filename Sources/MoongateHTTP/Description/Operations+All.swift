@@ -3,14 +3,16 @@ extension Operation {
   static let api: [Operation] = [
     .createFlow, .viewFlow, .beginStep, .submitStep, .resendCode, .skipStep, .deleteFlow, .session, .signOut,
     .sessions, .endSession, .phoneFormat, .clientEvents, .openAPI, .endSessions, .exportAccount, .deleteAccount,
-    .tokens, .createToken, .revokeToken, .sendOTP, .verifyOTP, .register, .login, .verifyEmail, .resendVerification,
+    .devices, .removeDevice, .tokens, .createToken, .revokeToken, .sendOTP, .verifyOTP, .register, .login, .verifyEmail,
+    .resendVerification,
     .setPasscode, .changePasscode, .verifyPasscode, .requestPasscodeReset, .resetPasscode, .disablePasscode, .logout,
   ]
 
   /// Every call of the admin listener. A test compares the list with the endpoints.
   static let admin: [Operation] = [
     .healthz, .readyz, .metrics, .policy, .policyValues, .reloadPolicy, .upgrade, .beginShadow, .promoteShadow,
-    .endShadow, .locks, .clearLock, .accounts, .account, .accountSessions, .exportAccountByOperator, .lockAccount,
+    .endShadow, .locks, .clearLock, .accounts, .account, .accountSessions, .accountDevices, .removeAccountDevice,
+    .exportAccountByOperator, .lockAccount,
     .unlockAccount, .disableAccount, .resetFactor, .endAccountSessions, .deleteAccountByOperator, .groups,
     .groupMembers, .addGroupMember, .removeGroupMember, .serviceTokens, .createServiceToken, .rotateServiceToken,
     .revokeServiceToken, .events, .decision, .outbox, .adminOpenAPI,

@@ -165,4 +165,12 @@ extension AccountPage {
       address: session.address, lastAddress: session.lastAddress, isCurrent: isCurrent, isPhone: name.isPhone,
       label: words.text("sign_out_there", ["device": device]))
   }
+
+  /// The row of a trusted device.
+  func row(_ device: TrustedDevice, isCurrent: Bool, _ words: Words) -> AccountModel.Device {
+    let name = DeviceName(userAgent: device.userAgent).text(words)
+    return AccountModel.Device(
+      id: device.id, name: name, since: device.createdAt.text, seen: device.lastSeenAt.text, isCurrent: isCurrent,
+      label: "\(words["remove_item"]): \(name)")
+  }
 }

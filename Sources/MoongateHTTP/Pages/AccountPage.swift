@@ -11,6 +11,7 @@ struct AccountPage: Sendable {
   /// The values of `done=`, with which other pages return here.
   private static let done: Set<String> = [
     "add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked",
+    "device_removed",
   ]
 
   var endpoints: [Endpoint] {
@@ -30,7 +31,9 @@ struct AccountPage: Sendable {
         case "everywhere", "elsewhere":
           let isEverywhere = form["action"] == "everywhere"
           try await exchange.mappingFaults { () async throws(StoreFault) in
-            try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
+            try await ending.endAll(
+              of: own.account, except: isEverywhere ? nil : own, on: exchange.credentials.device,
+              by: exchange.client.address)
           }
           return isEverywhere
             ? LogoutPage.leave(to: "/auth/login", exchange)
@@ -38,6 +41,7 @@ struct AccountPage: Sendable {
         case "rename": return try await rename(form, exchange)
         case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
+        case "remove_device": return try await removeDevice(form, exchange)
         case "revoke_token": return try await revokeToken(form, exchange)
         default: break
         }
@@ -70,6 +74,17 @@ struct AccountPage: Sendable {
     }
     exchange.log(refusal)
     return try await show(own, exchange, refusedName: RefusedName(first: first, last: last, refusal: refusal))
+  }
+
+  /// No longer trusts a device. One that is not trusted any more is not an error.
+  private func removeDevice(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let client = try await driver.caller(exchange)
+    if case .failure(let refusal) = await driver.engine.removeDevice(form["device"] ?? "", client: client),
+      refusal.code != .notFound
+    {
+      throw refusal
+    }
+    return exchange.redirect(to: "/auth/account?done=device_removed")
   }
 
   /// A name that was refused.
@@ -153,6 +168,7 @@ struct AccountPage: Sendable {
     let called = name.isEmpty ? account.identifiers.lazy.compactMap(\.identifier.shown).first ?? "" : name
     // The page works without them.
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
+    let trusted = try await driver.engine.trustedDevices(client: try await driver.caller(exchange)).get()
     let factors = factorRows(account, holdings, words, exchange)
     let model = AccountModel(
       notice: refusedName == nil && refused == nil ? done : nil,
@@ -167,6 +183,8 @@ struct AccountPage: Sendable {
       rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty,
       language: words.language,
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1,
+      devices: trusted.devices.map { row($0, isCurrent: $0.id == trusted.current, words) },
+      hasDevices: !trusted.devices.isEmpty,
       tokens: await tokens(words, exchange))
     return pages.page(
       model, title: words["account_page"], refusal: refusedName?.refusal ?? refused?.refusal,

@@ -21,6 +21,10 @@ struct LogoutPage: Sendable {
           try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.end(session, by: exchange.client.address)
           }
+        } else if let token = exchange.credentials.session {
+          _ = try await exchange.mappingFaults { () async throws(StoreFault) in
+            try await ending.end(replaced: token, by: exchange.client.address)
+          }
         }
         // Signing out twice succeeds. All remaining cookies are removed.
         return Self.leave(to: returnTo ?? "/auth/login", exchange)

@@ -94,14 +94,14 @@ extension CaseRun {
 
   /// Gives the client the token of a device that has signed in to the case's account.
   /// - Throws: if the case has no account.
-  mutating func addKnownDevice(_ act: PolicyCase.Act) throws {
+  mutating func addKnownDevice(_ act: PolicyCase.Act) async throws {
     guard knowsDevice, knownDevice == nil else { return }
     guard let account else {
       throw fail(
         act, "client { known = true } needs an account that the device has signed in to: add account { … } before it")
     }
     let passed = providers.all.map(\.descriptor.name).filter { generation.policies[$0] != nil }
-    knownDevice = try gateway.deviceToken(for: account, passed: passed)
+    knownDevice = try await gateway.trustDevice(for: account, passed: passed)
   }
 
   /// - Returns: the outcome in words.
@@ -113,7 +113,7 @@ extension CaseRun {
       throw fail(act, "no user is signed in here, so there is no session to check: complete a flow first")
     }
     let now = gateway.clock.now()
-    let passed = signedIn.session.passed
+    let passed = signedIn.session.counted
     let age = { (name: ProviderName) in passed.last { $0.provider == name }.map { now - $0.at } ?? .zero }
     guard guarantee.demand.isMet(passed.map(\.provider), age: age) else {
       let names = passed.map(\.provider.rawValue).joined(separator: ", ")

@@ -134,7 +134,7 @@ extension CaseRun {
 
   mutating func makeAccount(_ act: PolicyCase.Act) async throws {
     try await makePendingAccount()
-    try addKnownDevice(act)
+    try await addKnownDevice(act)
   }
 
   private mutating func makePendingAccount() async throws {

@@ -105,6 +105,12 @@ struct RecordingStore: Store {
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
     try await base.factors(of: account)
   }
+  func devices(of account: String, at now: Timestamp) async throws(StoreFault) -> [TrustedDevice] {
+    try await base.devices(of: account, at: now)
+  }
+  func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session? {
+    try await base.session(replacing: token, at: now)
+  }
   func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await base.groupCounts() }
   func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
     try await base.members(of: group, after: account, limit: limit)

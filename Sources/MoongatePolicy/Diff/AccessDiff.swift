@@ -138,7 +138,7 @@ package struct AccessDiff: Sendable, Encodable {
       }
       switch verdict {
       // A missing step counts as access, because the user can take it.
-      case .pass, .needs, .emailNotVerified: return true
+      case .pass, .needs, .tooNew, .emailNotVerified: return true
       case .noSession, .notInGroup, .denied, .failed: return false
       }
     }

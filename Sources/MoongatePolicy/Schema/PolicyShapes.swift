@@ -163,7 +163,7 @@ extension TableShape {
         .text("10m")),
       .optional(
         "recovery_delay", "moongate.Duration",
-        "how long a new phone number or email address cannot be used for recovery, such as \"24h\"", .text("24h")),
+        "how long a new phone number or email address, or a reset factor, only signs in, such as \"24h\"", .text("24h")),
       .optional(
         "unverified_lifetime", "moongate.Duration",
         "when an unused account without a verified identifier is deleted, such as \"30d\"",

@@ -158,6 +158,7 @@ package struct VirtualGateway: Sendable {
     case .emailNotVerified: refusal(.emailNotVerified)
     case .notInGroup(let groups): refusal(.forbidden, groups: groups)
     case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: route.stepUpFlow)
+    case .tooNew(let provider, _): refusal(.identifierTooNew, provider: provider, flow: nil)
     case .denied(let reason): refusal(.policyReason(reason), detail: generation.text(ofReason: reason))
     case .failed(let fault): refusal(.policyError, detail: fault.description)
     }
@@ -192,10 +193,15 @@ package struct VirtualGateway: Sendable {
     return try keys.seal(record, for: "\(provider) \(account)")
   }
 
-  /// The token of a device that has just passed the providers for the account.
-  package func deviceToken(for account: String, passed: [ProviderName]) throws -> SecretText {
+  /// Trusts a new device that has just passed the providers for the account.
+  /// - Returns: its token; nil if the account does not exist.
+  package func trustDevice(for id: String, passed: [ProviderName]) async throws(StoreFault) -> SecretText? {
     let now = clock.now()
-    return try keys.deviceToken(from: random, for: account, passed: passed, at: now)
+    guard let account = try await store.account(id),
+      let trust = keys.trusting(nil, for: account, passed: passed, userAgent: nil, now, random)
+    else { return nil }
+    _ = try await store.apply([trust.change], at: now)
+    return trust.token
   }
 
   /// Creates a session as if the account had just signed in.

@@ -57,6 +57,11 @@ extension Authorizer {
       var refusal = refusal(.stepUpRequired, of: requester, detail: required)
       (refusal.provider, refusal.flow) = (provider, flow)
       return .refuse(refusal)
+    case .tooNew(let provider, let until):
+      var refusal = refusal(
+        .identifierTooNew, of: requester, detail: detail.isEmpty ? Self.required(by: route.rule) : detail)
+      (refusal.provider, refusal.retryAfter) = (provider, until - time.now)
+      return .refuse(refusal)
     case .denied(let reason): return .refuse(refusal(.policyReason(reason), of: requester, detail: detail))
     case .failed(let fault):
       var refusal = refusal(.policyError, of: requester, detail: detail)

@@ -39,7 +39,7 @@ package struct AssertionSigner: Sendable {
   ) throws -> String {
     let claims = Claims(
       iss: issuer, aud: audience, sub: snapshot.account.id,
-      amr: snapshot.token == nil ? snapshot.session.passed.map(\.provider.rawValue) : ["token"],
+      amr: snapshot.token == nil ? snapshot.session.counted.map(\.provider.rawValue) : ["token"],
       authTime: snapshot.session.authenticatedAt.seconds,
       emailVerified: snapshot.account.identifier(.email)?.verifiedAt != nil, iat: now.seconds,
       exp: now.seconds + Self.lifetime, groups: entitlements.groups.map(\.rawValue), claims: entitlements.claims)

@@ -10,8 +10,10 @@ extension StoreCopier {
   }
 
   /// The tables of transient state. If they were restored, sessions that have ended since the backup would be live
-  /// again, and codes that were used since could be used again.
-  private static let underWay: Set = ["session", "session_domain", "session_change", "flow"]
+  /// again, devices that were removed since would be trusted again, and codes that were used since could be used again.
+  private static let underWay: Set = [
+    "session", "session_domain", "replaced_token", "session_change", "flow", "trusted_device",
+  ]
 
   /// Writes a consistent state of the store to a file while gateways may be writing.
   /// - Parameter overwrites: whether to replace an existing file.
@@ -35,11 +37,11 @@ extension StoreCopier {
 
   /// Restores a backup into this store, in one transaction.
   ///
-  /// Attack: someone whose session was ended, or who has read a code that was used, waits for a restore. Sessions and
-  /// flows are therefore only restored on request.
+  /// Attack: someone whose session was ended, or who has read a code that was used, waits for a restore. Sessions,
+  /// trusted devices and flows are therefore only restored on request.
   /// - Parameters:
   ///   - replaces: whether to delete the store's current contents. Otherwise it must be empty.
-  ///   - keepsSessions: whether to restore the backup's sessions and flows.
+  ///   - keepsSessions: whether to restore the backup's sessions, trusted devices and flows.
   /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`. The store is unchanged then.
   package func restore(
     from path: String, by keys: KeyRing, replaces: Bool, keepsSessions: Bool, onCopied: (CopiedTable) -> Void

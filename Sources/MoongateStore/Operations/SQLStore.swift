@@ -275,6 +275,10 @@ extension SQLStore {
     try await read { rows in try AccountRows.factors(of: account, rows) }
   }
 
+  package func devices(of account: String, at now: Timestamp) async throws(StoreFault) -> [TrustedDevice] {
+    try await read { rows in try DeviceRows.all(of: account, seenAfter: now - DeviceToken.lifetime, rows) }
+  }
+
   package func groupCounts() async throws(StoreFault) -> [GroupName: Int] {
     try await read { rows in try GroupRows.counts(rows) }
   }
@@ -309,6 +313,11 @@ extension SQLStore {
 
   package func sessions(of account: String) async throws(StoreFault) -> [Session] {
     try await read { rows in try SessionRows.all(of: account, rows) }
+  }
+
+  package func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session? {
+    let moment = now - ReplacedTokenRows.lifetime
+    return try await read { rows in try SessionRows.find(replacing: token, after: moment, rows) }
   }
 
   package func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) {

@@ -9,17 +9,21 @@ struct AccountReads: Sendable {
   /// - Parameter id: an SQL expression for the account's ID, or NULL.
   init(_ id: String) {
     // One row for each identifier, or a single row if none exists.
-    func account(_ providers: String, _ groups: String) -> String {
-      """
-      SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
-        (SELECT \(providers) FROM provider_record WHERE account = account.id),
-        kind, value, display, attributes, verified_at, epoch, language,
-        (SELECT \(groups) FROM group_member WHERE account = account.id), member_of
-      FROM account LEFT JOIN identifier ON identifier.account = account.id WHERE id = \(id) ORDER BY position
-      """
+    func account(_ list: (String, String) -> String, _ newline: String) -> String {
+      let groups = list("name", newline)
+      let resets = list("provider || ' ' || reset_at", newline)
+      return """
+        SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
+          (SELECT \(list("provider", "' '")) FROM provider_record WHERE account = account.id),
+          kind, value, display, attributes, verified_at, epoch, language,
+          (SELECT \(groups) FROM group_member WHERE account = account.id), member_of,
+          (SELECT \(list("trusted_device.id", "' '")) FROM trusted_device WHERE account = account.id), waits_until,
+          (SELECT \(resets) FROM factor_reset WHERE account = account.id)
+        FROM account LEFT JOIN identifier ON identifier.account = account.id WHERE id = \(id) ORDER BY position
+        """
     }
-    sqlite = account("group_concat(provider, ' ')", "group_concat(name, char(10))")
-    postgres = account("string_agg(provider, ' ')", "string_agg(name, chr(10))")
+    sqlite = account({ "group_concat(\($0), \($1))" }, "char(10)")
+    postgres = account({ "string_agg(\($0), \($1))" }, "chr(10)")
   }
 
   /// - Parameter arguments: the arguments of the expression.
@@ -54,7 +58,23 @@ struct AccountReads: Sendable {
       epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13),
       // No group name contains a line break.
       groups: Set(
-        (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }))
+        (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }),
+      devices: Set((try row.optionalText(16) ?? "").split(separator: " ").map(String.init)),
+      resets: try resets(row.optionalText(18)))
+  }
+
+  /// Decodes `PROVIDER TIME` lines.
+  private static func resets(_ text: String?) throws -> [ProviderName: Timestamp] {
+    guard let text else { return [:] }
+    var found: [ProviderName: Timestamp] = [:]
+    for line in text.split(separator: "\n") {
+      let parts = line.split(separator: " ")
+      guard parts.count == 2, let provider = ProviderName(rawValue: String(parts[0])), let time = Int64(parts[1]) else {
+        throw damaged("factor_reset")
+      }
+      found[provider] = Timestamp(milliseconds: time)
+    }
+    return found
   }
 
   private static func identifier(_ row: some SQLRow) throws -> HeldIdentifier? {
@@ -65,7 +85,7 @@ struct AccountReads: Sendable {
     return HeldIdentifier(
       identifier: Identifier(
         kind: kind, value: try row.text(8), display: try row.text(9), attributes: attributes, groups: groups ?? []),
-      verifiedAt: try row.optionalMoment(11))
+      verifiedAt: try row.optionalMoment(11), waitsUntil: try row.optionalMoment(17))
   }
 }
 
@@ -78,7 +98,7 @@ private struct RowOfNobody: SQLRow {
     case 6: "password"
     case 7: IdentifierKind.email.rawValue
     case 10: "{\"domain\":\"example.com\"}"
-    case 13, 14: nil
+    case 13, 14, 15, 18: nil
     default: "nobody@example.com"
     }
   }

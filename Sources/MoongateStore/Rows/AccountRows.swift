@@ -138,6 +138,20 @@ enum AccountRows {
     notifications.add(account: account)
   }
 
+  /// Records that a factor of the account was reset now.
+  static func recordReset(
+    of account: String, for provider: ProviderName, at now: Timestamp, _ notifications: ChangeNotifications,
+    _ rows: some SQLTransaction
+  ) throws {
+    try demandPresent(account, rows)
+    try rows.run(
+      """
+      INSERT INTO factor_reset (account, provider, reset_at) VALUES (?1, ?2, ?3)
+      ON CONFLICT (account, provider) DO UPDATE SET reset_at = excluded.reset_at
+      """, [.text(account), .text(provider.rawValue), SQLValue(now)])
+    notifications.add(account: account)
+  }
+
   /// Sets names that are missing.
   static func name(
     _ account: String, first: String?, last: String?, _ notifications: ChangeNotifications, _ rows: some SQLTransaction

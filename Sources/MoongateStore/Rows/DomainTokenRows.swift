@@ -5,9 +5,10 @@ import MoongateCore
 enum DomainTokenRows {
   /// The tokens of a session, by its account and ID.
   static let ofSession = "SELECT token FROM session_domain WHERE account = ?1 AND session = ?2"
-  /// The account and the ID of the session that a token belongs to.
+  /// The account and the ID of the session that a token belongs to, or belonged to.
   private static let owner = """
     SELECT account, id FROM session WHERE token = ?1 UNION ALL SELECT account, session FROM session_domain WHERE token = ?1
+    UNION ALL SELECT account, session FROM replaced_token WHERE token = ?1
     """
 
   /// Stores a token in place of the session's previous one for the domain.
@@ -31,7 +32,7 @@ enum DomainTokenRows {
       orElse: .sessionEnded)
   }
 
-  /// Ends the session that a token of either kind belongs to.
+  /// Ends the session that a token of any kind belongs to.
   static func endSession(_ token: TokenHash, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     guard let owner = try rows.row(owner, [.bytes(token.bytes)]) else { return }
     let session: [SQLValue] = [.text(try owner.text(0)), .text(try owner.text(1))]
@@ -39,6 +40,7 @@ enum DomainTokenRows {
       SQLRead("DELETE FROM session_domain WHERE account = ?1 AND session = ?2 RETURNING token", session),
       SQLRead("DELETE FROM session WHERE account = ?1 AND id = ?2 RETURNING token", session),
     ])
+    try rows.run("DELETE FROM replaced_token WHERE account = ?1 AND session = ?2", session)
     for row in ended.joined() { notifications.add(token: try row.bytes(0)) }
   }
 

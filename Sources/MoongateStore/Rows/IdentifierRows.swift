@@ -138,16 +138,18 @@ enum IdentifierRows {
     // belongs to the owner of the address.
     try GroupRows.clear(account, rows)
     try rows.run("DELETE FROM access_token WHERE account = ?1", [.text(account)])
+    try DeviceRows.forgetAll(of: account, except: nil, notifications, rows)
     try SessionRows.end(of: account, except: nil, notifications, rows)
   }
 
+  /// More than five parameters: the members of the change, and the transaction.
   /// Moves the account's verified identifiers to its heir, and deletes the account.
   ///
   /// Attack: someone who has taken over another user's number merges that account into their own, and would get
   /// its groups without its second factor. Groups are therefore not moved; an operator must add the heir.
   static func absorb(
-    _ account: String, into heir: String, at now: Timestamp, _ notifications: ChangeNotifications,
-    _ rows: some SQLTransaction
+    _ account: String, into heir: String, at now: Timestamp, waitingUntil wait: Timestamp?,
+    _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     try AccountRows.requireAvailable(account, rows)
     try AccountRows.requireAvailable(heir, rows)
@@ -163,9 +165,9 @@ enum IdentifierRows {
         [.text(heir), .text(try row.text(1)), .text(try row.text(2))])
       try rows.run(
         """
-        UPDATE identifier SET account = ?1, verified_at = ?4, position = (SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?1)
+        UPDATE identifier SET account = ?1, verified_at = ?4, waits_until = ?5, position = (SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?1)
         WHERE account = ?2 AND position = ?3
-        """, [.text(heir), .text(account), .integer(try row.integer(0)), SQLValue(now)])
+        """, [.text(heir), .text(account), .integer(try row.integer(0)), SQLValue(now), SQLValue(wait)])
     }
     if !moved.isEmpty { try AccountRows.proved(heir, rows) }
     try SessionRows.end(of: account, except: nil, notifications, rows)
@@ -229,10 +231,10 @@ enum IdentifierRows {
     let identifier = held.identifier
     try rows.run(
       """
-      INSERT INTO identifier (account, position, kind, value, display, attributes, member_of, verified_at)
-      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7, ?8)
+      INSERT INTO identifier (account, position, kind, value, display, attributes, member_of, verified_at, waits_until)
+      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7, ?8, ?9)
       """,
       [.text(account), position.map { SQLValue($0) } ?? .null] + identifier.named + details(identifier)
-        + [SQLValue(held.verifiedAt)])
+        + [SQLValue(held.verifiedAt), SQLValue(held.waitsUntil)])
   }
 }

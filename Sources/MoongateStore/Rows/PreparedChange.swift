@@ -83,6 +83,8 @@ struct PreparedChange: Sendable {
       try AccountRows.put(sealed, of: account, for: provider, at: now, notifications, rows)
     case .markImportedHash(let account, let provider, let work):
       try AccountRows.markImportedHash(work, of: account, for: provider, rows)
+    case .recordReset(let account, let provider):
+      try AccountRows.recordReset(of: account, for: provider, at: now, notifications, rows)
     case .requireProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
@@ -101,8 +103,8 @@ struct PreparedChange: Sendable {
       try AccountRows.rename(account, first: first, last: last, notifications, rows)
     case .removeIdentifier(let account, let identifier):
       try IdentifierRows.remove(identifier, from: account, notifications, rows)
-    case .absorbAccount(let account, let heir):
-      try IdentifierRows.absorb(account, into: heir, at: now, notifications, rows)
+    case .absorbAccount(let account, let heir, let wait):
+      try IdentifierRows.absorb(account, into: heir, at: now, waitingUntil: wait, notifications, rows)
     case .clearCounters(let limits):
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
     case .recordUse(let account): try AccountRows.recordUse(account, at: now, rows)
@@ -113,11 +115,15 @@ struct PreparedChange: Sendable {
       try AccountDeletionRows.delete(account, traces: traces, trailFrom: trailFrom, notifications, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
     case .replaceSession(let token, let session):
-      try SessionRows.replace(token, by: session, passed: encoded, notifications, rows)
+      try SessionRows.replace(token, by: (session, encoded), at: now, notifications, rows)
     case .putDomainToken(let new): try DomainTokenRows.put(new, notifications, rows)
     case .spendCode(let code, let until): try SpentCodeRows.spend(code, until: until, rows)
     case .endSession(let token): try DomainTokenRows.endSession(token, notifications, rows)
     case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, notifications, rows)
+    case .trustDevice(let device): try DeviceRows.put(device, rows)
+    case .forgetDevice(let account, let id): try DeviceRows.forget(id, of: account, notifications, rows)
+    case .forgetDevices(let account, let kept):
+      try DeviceRows.forgetAll(of: account, except: kept, notifications, rows)
     case .putAccessToken(let token, let most): try AccessTokenRows.put(token, most: most, rows)
     case .supersedeAccessToken(let id, let until): try AccessTokenRows.supersede(id, until: until, notifications, rows)
     case .endAccessToken(let id): try AccessTokenRows.end(id, notifications, rows)
@@ -143,10 +149,12 @@ struct PreparedChange: Sendable {
       .setLanguage(let account, _),
       .renameAccount(let account, _, _), .removeIdentifier(let account, _), .setGroupMembership(let account, _, _),
       .recordUse(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _),
-      .raiseEpoch(let account):
+      .raiseEpoch(let account), .recordReset(let account, _), .forgetDevice(let account, _),
+      .forgetDevices(let account, _):
       rowLocks.add(account: account)
+    case .trustDevice(let device): rowLocks.add(account: device.account)
     case .requireEpoch(let version): rowLocks.add(account: version.id)
-    case .absorbAccount(let account, let heir):
+    case .absorbAccount(let account, let heir, _):
       rowLocks.add(account: account)
       rowLocks.add(account: heir)
     case .putSession(let session), .replaceSession(_, let session): rowLocks.add(account: session.account)

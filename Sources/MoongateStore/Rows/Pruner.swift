@@ -12,6 +12,7 @@ final class Pruner: Sendable {
     var pending: [UInt8] = []
     var session: [UInt8] = []
     var domainToken: [UInt8] = []
+    var replacedToken: [UInt8] = []
     var timer: [UInt8] = []
     /// The newest event beyond each quota, while surplus events are being deleted.
     var surplus: [AuditQuota: Int64] = [:]
@@ -63,12 +64,15 @@ final class Pruner: Sendable {
       "session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
     _ = try walk("session_domain", "token", from: &place.domainToken, dead: DomainTokenRows.orphaned, [], rows)
     _ = try walk(
+      "replaced_token", "token", from: &place.replacedToken, dead: ReplacedTokenRows.dead,
+      [SQLValue(now - ReplacedTokenRows.lifetime)], rows)
+    _ = try walk(
       "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4",
       [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
     self.place.withLock { [place] in $0 = place }
     let isWalking =
       !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty
-      && place.timer.isEmpty)
+      && place.replacedToken.isEmpty && place.timer.isEmpty)
     return isWalking
       || [flows, changes, events, codes, values, tokens, attempts, surplus].contains { $0 >= Self.stretch }
   }

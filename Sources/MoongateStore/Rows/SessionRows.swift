@@ -17,6 +17,12 @@ enum SessionRows {
   private static let accountByToken = AccountReads(
     "(SELECT account FROM session WHERE token = ?1 UNION ALL SELECT account FROM session_domain WHERE token = ?1)")
   private static let byAccount = "SELECT \(columns) FROM session WHERE account = ?1 ORDER BY created_at DESC, id"
+  private static let replacing = """
+    SELECT held.token, held.id, held.account, held.created_at, held.expires_at, held.idle, held.last_seen_at, held.passed, held.user_agent,
+      held.address, held.last_address
+    FROM replaced_token AS old JOIN session AS held ON held.account = old.account AND held.id = old.session
+    WHERE old.token = ?1 AND old.replaced_at > ?2
+    """
   private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
 
   /// How long changes are kept. A node that has not polled for this long must not trust its cache.
@@ -68,13 +74,24 @@ enum SessionRows {
 
   /// Replaces the session with this token. Conflicts if that session has ended.
   static func replace(
-    _ token: TokenHash, by session: Session, passed: [UInt8], _ notifications: ChangeNotifications,
-    _ rows: some SQLTransaction
+    _ token: TokenHash, by replacement: (session: Session, passed: [UInt8]), at now: Timestamp,
+    _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
-    try rows.demand("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)], orElse: .sessionEnded)
+    let session = replacement.session
+    guard
+      let old = try rows.row("DELETE FROM session WHERE token = ?1 RETURNING account, id", [.bytes(token.bytes)])
+    else { throw ChangeConflict(.sessionEnded) }
+    let before = (account: try old.text(0), id: try old.text(1))
     notifications.add(token: token.bytes)
     try rows.run("DELETE FROM \(same)", same(session))
-    try put(session, passed: passed, rows)
+    try put(session, passed: replacement.passed, rows)
+    if token != session.token { try ReplacedTokenRows.put(token, of: session, before: before, at: now, rows) }
+  }
+
+  /// The session that had the token before its current one.
+  static func find(replacing token: TokenHash, after moment: Timestamp, _ rows: some SQLTransaction) throws -> Session?
+  {
+    try rows.row(replacing, [.bytes(token.bytes), SQLValue(moment)]).map { try session($0) }
   }
 
   static func end(

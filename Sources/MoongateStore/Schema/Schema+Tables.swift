@@ -49,7 +49,7 @@ extension Schema {
       "account:text provider:text sealed:bytes created_at changed_at imported_hash:text"),
     table(
       "identifier", key: "account position",
-      "account:text position kind:text value:text display:text attributes:text verified_at member_of:text"),
+      "account:text position kind:text value:text display:text attributes:text verified_at member_of:text waits_until"),
     table(
       "session", key: "token",
       """
@@ -60,6 +60,10 @@ extension Schema {
     table(
       "session_domain", since: 11, key: "token",
       "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
+    table(
+      "trusted_device", since: 16, key: "account id", "account:text id:text created_at last_seen_at user_agent:text"),
+    table("factor_reset", since: 16, key: "account provider", "account:text provider:text reset_at"),
+    table("replaced_token", since: 16, key: "token", "token:bytes account:text session:text replaced_at"),
     table("spent_code", since: 11, key: "code", "code:bytes expires_at"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),

@@ -17,7 +17,7 @@ enum Schema {
 
   private static let steps = [
     first, nodes, nodeKeys, accountEpoch, flowEviction, unverifiedAccounts, providerValues, accountLanguage, groups,
-    accessTokens, domains, operations, sessionAddress, importedHashes, identityGroups,
+    accessTokens, domains, operations, sessionAddress, importedHashes, identityGroups, devices,
   ]
 
   /// The statements of the steps that a database lacks.

@@ -129,7 +129,8 @@ import Testing
     let own = try await bench.signedIn(
       try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let thief = try await begun(bench, "login")
-    let ending = SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom())
+    let ending = SessionEnding(
+      store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys)
     try await ending.endAll(of: own.account.id, by: bench.client().address)
     #expect(try await bench.store.sessions(of: own.account.id).isEmpty)
     #expect(await bench.submit(thief, bench.code).refusal?.code == .flowExpired)

@@ -66,7 +66,8 @@ import Testing
     let other = try await device(bench, EngineTestBench.phone, "922222")
     let account = try #require(try await bench.store.account(holding: phone("911111")))
     let elsewhere = try KeyRing(master: [UInt8](repeating: 8, count: 32)).remember(
-      DeviceToken(from: SystemRandom(), at: bench.clock.now()), account.id, [EngineTestBench.phone],
+      DeviceToken(from: SystemRandom(), at: bench.clock.now()), account.id,
+      as: try #require(account.devices.first), [EngineTestBench.phone],
       at: bench.clock.now()
     )
     try await lock(bench)

@@ -21,7 +21,11 @@ import Testing
   private static let sealed = SealedBytes([0, 127, 255])
   private static let code = CodeRule(length: 6, alphabet: .letters, lifetime: .milliseconds(-1))
   private static let challenge = Challenge(mac: [1, 2], issuedAt: now, expiresAt: now + .seconds(1), rule: code)
-  private static let passed = PassedStep(provider: phone, at: now, identifier: text, isMultiFactor: true)
+  private static let passed = {
+    var passed = PassedStep(provider: phone, at: now, identifier: text, isMultiFactor: true)
+    passed.tooNewUntil = now + .seconds(1)
+    return passed
+  }()
 
   /// A record without anything that is optional.
   private static let empty = FlowRecord(

@@ -189,7 +189,8 @@ import Testing
     let (bench, session) = try await own()
     let other = try #require(
       try await bench.session(try await bench.pass("login", EngineTestBench.mail, "911111", by: bench.client())))
-    let ending = SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom())
+    let ending = SessionEnding(
+      store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys)
     try await ending.endAll(of: session.account.id, except: session.session, by: .unspecified)
     #expect(try await bench.store.session(session.session.token) != nil)
     #expect(try await bench.store.session(other.session.token) == nil)

@@ -205,10 +205,12 @@ import Testing
   @Test func devicesOfARetiredKeyAreKnownUntilTheirMarksAgeOut() throws {
     let now = ManualClock.start
     let (before, after, _) = try retired(at: now)
-    let text = try before.deviceToken(
-      from: SeededRandom(seed: 1), for: "ac_1", passed: [ProviderName(test: "pin")], at: now)
+    let text = try before.remember(
+      DeviceToken(from: SeededRandom(seed: 1), at: now), "ac_1", as: "de_1", [ProviderName(test: "pin")], at: now)
     let device = after.device(text, at: now)
-    #expect(after.knows(device, "ac_1", by: ProviderName(test: "pin")) && !after.knows(device, "ac_2", by: nil))
+    #expect(after.trust(device, "ac_1", among: ["de_0", "de_1"], by: ProviderName(test: "pin")) == "de_1")
+    #expect(after.trust(device, "ac_1", among: ["de_0"]) == nil && after.trust(device, "ac_2", among: ["de_1"]) == nil)
+    #expect(after.mayTrust(device, "ac_1") && !after.mayTrust(device, "ac_2"))
     #expect(after.device(text, at: now + DeviceToken.lifetime) == nil)
     // Attack: an attacker with a stolen key makes device marks for a year, each with attempts of its own. `--leaked`
     // keeps nothing that opens them.

@@ -97,7 +97,9 @@ import Testing
     )
     switch how {
     case "everywhere":
-      try await SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom()).endAll(
+      try await SessionEnding(
+        store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys
+      ).endAll(
         of: account, by: .unspecified)
     case "epoch": _ = try await bench.store.apply([.raiseEpoch(account: account)], at: bench.clock.now())
     case "locked":

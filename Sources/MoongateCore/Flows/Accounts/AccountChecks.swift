@@ -85,6 +85,35 @@ struct AccountChecks: FlowPart {
     throw resetRefusal(nil, account, request)
   }
 
+  /// Refuses a step that proves a factor which was reset too recently to count, in a flow that would rely on it.
+  ///
+  /// Attack: someone who has the SIM alone resets the PIN and passes it in a step-up, as a second factor beside the code.
+  /// Unlocking and changing remain possible: the session gains nothing, and the changed factor stays as new as it was.
+  func demandOldFactor(_ provider: ProviderName, _ flow: FlowTransaction) async throws(FlowError) {
+    let (purpose, request) = (flow.record.purpose, flow.request)
+    switch purpose {
+    case .stepUp, .factor(provider, .disable): break
+    default: return
+    }
+    guard let account = try await lookup.loadOwn(flow),
+      let until = account.isResetUntil(provider, request.generation.accounts, at: request.now)
+    else { return }
+    throw request.refusal(.identifierTooNew, until: until)
+  }
+
+  /// Checks that a flow that verifies an identifier has one to verify.
+  ///
+  /// Attack: a copy of a session of any age completes such a flow by skipping its only step, and gets a new token and a
+  /// trusted device.
+  func demandUnverified(_ purpose: FlowPurpose, _ account: Account, _ request: RequestContext) throws(FlowError) {
+    guard case .verify(let kind) = purpose,
+      !account.identifiers.contains(where: { $0.identifier.kind == kind && $0.verifiedAt == nil })
+    else { return }
+    throw account.identifier(kind) == nil
+      ? request.refusal(.denied, detail: "There is no email address or phone number to send a code to.")
+      : request.refusal(.alreadySet, detail: "This is already verified.")
+  }
+
   /// Checks that at least one of the offered steps can complete the reset.
   func demandResettable(
     _ offered: [ProviderName], _ purpose: FlowPurpose, _ account: Account, _ request: RequestContext
@@ -102,7 +131,8 @@ struct AccountChecks: FlowPart {
   }
 
   /// The account's identifier to use if a code is requested without naming one. Prefers verified identifiers to claimed
-  /// ones, and those that may authorise changes to those that are too new. A reset never uses one that is too new.
+  /// ones, and those that may authorise changes to those that are too new. A reset, and a flow of a session, never uses
+  /// one that is too new.
   func identifierToUse(
     of kinds: [IdentifierKind], in account: Account, for purpose: FlowPurpose, _ request: RequestContext
   )
@@ -111,7 +141,7 @@ struct AccountChecks: FlowPart {
     let held = account.identifiers.filter { kinds.contains($0.identifier.kind) && purpose.accepts($0) }
     let trusted = held.filter { account.isTooNewUntil($0, request.generation.accounts, at: request.now) == nil }
     let found =
-      trusted.first { $0.verifiedAt != nil } ?? (purpose.isReset ? nil : held.first { $0.verifiedAt != nil })
+      trusted.first { $0.verifiedAt != nil } ?? (purpose.refusesTooNew ? nil : held.first { $0.verifiedAt != nil })
       ?? trusted.first
     return found?.identifier
   }

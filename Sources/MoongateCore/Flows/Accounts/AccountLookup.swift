@@ -39,6 +39,11 @@ struct AccountLookup: FlowPart {
     return account
   }
 
+  /// The account, if it has signed in on the device and may therefore trust it. An account that has not is not read.
+  func loadTrusting(_ device: DeviceToken?, _ id: String, _ flow: FlowTransaction) async throws(FlowError) -> Account? {
+    keys.mayTrust(device, id) ? try await loadAccount(id, flow) : nil
+  }
+
   /// The account that the flow has identified; nil if it has identified none yet.
   /// - Throws: 410 if the account has changed since then (`Account.epoch`).
   func loadOwn(_ flow: FlowTransaction) async throws(FlowError) -> Account? {
@@ -105,15 +110,15 @@ struct AccountLookup: FlowPart {
     }
   }
 
-  /// The claimants that are considered: those for which this device has passed the provider before, the oldest ones,
-  /// and the newest ones.
+  /// The claimants that are considered: those that have signed in on this device before, the oldest ones, and the newest
+  /// ones.
   ///
   /// Attack: so many claims on an address that the password of its first owner is no longer compared. The oldest claims
   /// always keep their place. A newer claim keeps its place on the device that made it.
   private func claimants(among ids: [String], having provider: ProviderName, _ flow: FlowTransaction)
     async throws(FlowError) -> [Account]
   {
-    let known = ids.filter { keys.knows(flow.request.device, $0, by: provider) }
+    let known = ids.filter { keys.mayTrust(flow.request.device, $0) }
     let considered = Set(known.suffix(Self.maxPerKind) + ids.prefix(Self.maxPerKind) + ids.suffix(Self.maxPerKind))
     var accounts: [Account] = []
     for id in ids where considered.contains(id) {

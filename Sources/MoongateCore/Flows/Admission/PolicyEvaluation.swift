@@ -78,33 +78,45 @@ struct PolicyEvaluation: FlowPart {
   }
 
   /// The subject that a step is counted against.
-  func subject(_ policy: ProviderPolicy, _ target: StepTarget, _ flow: FlowTransaction) -> StepSubject {
+  func subject(_ policy: ProviderPolicy, _ target: StepTarget, _ flow: FlowTransaction) async throws(FlowError)
+    -> StepSubject
+  {
     let request = flow.request
+    var isOwnDevice = false
+    var isTrusted = false
+    for id in target.claimants + [target.account].compactMap(\.self) {
+      guard let account = try await lookup.loadTrusting(request.device, id, flow) else { continue }
+      isOwnDevice = isOwnDevice || keys.knows(request.device, account, by: policy.provider)
+      isTrusted = isTrusted || id == target.account && keys.knows(request.device, account, by: nil)
+    }
     return StepSubject(
       provider: policy.provider, identifier: target.identifier, account: target.account,
       conceals: policy.unknownAccount == .conceal, flow: flow.record.id, challenge: target.challenge,
       address: request.client.address, device: request.device?.id, isClaimed: !target.claimants.isEmpty,
-      isOwnDevice: (target.claimants + [target.account].compactMap(\.self)).contains {
-        keys.knows(request.device, $0, by: policy.provider)
-      },
-      isTrusted: keys.knows(request.device, target.account, by: nil))
+      isOwnDevice: isOwnDevice, isTrusted: isTrusted)
   }
 
   /// The subject that an open step is counted against.
-  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ flow: FlowTransaction) -> StepSubject {
+  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ flow: FlowTransaction) async throws(FlowError)
+    -> StepSubject
+  {
     let record = flow.record
     let target = StepTarget(
       identifier: step.identifier, account: record.counted(step.identifier, step.account ?? record.account),
       claimants: (step.claimants ?? []).map(\.id), challenge: step.challenge)
-    return sendersSubject(policy, target, flow)
+    return try await sendersSubject(policy, target, flow)
   }
 
   /// The subject of a step that other providers may send codes for: a device that has passed one of them has separate
   /// counters.
-  func sendersSubject(_ policy: ProviderPolicy, _ target: StepTarget, _ flow: FlowTransaction) -> StepSubject {
-    let subject = subject(policy, target, flow)
-    return subject.of(
-      ownDevice: fallbacks.hasPassed(anySenderBeside: policy.provider, for: subject.account, flow))
+  func sendersSubject(_ policy: ProviderPolicy, _ target: StepTarget, _ flow: FlowTransaction) async throws(FlowError)
+    -> StepSubject
+  {
+    let subject = try await subject(policy, target, flow)
+    guard let id = subject.account, let account = try await lookup.loadTrusting(flow.request.device, id, flow) else {
+      return subject.of(ownDevice: false)
+    }
+    return subject.of(ownDevice: fallbacks.hasPassed(anySenderBeside: policy.provider, for: account, flow))
   }
 
   private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
@@ -129,7 +141,7 @@ struct PolicyEvaluation: FlowPart {
       account: account?.facts(at: request.now, in: request.generation) ?? AccountFacts(),
       client: ClientFacts(
         address: request.client.address, userAgent: request.client.userAgent,
-        isNewDevice: !keys.knows(request.device, account?.id ?? subject?.account ?? record.account, by: nil),
+        isNewDevice: !(account.map { keys.knows(request.device, $0, by: nil) } ?? subject?.isTrusted ?? false),
         networkChanged: record.network != request.client.address.networkKey),
       clockIsSuspect: clock.isSuspect)
   }

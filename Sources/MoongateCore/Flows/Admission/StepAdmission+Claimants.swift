@@ -22,7 +22,7 @@ extension StepAdmission {
     limits: StepLimits, candidates: [Candidate]
   ) {
     let (step, policy) = (attempt.step, attempt.policy)
-    let subject = policies.subject(of: step, policy, flow)
+    let subject = try await policies.subject(of: step, policy, flow)
     let accounts = try await unchangedClaimants(of: step, flow)
     let only = accounts.count == 1 ? accounts[0] : nil
     let limits = try policies.limits(
@@ -79,11 +79,18 @@ extension StepAdmission {
   ) async throws(FlowError) -> (Charged, [Candidate]) {
     let (step, policy, request) = (attempt.step, attempt.policy, flow.request)
     let hides = hides(policy, flow)
-    let known = candidates.filter { keys.knows(request.device, $0.step.account, by: policy.provider) }
+    var known: [Candidate] = []
+    for candidate in candidates {
+      guard let id = candidate.step.account, let account = try await lookup.loadTrusting(request.device, id, flow)
+      else {
+        continue
+      }
+      if keys.knows(request.device, account, by: policy.provider) { known.append(candidate) }
+    }
     guard step.claimants != nil, known.count < candidates.count else {
       return (try await ledger.charge(limits, for: .verify, timer: nil, hidesDisabled: hides, request), candidates)
     }
-    var subject = policies.subject(of: step, policy, flow)
+    var subject = try await policies.subject(of: step, policy, flow)
     subject.isOwnDevice = false
     let unknownDevice = try policies.limits(
       policy, subject, facts: policies.facts(flow, subject: subject, account: nil), request

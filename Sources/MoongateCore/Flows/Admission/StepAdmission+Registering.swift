@@ -11,7 +11,7 @@ extension StepAdmission {
     guard !(flow.record.registered?.contains(policy.provider) ?? false),
       policy.limits.contains(where: { $0.action == .register })
     else { return false }
-    let subject = policies.subject(policy, StepTarget(identifier: identifier), flow)
+    let subject = try await policies.subject(policy, StepTarget(identifier: identifier), flow)
     let limits = try policies.registerLimits(
       policy, subject, facts: policies.facts(flow, subject: subject, account: nil), flow.request)
     try await ledger.count(limits, as: .register, flow.request)

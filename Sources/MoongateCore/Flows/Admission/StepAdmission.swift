@@ -15,7 +15,7 @@ struct StepAdmission: FlowPart {
   func admit(_ step: StepRecord, _ policy: ProviderPolicy, _ flow: FlowTransaction) async throws(FlowError) -> (
     limits: StepLimits, also: ProviderName?
   ) {
-    let subject = policies.subject(of: step, policy, flow)
+    let subject = try await policies.subject(of: step, policy, flow)
     let needsAccount = policy.verify != nil || policy.hasVaryingNumbers
     let account = needsAccount ? try await lookup.loadAccount(subject.account, flow) : nil
     let facts = policies.facts(flow, subject: subject, account: account)
@@ -28,7 +28,7 @@ struct StepAdmission: FlowPart {
   func limits(of step: StepRecord, _ policy: ProviderPolicy, _ flow: FlowTransaction) async throws(FlowError)
     -> StepLimits
   {
-    let subject = policies.subject(of: step, policy, flow)
+    let subject = try await policies.subject(of: step, policy, flow)
     let account = policy.hasVaryingNumbers ? try await lookup.loadAccount(subject.account, flow) : nil
     return try policies.limits(
       policy, subject, facts: policies.facts(flow, subject: subject, account: account), flow.request)
@@ -74,7 +74,7 @@ struct StepAdmission: FlowPart {
   func isGivenBack(_ step: StepRecord, _ policy: ProviderPolicy, _ flow: FlowTransaction) async throws(FlowError)
     -> Bool
   {
-    let subject = policies.subject(of: step, policy, flow)
+    let subject = try await policies.subject(of: step, policy, flow)
     let key = [LimitKey.account, .identifier, .flow].first { subject.value(of: $0) != nil } ?? .flow
     let counted =
       ["uncounted", policy.provider.rawValue, key.rawValue].map { Array($0.utf8) } + [subject.value(of: key) ?? []]

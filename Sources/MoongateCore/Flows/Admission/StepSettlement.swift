@@ -65,11 +65,13 @@ struct StepSettlement: FlowPart {
   private func passedProof(_ accepted: AcceptedProof, _ flow: FlowTransaction) -> PassedProof {
     let (proof, subject) = (accepted.proof, accepted.subject)
     let main = subject.held.first ?? proof.proved.first
-    var passed = PassedProof(
-      PassedStep(
-        provider: accepted.step.provider, at: flow.request.now, identifier: main.map { keys.proofHash(of: $0) },
-        isMultiFactor: proof.isMultiFactor),
-      account: subject.account)
+    let (provider, request) = (accepted.step.provider, flow.request)
+    var step = PassedStep(
+      provider: provider, at: request.now, identifier: main.map { keys.proofHash(of: $0) },
+      isMultiFactor: proof.isMultiFactor)
+    step.tooNewUntil = subject.account.flatMap { flow.accounts[$0.id] }?.isTooNewUntil(
+      main, by: provider, request.generation.accounts, at: request.now)
+    var passed = PassedProof(step, account: subject.account)
     (passed.proved, passed.held) = (proof.proved, subject.held)
     // Setting a PIN is not passing it. A registration with a password has no other step to pass.
     passed.isFactor = accepted.purpose != .set || flow.record.purpose.registersFactor

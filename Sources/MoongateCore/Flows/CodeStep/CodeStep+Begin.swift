@@ -85,6 +85,12 @@ extension CodeStep {
     _ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ request: RequestContext
   ) -> FlowError {
     if purpose.isReset { return checks.resetRefusal(kinds, own, request) }
+    let held = own.identifiers.filter { kinds.contains($0.identifier.kind) && purpose.accepts($0) }
+    if purpose.refusesTooNew,
+      let until = held.compactMap({ own.isTooNewUntil($0, request.generation.accounts, at: request.now) }).min()
+    {
+      return request.refusal(.identifierTooNew, until: until)
+    }
     return own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
       ? request.refusal(.alreadySet, detail: "This is already verified.")
       : request.refusal(.denied, detail: "There is no email address or phone number to send a code to.")
@@ -117,7 +123,9 @@ extension CodeStep {
       guard record.purpose.accepts(held), record.due?.requirement == nil || held.verifiedAt != nil else {
         throw nothingToProve([identifier.kind], own, record.purpose, request)
       }
-      if record.purpose.isReset, let until = own.isTooNewUntil(held, request.generation.accounts, at: request.now) {
+      // Attack: a thief adds an address of their own within a stolen session, and passes a step-up by it.
+      if record.purpose.refusesTooNew, let until = own.isTooNewUntil(held, request.generation.accounts, at: request.now)
+      {
         throw request.refusal(.identifierTooNew, until: until)
       }
     }

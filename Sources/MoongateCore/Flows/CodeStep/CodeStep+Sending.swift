@@ -102,7 +102,7 @@ extension CodeStep {
     let step = recipient.step.sent(by: name)
     let hides = admission.hides(policy, flow)
     let others = try await admission.otherVerifyLimits(of: step, beside: [], flow)
-    let subject = subject(of: step, policy, recipient, flow)
+    let subject = try await subject(of: step, policy, recipient, flow)
     let facts = policies.facts(flow, subject: subject, account: recipient.account)
     let expiredAt = step.challenge.map(\.expiresAt).flatMap { request.now >= $0 ? $0 : nil }
     let limits = try policies.limits(policy, subject, facts: facts, expiredAt: expiredAt, request)
@@ -132,12 +132,12 @@ extension CodeStep {
   /// The subject that a message is counted against.
   private func subject(
     of step: StepRecord, _ policy: ProviderPolicy, _ recipient: CodeRecipient, _ flow: FlowTransaction
-  ) -> StepSubject {
+  ) async throws(FlowError) -> StepSubject {
     let identifier = recipient.asked.identifier
     let target = StepTarget(
       identifier: identifier, account: flow.record.counted(identifier, step.account),
       claimants: recipient.owners.claimants.map(\.id))
-    var subject = policies.sendersSubject(policy, target, flow)
+    var subject = try await policies.sendersSubject(policy, target, flow)
     // Attack: accounts that claim other users' addresses, each with a device that is trusted for it. Only identifiers
     // that the account has verified are exempt from the ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false

@@ -65,6 +65,8 @@ extension CodeStep {
     let found: (subject: ProofSubject, choice: AccountChoice?)
     do throws(FlowError) {
       found = try await account(ofCode: code.step, before)
+      // Needed to know whether the identifier is too new.
+      _ = try await lookup.loadAccount(found.subject.account?.id, before)
     } catch {
       try await ledger.settle([charged.settled(.refund, request)], request)
       throw error

@@ -45,9 +45,8 @@ struct FallbackRules: FlowPart {
   ///
   /// Attack: attackers use up the attempts at a fallback, and its owner is locked out at the provider that their device
   /// has not passed yet. A device that has passed one of the providers has separate counters at all of them.
-  func hasPassed(anySenderBeside name: ProviderName, for account: String?, _ flow: FlowTransaction) -> Bool {
-    guard let account, flow.request.device != nil else { return false }
-    return senders(beside: name, flow).contains { keys.knows(flow.request.device, account, by: $0) }
+  func hasPassed(anySenderBeside name: ProviderName, for account: Account, _ flow: FlowTransaction) -> Bool {
+    senders(beside: name, flow).contains { keys.knows(flow.request.device, account, by: $0) }
   }
 }
 

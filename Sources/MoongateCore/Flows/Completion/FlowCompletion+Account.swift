@@ -7,6 +7,8 @@ struct AccountOutcome: Sendable {
   /// The account after the changes.
   var account: Account
   var isNew = false
+  /// The account into which the flow's account is merged, before the changes; nil without a merge.
+  var survivor: Account?
   /// Whether the device has not been used for the account before.
   var isNewDevice = false
   /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. If so, all other
@@ -35,7 +37,10 @@ extension FlowCompletion {
       outcome =
         flow.record.purpose.joinsAccounts
         ? try await mergeOutcome(known, flow) : try await existingAccountOutcome(known, flow)
-      if outcome.account.id != known.id { flow.machine.joins(AccountVersion(outcome.account)) }
+      if outcome.account.id != known.id {
+        let until = tooNewUntil(flow.record, in: outcome.account, request)
+        flow.machine.joins(AccountVersion(outcome.account), tooNewUntil: until)
+      }
     } else {
       try await admission.countRegistration(flow)
       outcome = newAccountOutcome(flow)
@@ -45,13 +50,14 @@ extension FlowCompletion {
     }
     outcome.isChange = outcome.isChange || checks.replacesSecret(of: known, flow)
     try moveRecords(of: flow, to: &outcome)
+    // A recovery forgets all devices, and this one is no newer for it.
+    outcome.isNewDevice = !keys.knows(request.device, outcome.account, by: nil)
     try await applyPurpose(&outcome, flow)
     if outcome.isChange {
       outcome.account.epoch += 1
       outcome.changes.append(.raiseEpoch(account: outcome.account.id))
     }
     let account = outcome.account
-    outcome.isNewDevice = !keys.knows(request.device, account.id, by: nil)
     if let language = messengers.languageToKeep(
       for: account, isNew: outcome.isNew, isNewDevice: outcome.isNewDevice, request)
     {
@@ -157,12 +163,25 @@ extension FlowCompletion {
     else { throw request.refusal(.alreadyRegistered) }
     try await requirements.demandSignIn(of: holder, after: flow)
     var joined = holder
+    // Attack: one code, read once, gives the attacker's identity and mailbox a way into the account for ever. What is
+    // added signs nobody in before the account's owner has had time to remove it.
+    let delay = request.generation.accounts.recoveryDelay
+    let wait = delay > .zero ? request.now + delay : nil
     joined.identifiers =
       holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }
-      + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: request.now) }
+      + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: request.now, waitsUntil: wait) }
     return AccountOutcome(
-      account: joined, changes: [.requireEpoch(AccountVersion(holder)), .recordUse(account: holder.id)],
-      lastChanges: [.absorbAccount(account.id, into: holder.id)])
+      account: joined, survivor: holder,
+      changes: [.requireEpoch(AccountVersion(holder)), .recordUse(account: holder.id)],
+      lastChanges: [.absorbAccount(account.id, into: holder.id, waitingUntil: wait)])
+  }
+
+  /// Until when the identifier that led to the merge is too new in the surviving account; nil if it is not.
+  private func tooNewUntil(_ record: FlowRecord, in account: Account, _ request: RequestContext) -> Timestamp? {
+    guard let phone = record.proved.last(where: { $0.kind == .phone }),
+      let provider = record.basis?.introduced.last?.provider
+    else { return nil }
+    return account.isTooNewUntil(phone, by: provider, request.generation.accounts, at: request.now)
   }
 
   /// The account that the flow creates.
@@ -223,21 +242,53 @@ extension FlowCompletion {
     let (record, request) = (flow.record, flow.request)
     switch record.purpose {
     case .factor(let provider, .recover):
+      forgetDevices(&outcome)
+      try await recordReset(of: provider, &outcome, flow)
       let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
-      try clearCounters(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
+      try await clearCounters(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
       guard let before = try await lookup.loadAccount(record.account, flow),
         let (account, change) = try reclaimed(outcome.account, before: before, flow)
       else { return }
       outcome.account = account
       outcome.changes.append(change)
-    case .factor(let provider, .reset): try clearCounters(at: provider, nil, &outcome, flow)
+    case .factor(let provider, .reset):
+      forgetDevices(&outcome)
+      try await recordReset(of: provider, &outcome, flow)
+      try await clearCounters(at: provider, nil, &outcome, flow)
     case .change:
       for step in record.passed + (record.basis?.introduced ?? [])
       where registry(request)[step.provider] is any CodeProvider {
-        try clearCounters(at: step.provider, nil, &outcome, flow)
+        try await clearCounters(at: step.provider, nil, &outcome, flow)
       }
     default: break
     }
+  }
+
+  /// No longer trusts any device for the account.
+  ///
+  /// Attack: someone else has signed in to the account before, on a device that would still be trusted after its owner
+  /// has recovered it.
+  private func forgetDevices(_ outcome: inout AccountOutcome) {
+    outcome.account.devices = []
+    outcome.changes.append(.forgetDevices(account: outcome.account.id, except: nil))
+  }
+
+  /// Records that a forgotten factor was replaced, unless another factor of the account authorised that: until
+  /// `recovery_delay` has passed, it proves no more than what replaced it.
+  private func recordReset(of provider: ProviderName, _ outcome: inout AccountOutcome, _ flow: FlowTransaction)
+    async throws(FlowError)
+  {
+    let request = flow.request
+    guard let before = try await lookup.loadAccount(flow.record.account, flow) else { return }
+    let others = ChangeAuthority(replacing: provider, in: checks.authority(over: before, request))
+    let passed = (request.client.session?.session.passed ?? []) + flow.record.passed
+    let isIndependent = passed.contains { others.factors.contains($0.provider) && others.accepts($0) }
+    // A reset that removes one of several lost items replaces nothing: the others prove what they proved before. If none
+    // is left, the next one that is set is as new as the reset.
+    let keepsOthers = checks.keepsSeveral(provider, request) && outcome.account.credentials.contains(provider)
+    guard !isIndependent, !keepsOthers else { return }
+    outcome.account.resets[provider] = request.now
+    outcome.changes.append(.recordReset(account: outcome.account.id, provider))
   }
 
   /// Clears the counters of a factor that was replaced. Its locks, and a provider that `disable` turned off, applied to
@@ -245,13 +296,13 @@ extension FlowCompletion {
   /// - Parameter identifier: the identifier by which the provider also counts attempts, if any.
   private func clearCounters(
     at name: ProviderName, _ identifier: Identifier?, _ outcome: inout AccountOutcome, _ flow: FlowTransaction
-  ) throws(FlowError) {
+  ) async throws(FlowError) {
     let request = flow.request
     guard let policy = request.generation.policies[name] else { return }
     let account = outcome.account
     // Both the shared counters and those of this device.
     for isOwnDevice in Set([false, request.device != nil]) {
-      var subject = policies.subject(policy, StepTarget(identifier: identifier, account: account.id), flow)
+      var subject = try await policies.subject(policy, StepTarget(identifier: identifier, account: account.id), flow)
       subject.isOwnDevice = isOwnDevice
       let limits = try policies.limits(
         policy, subject, facts: policies.facts(flow, subject: subject, account: account), request)

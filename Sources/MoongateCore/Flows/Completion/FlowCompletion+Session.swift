@@ -12,6 +12,8 @@ struct FlowEnding: Sendable {
   var code: GrantCode?
   /// Where the user goes.
   var next: String
+  /// The new token of the device, if the account trusts it.
+  var device: SecretText?
   /// The changes that store the session.
   var changes: [Change] = []
 }
@@ -29,9 +31,17 @@ extension FlowCompletion {
         hash: token.hash, expiresAt: request.now + GrantCode.lifetime, factors: account.credentials)
       ending.next = grant.address(with: token.secret)
     } else if record.startedIn != nil, let own = request.client.session?.session {
+      // Attack: a copy of a session of any age completes a flow by skipping its steps, and gets a new token, which the
+      // owner's sign-out does not end. A flow that proved and set nothing leaves the session as it is.
+      if flow.hasNoEffect {
+        ending.session = own
+        return ending
+      }
       let (grown, token) = growing(
         own, of: account.id, forgetting: providersWithRemovals(known, account, record.purpose), flow)
       (ending.session, ending.secret) = (grown, token.secret)
+      // A device that is trusted already has counters of its own for what it passes in a session, such as the PIN.
+      ending.device = keys.extending(request.device, for: account, passed: record.passed.map(\.provider))
       ending.changes = [.replaceSession(own.token, by: grown)]
     } else {
       let (made, token) = newSession(of: account.id, flow)
@@ -40,14 +50,24 @@ extension FlowCompletion {
       if let old = request.client.session { ending.changes.append(.endSession(old.session.token)) }
       ending.changes.append(.putSession(made))
     }
+    if let trust = trust(by: account, flow) {
+      ending.device = trust.token
+      ending.changes.append(trust.change)
+    }
     return ending
   }
 
-  /// The device token after this sign-in; nil if it cannot be sealed. A missing token does not fail the sign-in.
-  func deviceToken(for account: String, _ flow: FlowTransaction) -> SecretText? {
-    let request = flow.request
-    let device = request.device ?? DeviceToken(from: random, at: request.now)
-    return try? keys.remember(device, account, flow.record.passed.map(\.provider), at: request.now)
+  /// Trusts the device on which the user has just signed in. Only a flow that began without a session does: it has
+  /// identified the account by itself, and met everything that accounts.lua requires for a sign-in.
+  ///
+  /// Attack: someone with a copy of a session completes any flow in it, and their device is trusted for a year.
+  /// - Returns: nil if the device is not trusted, or if its token cannot be sealed. The sign-in does not fail for that.
+  func trust(by account: Account, _ flow: FlowTransaction) -> DeviceTrust? {
+    let (record, request) = (flow.record, flow.request)
+    guard record.startedIn == nil, !record.passed.isEmpty else { return nil }
+    return keys.trusting(
+      request.device, for: account, passed: record.passed.map(\.provider), userAgent: request.client.userAgent,
+      request.now, random)
   }
 
   /// Creates a session.
@@ -103,6 +123,13 @@ extension FlowCompletion {
     guard let returnTo = record.returnTo else { return record.next.new }
     return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to="
       + PercentEncoding.encode(returnTo)
+  }
+}
+
+extension FlowTransaction {
+  /// Whether the flow, in which all steps were skipped or did not apply, has proved nothing and set nothing.
+  var hasNoEffect: Bool {
+    record.passed.isEmpty && record.basis?.introduced.isEmpty ?? true && record.pendingProofs.records.isEmpty
   }
 }
 

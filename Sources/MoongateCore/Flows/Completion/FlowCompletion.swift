@@ -78,6 +78,7 @@ struct FlowCompletion: FlowPart {
     let known = try await person(flow)
     try admission.demandUnlocked(known, request)
     try checks.demandBasis(flow, by: known)
+    try demandArrived(flow, known)
     try await demandAllowed(known, flow)
     let claimed = try await lookup.admittedClaims(flow)
     flow.machine.updatePendingProofs { $0.claimed = claimed }
@@ -90,7 +91,7 @@ struct FlowCompletion: FlowPart {
         code: ending.code)
     }
     try await apply(flow, completed, before: known, outcome, ending)
-    notices.notify(of: before, before: known, after: outcome.account, isNewDevice: outcome.isNewDevice)
+    notices.notify(of: before, before: outcome.survivor ?? known, outcome)
     return view(flow, completed, outcome, ending)
   }
 
@@ -108,6 +109,15 @@ struct FlowCompletion: FlowPart {
         record.accountRule == .new && identifier.kind != .federated ? .alreadyRegistered : .stepNotOpen)
     }
     return nil
+  }
+
+  /// Refuses a sign-in by an identifier that a merge has added to the account too recently.
+  private func demandArrived(_ flow: FlowTransaction, _ known: Account?) throws(FlowError) {
+    let (record, request) = (flow.record, flow.request)
+    guard record.startedIn == nil, let known, let first = record.passed.first?.identifier else { return }
+    let held = known.identifiers.first { $0.waitsUntil != nil && keys.proofHash(of: $0.identifier) == first }
+    guard let until = held?.waitsUntil, request.now < until else { return }
+    throw request.refusal(.identifierTooNew, until: until)
   }
 
   /// Refuses a flow that may not end in this account, or in a new one.
@@ -158,7 +168,7 @@ struct FlowCompletion: FlowPart {
       + outcome.changes
     var all = ending.changes + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: ending.session?.token)) }
-    if let session = ending.session { all.append(.audit(startEvent(session, completed))) }
+    if let session = ending.session, !flow.hasNoEffect { all.append(.audit(startEvent(session, completed))) }
     all += changeEvents(judged, before: known, after: outcome.account, endsSessions: outcome.isChange)
     let (last, renewals) = (all, outcome.renewals)
     var result = try await asking { () async throws(StoreFault) in
@@ -189,9 +199,7 @@ struct FlowCompletion: FlowPart {
       session: ending.session.map { SessionView($0, token: ending.secret) }, next: ending.next,
       isOfBrowser: record.browser != nil && record.browser == request.client.browser)
     // The browser passed the steps, so it is the known device, also if an app receives the result.
-    if ending.session != nil || record.grant != nil {
-      view.deviceToken = deviceToken(for: outcome.account.id, completed)
-    }
+    view.deviceToken = ending.device
     return view
   }
 }

@@ -21,11 +21,20 @@ struct NoticeAddress: Sendable, Equatable {
 }
 
 extension Account {
+  /// The account's verified email addresses and phone numbers, as recipients of notices.
+  var reachableAddresses: [NoticeAddress] {
+    [IdentifierKind.email, .phone].flatMap { kind in
+      identifiers.filter { $0.identifier.kind == kind && $0.verifiedAt != nil }
+    }.compactMap { NoticeAddress($0.identifier) }
+  }
+
   /// Where notices to this account are sent: the verified email address, otherwise the verified phone number.
-  var noticeAddress: NoticeAddress? {
-    [.email, .phone].lazy.compactMap { self.identifier($0) }.first { $0.verifiedAt != nil }.flatMap {
-      NoticeAddress($0.identifier)
-    }
+  ///
+  /// Attack: someone within a stolen session adds an address of their own, and notices of what they change next go only
+  /// there. While an identifier is too new (`recovery_delay`), notices go to all verified ones.
+  func noticeAddresses(_ rules: AccountRules, at now: Timestamp) -> [NoticeAddress] {
+    let isSettled = identifiers.allSatisfy { isTooNewUntil($0, rules, at: now) == nil }
+    return isSettled ? Array(reachableAddresses.prefix(1)) : reachableAddresses
   }
 }
 
@@ -38,15 +47,15 @@ struct FlowNotices: FlowPart {
   let deliveries: BackgroundDeliveries
 
   /// Sends the notices about a completed flow.
-  /// - Parameters:
-  ///   - before: the account before the flow; nil if the flow created it.
-  ///   - after: the account after the flow.
-  func notify(of flow: FlowTransaction, before: Account?, after: Account, isNewDevice: Bool) {
-    let (record, request) = (flow.record, flow.request)
+  /// - Parameter before: the account before the flow, or the account that another one was merged into; nil if the flow
+  ///   created it.
+  func notify(of flow: FlowTransaction, before: Account?, _ outcome: AccountOutcome) {
+    let (record, request, after) = (flow.record, flow.request, outcome.account)
     guard let before else { return }
-    if record.startedIn == nil, isNewDevice {
+    if outcome.isNewDevice, record.startedIn == nil || outcome.survivor != nil {
       notify(
-        .newDevice(userAgent: request.client.userAgent, at: request.now), to: after.noticeAddress, of: before, request)
+        .newDevice(userAgent: request.client.userAgent, at: request.now),
+        to: outcome.survivor?.reachableAddresses ?? recipients(of: after, request), of: before, request)
     }
     notifyOfIdentifiers(flow, before: before, after: after)
     for provider in record.pendingProofs.records.keys.sorted() {
@@ -61,47 +70,51 @@ struct FlowNotices: FlowPart {
       default: change = purpose
       }
       if let notice = notice(of: change, provider, request) {
-        notify(notice, to: after.noticeAddress, of: before, request)
+        notify(notice, to: recipients(of: after, request), of: before, request)
       }
     }
   }
 
-  /// Sends the notice about an identifier that the flow has added or changed.
+  /// Sends the notices about the identifiers that the flow has added or changed, to every verified identifier that the
+  /// account had before.
+  ///
+  /// Attack: someone who took over the account, or merged one of their own into it, is the only one who is told. And
+  /// accounts that claim another user's address and change it away, again and again, each time with a mail to that user
+  /// that no limit counts: unverified identifiers are not told.
   private func notifyOfIdentifiers(_ flow: FlowTransaction, before: Account, after: Account) {
-    let (record, request) = (flow.record, flow.request)
-    if record.purpose.connectsSite {
-      if let provider = record.basis?.introduced.last?.provider {
-        notify(.siteConnected(siteName(provider, request)), to: before.noticeAddress, of: before, request)
-      }
-    } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
-      // Notify the old identifier: someone who took over the account with a new one must not be the only one who knows.
-      // Attack: accounts that claim another user's address and change it away, again and again, each time with a mail
-      // to that user that no limit counts. Unverified identifiers are therefore not notified.
-      let gone = before.identifiers.filter { held in
-        held.identifier.kind == given && held.verifiedAt != nil
-          && !after.identifiers.contains { $0.identifier == held.identifier }
-      }
-      let notice: Notice = given == .email ? .emailChanged : gone.isEmpty ? .phoneAdded : .phoneChanged
-      var addresses = gone.compactMap { NoticeAddress($0.identifier) }
-      if given == .phone, let email = after.identifier(.email), email.verifiedAt != nil,
-        let address = NoticeAddress(email.identifier)
-      {
-        addresses.append(address)
-      }
-      for address in addresses { notify(notice, to: address, of: before, request) }
+    let request = flow.request
+    guard flow.record.purpose.newIdentifier != nil else { return }
+    let verified = { (account: Account) in account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) }
+    let (old, new) = (verified(before), verified(after))
+    for added in new where !old.contains(added) {
+      let isReplaced = old.contains { $0.kind == added.kind && !new.contains($0) }
+      let notice: Notice =
+        switch added.kind {
+        case .email: isReplaced ? .emailChanged : .emailAdded
+        case .phone: isReplaced ? .phoneChanged : .phoneAdded
+        case .federated:
+          .siteConnected(registry(request).prover(of: added).map { siteName($0, request) } ?? added.display)
+        }
+      notify(notice, to: before.reachableAddresses, of: before, request)
     }
+  }
+
+  /// Where notices to the account are sent.
+  private func recipients(of account: Account, _ request: RequestContext) -> [NoticeAddress] {
+    account.noticeAddresses(request.generation.accounts, at: request.now)
   }
 
   /// Notifies the owner that a factor, or one of several, was removed outside of a flow.
   func notifyOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
     if let notice = notice(of: .disable, provider, request) {
-      notify(notice, to: account.noticeAddress, of: account, request)
+      notify(notice, to: recipients(of: account, request), of: account, request)
     }
   }
 
   /// Notifies the owner that the provider's site no longer signs in to the account.
   func notifyOfDisconnection(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
-    notify(.siteDisconnected(siteName(provider, request)), to: account.noticeAddress, of: account, request)
+    notify(
+      .siteDisconnected(siteName(provider, request)), to: recipients(of: account, request), of: account, request)
   }
 
   /// The display name of the provider's site.
@@ -129,12 +142,19 @@ struct FlowNotices: FlowPart {
     guard !personal.isEmpty, let account = try await lookup.loadAccount(id, flow) else { return }
     let until = personal.contains { $0.until == nil } ? nil : personal.compactMap(\.until).max()
     notify(
-      .locked(for: until.map { $0 - flow.request.now }), to: account.noticeAddress, of: account, flow.request)
+      .locked(for: until.map { $0 - flow.request.now }), to: recipients(of: account, flow.request), of: account,
+      flow.request)
   }
 
   /// - Parameter account: the account before the change. Its language is the owner's, whoever made the change.
-  private func notify(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ request: RequestContext) {
-    guard let address, let messenger = messengers.messenger(by: address.channel, request) else { return }
+  private func notify(
+    _ notice: Notice, to addresses: [NoticeAddress], of account: Account, _ request: RequestContext
+  ) {
+    for address in addresses { send(notice, to: address, of: account, request) }
+  }
+
+  private func send(_ notice: Notice, to address: NoticeAddress, of account: Account, _ request: RequestContext) {
+    guard let messenger = messengers.messenger(by: address.channel, request) else { return }
     let service = request.generation.gateway.service
     let language = messengers.noticeLanguage(of: account, request)
     let message = Message(

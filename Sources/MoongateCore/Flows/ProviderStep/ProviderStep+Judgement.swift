@@ -155,6 +155,8 @@ extension ProviderStep {
       _ = try await settlement.settleWrong(charged, .denied, answered.step, answered.refused, isNew: answered.keepsFlow)
       throw error
     }
+    // Needed to know whether what was proved is too new.
+    _ = try await lookup.loadAccount(whose.account?.id, before)
     return try await refundingOnFailure(answered.refund, request) { () throws(FlowError) -> FlowTransaction in
       if answered.purpose == .set { try checks.demandChangeProof(before, isJudged: true) }
       let accepted = AcceptedProof(

@@ -16,6 +16,7 @@ extension ProviderStep {
     let (provider, request) = (begin.provider, before.request)
     let name = begin.policy.provider
     try await checks.demandProof(before: before.record.stepPurpose(of: name), before)
+    try await checks.demandOldFactor(name, before)
     let subject = try await subject(of: begin, before)
     let owners = subject.owners
     try await admit(begin, subject, before)
@@ -85,7 +86,7 @@ extension ProviderStep {
     let conceals = policy.unknownAccount == .conceal
     let target = StepTarget(
       identifier: subject.identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id))
-    let counted = policies.subject(policy, target, flow)
+    let counted = try await policies.subject(policy, target, flow)
     let facts = policies.facts(flow, subject: counted, account: owners.only)
     let limits = try policies.limits(policy, counted, facts: facts, request)
     if begin.isBegin { try await ledger.count(limits.begin, as: .begin, request) }

@@ -68,6 +68,17 @@ struct AccountModel: PageModel {
     let label: String
   }
 
+  /// A trusted device.
+  struct Device: Decodable {
+    let id: String
+    let name: String
+    let since: String
+    let seen: String
+    let isCurrent: Bool
+    /// For screen readers: the label of the row's button.
+    let label: String
+  }
+
   /// A personal token of the user.
   struct Token: Decodable {
     let id: String
@@ -110,6 +121,8 @@ struct AccountModel: PageModel {
   let places: [Place]
   /// Whether the account has other sessions.
   let hasOthers: Bool
+  let devices: [Device]
+  let hasDevices: Bool
   /// The user's personal tokens; nil if no route accepts personal tokens.
   let tokens: Tokens?
   var stressesSupport = false

@@ -15,7 +15,8 @@ struct AccountCommand: AsyncParsableCommand {
     subcommands: [
       ListAccounts.self, ShowAccount.self, AccountHistory.self, LockAccount.self, UnlockAccount.self,
       DisableAccount.self, ResetAccount.self,
-      DeleteAccount.self, AccountSessions.self, EndAccountSessions.self, ImportAccounts.self, ExportAccounts.self,
+      DeleteAccount.self, AccountSessions.self, EndAccountSessions.self, AccountDevices.self, ImportAccounts.self,
+      ExportAccounts.self,
     ])
 }
 

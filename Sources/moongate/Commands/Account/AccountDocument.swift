@@ -84,10 +84,11 @@ struct OverviewText {
         "\($0.provider)\($0.addedAt.map { "  since \($0.text)" } ?? "")\($0.changedAt.map { "  changed \($0.text)" } ?? "")"
       })
     lines += section(
-      "devices",
-      overview.devices.map {
-        "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)\($0.address.from)  last here \($0.lastSeenAt.text)\($0.lastAddress.from)"
+      "sessions",
+      overview.sessions.map {
+        "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)\($0.address.from)  last seen \($0.lastSeenAt.text)\($0.lastAddress.from)"
       })
+    lines += section("devices", overview.devices.map { DeviceLine($0).text })
     lines += section(
       "tokens",
       overview.tokens.map { token in
@@ -113,6 +114,30 @@ struct OverviewText {
       return "  \(head)\(String(repeating: " ", count: max(0, 11 - head.count)))\(line)"
     }
   }
+}
+
+/// A trusted device in the JSON output of `moongate account devices`.
+struct DeviceLine: Encodable {
+  let id: String
+  let createdAt: String
+  let lastSeenAt: String
+  let userAgent: String?
+
+  enum CodingKeys: String, CodingKey {
+    case id
+    case createdAt = "created_at"
+    case lastSeenAt = "last_seen_at"
+    case userAgent = "user_agent"
+  }
+
+  init(_ device: TrustedDevice) {
+    id = device.id
+    createdAt = device.createdAt.text
+    lastSeenAt = device.lastSeenAt.text
+    userAgent = device.userAgent
+  }
+
+  var text: String { "\(id)  since \(createdAt)  last seen \(lastSeenAt)\(userAgent.map { "  \($0)" } ?? "")" }
 }
 
 /// A session in the JSON output of `moongate account sessions`.
@@ -142,7 +167,7 @@ struct SessionLine: Encodable {
     createdAt = session.createdAt.text
     lastSeenAt = session.lastSeenAt.text
     expiresAt = session.deadline.text
-    passed = session.passed.map(\.provider.rawValue)
+    passed = session.counted.map(\.provider.rawValue)
     userAgent = session.userAgent
     address = session.address
     lastAddress = session.lastAddress
