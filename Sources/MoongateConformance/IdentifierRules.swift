@@ -157,8 +157,13 @@ extension ConformanceHarness {
     checkText(problem.detail, "the sentence of an InputProblem", typed: [])
   }
 
-  /// Checks that an identifier has only declared facts.
+  /// Checks that an identifier has only declared facts, and groups and attributes that can be stored.
   func checkFacts(of identifier: Identifier) {
+    if let problem = identifier.detailProblem {
+      addFinding(
+        .facts, "A proof cannot be stored: \(problem).",
+        "Name only the groups that policies need: more than can be stored is a fault, and nothing is cut.")
+    }
     check(
       identifier.attributes, of: "an identifier",
       declared: descriptor.facts.filter { descriptor.of($0) == identifier.kind })
