@@ -185,7 +185,7 @@ let package = Package(
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache,
         nioCore, nioPosix,
-        nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
+        nioHTTP1, nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
       exclude: ["README.md", "Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(

@@ -68,8 +68,14 @@ package final class Proxy: Sendable {
     return families
   }
 
-  /// Logs and resets the suppressed upstream failures of past minutes.
-  package func logSuppressedFailures() { shared.upstreamFailures.logSuppressed() }
+  /// The log of forwarding headers that cannot be read.
+  package var forwardingFaults: ForwardingFaultLog { shared.forwardingFaults }
+
+  /// Logs and resets the suppressed lines of past minutes about upstreams and forwarding headers.
+  package func logSuppressedFailures() {
+    shared.upstreamFailures.logSuppressed()
+    shared.forwardingFaults.logSuppressed()
+  }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.
   package func endAccessLog() async {

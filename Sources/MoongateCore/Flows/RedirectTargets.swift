@@ -47,10 +47,11 @@ package struct RedirectTargets: Sendable {
     return rest[end...].hasPrefix("/") && !Self.isPlainPath(rest[end...]) ? nil : text
   }
 
-  /// The origin without the scheme's default port.
+  /// The origin without the scheme's default port or an empty one.
   private static func origin(scheme: String, authority: String) -> String {
-    let own = scheme == "https" ? ":443" : ":80"
-    return "\(scheme)://\(authority.hasSuffix(own) ? String(authority.dropLast(own.count)) : authority)"
+    let ports = [scheme == "https" ? ":443" : ":80", ":"]
+    let port = ports.first { authority.hasSuffix($0) } ?? ""
+    return "\(scheme)://\(authority.dropLast(port.count))"
   }
 
   /// Whether the path, up to its query or fragment, begins with exactly one `/` and has no empty segments, dot

@@ -195,7 +195,7 @@ extension MetricDefinition {
     "Connections opened to upstreams.")
   package static let upstreamErrorsTotal = MetricDefinition(
     "moongate_upstream_errors_total", .counter, labels: ["route", "cause"],
-    "Requests without a complete response from an upstream, by route and cause: unreachable, timeout, closed, unreadable, or cut (broken off within the response)."
+    "Requests without a complete response from an upstream, by route and cause: unreachable, timeout, closed, unreadable, cut (closed within the response), or silent (nothing more of the response came)."
   )
   package static let upstreamReusesTotal = MetricDefinition(
     "moongate_upstream_reuses_total", .counter, labels: ["upstream"],

@@ -102,7 +102,8 @@ extension RefusalCode {
     case .timeout: "The request took too long to arrive."
     case .tooLarge: "The request is too large."
     case .notJSON: "The request's Content-Type must be application/json."
-    case .headersTooLarge: "The request's headers are too large."
+    case .headersTooLarge:
+      "The request's headers are too large. In a browser, delete the cookies of this site and try again."
     case .deliveryFailed: "The code could not be sent. Please try again."
     case .policyError: "Something went wrong on our side. Please try again later."
     case .busy: "We are busy at the moment. Please try again."

@@ -5,36 +5,39 @@
 /// from the right up to the first address that is not a trusted proxy, so that garbage to the left of it has no effect.
 package struct ForwardedClient: Sendable, Hashable {
   /// The client's address.
-  package let address: ClientAddress
-  package let isSecure: Bool
+  package private(set) var address: ClientAddress
+  package private(set) var isSecure: Bool
   /// The host that the client asked for; nil if it is missing or malformed.
-  package let host: HostName?
+  package private(set) var host: HostName?
+  /// Why `X-Forwarded-For` was not read. The address is then the peer's, which stands for everybody behind the proxy.
+  package private(set) var addressFault: ForwardingFault?
 
-  /// More than five parameters: the connection, and the headers that it judges.
+  /// A client that is the peer itself.
   /// - Parameters:
-  ///   - peer: the address of the connection's peer.
-  ///   - isSecure: whether the connection itself uses TLS.
-  ///   - host: the value of the request's only Host header.
-  ///   - forwardedFor, forwardedProto, forwardedHost: the values of these headers, one per line, in order.
-  package init(
-    peer: ClientAddress, trusted: [AddressBlock], isSecure: Bool, host: String?, forwardedFor: [String],
-    forwardedProto: [String],
-    forwardedHost: [String]
-  ) {
-    let own = host.flatMap { HostName($0) }
-    guard Self.trusts(peer, trusted) else {
-      self.address = peer
-      self.isSecure = isSecure
-      self.host = own
-      return
+  ///   - isSecure: whether the connection uses TLS.
+  ///   - host: the host of the request.
+  package init(peer: ClientAddress, isSecure: Bool, host: HostName?) {
+    address = peer
+    self.isSecure = isSecure
+    self.host = host
+  }
+
+  /// Reads the forwarding headers if the peer is a trusted proxy. They replace what the connection says.
+  /// - Parameter bytes: the bytes in which the fields are.
+  /// - Throws: a fault if scheme or host cannot be read. The address is set then.
+  package mutating func read(_ fields: ForwardingFields, _ bytes: Span<UInt8>, trusted: [AddressBlock])
+    throws(ForwardingFault)
+  {
+    guard Self.trusts(address, trusted) else { return }
+    do throws(ForwardingFault) {
+      address = try fields.address(bytes, trusted: trusted) ?? address
+    } catch {
+      addressFault = error
     }
-    address = Self.origin(of: forwardedFor, trusted: trusted) ?? peer
-    switch forwardedProto.count == 1 ? forwardedProto[0].lowercased() : "" {
-    case "https": self.isSecure = true
-    case "http": self.isSecure = false
-    default: self.isSecure = isSecure
-    }
-    self.host = (forwardedHost.count == 1 ? HostName(forwardedHost[0]) : nil) ?? own
+    isSecure = try fields.isSecure(bytes) ?? isSecure
+    guard let named = try fields.host(bytes) else { return }
+    guard let found = HostName(bytes.extracting(named)) else { throw ForwardingFault(.host, bytes, named) }
+    host = found
   }
 
   /// The origin that the client asked for.
@@ -43,18 +46,5 @@ package struct ForwardedClient: Sendable, Hashable {
   /// Whether the peer is a trusted proxy.
   package static func trusts(_ peer: ClientAddress, _ trusted: [AddressBlock]) -> Bool {
     trusted.contains { peer.isIn($0) }
-  }
-
-  /// The rightmost address in the list that is not a trusted proxy; nil if the list is malformed before that.
-  private static func origin(of lines: [String], trusted: [AddressBlock]) -> ClientAddress? {
-    for line in lines.reversed() {
-      for item in line.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).reversed() {
-        let space: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        let text = item.drop(while: space).reversed().drop(while: space).reversed()
-        guard let address = IPAddressText.parse(Array(text)) else { return nil }
-        if !trusts(address, trusted) { return address }
-      }
-    }
-    return nil
   }
 }

@@ -7,7 +7,7 @@ import MoongateSDK
 package struct HostName: Hashable, Sendable {
   /// Lower case, without port or trailing dot; an IPv6 address in brackets in RFC 5952 form.
   package let name: String
-  /// The port in the request, 1...65535; nil if it names none.
+  /// The port in the request, 1...65535; nil if it names none, as in `localhost:` (RFC 3986 section 3.2.3).
   package let port: Int?
 
   /// `name`, with the port if there is one.
@@ -28,8 +28,10 @@ package struct HostName: Hashable, Sendable {
     var end = field.count
     var port: Int?
     if let colon = Self.portColon(field) {
-      guard let number = Self.number(field, from: colon + 1) else { return nil }
-      port = number
+      if colon + 1 < field.count {
+        guard let number = Self.number(field, from: colon + 1) else { return nil }
+        port = number
+      }
       end = colon
     }
     self.port = port
@@ -88,7 +90,7 @@ package struct HostName: Hashable, Sendable {
   }
 
   private static func number(_ field: Span<UInt8>, from start: Int) -> Int? {
-    guard start < field.count, field.count - start <= 5 else { return nil }
+    guard field.count - start <= 5 else { return nil }
     var value = 0
     for index in start..<field.count {
       guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(field[index]) else { return nil }

@@ -12,6 +12,7 @@ import NIOCore
 package struct AdminApplication: ListeningApplication {
   /// Answers the requests of operators.
   package let responder: GatewayResponder
+  private let address: ListenAddress
   private let clock: any GatewayClock
   private let eventLoops: any EventLoopGroup
   private let logger: Logger
@@ -26,6 +27,7 @@ package struct AdminApplication: ListeningApplication {
   /// - reload: builds a generation from the folder and activates it; returns the problems if it is refused. `isForced`
   ///   skips the gate.
   /// - outbox: the messages of the outbox, newest first.
+  /// - forwardingFaults: the log that the public listener uses; nil for one of its own.
   /// - resetFactor: removes a factor of an account.
   /// - suggestion: the text after an unknown word, such as "; did you mean `kind`?".
   /// - shadow: controls the shadow candidate.
@@ -37,7 +39,8 @@ package struct AdminApplication: ListeningApplication {
     audit: AuditTrail,
     clock: any GatewayClock,
     random: any RandomSource,
-    pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
+    pages: PageRenderer, address: ListenAddress? = nil, forwardingFaults: ForwardingFaultLog? = nil,
+    eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] },
     values: @escaping @Sendable (any PolicyGeneration) -> PolicyValues = { PolicyValues(generation: $0.id) },
     reload: @escaping @Sendable (_ isForced: Bool) async -> [ConfigurationProblem],
@@ -52,6 +55,7 @@ package struct AdminApplication: ListeningApplication {
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
   ) {
     let address = address ?? generations.current.gateway.admin
+    self.address = address
     self.clock = clock
     let failures = AdminTokenFailures(clock: clock)
     let adminGuard = AdminGuard(
@@ -82,6 +86,7 @@ package struct AdminApplication: ListeningApplication {
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(),
+      forwardingFaults: forwardingFaults ?? ForwardingFaultLog(logger: logger, clock: clock),
       refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, _ throws(Refusal) in try adminGuard.check(exchange) })
     self.eventLoops = eventLoops
@@ -98,7 +103,7 @@ package struct AdminApplication: ListeningApplication {
   package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void)
     async throws
   {
-    try await HTTP1Channel(responder: responder.serving(clock: clock, logger: logger)).serve(
+    try await AdminChannel(address, responder: responder.serving(clock: clock, logger: logger)).serve(
       socket, on: eventLoops, logger: logger, gate: gate, onListening: onListening)
   }
 }

@@ -19,7 +19,11 @@ struct AdminGuard: Sendable {
   ///   action that the token's role does not allow; 403 `denied` or `origin_refused` for pages of other sites.
   func check(_ exchange: Exchange) throws(Refusal) {
     let tokens = tokens(exchange)
-    guard let host = exchange.request.head.authority.flatMap({ HostName($0) }), !tokens.isEmpty || isOurs(host) else {
+    // RFC 9112 section 3.2.
+    guard let authority = exchange.request.head.authority else {
+      throw exchange.refusal(.badRequest, detail: "The request has no Host.")
+    }
+    guard let host = HostName(authority), !tokens.isEmpty || isOurs(host) else {
       throw exchange.refusal(.denied, detail: "The admin listener is not known by this name.")
     }
     let path = (exchange.request.head.path ?? "").prefix { $0 != "?" }

@@ -23,11 +23,11 @@ struct AccountEndPage: Sendable {
         }
       },
       Endpoint(.page, .get, Self.deletePath) { exchange throws(Refusal) in
-        guard try await driver.session(exchange) != nil else { return signIn(exchange) }
+        guard try await driver.session(exchange) != nil else { return try signIn(exchange) }
         return page(exchange)
       },
       Endpoint(.page, .get, Self.signOutPath) { exchange throws(Refusal) in
-        guard try await driver.session(exchange) != nil else { return signIn(exchange) }
+        guard try await driver.session(exchange) != nil else { return try signIn(exchange) }
         let words = pages.words(exchange)
         let model = DeleteModel(
           heading: words["sign_out_everywhere_title"], subtitle: words["sign_out_everywhere_subtitle"],
@@ -49,13 +49,13 @@ struct AccountEndPage: Sendable {
 
   /// Redirects users without a recent proof to the step-up, which returns here.
   private func proving(after refusal: Refusal, _ path: String, _ exchange: Exchange) throws(Refusal) -> Response {
-    if refusal.code == .unauthenticated { return signIn(exchange) }
+    if refusal.code == .unauthenticated { return try signIn(exchange) }
     guard let address = StepUpRedirect.address(after: refusal, backTo: path) else { throw refusal }
     return exchange.redirect(to: address)
   }
 
-  private func signIn(_ exchange: Exchange) -> Response {
-    exchange.redirect(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+  private func signIn(_ exchange: Exchange) throws(Refusal) -> Response {
+    try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
   }
 
   private func page(_ exchange: Exchange) -> Response {

@@ -18,14 +18,14 @@ struct AccountPage: Sendable {
     [
       Endpoint(.page, .get, "/auth/account") { exchange throws(Refusal) in
         guard let found = try await driver.session(exchange) else {
-          return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
         return try await show(found, exchange)
       },
       Endpoint(.page, .post, "/auth/account") { exchange throws(Refusal) in
         let form = try await exchange.form()
         guard let own = try await driver.session(exchange)?.session else {
-          return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
         switch form["action"] {
         case "everywhere", "elsewhere":

@@ -19,7 +19,7 @@ struct ContactPage: Sendable {
       throw exchange.refusal(.flowNotFound)
     }
     guard let own = try await driver.session(exchange) else {
-      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+      return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
     guard
       let definition = query["flow"].map({ exchange.generation.flows[$0] })
@@ -52,7 +52,9 @@ struct ContactPage: Sendable {
     let typed = sent["phone"] ?? sent["email"]
     let region = SignInForm.region(sent["region"])
     if try exchange.isSwitch {
-      guard let own else { return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo])) }
+      guard let own else {
+        return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": returnTo]))
+      }
       let id = sent["id"].map(FlowID.init(text:))
       return page(flow: flow, id: id, returnTo: returnTo, own.account, typed: typed, region: region, nil, exchange)
     }
@@ -67,7 +69,7 @@ struct ContactPage: Sendable {
     case .success(let begun): return exchange.redirect(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal):
       guard refusal.code != .unauthenticated else {
-        return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": returnTo]))
+        return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": returnTo]))
       }
       if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       exchange.log(refusal)

@@ -131,7 +131,7 @@ struct HandoffPage: Sendable {
       exchange.generation.routes.routes.contains(where: { $0.host == host.name })
     else { return nil }
     let origin = exchange.gateway.siblingOrigin(host.name).description
-    guard text[..<end].lowercased() == origin else { return nil }
+    guard host.origin(isSecure: text.lowercased().hasPrefix("https:")) == origin else { return nil }
     return (origin, rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...])
   }
 
@@ -144,6 +144,7 @@ struct HandoffPage: Sendable {
       throw exchange.refusal(
         .handoffFailed, detail: Self.cookiesMissing, reason: "signed in, and came back without a session")
     }
+    guard exchange.request.opensPage else { throw exchange.refusal(.unauthenticated) }
     let back = { (target: String) in
       FormFields.address(Self.path, ["return_to": origin + target, "challenge": challenge, "signed_in": "true"])
     }

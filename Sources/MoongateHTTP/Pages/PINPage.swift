@@ -53,7 +53,7 @@ struct PINPage: Sendable {
       return try await page(task, flow: view.flow, view: view, returnTo: view.returnTo, nil, notice: notice, exchange)
     }
     guard let own = try await driver.session(exchange) else {
-      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+      return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
     guard
       let definition = query["flow"].map({ exchange.generation.flows[$0] })

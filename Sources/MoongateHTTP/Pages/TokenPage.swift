@@ -42,7 +42,7 @@ struct TokenPage: Sendable {
   /// Redirects users who have to sign in, or need a recent proof, and back here.
   private func redirect(after refusal: Refusal, _ exchange: Exchange) throws(Refusal) -> Response {
     if refusal.code == .unauthenticated {
-      return exchange.redirect(to: FormFields.address("/auth/login", ["return_to": Self.path]))
+      return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": Self.path]))
     }
     guard let address = StepUpRedirect.address(after: refusal, backTo: Self.path) else { throw refusal }
     return exchange.redirect(to: address)

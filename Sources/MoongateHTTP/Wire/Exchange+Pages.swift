@@ -27,6 +27,14 @@ extension Exchange {
     return response
   }
 
+  /// Redirects a browser without a session to the sign-in page. Only a navigation is redirected, and the pages' own
+  /// script, which gets the address.
+  /// - Throws: 401 `unauthenticated` for any other request.
+  func redirectToSignIn(_ address: String) throws(Refusal) -> Response {
+    guard isScripted || request.opensPage else { throw refusal(.unauthenticated) }
+    return redirect(to: address)
+  }
+
   /// The response to a refusal after which a form is not shown again. Logs the refusal if the form is shown.
   /// - Parameter signIn: the address where a user without a session signs in; if nil, that refusal is thrown.
   /// - Returns: nil if the page shows the refusal.
@@ -35,7 +43,7 @@ extension Exchange {
     switch refusal.code {
     case .unauthenticated:
       guard let signIn else { throw refusal }
-      return redirect(to: signIn)
+      return try redirectToSignIn(signIn)
     case .flowNotFound, .flowExpired: throw refusal
     default:
       log(refusal)
@@ -45,6 +53,16 @@ extension Exchange {
 }
 
 extension Request {
-  /// Whether the browser opens a page (Fetch Metadata, `Sec-Fetch-Mode`).
+  /// Whether a browser opens a page with the request (`NavigationHeaders`), so that it may be redirected to sign-in.
+  var opensPage: Bool {
+    var found = NavigationHeaders()
+    for field in headers {
+      let (name, value) = (Array(field.name.rawName.utf8), Array(field.value.utf8))
+      found.read(name.span, value.span)
+    }
+    return found.isNavigation
+  }
+
+  /// Whether the browser says that it opens a page (Fetch Metadata, `Sec-Fetch-Mode`).
   var isNavigation: Bool { HTTPField.Name("Sec-Fetch-Mode").map { headers[$0] } == "navigate" }
 }

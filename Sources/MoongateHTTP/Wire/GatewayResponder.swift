@@ -12,6 +12,7 @@ package struct GatewayResponder: HTTPResponder {
   let random: any RandomSource
   let recorder: RefusalRecorder
   let reader: BodyReader
+  let forwardingFaults: ForwardingFaultLog
   var providers = ProviderRegistry.none
   var mounts: [Mount] = []
   /// Shows a refusal as a page, to a browser.
@@ -34,19 +35,23 @@ package struct GatewayResponder: HTTPResponder {
     // authenticated requests.
     ThreadPriority.answering.take()
     let path = (request.head.path ?? "").prefix { $0 != "?" }
+    // RFC 9110 section 9.3.7: about the listener itself, not one of its endpoints.
+    if request.method == .options, path == "*" { return .nothing }
     if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
     let decision = DecisionID(from: random)
     let generation = generations.current
     let peer = context.peer ?? .unspecified
-    let client = ForwardedClient(request, peer: peer, gateway: generation.gateway)
+    let (client, forwardingFault) = client(of: request, peer, generation.gateway)
     let elsewhere = CrossOrigin.covers(path) ? CrossOrigin(generation.gateway) : nil
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
     var cookies: [String] = []
     do throws(Refusal) {
       let refuse = { (code: RefusalCode) in
-        recorder.record(Refusal(code, decision: decision), from: client.address, fault: nil)
+        recorder.record(
+          Refusal(code, decision: decision), from: client.address, fault: nil, reason: forwardingFault?.reason)
       }
+      if forwardingFault != nil { throw refuse(.badRequest) }
       switch table.find(request.method, path) {
       case .nothing: throw refuse(.notFound)
       case .wrongMethod(let allowed):
@@ -81,6 +86,25 @@ package struct GatewayResponder: HTTPResponder {
     response.setCookies(cookies)
     elsewhere?.mark(&response, for: request)
     return request.method == .head ? response.createHeadResponse() : response
+  }
+
+  /// The client of a request, and why its scheme or host is unknown.
+  private func client(
+    of request: Request, _ peer: ClientAddress, _ gateway: GatewaySettings
+  ) -> (ForwardedClient, ForwardingFault?) {
+    var client = ForwardedClient(
+      peer: peer, isSecure: gateway.tls != nil, host: request.head.authority.flatMap { HostName($0) })
+    var bytes: [UInt8] = []
+    let fields = ForwardingFields(request.headers, in: &bytes)
+    if fields.isEmpty { return (client, nil) }
+    do throws(ForwardingFault) {
+      try client.read(fields, bytes.span, trusted: gateway.trustedProxies)
+    } catch {
+      forwardingFaults.report(error, from: peer)
+      return (client, error)
+    }
+    if let fault = client.addressFault { forwardingFaults.report(fault, from: peer) }
+    return (client, nil)
   }
 
   private func credentials(
@@ -129,13 +153,22 @@ extension Request {
   }
 }
 
-extension ForwardedClient {
-  init(_ request: Request, peer: ClientAddress, gateway: GatewaySettings) {
-    let values = { (name: String) in HTTPField.Name(name).map { request.headers[values: $0] } ?? [] }
-    self.init(
-      peer: peer, trusted: gateway.trustedProxies, isSecure: gateway.tls != nil, host: request.head.authority,
-      forwardedFor: values("X-Forwarded-For"), forwardedProto: values("X-Forwarded-Proto"),
-      forwardedHost: values("X-Forwarded-Host"))
+extension ForwardingFields {
+  /// - Parameter bytes: receives the values, to which the fields refer.
+  fileprivate init(_ headers: HTTPFields, in bytes: inout [UInt8]) {
+    self.init()
+    for header in [ForwardingHeader.address, .scheme, .host] {
+      guard let name = HTTPField.Name(header.rawValue) else { continue }
+      for value in headers[values: name] {
+        let range = bytes.count..<bytes.count + value.utf8.count
+        bytes += value.utf8
+        switch header {
+        case .address: addresses.append(range)
+        case .scheme: schemes.append(range)
+        case .host: hosts.append(range)
+        }
+      }
+    }
   }
 }
 

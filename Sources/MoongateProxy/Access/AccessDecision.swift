@@ -34,8 +34,6 @@ struct AccessDecision {
   let shadow: ShadowView
   /// Whether the route's requirements were checked. A request that needs only a live session is not checked further.
   let requirementsRan: Bool
-  /// Whether the decision depends on the client's address, so that the address is recorded.
-  var dependsOnClient: Bool
   /// The entitlements of a session that could not be computed, if the route is open and the request continues as
   /// anonymous.
   let ignored: SessionEntitlements?
@@ -50,7 +48,6 @@ struct AccessDecision {
     self.route = route
     self.shadow = shadow
     self.requirementsRan = requirementsRan
-    dependsOnClient = requirementsRan
     self.ignored = ignored
   }
 }

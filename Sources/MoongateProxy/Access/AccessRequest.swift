@@ -15,35 +15,26 @@ struct AccessRequest {
   let decodedPath: [UInt8]?
   /// The query, after `?`.
   let query: Range<Int>?
-  /// Scheme and host of the request. The address is the peer's if `isForwarded` is true.
+  /// Scheme and host of the request, and its client.
   let origin: RequestOrigin
-  /// Whether the client can be redirected to a page: a GET of a browser, or any forward-auth request of a browser.
-  let mayRedirect: Bool
   /// Whether this is a forward-auth request, which needs absolute URLs in both directions.
   let isForwarded: Bool
 
   /// A request that is to be proxied.
-  /// - Parameters:
-  ///   - decodedPath: see `RequestPath`.
-  ///   - isBrowser: whether the client accepts HTML.
-  init(_ head: RequestHead, decodedPath: [UInt8]?, origin: RequestOrigin, isBrowser: Bool) {
+  /// - Parameter decodedPath: see `RequestPath`.
+  init(_ head: RequestHead, decodedPath: [UInt8]?, origin: RequestOrigin) {
     self.head = head
     method = head.methodName
     path = head.path
     self.decodedPath = decodedPath
     query = head.query
     self.origin = origin
-    mayRedirect = head.method == .get && isBrowser
     isForwarded = false
   }
 
-  /// The client's address. The peer of a forward-auth request is trusted, so `X-Forwarded-For` names the client. It is
-  /// read only when the address is needed.
-  /// - Parameter trusted: the trusted proxies, whose addresses in `X-Forwarded-For` are skipped.
-  func address(_ trusted: [AddressBlock]) -> ClientAddress {
-    guard isForwarded, head.first(.forwardedFor) != nil else { return origin.address }
-    return ForwardedClient(head, peer: origin.address, trusted: trusted).address
-  }
+  /// Whether the client can be redirected to a page: a navigation, by GET if the request is proxied. It is read only if
+  /// the request is not allowed.
+  var mayRedirect: Bool { (isForwarded || head.method == .get) && head.isNavigation }
 
   /// Path and query.
   var target: String { pathText + (query.map { "?" + head.text($0) } ?? "") }
@@ -75,18 +66,4 @@ struct AccessRequest {
   }
 
   private var pathText: String { path.isEmpty ? "/" : head.text(path) }
-}
-
-extension ForwardedClient {
-  /// Reads the client's address from `X-Forwarded-For`.
-  init(_ head: RequestHead, peer: ClientAddress, trusted: [AddressBlock]) {
-    self.init(
-      peer: peer, trusted: trusted, isSecure: false, host: nil, forwardedFor: head.texts(of: .forwardedFor),
-      forwardedProto: [], forwardedHost: [])
-  }
-}
-
-extension RequestHead {
-  /// The values of all fields of the kind, in order.
-  func texts(of kind: FieldKind) -> [String] { fields.filter { $0.kind == kind }.map { text($0.value) } }
 }

@@ -64,7 +64,7 @@ extension Authorizer {
       return .refused(RequestRefusal(.badRequest, reason: "a token beside a session's cookie"))
     }
     let key = SessionKey(hashing: text)
-    let address = request.address(plan.trustedProxies)
+    let address = request.origin.address
     switch time.storeIsFresh ? found ?? tokens.known(key, from: address, now: time.now) : .unavailable {
     case .live(let session): return admit(session, accepted, from: address, time.now)
     case .none: return .refused(Self.wrongToken)

@@ -127,9 +127,7 @@ final class Authorizer {
       if plan.accepts(found.snapshot.session.domain, at: request.origin.host) { session = found }
     case .token(let found, let address): (session, tokenAddress) = (found, address)
     case .refused(let refusal):
-      var decision = AccessDecision(.refuse(refusal), route: route)
-      decision.dependsOnClient = true
-      return decision
+      return AccessDecision(.refuse(refusal), route: route)
     case .needsLookup(let lookup): return AccessDecision(.needsLookup(lookup), route: route)
     case .storeIsSilent:
       guard route.rule.isOpen else {

@@ -18,7 +18,7 @@ extension Authorizer {
   /// - Returns: the explanation if another redirect to sign-in would continue a loop; nil otherwise.
   func redirectLoop(_ request: AccessRequest, _ credentials: Credentials, _ time: AccessTime) -> RedirectLoop? {
     guard !redirectLoops.isEmpty,
-      redirectLoops.bounced(request.address(plan.trustedProxies), at: request.target, now: time.now)
+      redirectLoops.bounced(request.origin.address, at: request.target, now: time.now)
     else { return nil }
     return RedirectLoop(cause(request.origin, credentials))
   }

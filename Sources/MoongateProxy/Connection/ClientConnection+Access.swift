@@ -21,10 +21,10 @@ extension ClientConnection {
   }
 
   /// Records that the session or token of an allowed request was used.
-  func recordUse(of grant: AccessGrant, _ request: AccessRequest, _ plan: GenerationPlan, _ now: Timestamp) {
+  func recordUse(of grant: AccessGrant, _ request: AccessRequest, _ now: Timestamp) {
     guard let session = grant.session else { return }
     guard let token = session.snapshot.token else {
-      return loop.sessions.used(session, from: request.address(plan.trustedProxies), now: now)
+      return loop.sessions.used(session, from: request.origin.address, now: now)
     }
     loop.tokens.used(session, token, from: grant.tokenAddress ?? peer, now: now)
   }
@@ -55,10 +55,10 @@ extension ClientConnection {
     // The refusal and the access log use the same ID, so that the operator can find the request of a difference.
     let decision = DecisionID(from: loop.shared.dependencies.random)
     state.exchange.decision = decision
-    let address = request.address(loop.currentPlan().trustedProxies)
     shadow.take(
       ObservedRequest(
-        facts: request.facts, address: address, userAgent: request.head.userAgent, session: session?.snapshot),
+        facts: request.facts, address: request.origin.address, userAgent: request.head.userAgent,
+        session: session?.snapshot),
       decision,
       at: loop.time(at: loop.now).now)
   }

@@ -10,11 +10,9 @@ extension ClientConnection {
 
   /// - Parameters:
   ///   - rest: the part of the path after the dialect's name.
-  ///   - ownHost: the Host of the proxy's request.
   ///   - found: what the store answered about the session or token, on the second call for the same head.
   func answerForwardAuth(
-    _ dialect: ForwardDialect, rest: Range<Int>, _ head: RequestHead, ownHost: RequestHost,
-    found: SessionCache.LookupResult?
+    _ dialect: ForwardDialect, rest: Range<Int>, _ head: RequestHead, found: SessionCache.LookupResult?
   ) {
     let authorizer = loop.currentAuthorizer()
     guard isTrusted(authorizer.plan) else {
@@ -22,11 +20,13 @@ extension ClientConnection {
     }
     let bytes = head.bytes.readableBytesUInt8Span
     let original: OriginalRequest
-    do throws(MessageFault) {
-      original = try OriginalRequest(dialect, head, rest: rest, ownHost: ownHost) { originalHost(bytes, $0) }
+    do throws(OriginalRequest.Fault) {
+      original = try OriginalRequest(dialect, head, rest: rest) { originalHost(bytes, $0) }
     } catch {
-      guard case .malformed(let reason) = error else { return refuse(.badRequest, head: head) }
-      return refuse(.badRequest, reason: reason, head: head)
+      switch error {
+      case .malformed(let reason): return refuse(.badRequest, reason: reason, head: head)
+      case .forwarding(let fault): return refuse(fault, head)
+      }
     }
     guard let path = RequestPath(original.path.isEmpty ? Self.root.span : bytes.extracting(original.path)) else {
       return refuse(original, in: head, .badRequest, reason: "a path that is not in normal form")
@@ -35,7 +35,7 @@ extension ClientConnection {
       return refuse(original, in: head, .denied, reason: "CONNECT and TRACE are never passed on")
     }
     let request = AccessRequest(
-      original, in: head, decodedPath: path.decoded, peer: peer, isBrowser: state.exchange.isBrowser)
+      original, in: head, decodedPath: path.decoded, client: state.exchange.client ?? peer)
     answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 
@@ -47,7 +47,6 @@ extension ClientConnection {
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
-    if decision.dependsOnClient { state.exchange.client = request.address(plan.trustedProxies) }
     switch decision.outcome {
     case .pass(let grant): allow(original, request, grant, dialect, (plan, time.now))
     case .redirect(let location):
@@ -72,11 +71,8 @@ extension ClientConnection {
     let (plan, now) = context
     let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
-    if !loop.shared.redirectLoops.isEmpty {
-      if state.exchange.client == nil { state.exchange.client = request.address(plan.trustedProxies) }
-      if session.snapshot.token == nil { recordArrival(session, request, plan, now) }
-    }
-    recordUse(of: grant, request, plan, now)
+    if session.snapshot.token == nil { recordArrival(session, request, now) }
+    recordUse(of: grant, request, now)
     do {
       let allowed = try session.forwardAnswer(
         by: loop.shared.assertions, plan, grant.entitlements,
@@ -89,12 +85,5 @@ extension ClientConnection {
 
   private func refuse(_ original: OriginalRequest, in head: RequestHead, _ code: RefusalCode, reason: String) {
     refuse(RequestRefusal(code, reason: reason).about(original.detail(in: head)))
-  }
-
-  private func originalHost(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
-    if let last = known.lastAskedHost, last.isSpelled(bytes, range) { return last }
-    guard let found = loop.host(bytes, range) else { return nil }
-    known.lastAskedHost = found
-    return found
   }
 }

@@ -6,13 +6,13 @@ import NIOCore
 /// A trusted proxy is not a client: its connections are not limited, and its requests count for the address in
 /// `X-Forwarded-For`.
 extension ClientConnection {
-  /// Counts a request.
+  /// Counts a request, after `readFacts`.
   /// - Returns: whether it is within the limit.
-  func isWithinRequestLimit(_ head: RequestHead) -> Bool {
+  func isWithinRequestLimit() -> Bool {
     let plan = loop.currentPlan()
     guard let limit = plan.requestsPerSecondPerAddress else { return true }
     if let addressUse { return addressUse.ask(limit: limit, at: loop.now) }
-    let client = clientAddress(head, plan)
+    let client = state.exchange.client ?? peer
     guard client != .unspecified, !ForwardedClient.trusts(client, plan.trustedProxies) else { return true }
     return loop.shared.addresses.ask(client, limit: limit, at: loop.now)
   }
@@ -24,11 +24,5 @@ extension ClientConnection {
     let isTrusted = ForwardedClient.trusts(peer, plan.trustedProxies)
     known.trust = (plan.version, isTrusted)
     return isTrusted
-  }
-
-  /// The client's address: from `X-Forwarded-For` if the peer is trusted, and otherwise the peer's.
-  func clientAddress(_ head: RequestHead, _ plan: GenerationPlan) -> ClientAddress {
-    guard head.first(.forwardedFor) != nil, isTrusted(plan) else { return peer }
-    return ForwardedClient(head, peer: peer, trusted: plan.trustedProxies).address
   }
 }

@@ -9,8 +9,7 @@ extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
     state.exchange.metricsIndex = EventLoopMetrics.own
     if case .length(let length) = head.framing, length > Self.maxOwnBody { return refuse(.tooLarge, head: head) }
-    let plan = loop.currentPlan()
-    state.exchange.client = clientAddress(head, plan)
+    if state.exchange.client == nil { state.exchange.client = peer }
     let path = head.text(head.path)
     state.exchange.redirectsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
     perform(state.beginOwn(head, at: loop.now))
@@ -58,8 +57,13 @@ extension ClientConnection {
     }
     let path = (head.path.isEmpty ? "/" : "") + head.text(head.path.lowerBound..<head.target.upperBound)
     return HTTPRequest(
-      method: method, scheme: isSecure ? "https" : "http", authority: head.text(head.host), path: path,
+      method: method, scheme: isSecure ? "https" : "http", authority: authority(of: head), path: path,
       headerFields: fields)
+  }
+
+  /// The host as the client spelled it. A request without Host is for that of public_url (RFC 9112 section 3.3).
+  func authority(of head: RequestHead) -> String {
+    (head.host ?? head.authority).map { head.text($0) } ?? loop.currentPlan().settings.publicURL.authority
   }
 
   // MARK: responses

@@ -21,8 +21,9 @@ extension ClientConnection {
       wire?.flush()
     case .deliver(let own): deliver(own)
     case .tunnel(let bytes, let upstream): upstream.write(bytes)
-    case .refuseUnreadable(let refusal):
+    case .refuseUnreadable(let refusal, let head):
       beginRecord(nil)
+      if let head { readFacts(of: head) }
       refuse(refusal.code, reason: refusal.reason, unread: true)
     case .refuse(let refusal, let head):
       refuse(refusal.code, reason: refusal.reason, head: head, unread: true)
@@ -35,9 +36,7 @@ extension ClientConnection {
       }
     case .failSilent(let upstream): upstreamFailed(.silent, upstream)
     case .finish: finish()
-    case .linger:
-      recordEnd()
-      perform(state.linger(at: loop.now))
+    case .linger: linger()
     case .abort: abort()
     case .awaitWritten: awaitWritten()
     case .close: wire?.end()
@@ -86,6 +85,12 @@ extension ClientConnection {
     recordEnd()
     wire?.flush()
     perform(state.finish(at: loop.now))
+  }
+
+  /// Closes so that the client can still read what was written.
+  func linger() {
+    recordEnd()
+    perform(state.linger(at: loop.now))
   }
 
   /// Closes at once, because the response is incomplete.

@@ -13,7 +13,9 @@ extension ClientConnection {
   private func attempt(at now: NIODeadline) {
     guard case .exchanging(let service) = state.phase else { return }
     let route = service.route
-    guard let target = service.target else { return refuse(route, service.failure) }
+    guard let target = service.target else {
+      return refuse(route, service.failure.cause, reason: service.failure.reason)
+    }
     state.triesTarget(at: now)
     if !service.needsFreshConnection,
       let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
@@ -65,36 +67,50 @@ extension ClientConnection {
     let route = service.route
     perform(state.dropUpstream())
     if state.exchange.answerHasBegun {
-      // Attack, or accident: a truncated response that looks complete. The client must see that it is not.
-      let cause = UpstreamFailureCause.cut
-      let decision = record(.upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": cause.words])
-      state.exchange.decision = decision
-      report(cause, cause.words, route, decision)
-      return abort()
+      guard state.retractAnswer() else { return cut(failure, route) }
+      connection.target.failed(at: loop.now)
+      return refuse(route, failure.causeWithinAnswer, reason: failure.reason)
     }
     // A reused connection may end because it was idle. Every other failure is one of the upstream.
     if case .closed = failure, service.isReused {} else { connection.target.failed(at: loop.now) }
     switch failure {
     case .silent: refuse(route, .timeout)
     case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
-    case .closed:
-      guard state.exchange.isRepeatable else { return refuse(route, .closed) }
+    case .closed(let fault):
+      guard state.exchange.isRepeatable else { return refuse(route, .closed, reason: fault) }
       if service.isReused {
         // The upstream may have closed the connection before the request arrived. Retry on a new connection.
         service.needsFreshConnection = true
       } else {
-        passOver(connection.target, .closed, service)
+        passOver(connection.target, .closed, service, reason: fault)
       }
       attempt(at: loop.now)
     }
   }
 
+  /// Ends a response of which the client has a part. What the service sent before goes out.
+  ///
+  /// Attack, or accident: a truncated response that looks complete. The client must see that it is not, so the last
+  /// chunk or bytes of the announced length are missing.
+  private func cut(_ failure: UpstreamFailure, _ route: RoutePlan) {
+    let cause = failure.causeWithinAnswer
+    let reason = failure.reason ?? cause.words
+    let code: RefusalCode = if case .silent = failure { .upstreamTimeout } else { .upstreamUnavailable }
+    let decision = record(code, detail: ["upstream": upstreamNames(route), "reason": reason])
+    state.exchange.decision = decision
+    report(cause, reason, route, decision)
+    linger()
+  }
+
   /// Continues with the next target. This is logged, because a failing target is otherwise not noticed.
-  private func passOver(_ target: UpstreamTarget, _ cause: UpstreamFailureCause, _ service: ServiceExchange) {
-    service.passOver(cause)
+  private func passOver(
+    _ target: UpstreamTarget, _ cause: UpstreamFailureCause, _ service: ServiceExchange, reason: String? = nil
+  ) {
+    service.passOver(cause, reason: reason)
     guard service.target != nil else { return }
     loop.shared.upstreamFailures.logRetry(
-      cause, upstream: target.upstream.description, route: loop.metrics.label(service.route.metricsIndex))
+      cause, upstream: target.upstream.description, route: loop.metrics.label(service.route.metricsIndex),
+      reason: reason ?? cause.words)
   }
 
   /// Refuses a request to which no upstream responded. This is counted and logged.

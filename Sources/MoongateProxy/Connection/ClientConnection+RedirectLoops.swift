@@ -16,12 +16,10 @@ extension ClientConnection {
   }
 
   /// Records the first requests of a session after its sign-in.
-  func recordArrival(
-    _ session: CachedSession, _ request: AccessRequest, _ plan: GenerationPlan, _ now: Timestamp
-  ) {
+  func recordArrival(_ session: CachedSession, _ request: AccessRequest, _ now: Timestamp) {
     let redirectLoops = loop.shared.redirectLoops
     guard !redirectLoops.isEmpty, now - session.snapshot.session.authenticatedAt < .seconds(60) else { return }
-    redirectLoops.recordSignedInArrival(request.address(plan.trustedProxies), at: request.target)
+    redirectLoops.recordSignedInArrival(request.origin.address, at: request.target)
   }
 
   /// Records that a gateway page redirects the client to a service.

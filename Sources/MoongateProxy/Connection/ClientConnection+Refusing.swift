@@ -15,6 +15,12 @@ extension ClientConnection {
     refuse(head.map { refusal.about(detail($0)) } ?? refusal, unread: unread)
   }
 
+  /// Refuses a request whose forwarding headers cannot be read.
+  func refuse(_ fault: ForwardingFault, _ head: RequestHead) {
+    loop.shared.forwardingFaults.report(fault, from: peer)
+    refuse(.badRequest, reason: fault.reason, head: head)
+  }
+
   /// Refuses the current request: records the refusal and writes the response, as a page for browsers.
   /// - Parameter unread: whether bytes follow whose end is unknown. The connection is then closed.
   func refuse(_ refusal: RequestRefusal, unread: Bool = false) {
@@ -32,10 +38,11 @@ extension ClientConnection {
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     // Routes for users send no challenge, because a browser would ask for a password.
     if code == .unauthenticated, state.exchange.takesTokens {
-      fields += [("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", loop.currentPlan().basicChallenge)]
+      fields.append(("WWW-Authenticate", loop.currentPlan().challenges))
     }
+    if let marks = state.exchange.marks { fields += marks.fields(isOptions: false) }
     if let seconds = problem.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
-    if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
+    if code == .methodNotAllowed { fields.append(Self.allowedMethods) }
     if let page = state.exchange.isBrowser ? loop.shared.page?(problem, refusal.visitor, state.exchange.languages) : nil
     {
       fields += Self.pageFields
@@ -44,6 +51,16 @@ extension ClientConnection {
       fields.append(("Content-Type", Refusal.mediaType))
       answer(code.status, fields, problem.document(), unread: unread)
     }
+  }
+
+  /// The methods that the gateway passes on.
+  private static let allowedMethods = ("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+
+  /// Answers a request about the server itself. No service sees it.
+  func answerOptions() {
+    state.exchange.metricsIndex = EventLoopMetrics.own
+    state.exchange.outcome = .own
+    answer(204, [Self.allowedMethods], [], unread: false)
   }
 
   /// The header fields of a refusal's page.
@@ -69,7 +86,7 @@ extension ClientConnection {
   /// The request as recorded for the operator. Never contains the query.
   func detail(_ head: RequestHead) -> [String: String] {
     [
-      "host": String(head.text(head.host).prefix(100)), "path": String(head.text(head.path).prefix(200)),
+      "host": String(authority(of: head).prefix(100)), "path": String(head.text(head.path).prefix(200)),
       "method": String(head.text(head.methodName).prefix(20)),
     ]
   }
@@ -101,7 +118,8 @@ extension ClientConnection {
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(loop.currentPlan().securityLine)
     out.writeBytes(loop.dateLine(at: loop.now))
-    out.writeLength(.length(body.count))
+    // RFC 9110 section 8.6: a 204 has no Content-Length.
+    if status != 204 { out.writeLength(.length(body.count)) }
     endHead(&out)
     if !state.exchange.isHead { out.writeBytes(body) }
     wire?.send(out)

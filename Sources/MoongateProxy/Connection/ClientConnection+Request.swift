@@ -10,9 +10,8 @@ extension ClientConnection {
   /// - Parameter found: what the store answered about the session or token, on the second call for the same head.
   func receive(_ head: RequestHead, found: SessionCache.LookupResult?) {
     let bytes = head.bytes.readableBytesUInt8Span
-    state.exchange.isBrowser = acceptsHTML(head, bytes)
-    if state.exchange.isBrowser { state.exchange.languages = head.languages }
-    guard found != nil || isWithinRequestLimit(head) else {
+    if found == nil { readFacts(of: head) }
+    guard found != nil || isWithinRequestLimit() else {
       var refusal = RequestRefusal(.rateLimited, detail: detail(head))
       refusal.retryAfter = .seconds(1)
       return refuse(refusal)
@@ -25,6 +24,7 @@ extension ClientConnection {
         return refuse(.badRequest, reason: "the target's host is not the Host", head: head)
       }
     }
+    if head.isAboutServer { return answerOptions() }
     let raw = head.path.isEmpty ? Self.root.span : bytes.extracting(head.path)
     guard let path = RequestPath(raw) else {
       return refuse(.badRequest, reason: "a path that is not in normal form", head: head)
@@ -33,7 +33,7 @@ extension ClientConnection {
     if !isOwn {
       serve(head, host, decodedPath: path.decoded, found)
     } else if let (dialect, rest) = ForwardDialect.asked(bytes, head.path) {
-      answerForwardAuth(dialect, rest: rest, head, ownHost: host, found: found)
+      answerForwardAuth(dialect, rest: rest, head, found: found)
     } else {
       beginOwn(head)
     }
@@ -45,8 +45,9 @@ extension ClientConnection {
   ) {
     let authorizer = loop.currentAuthorizer()
     let plan = authorizer.plan
-    let request = AccessRequest(
-      head, decodedPath: decodedPath, origin: origin(of: head, host, plan), isBrowser: state.exchange.isBrowser)
+    let origin: RequestOrigin
+    do throws(ForwardingFault) { origin = try self.origin(of: head, host) } catch { return refuse(error, head) }
+    let request = AccessRequest(head, decodedPath: decodedPath, origin: origin)
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
@@ -63,8 +64,8 @@ extension ClientConnection {
         state.exchange.bodyLeft = limit
       }
       if let session = grant.session {
-        recordUse(of: grant, request, plan, time.now)
-        if session.snapshot.token == nil { recordArrival(session, request, plan, time.now) }
+        recordUse(of: grant, request, time.now)
+        if session.snapshot.token == nil { recordArrival(session, request, time.now) }
         state.exchange.account = session.snapshot.account.id
       }
       forward(request, grant, host: host, plan, now: time.now)
@@ -130,6 +131,28 @@ extension ClientConnection {
 
   // MARK: parts of the request
 
+  /// Reads what a refusal needs to know about the request, and the client's address.
+  ///
+  /// It is also called for a head that could not be read to its end, with the fields that were read.
+  func readFacts(of head: RequestHead) {
+    state.exchange.isBrowser = head.acceptsHTML
+    if state.exchange.isBrowser { state.exchange.languages = head.languages }
+    let plan = loop.currentPlan()
+    let bytes = head.bytes.readableBytesUInt8Span
+    if !plan.corsOrigins.isEmpty, Self.begins(bytes.extracting(head.path), CrossOriginMarks.prefix) {
+      let named = head.fields.filter { $0.kind == .origin }.map { head.text($0.value) }
+      state.exchange.marks = CrossOriginMarks(named, allowed: plan.corsOrigins)
+    }
+    guard isTrusted(plan), head.first(.forwardedFor) != nil else { return }
+    do throws(ForwardingFault) {
+      let named = try head.forwardingFields.address(bytes, trusted: plan.trustedProxies)
+      state.exchange.client = named ?? peer
+    } catch {
+      state.exchange.client = peer
+      loop.shared.forwardingFaults.report(error, from: peer)
+    }
+  }
+
   /// Whether the gateway itself serves the path.
   private func isOwn(_ path: Span<UInt8>) -> Bool {
     guard path.count > 1 else { return false }
@@ -156,32 +179,33 @@ extension ClientConnection {
   }
 
   private func host(of head: RequestHead, _ bytes: Span<UInt8>) -> RequestHost? {
-    if let last = known.lastHost, last.isSpelled(bytes, head.host) { return last }
-    guard let found = loop.host(bytes, head.host) else { return nil }
+    // HTTP/1.0 without Host (RFC 9112 section 3.3). An absolute target names a host too.
+    guard let range = head.host ?? head.authority else { return loop.currentPlan().home }
+    if let last = known.lastHost, last.isSpelled(bytes, range) { return last }
+    guard let found = loop.host(bytes, range) else { return nil }
     known.lastHost = found
     return found
   }
 
-  private func origin(of head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> RequestOrigin {
-    let trusted = plan.trustedProxies
-    let isPlain =
-      trusted.isEmpty
-      || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
-    if isPlain || !isTrusted(plan) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
-    let client = ForwardedClient(
-      peer: peer, trusted: trusted, isSecure: isSecure, host: host.host.authority,
-      forwardedFor: head.texts(of: .forwardedFor), forwardedProto: head.texts(of: .forwardedProto),
-      forwardedHost: head.texts(of: .forwardedHost))
-    state.exchange.client = client.address
-    return RequestOrigin(address: client.address, isSecure: client.isSecure, host: client.host ?? host.host)
+  private func origin(of head: RequestHead, _ host: RequestHost) throws(ForwardingFault) -> RequestOrigin {
+    var origin = RequestOrigin(address: state.exchange.client ?? peer, isSecure: isSecure, host: host.host)
+    guard isTrusted(loop.currentPlan()) else { return origin }
+    let bytes = head.bytes.readableBytesUInt8Span
+    let forwarding = head.forwardingFields
+    if let isSecure = try forwarding.isSecure(bytes) { origin.isSecure = isSecure }
+    if let named = try forwarding.host(bytes) {
+      guard let found = originalHost(bytes, named) else { throw ForwardingFault(.host, bytes, named) }
+      origin.host = found.host
+    }
+    return origin
   }
 
-  /// Whether Accept contains text/html. Such a client is treated as a browser.
-  private func acceptsHTML(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
-    for field in head.fields where field.kind == .accept {
-      if AcceptHeader.containsHTML(bytes.extracting(field.value)) { return true }
-    }
-    return false
+  /// A host that a proxy names in a header.
+  func originalHost(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
+    if let last = known.lastAskedHost, last.isSpelled(bytes, range) { return last }
+    guard let found = loop.host(bytes, range) else { return nil }
+    known.lastAskedHost = found
+    return found
   }
 
   private func peerAddressText() -> [UInt8] {

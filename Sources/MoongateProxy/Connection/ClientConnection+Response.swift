@@ -16,11 +16,16 @@ extension ClientConnection {
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
     connection.target.succeeded()
     let now = loop.now
-    state.answerBegan(head, at: now)
+    let isEventStream = isEventStream(head)
+    state.answerBegan(head, isEventStream: isEventStream, at: now)
     var keepsWorkerScope = false
     if case .exchanging(let service) = state.phase {
       keepsWorkerScope = service.keepsWorkerScope
-      if isEventStream(head) { bind(service) }
+      if isEventStream {
+        bind(service)
+        wire?.watchPeer()
+        connection.watchPeer()
+      }
     }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
@@ -97,12 +102,16 @@ extension ClientConnection {
     return head
   }
 
+  /// Whether the media type is `text/event-stream`, in any case and with any parameters (RFC 9110 section 8.3.1).
   private func isEventStream(_ head: ResponseHead) -> Bool {
     let bytes = head.bytes.readableBytesUInt8Span
     return head.fields.contains { field in
-      field.kind == .other && field.nameLength == 12 && field.valueLength >= 17
-        && ByteClass.equal(bytes, field.name, "content-type")
-        && ByteClass.equal(bytes, field.value.lowerBound..<field.value.lowerBound + 17, "text/event-stream")
+      guard field.kind == .other, field.nameLength == 12, ByteClass.equal(bytes, field.name, "content-type") else {
+        return false
+      }
+      let value = field.value
+      let end = value.first { bytes[$0] == UInt8(ascii: ";") } ?? value.upperBound
+      return ByteClass.equal(bytes, ByteClass.trimmed(bytes, value.lowerBound..<end), "text/event-stream")
     }
   }
 }

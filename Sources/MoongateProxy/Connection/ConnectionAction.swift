@@ -25,8 +25,9 @@ enum ConnectionAction {
   /// Send bytes through a tunnel to the upstream.
   case tunnel(ByteBuffer, to: UpstreamConnection)
 
-  /// Refuse bytes that are no request. They get a record of their own.
-  case refuseUnreadable(MessageRefusal)
+  /// Refuse bytes that are no request. They get a record of their own. `head` has what was read of the head, if the
+  /// request line was read.
+  case refuseUnreadable(MessageRefusal, head: RequestHead?)
   /// Refuse a request, and close, because the end of its bytes is unknown. `head` is for the record of the operator.
   case refuse(MessageRefusal, head: RequestHead?)
   /// Close the connection to the upstream. Then refuse the request, or abort if its answer has begun.

@@ -54,7 +54,10 @@ extension ConnectionState {
       return .closeUpstreamOutput(upstream)
     case .lingering(let lingering): return lingering.responseIsOut ? .close : .wait
     case .closed: return .close
-    case .reading, .looking, .exchanging, .collecting, .own, .refused: return endIfIncomplete(takesAnswer: takesAnswer)
+    case .reading, .looking, .exchanging, .collecting, .own, .refused:
+      // A client that no longer sends may be gone, so an event stream may be silent only for the route's timeout.
+      if exchange.isEventStream { lastActivity = now }
+      return endIfIncomplete(takesAnswer: takesAnswer)
     }
   }
 
@@ -119,9 +122,11 @@ extension ConnectionState {
 
   /// Refuses bytes that are no request. Later bytes cannot be read either, so the connection closes.
   mutating func refuseUnreadable(_ refusal: MessageRefusal) -> ConnectionAction {
+    let head = decoder.partialHead(input)
     exchange = Exchange()
+    exchange.isHead = head?.method == .head
     exchange.requestIsDone = true
-    return .refuseUnreadable(refusal)
+    return .refuseUnreadable(refusal, head: head)
   }
 
   private mutating func readBody(for service: ServiceExchange) -> ConnectionAction {

@@ -64,6 +64,9 @@ extension ConnectionState {
     let waitsForClient = !exchange.requestIsDone && upstream.isWritable && !exchange.answerHasBegun || !takesAnswer
     if waitsForClient { return silence >= Self.idleTime ? refuseBody(.timeout, of: service, upstream) : .wait }
     guard silence >= route.timeout else { return .wait }
+    // An event stream is silent while nothing happens. Keep-alive detects a client or an upstream that has vanished.
+    // Attack: a client closes its side to leave the stream open forever.
+    if exchange.isEventStream, !inputHasEnded { return .wait }
     // Megabytes of a long body may wait in the system's buffers after the last byte was written. The upstream is silent
     // only since they have left.
     if exchange.hasBody, let since = upstream.sinceBytesMoved, since < route.timeout {

@@ -144,8 +144,10 @@ struct ConnectionState {
   }
 
   /// The upstream's response has begun.
-  mutating func answerBegan(_ head: borrowing ResponseHead, at now: NIODeadline) {
+  /// - Parameter isEventStream: whether the response may be silent for any time.
+  mutating func answerBegan(_ head: borrowing ResponseHead, isEventStream: Bool, at now: NIODeadline) {
     lastActivity = now
+    exchange.isEventStream = isEventStream
     exchange.answerHasBegun = true
     exchange.status = head.status
     service?.dropHead()
@@ -157,6 +159,19 @@ struct ConnectionState {
     case .chunked, .untilClose: exchange.framing = framing(length: nil)
     }
     exchange.closesAfter = mustClose || !exchange.requestIsDone
+  }
+
+  /// Takes back the upstream's response, so that the client gets another one.
+  /// - Returns: false if part of it was written.
+  mutating func retractAnswer() -> Bool {
+    guard exchange.pending != nil else { return !exchange.answerHasBegun }
+    exchange.pending = nil
+    exchange.answerHasBegun = false
+    exchange.isEventStream = false
+    exchange.framing = .none
+    exchange.answerBytes = 0
+    service?.boundSession = nil
+    return true
   }
 
   /// Bytes of the response's body arrived.

@@ -17,8 +17,10 @@ struct Exchange {
   var bodyLength: Int?
   var isChunked = false
 
-  /// The client's address behind trusted proxies, if it was determined; nil means the peer's address.
+  /// The client's address behind trusted proxies, if the proxy names one; nil means the peer's address.
   var client: ClientAddress?
+  /// How a refusal allows pages of other origins to read it; nil if CORS does not apply to the request.
+  var marks: CrossOriginMarks?
   /// Whether the request is for a gateway page that redirects users back to a service.
   var redirectsBack = false
 
@@ -29,6 +31,9 @@ struct Exchange {
   var bodyLeft: Int?
   /// The current window for the body's rate: its start, and the bytes received in it.
   var bodyWindow = (began: NIODeadline.uptimeNanoseconds(0), bytes: 0)
+
+  /// Whether the service answers with an event stream, which may be silent for any time.
+  var isEventStream = false
 
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false

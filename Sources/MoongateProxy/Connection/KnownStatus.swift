@@ -3,7 +3,8 @@ import HTTPTypes
 extension HTTPResponse.Status {
   /// The statuses of the gateway's own answers.
   private static let known: [HTTPResponse.Status] = [
-    .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout,
+    .ok, .noContent, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed,
+    .requestTimeout,
     .conflict, .gone, .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .tooManyRequests,
     .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable, .gatewayTimeout, .httpVersionNotSupported,
   ]

@@ -5,7 +5,7 @@ final class PeerKnowledge {
   /// The peer's address as text; empty until it is needed.
   var addressText: [UInt8] = []
   var lastHost: RequestHost?
-  /// The last original host of a forward-auth request.
+  /// The last host that a trusted proxy named in a header.
   var lastAskedHost: RequestHost?
   /// Whether the peer is a trusted proxy, and the version of the generation that says so.
   var trust: (version: UInt64, isTrusted: Bool)?

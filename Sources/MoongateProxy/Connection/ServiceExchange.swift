@@ -28,7 +28,7 @@ final class ServiceExchange {
   private let order: [Int]
   private var tried = 0
   /// Why no target that was tried has answered: a timeout, or the last failure.
-  private(set) var failure = UpstreamFailureCause.unreachable
+  private(set) var failure: (cause: UpstreamFailureCause, reason: String?) = (.unreachable, nil)
   /// Whether the connection that is used, or was used last, had been used before.
   var isReused = false
   /// Whether the next attempt must not use an idle connection.
@@ -54,9 +54,10 @@ final class ServiceExchange {
   }
 
   /// The target did not answer.
-  func passOver(_ cause: UpstreamFailureCause) {
+  /// - Parameter reason: the reason, if it is known more exactly than by the cause.
+  func passOver(_ cause: UpstreamFailureCause, reason: String?) {
     tried += 1
-    if failure != .timeout { failure = cause }
+    if failure.cause != .timeout { failure = (cause, reason) }
   }
 
   /// The response has begun, so the head is not sent again.

@@ -26,8 +26,15 @@ package struct BodyDecoder: Sendable {
   private static let lineLimit = 1024
 
   private var state: State
+  private let isResponse: Bool
 
-  package init(_ framing: BodyFraming) {
+  /// - Parameter isResponse: whether the message is a response. The size of its chunks may be followed by spaces and
+  ///   tabs, as some services send them: the chunks are written anew for the client.
+  ///
+  ///   Attack (request smuggling): a request is never read so. A program in front of the gateway, which must take the
+  ///   same bytes for the size, might not do so.
+  package init(_ framing: BodyFraming, isResponse: Bool = false) {
+    self.isResponse = isResponse
     switch framing {
     case .none: state = .end
     case .length(let length): state = length == 0 ? .end : .length(length)
@@ -55,7 +62,7 @@ package struct BodyDecoder: Sendable {
         guard let data = Self.take(&input, atMost: .max) else { return .incomplete }
         return .data(data)
       case .chunkSize:
-        guard let (size, line) = try Self.chunkSize(input.readableBytesUInt8Span) else { return .incomplete }
+        guard let (size, line) = try chunkSize(input.readableBytesUInt8Span) else { return .incomplete }
         input.moveReaderIndex(forwardBy: line)
         state = size == 0 ? .trailers(0) : .chunkData(size)
       case .chunkData(let left):
@@ -103,8 +110,8 @@ package struct BodyDecoder: Sendable {
     return true
   }
 
-  /// `chunk-size [chunk-ext] CRLF`
-  private static func chunkSize(_ bytes: Span<UInt8>) throws(MessageFault) -> (size: Int, line: Int)? {
+  /// `chunk-size [chunk-ext] CRLF`, in responses also `chunk-size BWS CRLF`.
+  private func chunkSize(_ bytes: Span<UInt8>) throws(MessageFault) -> (size: Int, line: Int)? {
     var index = 0
     var size = 0
     while index < bytes.count {
@@ -116,18 +123,24 @@ package struct BodyDecoder: Sendable {
       index += 1
     }
     guard index < bytes.count else { return nil }
-    guard index > 0 else { throw .malformed("a chunk without a size") }
-    if bytes[index] == 0x0d {
-      guard index + 1 < bytes.count else { return nil }
-      guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
-      return (size, index + 2)
+    let isDelimiter = bytes[index] == 0x0d || bytes[index] == UInt8(ascii: ";") || ByteClass.isSpace(bytes[index])
+    guard index > 0, isDelimiter else { throw .malformed("a chunk's size is not a hexadecimal number") }
+    var end = index
+    if isResponse {
+      while end < bytes.count, ByteClass.isSpace(bytes[end]) { end += 1 }
     }
-    guard let end = try chunkExtensions(bytes, from: index) else {
-      guard bytes.count <= lineLimit else { throw .malformed("a chunk's extensions are too long") }
-      return nil
-    }
-    guard end <= lineLimit else { throw .malformed("a chunk's extensions are too long") }
-    return (size, end)
+    let line =
+      end < bytes.count && bytes[end] == 0x0d
+      ? try Self.lineEnd(bytes, at: end) : try Self.chunkExtensions(bytes, from: index)
+    guard line ?? bytes.count <= Self.lineLimit else { throw .malformed("a chunk's extensions are too long") }
+    return line.map { (size, $0) }
+  }
+
+  /// - Returns: the offset after the CRLF at the index; nil if it is incomplete.
+  private static func lineEnd(_ bytes: Span<UInt8>, at index: Int) throws(MessageFault) -> Int? {
+    guard index + 1 < bytes.count else { return nil }
+    guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
+    return index + 2
   }
 
   /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] ) CRLF`
@@ -139,11 +152,7 @@ package struct BodyDecoder: Sendable {
       let before = index
       while index < count, ByteClass.isSpace(bytes[index]) { index += 1 }
       guard index < count else { return nil }
-      if bytes[index] == 0x0d, index == before {
-        guard index + 1 < count else { return nil }
-        guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
-        return index + 2
-      }
+      if bytes[index] == 0x0d, index == before { return try lineEnd(bytes, at: index) }
       let isValue = bytes[index] == UInt8(ascii: "=") && afterName
       guard isValue || bytes[index] == UInt8(ascii: ";") else { throw .malformed("a chunk's extensions are malformed") }
       index += 1

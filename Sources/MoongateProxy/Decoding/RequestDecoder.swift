@@ -41,6 +41,16 @@ package struct RequestDecoder: Sendable {
     return done
   }
 
+  /// The part of a head that was read before a fault or a timeout: the request line, and the fields of complete lines.
+  /// - Parameter input: the bytes of the last call.
+  /// - Returns: nil if the request line was not read.
+  func partialHead(_ input: ByteBuffer) -> RequestHead? {
+    guard isInsideHead else { return nil }
+    var partial = head
+    partial.bytes = input
+    return partial
+  }
+
   private mutating func read(_ input: ByteBuffer, spare: inout [HeadField]) throws(MessageFault) -> Int? {
     let all = input.readableBytesUInt8Span
     let isTooLong = all.count > Self.limit
@@ -155,8 +165,13 @@ package struct RequestDecoder: Sendable {
     default: break
     }
     var start = target.lowerBound
+    if head.method == .options, target.count == 1, bytes[start] == UInt8(ascii: "*") {
+      head.isAboutServer = true
+      head.path = target
+      return
+    }
     if bytes[start] != UInt8(ascii: "/") {
-      // The absolute form (RFC 9112 section 3.2.2). `*` and a bare authority are not supported.
+      // The absolute form (RFC 9112 section 3.2.2). A bare authority is not supported.
       if ByteClass.equal(bytes, start..<min(start + 7, target.upperBound), "http://") {
         start += 7
       } else if ByteClass.equal(bytes, start..<min(start + 8, target.upperBound), "https://") {
@@ -172,7 +187,11 @@ package struct RequestDecoder: Sendable {
     var end = start
     while end < target.upperBound, bytes[end] != UInt8(ascii: "?") { end += 1 }
     head.path = start..<end
-    guard end < target.upperBound else { return }
+    guard end < target.upperBound else {
+      // RFC 9112 section 3.2.4: the absolute form of `*` has no path.
+      head.isAboutServer = head.method == .options && head.path.isEmpty
+      return
+    }
     head.query = end + 1..<target.upperBound
     for index in end..<target.upperBound where bytes[index] == UInt8(ascii: "#") {
       throw .malformed("a fragment in the request's target")
@@ -201,7 +220,10 @@ package struct RequestDecoder: Sendable {
   }
 
   private mutating func finish(_ bytes: Span<UInt8>) throws(MessageFault) {
-    guard hosts == 1 else { throw .malformed(hosts == 0 ? "no Host" : "more than one Host") }
+    // RFC 9112 section 3.2: HTTP/1.0 had no Host.
+    guard hosts == 1 || hosts == 0 && head.minorVersion == 0 else {
+      throw .malformed(hosts == 0 ? "no Host" : "more than one Host")
+    }
     guard lengths <= 1 else { throw .malformed("more than one Content-Length") }
     guard codings <= 1 else { throw .malformed("more than one Transfer-Encoding") }
     guard !options.isTooLong else { throw .malformed("Connection has too many options") }

@@ -1,3 +1,4 @@
+import MoongateCore
 import NIOCore
 
 /// The head of a request: its received bytes, and the positions of its parts in them.
@@ -23,8 +24,10 @@ package struct RequestHead: Sendable {
   /// The minor version of HTTP/1: 0 or 1.
   package internal(set) var minorVersion: UInt8 = 1
   package internal(set) var framing = BodyFraming.none
-  /// The value of the only Host field.
-  package internal(set) var host = 0..<0
+  /// The value of the only Host field; nil if an HTTP/1.0 request has none.
+  package internal(set) var host: Range<Int>?
+  /// Whether the request is about the server itself, not one of its resources: `OPTIONS *` (RFC 9110 section 9.3.7).
+  package internal(set) var isAboutServer = false
   /// Whether the connection can be used for another request after this one.
   package internal(set) var keepsAlive = true
   /// Whether the request has an Upgrade field, and `Connection` contains `upgrade`.
@@ -54,6 +57,36 @@ package struct RequestHead: Sendable {
     copy.reserveCapacity(range.count)
     for index in range { copy.append(span[index]) }
     return String(decoding: copy, as: UTF8.self)
+  }
+
+  /// The positions of the forwarding headers.
+  var forwardingFields: ForwardingFields {
+    var found = ForwardingFields()
+    for field in fields {
+      switch field.kind {
+      case .forwardedFor: found.addresses.append(field.value)
+      case .forwardedProto: found.schemes.append(field.value)
+      case .forwardedHost: found.hosts.append(field.value)
+      default: break
+      }
+    }
+    return found
+  }
+
+  /// Whether a browser opens a page with the request (`NavigationHeaders`).
+  var isNavigation: Bool {
+    let span = bytes.readableBytesUInt8Span
+    var headers = NavigationHeaders()
+    for field in fields where field.kind == .other || field.kind == .accept {
+      headers.read(span.extracting(field.name), span.extracting(field.value))
+    }
+    return headers.isNavigation
+  }
+
+  /// Whether `Accept` names text/html, so that the client can be shown a page.
+  var acceptsHTML: Bool {
+    let span = bytes.readableBytesUInt8Span
+    return fields.contains { $0.kind == .accept && AcceptHeader.containsHTML(span.extracting($0.value)) }
   }
 
   /// Whether Upgrade names a protocol that contains HTTP: `h2c`, `HTTP/2.0`, or `TLS/1.0` (RFC 2817).

@@ -4,8 +4,8 @@ import NIOCore
 /// The original request of a forward-auth request. All ranges refer to the bytes of the proxy's request.
 ///
 /// Attack: a client sends `X-Forwarded-Uri: /public` itself, so that the proxy adds a second value and the gateway
-/// judges the first. Therefore each header of a dialect must occur exactly once, a dialect ignores the headers of
-/// others, and an ambiguous request is never allowed.
+/// judges the first. Therefore method and target must occur exactly once, and of scheme and host the last value counts
+/// (`ForwardingFields`), which is the proxy's. A dialect ignores the headers of others.
 struct OriginalRequest {
   let method: Range<Int>
   /// The path, without the query. Empty means `/`: an absolute URL can omit it.
@@ -15,16 +15,22 @@ struct OriginalRequest {
   let isSecure: Bool
   let host: RequestHost
 
+  /// Why a forward-auth request cannot be answered.
+  enum Fault: Error {
+    /// A header is missing, repeated or malformed.
+    case malformed(String)
+    /// A header that every trusted proxy may send cannot be read. The operator is told.
+    case forwarding(ForwardingFault)
+  }
+
   /// - Parameters:
   ///   - rest: the part of the path after the dialect's name.
-  ///   - ownHost: the Host of the proxy's request; with Envoy, this is the original host.
   ///   - hostOf: parses and checks a host.
-  /// - Throws: an error if a header is missing, repeated or malformed.
   init(
-    _ dialect: ForwardDialect, _ head: RequestHead, rest: Range<Int>, ownHost: RequestHost,
-    hostOf: (Range<Int>) -> RequestHost?
-  ) throws(MessageFault) {
+    _ dialect: ForwardDialect, _ head: RequestHead, rest: Range<Int>, hostOf: (Range<Int>) -> RequestHost?
+  ) throws(Fault) {
     let bytes = head.bytes.readableBytesUInt8Span
+    let forwarding = head.forwardingFields
     switch dialect {
     case .nginx:
       method = try Self.only("x-original-method", head, bytes)
@@ -36,22 +42,21 @@ struct OriginalRequest {
       host = found
     case .traefik, .caddy, .haproxy:
       method = try Self.only("x-forwarded-method", head, bytes)
-      isSecure = try Self.scheme(bytes, try Self.only("x-forwarded-proto", head, bytes))
+      isSecure = try Self.isSecure(forwarding, bytes)
       let address = try Self.only("x-forwarded-uri", head, bytes)
       guard !address.isEmpty, bytes[address.lowerBound] == UInt8(ascii: "/") else {
         throw .malformed("X-Forwarded-Uri is not a path")
       }
       (path, query) = try Self.target(bytes, address)
-      guard let found = hostOf(try Self.only("x-forwarded-host", head, bytes)) else {
-        throw .malformed("X-Forwarded-Host is malformed")
-      }
-      host = found
+      host = try Self.host(forwarding, bytes, hostOf)
     case .envoy:
       method = head.methodName
-      isSecure = try Self.scheme(bytes, try Self.only("x-forwarded-proto", head, bytes))
+      isSecure = try Self.isSecure(forwarding, bytes)
       path = rest
       query = head.query
-      host = ownHost
+      // The Host of Envoy's request is the original one.
+      guard let own = head.host, let found = hostOf(own) else { throw .malformed("no Host") }
+      host = found
     }
     guard !method.isEmpty, method.allSatisfy({ ByteClass.isToken(bytes[$0]) }) else {
       throw .malformed("a method that is not a token")
@@ -68,15 +73,11 @@ struct OriginalRequest {
   }
 
   /// The value of a header that must occur exactly once. The name is in lower case.
-  private static func only(_ name: StaticString, _ head: RequestHead, _ bytes: Span<UInt8>) throws(MessageFault)
+  private static func only(_ name: StaticString, _ head: RequestHead, _ bytes: Span<UInt8>) throws(Fault)
     -> Range<Int>
   {
     var found: Range<Int>?
-    for field in head.fields {
-      switch field.kind {
-      case .reserved, .forwardedProto, .forwardedHost: break
-      default: continue
-      }
+    for field in head.fields where field.kind == .reserved {
       guard ByteClass.equal(bytes, field.name, name) else { continue }
       guard found == nil else { throw .malformed("more than one \(name)") }
       found = field.value
@@ -85,22 +86,32 @@ struct OriginalRequest {
     return found
   }
 
-  private static func scheme(_ bytes: Span<UInt8>, _ value: Range<Int>) throws(MessageFault) -> Bool {
-    if ByteClass.equal(bytes, value, "https") { return true }
-    guard ByteClass.equal(bytes, value, "http") else { throw .malformed("X-Forwarded-Proto is neither http nor https") }
-    return false
+  private static func isSecure(_ fields: ForwardingFields, _ bytes: Span<UInt8>) throws(Fault) -> Bool {
+    let found: Bool?
+    do throws(ForwardingFault) { found = try fields.isSecure(bytes) } catch { throw .forwarding(error) }
+    guard let found else { throw .malformed("no x-forwarded-proto") }
+    return found
+  }
+
+  private static func host(
+    _ fields: ForwardingFields, _ bytes: Span<UInt8>, _ hostOf: (Range<Int>) -> RequestHost?
+  ) throws(Fault) -> RequestHost {
+    let found: Range<Int>?
+    do throws(ForwardingFault) { found = try fields.host(bytes) } catch { throw .forwarding(error) }
+    guard let found else { throw .malformed("no x-forwarded-host") }
+    guard let host = hostOf(found) else { throw .forwarding(ForwardingFault(.host, bytes, found)) }
+    return host
   }
 
   /// Splits `http://authority/path?query` into its parts.
   private static func split(
     _ bytes: Span<UInt8>, _ address: Range<Int>
-  ) throws(MessageFault) -> (isSecure: Bool, authority: Range<Int>, target: Range<Int>) {
-    let start = address.lowerBound
-    let isSecure = address.count > 8 && ByteClass.equal(bytes, start..<start + 8, "https://")
-    guard isSecure || address.count > 7 && ByteClass.equal(bytes, start..<start + 7, "http://") else {
-      throw .malformed("X-Original-URL is not an absolute http or https URL")
-    }
-    let authority = start + (isSecure ? 8 : 7)
+  ) throws(Fault) -> (isSecure: Bool, authority: Range<Int>, target: Range<Int>) {
+    let colon = address.first { bytes[$0] == UInt8(ascii: ":") } ?? address.upperBound
+    let authority = colon + 3
+    guard authority <= address.upperBound, ByteClass.equalCase(bytes, colon..<authority, "://"),
+      let isSecure = ForwardingFields.isSecure(scheme: bytes.extracting(address.lowerBound..<colon))
+    else { throw .malformed("X-Original-URL is not an absolute URL of HTTP or WebSocket") }
     var end = authority
     while end < address.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
     return (isSecure, authority..<end, end..<address.upperBound)
@@ -108,7 +119,7 @@ struct OriginalRequest {
 
   /// Splits path and query. The path is checked with the route; the query may contain only bytes that a request line
   /// allows.
-  private static func target(_ bytes: Span<UInt8>, _ target: Range<Int>) throws(MessageFault) -> (
+  private static func target(_ bytes: Span<UInt8>, _ target: Range<Int>) throws(Fault) -> (
     path: Range<Int>, query: Range<Int>?
   ) {
     var end = target.lowerBound
@@ -126,15 +137,14 @@ extension AccessRequest {
   /// - Parameters:
   ///   - head: the head of the proxy's request.
   ///   - decodedPath: see `RequestPath`.
-  ///   - peer: the address of the proxy, which must be trusted.
-  init(_ original: OriginalRequest, in head: RequestHead, decodedPath: [UInt8]?, peer: ClientAddress, isBrowser: Bool) {
+  ///   - client: the client's address, not that of the proxy.
+  init(_ original: OriginalRequest, in head: RequestHead, decodedPath: [UInt8]?, client: ClientAddress) {
     self.head = head
     method = original.method
     path = original.path
     self.decodedPath = decodedPath
     query = original.query
-    origin = RequestOrigin(address: peer, isSecure: original.isSecure, host: original.host.host)
-    mayRedirect = isBrowser
+    origin = RequestOrigin(address: client, isSecure: original.isSecure, host: original.host.host)
     isForwarded = true
   }
 }

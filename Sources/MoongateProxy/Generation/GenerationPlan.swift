@@ -12,11 +12,16 @@ final class GenerationPlan {
   let issuer: String
   /// The host of public_url, where the sign-in pages are.
   let signInHost: String
+  /// The host of public_url, for requests that name none.
+  let home: RequestHost?
   /// Whether there are additional root domains (`domains`), whose sessions have separate tokens.
   let hasFurtherDomains: Bool
-  /// The Basic challenge of a 401 (RFC 7617) on routes that accept tokens.
-  let basicChallenge: String
+  /// The challenges of a 401 on routes that accept tokens, in one field line (RFC 9110 section 11.6.1). nginx passes on
+  /// only one line, and git needs Basic (RFC 7617).
+  let challenges: String
   let trustedProxies: [AddressBlock]
+  /// The web origins that may read answers of the API.
+  let corsOrigins: [String]
   /// The HSTS header line of the gateway's own responses (RFC 6797 section 6.1); empty if it is disabled.
   let securityLine: [UInt8]
   /// The forward-auth "allow" response for an anonymous request.
@@ -60,9 +65,11 @@ final class GenerationPlan {
     let settings = generation.gateway
     issuer = settings.publicURL.description
     signInHost = settings.publicURL.host
+    home = RequestHost(settings.publicURL.authority)
     hasFurtherDomains = settings.domains.count > 1
-    basicChallenge = "Basic realm=\"\(settings.publicURL.host)\", charset=\"UTF-8\""
+    challenges = "Basic realm=\"\(settings.publicURL.host)\", charset=\"UTF-8\", Bearer"
     trustedProxies = settings.trustedProxies
+    corsOrigins = settings.corsOrigins
     securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
     requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress
     tracedShare = settings.tracing.map { $0.sample >= 1 ? .max : UInt64($0.sample * Double(UInt64.max)) }

@@ -18,7 +18,7 @@ struct LoggedHead {
     isThere = true
     for index in head.methodName.prefix(32) { bytes.append(source[index]) }
     methodEnd = bytes.count
-    for index in head.host.prefix(255) { bytes.append(source[index]) }
+    for index in (head.host ?? 0..<0).prefix(255) { bytes.append(source[index]) }
     hostEnd = bytes.count
     if head.path.isEmpty { bytes.append(UInt8(ascii: "/")) }
     for index in head.path.prefix(Self.maxPathLength) { bytes.append(source[index]) }

@@ -10,9 +10,14 @@ final class UpstreamFailureLog: Sendable {
     var isPassedOver = false
   }
 
+  private struct Line {
+    let key: Key
+    let reason: String
+  }
+
   private let logger: Logger
   private let clock: any GatewayClock
-  private let lines = FoldedLines<Key, Key>()
+  private let lines = FoldedLines<Key, Line>()
 
   init(logger: Logger, clock: any GatewayClock) {
     self.logger = logger
@@ -24,35 +29,35 @@ final class UpstreamFailureLog: Sendable {
   ///   - decision: the id of the refused request.
   func report(_ cause: UpstreamFailureCause, upstream: String, route: String, reason: String, decision: DecisionID) {
     log(
-      Key(upstream: upstream, cause: cause), .error, "an upstream failed",
-      ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
+      Line(key: Key(upstream: upstream, cause: cause), reason: reason), .error, "an upstream failed",
+      ["route": "\(route)", "decision": "\(decision)"])
   }
 
   /// Logs that a request was retried with another upstream of the route.
-  func logRetry(_ cause: UpstreamFailureCause, upstream: String, route: String) {
+  func logRetry(_ cause: UpstreamFailureCause, upstream: String, route: String, reason: String) {
     log(
-      Key(upstream: upstream, cause: cause, isPassedOver: true), .warning,
-      "an upstream failed, and the request was retried with another one",
-      ["route": "\(route)", "reason": "\(cause.words)"])
+      Line(key: Key(upstream: upstream, cause: cause, isPassedOver: true), reason: reason), .warning,
+      "an upstream failed, and the request was retried with another one", ["route": "\(route)"])
   }
 
   /// Logs once per minute and key, with the number of suppressed messages.
-  private func log(_ key: Key, _ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata) {
-    guard let suppressed = lines.admit(key, key, at: clock.now()) else { return }
+  private func log(_ line: Line, _ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata) {
+    guard let suppressed = lines.admit(line.key, line, at: clock.now()) else { return }
     var metadata = metadata
-    metadata["upstream"] = "\(key.upstream)"
+    metadata["upstream"] = "\(line.key.upstream)"
+    metadata["reason"] = "\(line.reason)"
     if suppressed > 0 { metadata["suppressed"] = "\(suppressed)" }
     logger.log(level: level, message, metadata: metadata)
   }
 
   /// Logs the suppressed messages of past minutes.
   func logSuppressed() {
-    for (key, count) in lines.takeOver(at: clock.now()) {
+    for (line, count) in lines.takeOver(at: clock.now()) {
+      let isPassedOver = line.key.isPassedOver
       logger.log(
-        level: key.isPassedOver ? .warning : .error,
-        key.isPassedOver
-          ? "an upstream kept failing, and requests were retried with others" : "an upstream kept failing",
-        metadata: ["upstream": "\(key.upstream)", "reason": "\(key.cause.words)", "suppressed": "\(count)"])
+        level: isPassedOver ? .warning : .error,
+        isPassedOver ? "an upstream kept failing, and requests were retried with others" : "an upstream kept failing",
+        metadata: ["upstream": "\(line.key.upstream)", "reason": "\(line.reason)", "suppressed": "\(count)"])
     }
   }
 }

@@ -20,6 +20,7 @@ final class SharedState: Sendable {
   let ownPrefixes: [String]
   let accessLog: AccessLog?
   let upstreamFailures: UpstreamFailureLog
+  let forwardingFaults: ForwardingFaultLog
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
 
@@ -29,6 +30,7 @@ final class SharedState: Sendable {
     self.accessLog = accessLog
     self.page = page
     upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
+    forwardingFaults = ForwardingFaultLog(logger: dependencies.logger, clock: dependencies.clock)
     assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
   }
 

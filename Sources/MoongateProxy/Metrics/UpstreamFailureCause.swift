@@ -1,8 +1,10 @@
 /// Why a request got no response from its upstream. A closed set, because it labels a metric.
 enum UpstreamFailureCause: String, CaseIterable, Sendable {
   case unreachable, timeout, closed, unreadable
-  /// The response ended before it was complete.
+  /// The service closed the connection before the response was complete.
   case cut
+  /// The service sent nothing more for the route's `timeout`, and the response was not complete.
+  case silent
 
   /// The cause in a log line.
   var words: String {
@@ -12,6 +14,7 @@ enum UpstreamFailureCause: String, CaseIterable, Sendable {
     case .closed: "it closed the connection"
     case .unreadable: "its response is malformed"
     case .cut: "it closed the connection within the response"
+    case .silent: "it was silent within the response for longer than the route's timeout"
     }
   }
 }

@@ -68,6 +68,8 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
     do {
       if agreed == "h2" {
         try HTTP2Connection.add(to: channel, loop: loop, permit: permit, inner: inner)
+        // One of its streams may be an event stream, which has no timeout.
+        Keepalive.enable(channel)
       } else {
         let inner = inner
         try channel.pipeline.syncOperations.addHandler(

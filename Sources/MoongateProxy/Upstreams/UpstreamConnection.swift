@@ -1,15 +1,38 @@
 import MoongateCore
 import NIOCore
+import NIOSSL
 import NIOTLS
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// Why an exchange with an upstream failed.
 enum UpstreamFailure {
-  /// The upstream closed the connection.
-  case closed
+  /// The connection ended. `fault` says why, if it was not the upstream that closed it.
+  case closed(fault: String?)
   /// The response is ambiguous or malformed.
   case unreadable(String)
   /// The upstream sent nothing within the time limit.
   case silent
+
+  /// The cause if the response had begun.
+  var causeWithinAnswer: UpstreamFailureCause {
+    switch self {
+    case .closed: .cut
+    case .unreadable: .unreadable
+    case .silent: .silent
+    }
+  }
+
+  /// The reason, if it is known more exactly than by the cause.
+  var reason: String? {
+    switch self {
+    case .closed(let fault): fault
+    case .unreadable(let reason): reason
+    case .silent: nil
+    }
+  }
 }
 
 /// One connection to an upstream. It reads responses and passes them to the client connection that uses it.
@@ -38,6 +61,8 @@ final class UpstreamConnection: ChannelInboundHandler {
   private var interims = 0
   private var isTunnel = false
   private var readIsHeld = false
+  /// Why the connection failed on this side, such as a TLS record that cannot be decrypted.
+  private var fault: String?
   var idleSince = NIODeadline.uptimeNanoseconds(0)
 
   init(target: UpstreamTarget, spare: SpareFields, ready: EventLoopPromise<Void>?) {
@@ -139,6 +164,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     ready = nil
     // Attack: a TLS stream that is cut without a closing alert must not count as complete.
     if body?.endsByClose == true { body = BodyDecoder(.length(1)) }
+    if !Self.isClosing(error) { fault = "the connection failed: \(error)" }
     context.close(promise: nil)
   }
 
@@ -153,7 +179,14 @@ final class UpstreamConnection: ChannelInboundHandler {
       body = nil
       return owner.answerEnded(by: self)
     }
-    owner.upstreamFailed(.closed, self)
+    owner.upstreamFailed(.closed(fault: fault), self)
+  }
+
+  /// Whether the error says that the upstream ended the connection.
+  private static func isClosing(_ error: any Error) -> Bool {
+    if let error = error as? IOError { return [ECONNRESET, EPIPE, ENOTCONN].contains(error.errnoCode) }
+    if case .uncleanShutdown? = error as? NIOSSLError { return true }
+    return error is ChannelError
   }
 
   // MARK: reading responses
@@ -169,7 +202,7 @@ final class UpstreamConnection: ChannelInboundHandler {
             continue
           }
           keepsAlive = head.keepsAlive && head.framing != .untilClose
-          body = BodyDecoder(head.framing)
+          body = BodyDecoder(head.framing, isResponse: true)
           owner.answerBegan(head, by: self)
           spare.fields = head.fields
           continue

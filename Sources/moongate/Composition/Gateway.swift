@@ -133,12 +133,14 @@ struct Gateway {
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
       keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [],
-      bodies: BodyReader(timeLimit: nil), eventLoops: eventLoops, logger: logger)
+      bodies: BodyReader(timeLimit: nil), forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops,
+      logger: logger)
     let adminApplication = AdminApplication(
       store: store,
       accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
-      audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
+      audit: audit, clock: clock, random: random, pages: pages, address: admin,
+      forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, values: { PolicyValues($0, providers: registry) },
       reload: { await reload.reload(isForced: $0)?.problems ?? [] },
       outbox: { outbox.entries.map(OutboxEntry.init) },

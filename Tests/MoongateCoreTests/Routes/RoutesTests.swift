@@ -44,7 +44,8 @@ import Testing
       ("a_b-c.d", "a_b-c.d", nil), ("127.0.0.1:80", "127.0.0.1", 80), ("[::1]", "[::1]", nil),
       ("[0:0:0:0:0:0:0:1]:9", "[::1]", 9),
       ("[FE80::A]", "[fe80::a]", nil),
-      ("localhost", "localhost", nil),
+      ("localhost", "localhost", nil), ("localhost:", "localhost", nil), ("a.example.:", "a.example", nil),
+      ("[::1]:", "[::1]", nil),
     ] as [(String, String, Int?)]) func hasOneSpelling(_ text: String, _ name: String, _ port: Int?)
   {
     #expect(HostName(text)?.name == name)
@@ -53,9 +54,10 @@ import Testing
 
   @Test(
     arguments: [
-      "", ".", "..", ".a", "a..b", "a..", "a:", "a:b", "a:0", "a:65536", "a:123456", "a:80:80", "a b", "a,b", "u@a",
+      "", ".", "..", ".a", "a..b", "a..", ":", "a::", "a:b", "a:0", "a:65536", "a:123456", "a:80:80", "a b", "a,b",
+      "u@a",
       "a/b", "a%2eb", "[::1", "::1",
-      "[::1]x", "[::1]:",
+      "[::1]x", "[::1]::",
       "[]", "[1.2.3.4]", "[::1%eth0]", "a\u{0}b", "é.com", "[::g]", "a\tb", String(repeating: "a", count: 64) + ".com",
     ]) func isMalformed(_ text: String)
   { #expect(HostName(text) == nil) }

@@ -14,6 +14,7 @@ import Testing
 struct AccessFixture {
   static let token = TestGateway.token
   static let cookie = "Cookie: moongate=\(token)\r\n"
+  private static let accept = "Accept: text/html\r\n"
   static let peer = ClientAddress(bytes: [192, 0, 2, 7]) ?? .unspecified
   static let decide = FunctionName("routes[1].decide")
   static let membership = FunctionName("accounts.groups.staff")
@@ -53,11 +54,12 @@ struct AccessFixture {
     _ target: String = "/x", _ fields: String = "", method: String = "GET", host: String = "app.example.com",
     browser: Bool = true
   ) throws -> AccessRequest {
-    let head = try Self.head("\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n")
+    let accept = browser ? Self.accept : ""
+    let head = try Self.head("\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\n\(accept)\(fields)\r\n")
     let name = try #require(HostName(host))
     return AccessRequest(
       head, decodedPath: try Self.decoded(head, head.path),
-      origin: RequestOrigin(address: Self.peer, isSecure: true, host: name), isBrowser: browser)
+      origin: RequestOrigin(address: Self.peer, isSecure: true, host: name))
   }
 
   /// The same request, about which a proxy asks.
@@ -65,16 +67,15 @@ struct AccessFixture {
     _ target: String = "/x", _ fields: String = "", method: String = "GET", host: String = "app.example.com",
     browser: Bool = true
   ) throws -> AccessRequest {
+    let accept = browser ? Self.accept : ""
     let own = "Host: moongate\r\nX-Forwarded-Method: \(method)\r\nX-Forwarded-Proto: https\r\n"
     let head = try Self.head(
-      "GET /auth/forward/caddy HTTP/1.1\r\n\(own)X-Forwarded-Host: \(host)\r\nX-Forwarded-Uri: \(target)\r\n\(fields)\r\n"
+      "GET /auth/forward/caddy HTTP/1.1\r\n\(own)X-Forwarded-Host: \(host)\r\nX-Forwarded-Uri: \(target)\r\n\(accept)\(fields)\r\n"
     )
     let bytes = head.bytes.readableBytesUInt8Span
-    let found = RequestHost(bytes, head.host)
-    let ownHost = try #require(found)
-    let original = try OriginalRequest(.caddy, head, rest: 0..<0, ownHost: ownHost) { RequestHost(bytes, $0) }
+    let original = try OriginalRequest(.caddy, head, rest: 0..<0) { RequestHost(bytes, $0) }
     return AccessRequest(
-      original, in: head, decodedPath: try Self.decoded(head, original.path), peer: Self.peer, isBrowser: browser)
+      original, in: head, decodedPath: try Self.decoded(head, original.path), client: Self.peer)
   }
 
   private static func head(_ text: String) throws -> RequestHead {

@@ -77,7 +77,7 @@ import Testing
 
   @Test func malformedBytesAreRefusedAndNothingAfterThemIsRead() throws {
     var driven = Driven("GET / HTTP/1.1\r\nHost : a\r\n\r\nGET /hidden HTTP/1.1\r\nHost: a\r\n\r\n")
-    guard case .refuseUnreadable(let refusal) = driven.next() else { throw Unexpected(action: "no refusal") }
+    guard case .refuseUnreadable(let refusal, _) = driven.next() else { throw Unexpected(action: "no refusal") }
     #expect(refusal.code == .badRequest && refusal.reason != nil && driven.state.serial == 0)
     driven.state.prepareToAnswer(unread: true)
     #expect(name(driven.state.answered(unread: true, at: driven.now)) == "linger")
@@ -167,13 +167,29 @@ import Testing
     #expect(name(behind.state.responseIsOut(at: behind.now)) == "closeOutput")
   }
 
+  /// What was read of a head decides how its refusal looks.
+  @Test func aRefusalKnowsThePartOfTheHeadThatWasRead() throws {
+    var driven = Driven("HEAD /api/auth/session HTTP/1.1\r\nHost: a\r\nOrigin: https://b\r\nX : y\r\n\r\n")
+    guard case .refuseUnreadable(_, let head?) = driven.next() else { throw Unexpected(action: "no head") }
+    #expect(head.text(head.path) == "/api/auth/session" && driven.state.exchange.isHead)
+    #expect(head.first(.origin).map { head.text($0.value) } == "https://b")
+    var late = Driven("GET /api/auth/session HTTP/1.1\r\nHost: a\r\nAcc")
+    _ = late.next()
+    guard case .refuseUnreadable(.timeout, let part?) = late.wait(.seconds(10)) else {
+      throw Unexpected(action: "no head")
+    }
+    #expect(part.text(part.path) == "/api/auth/session" && part.fields.count == 1)
+    var rubbish = Driven("rubbish\r\n\r\n")
+    guard case .refuseUnreadable(_, nil) = rubbish.next() else { throw Unexpected(action: "a head") }
+  }
+
   @Test func aHeadMustBeCompleteInTenSeconds() throws {
     var driven = Driven("GET / HT")
     // Attack: one byte now and then.
     driven.now = driven.now + .seconds(9)
     driven.receive("T")
     #expect(name(driven.wait(.milliseconds(999))) == "wait")
-    guard case .refuseUnreadable(.timeout) = driven.wait(.milliseconds(1)) else {
+    guard case .refuseUnreadable(.timeout, _) = driven.wait(.milliseconds(1)) else {
       throw Unexpected(action: "no refusal")
     }
     #expect(driven.state.exchange.requestIsDone && !driven.state.exchange.keepsAlive)
@@ -373,7 +389,7 @@ import Testing
       var bytes = ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
       var spare: [HeadField] = []
       let head = try #require(try decoder.next(&bytes, spare: &spare, toHead: false))
-      driven.state.answerBegan(head, at: driven.now)
+      driven.state.answerBegan(head, isEventStream: false, at: driven.now)
       #expect(driven.state.exchange.closesAfter)
       #expect(name(driven.state.answerEnded()) == "finish")
       #expect(name(driven.state.finish(at: driven.now)) == "awaitWritten")

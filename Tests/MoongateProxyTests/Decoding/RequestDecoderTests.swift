@@ -49,7 +49,8 @@ import Testing
       "GET / RTSP/1.0\r\nHost: x\r\n\r\n", "G(T / HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET /\u{7f} HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET /é HTTP/1.1\r\nHost: x\r\n\r\n", "GET * HTTP/1.1\r\nHost: x\r\n\r\n",
-      "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+      "OPTIONS ** HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS *?a HTTP/1.1\r\nHost: x\r\n\r\n",
+      "OPTIONS */ HTTP/1.1\r\nHost: x\r\n\r\n", "options * HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET x:80 HTTP/1.1\r\nHost: x\r\n\r\n", "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET /?a#b HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET / HTTP/1.1\nHost: x\r\n\r\n", "GET / HTTP/1.1\rHost: x\r\n\r\n",
@@ -64,7 +65,8 @@ import Testing
       "GET / HTTP/1.1\r\nHost: x\r\nA: 12345678\u{1}\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: x\r\nÄ: b\r\n\r\n",
       // Host.
-      "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
+      "GET / HTTP/1.1\r\n\r\n", "OPTIONS * HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
       // Framing.
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\na",
@@ -118,6 +120,74 @@ import Testing
     #expect(read.fault == nil)
     #expect(read.messages.first?.body == Array("abcde0123456789".utf8))
     #expect(read.messages.first?.isComplete == true)
+  }
+
+  /// RFC 9112 section 3.2: only HTTP/1.1 must have Host.
+  @Test(arguments: ["GET /a HTTP/1.0\r\n\r\n", "GET http://x/a HTTP/1.0\r\n\r\n"])
+  func oldRequestsNeedNoHost(_ text: String) throws {
+    let read = readOurs([Array(text.utf8)])
+    #expect(read.fault == nil && read.messages.map(\.isComplete) == [true])
+  }
+
+  /// RFC 9110 section 9.3.7, and RFC 9112 section 3.2.4 for the absolute form.
+  @Test(arguments: [
+    ("OPTIONS *", true), ("OPTIONS http://x", true), ("OPTIONS /", false), ("OPTIONS http://x/", false),
+    ("OPTIONS http://x?a", false), ("GET http://x", false), ("OPTIONS /*", false),
+  ])
+  func optionsMayBeAboutTheServer(_ start: String, _ isAboutServer: Bool) throws {
+    var decoder = RequestDecoder()
+    var input = ByteBuffer(string: "\(start) HTTP/1.1\r\nHost: x\r\n\r\n")
+    var spare: [HeadField] = []
+    #expect(try decoder.next(&input, spare: &spare)?.isAboutServer == isAboutServer)
+  }
+
+  /// Attack (request smuggling): white space behind a chunk's size, which services may send and clients may not.
+  @Test(
+    arguments: [
+      ("5 \r\nhello\r\n0\r\n\r\n", "hello"), ("5 \t \r\nhello\r\n0  \r\n\r\n", "hello"),
+      ("5 ;a\r\nhello\r\n0\r\n\r\n", "hello"), ("05\r\nhello\r\n0\r\n\r\n", "hello"),
+      ("5 a\r\nhello\r\n0\r\n\r\n", nil), (" 5\r\nhello\r\n0\r\n\r\n", nil), ("5 \n\r\nhello\r\n0\r\n\r\n", nil),
+      ("5" + String(repeating: " ", count: 1100) + "\r\nhello\r\n0\r\n\r\n", nil),
+    ] as [(String, String?)])
+  func onlyResponsesMayHaveSpacesBehindAChunksSize(_ chunks: String, _ body: String?) {
+    for step in [1, 3, .max] {
+      #expect(readBody(chunks, step: step, isResponse: true) == body)
+      let isPlain = chunks.hasPrefix("05") || chunks.hasPrefix("5 ;")
+      #expect(readBody(chunks, step: step, isResponse: false) == (isPlain ? body : nil), "a request")
+    }
+  }
+
+  @Test(arguments: ["two\r\nok\r\n", "9z\r\nok\r\n", "\r\n", "-1\r\n", ";a\r\n", "0x5\r\n"])
+  func aMalformedChunkIsNamed(_ chunks: String) {
+    for isResponse in [true, false] {
+      var decoder = BodyDecoder(.chunked, isResponse: isResponse)
+      var input = ByteBuffer(string: chunks)
+      #expect(throws: MessageFault.malformed("a chunk's size is not a hexadecimal number")) {
+        _ = try decoder.next(&input)
+      }
+    }
+  }
+
+  /// The body in pieces of `step` bytes; nil if it is refused or incomplete.
+  private func readBody(_ text: String, step: Int, isResponse: Bool) -> String? {
+    var decoder = BodyDecoder(.chunked, isResponse: isResponse)
+    var input = ByteBuffer()
+    var body = ""
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let piece = rest.prefix(step)
+      rest = rest.dropFirst(piece.count)
+      input.writeBytes(piece)
+      reading: while true {
+        switch try? decoder.next(&input) {
+        case .data(let data): body += String(buffer: data)
+        case .end: return body
+        case .incomplete: break reading
+        case nil: return nil
+        }
+      }
+    }
+    return nil
   }
 
   @Test(arguments: ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3.0", "HTTP/9.9"]) func knowsVersionsOnePointZeroAndOne(

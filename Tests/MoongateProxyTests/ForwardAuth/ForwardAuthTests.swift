@@ -102,23 +102,28 @@ import Testing
   }
 
   /// Attack: a client's header is added to the proxy's or replaces it. Missing, repeated, empty or malformed headers
-  /// give 400, never 200.
+  /// give 400, never 200. Scheme and host may be lists, whose last value is the proxy's.
   @Test(arguments: dialects) func invalidForwardingHeadersAreRefused(_ dialect: String) async throws {
     let gateway = try await gateway()
     let right = Self.question(dialect, "GET", "/open/x")
     for index in right.fields.indices where dialect == "envoy" || index > 0 {
       let field = right.fields[index]
       let name = String(field.prefix { $0 != ":" })
-      var bad: [[String]] = [
-        [], [field, field], [field, "\(name.lowercased()): "], ["\(name): "],
-        ["\(name): \(field.dropFirst(name.count + 2)), x"],
-      ]
+      var bad: [[String]] = [[], ["\(name): "]]
+      if !["X-Forwarded-Proto", "X-Forwarded-Host"].contains(name) {
+        bad += [
+          [field, field], [field, "\(name.lowercased()): "], ["\(name): \(field.dropFirst(name.count + 2)), x"],
+        ]
+      }
       switch name {
       case "X-Original-Method", "X-Forwarded-Method":
         bad += ["GET /", "G(T", "GET,POST", "\u{e9}"].map { ["\(name): \($0)"] }
-      case "X-Forwarded-Proto": bad += ["ftp", "https:", "http, https", "HTTPS/1"].map { ["\(name): \($0)"] }
-      case "X-Forwarded-Host", "Host":
-        bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h,h"].map { ["\(name): \($0)"] }
+      case "X-Forwarded-Proto":
+        bad += ["ftp", "https:", "https, gopher", "HTTPS/1", ","].map { ["\(name): \($0)"] }
+        bad.append([field, "\(name): gopher"])
+      case "X-Forwarded-Host":
+        bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h, a b", ","].map { ["\(name): \($0)"] }
+      case "Host": bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h,h"].map { ["\(name): \($0)"] }
       case "X-Forwarded-Uri":
         bad += [
           "open/x", "http://h/open/x", "*", "/open/x#y", "/open/x?a#b", "/open/ x", "/open/\u{e9}", "/open/x?\u{e9}",
@@ -141,6 +146,71 @@ import Testing
       }
     }
     #expect(status(try await gateway.talk(Self.text(right))) == 200)
+    await gateway.stop()
+  }
+
+  /// All lines are one list (RFC 9110 section 5.3), and an empty member is none.
+  @Test(arguments: ["traefik", "caddy", "haproxy"])
+  func theLastSchemeAndHostCount(_ dialect: String) async throws {
+    let gateway = try await gateway()
+    for (scheme, host) in [
+      ("X-Forwarded-Proto: wss", "X-Forwarded-Host: app.example.com:"),
+      ("X-Forwarded-Proto: http, https", "X-Forwarded-Host: x.example, APP.example.com"),
+      (
+        "X-Forwarded-Proto: ws\r\nX-Forwarded-Proto: WSS,",
+        "X-Forwarded-Host: x.example\r\nX-Forwarded-Host: app.example.com"
+      ),
+    ] {
+      var question = Self.question(dialect, "GET", "/only/x")
+      question.fields = question.fields.map {
+        $0.hasPrefix("X-Forwarded-Proto") ? scheme : $0.hasPrefix("X-Forwarded-Host") ? host : $0
+      }
+      let answer = try await gateway.talk(Self.text(question, "Accept: text/html\r\n"))
+      #expect(
+        answer.hasPrefix("HTTP/1.1 302 ") && answer.contains("return_to=https%3A%2F%2Fapp.example.com"), "\(answer)")
+      #expect(status(try await gateway.talk(Self.text(question, Self.cookie))) == 200)
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: the address that the proxy names is the client's in limits and audit, whatever the proxy's own is.
+  @Test(arguments: dialects) func theClientOfARefusalIsTheForwardedOne(_ dialect: String) async throws {
+    let gateway = try await gateway()
+    let answer = try await gateway.talk(
+      Self.text(Self.question(dialect, "GET", "/nowhere"), "X-Forwarded-For: \"[2001:db8::1]:4711\"\r\n"))
+    let id = try #require(answer.range(of: "\"decision_id\":\"(dc_[^\"]+)\"", options: .regularExpression))
+    let event = try await gateway.audit.event(DecisionID(text: String(answer[id].dropFirst(15).dropLast())))
+    #expect(event?.address == "2001:db8::1")
+    let unread = try await gateway.talk(
+      Self.text(Self.question(dialect, "GET", "/open/x"), "X-Forwarded-For: unknown\r\n"))
+    #expect(status(unread) == 200 && gateway.log.lines.contains { $0.contains("X-Forwarded-For") })
+    await gateway.stop()
+  }
+
+  /// A script or a prefetch must not read the sign-in page in place of its answer. The proxies pass these headers on.
+  @Test(
+    arguments: dialects,
+    [
+      "Accept: text/html, */*; q=0.01\r\nX-Requested-With: XMLHttpRequest\r\nSec-Fetch-Mode: cors\r\n",
+      "Accept: text/html;q=0, application/json\r\n", "Accept: text/html\r\nHX-Request: true\r\n",
+      "Accept: text/html\r\nSec-Purpose: prefetch;prerender\r\nSec-Fetch-Mode: navigate\r\n",
+    ]) func onlyNavigationsAreRedirected(_ dialect: String, _ fields: String) async throws
+  {
+    let gateway = try await gateway()
+    let answer = try await gateway.talk(Self.text(Self.question(dialect), fields))
+    #expect(status(answer) == 401 && !answer.contains("Location:"))
+    let page = try await gateway.talk(Self.text(Self.question(dialect), "Sec-Fetch-Mode: navigate\r\n"))
+    #expect(page.contains("\r\nLocation: http://localhost:8080/auth/login?return_to="))
+    await gateway.stop()
+  }
+
+  /// Only HTTP/1.1 must have Host, but Envoy's Host is the original one.
+  @Test(arguments: dialects) func aQuestionByOldHTTPIsAnswered(_ dialect: String) async throws {
+    let gateway = try await gateway()
+    var question = Self.question(dialect, "GET", "/open/x")
+    question.line = question.line.replacing("HTTP/1.1", with: "HTTP/1.0")
+    question.fields.removeAll { $0.hasPrefix("Host:") }
+    #expect(status(try await gateway.talk(Self.text(question))) == (dialect == "envoy" ? 400 : 200))
     await gateway.stop()
   }
 

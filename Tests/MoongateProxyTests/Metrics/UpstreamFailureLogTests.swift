@@ -41,7 +41,7 @@ import Testing
   /// If one of several upstreams is down, requests succeed with another one, and only the log reports it.
   @Test func skippedUpstreamIsLoggedOnceAMinute() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
-    for _ in 0..<10 { log.logRetry(.unreachable, upstream: "http://one:1", route: "/") }
+    for _ in 0..<10 { log.logRetry(.unreachable, upstream: "http://one:1", route: "/", reason: "refused") }
     report(log, .unreachable)
     #expect(
       captured.lines.filter { $0.contains("the request was retried with another one") && $0.contains("http://one:1") }

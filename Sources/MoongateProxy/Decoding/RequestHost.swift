@@ -18,6 +18,12 @@ final class RequestHost {
     authority = Array(host.authority.utf8)
   }
 
+  /// A configured host with its port, if any.
+  convenience init?(_ authority: String) {
+    let bytes = Array(authority.utf8)
+    self.init(bytes.span, bytes.indices)
+  }
+
   /// Whether the range contains the same spelling.
   func isSpelled(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard raw.count == range.count else { return false }
