@@ -119,7 +119,7 @@ import Testing
       #expect(try actions(try await browser.visit("/auth/login?id=\(id)")) == before + [Substring(source)])
       #expect(try actions(try await browser.submit(["phone": "12"])) == before + [Substring(source)])
       #expect(try actions(try await browser.visit("/auth/login")) == before)
-      #expect(try actions(try await browser.visit("/auth/account")) == before)
+      #expect(try actions(try await browser.visit("/auth/error?code=denied")) == before)
     }
   }
 

@@ -41,9 +41,9 @@ extension EngineTestBench {
 
   /// Completes a flow by phone in a browser.
   /// - Returns: the completed flow, as the browser sees it, and the app's code.
-  func completedForApp(in page: ClientContext) async throws -> (FlowView, code: String) {
+  func completedForApp(in page: ClientContext, phone: String = "911111") async throws -> (FlowView, code: String) {
     let id = try await openedForApp("enter", in: page)
-    _ = try await engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: page).get()
+    _ = try await engine.begin(id, provider: "phone_otp", fields: ["phone": .text(phone)], client: page).get()
     let view = try await engine.submit(id, fields: ["code": .text(code)], client: page).get()
     let next = try #require(view.next)
     #expect(next.hasPrefix(Grant.testRedirect + "&code="))
