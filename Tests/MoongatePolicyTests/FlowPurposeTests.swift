@@ -44,13 +44,17 @@ import Testing
 
   // MARK: - registers
 
+  private static let codes = "phone_otp = { sms = outbox() }, email_code = { mail = outbox() }"
   private static let sites =
-    "phone_otp = { sms = outbox() }, google_oauth = { client_id = \"a\", client_secret = env \"HOME\" }"
+    codes + ", google_oauth = { client_id = \"a\", client_secret = file \"google.secret\" }"
 
   private static func registering(_ fields: String, _ providers: String = sites) throws -> TestFolder {
     try folder(
       "steps = { { any_of { \"phone_otp\", \"google_oauth\" } } },\n\(fields)",
-      ["gateway.lua": gateway(providers), "policies/pin.lua": nil, "policies/password.lua": nil])
+      [
+        "gateway.lua": gateway(providers), "google.secret": "a secret of Google's", "policies/pin.lua": nil,
+        "policies/password.lua": nil,
+      ])
   }
 
   @Test func registersNamesProvidersOfTheFlow() throws {
@@ -59,8 +63,7 @@ import Testing
     #expect(try Self.load(try Self.registering("account = \"existing\"")).flows["any_name"]?.registers == [])
     // Like a choice of a step, a provider that is not configured is left out.
     let without = try Self.load(
-      try Self.registering("account = \"existing\", registers = { \"google_oauth\" }", "phone_otp = { sms = outbox() }")
-    )
+      try Self.registering("account = \"existing\", registers = { \"google_oauth\" }", Self.codes))
     #expect(without.flows["any_name"]?.registers == [])
   }
 
@@ -81,7 +84,7 @@ import Testing
       "is only for flows that sign people in"
     ),
   ]) func wrongRegistersHasItsFileAndLine(_ fields: String, _ sentence: String) throws {
-    let found = Self.problems(try Self.registering(fields, Self.sites + ", email_code = { mail = outbox() }"))
+    let found = Self.problems(try Self.registering(fields))
     #expect(found.count == 1 && found.allSatisfy { $0.contains("flows/any_name.lua:3: registers") }, "\(found)")
     #expect(found.first?.contains(sentence) ?? false, "\(found)")
   }

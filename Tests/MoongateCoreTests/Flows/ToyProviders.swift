@@ -104,7 +104,7 @@ struct ToyGoogle: FullProvider {
     let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
     let isVerified = input.fields["verified"] == .text("true")
     let isAttested = input.fields["attested"] == .text("true")
-    let groups = try input.optionalText("groups").map { $0.split(separator: ",").map(String.init) } ?? []
+    let groups = try input.optionalText("groups").map(Self.groups) ?? []
     let floor = try input.optionalText("floor").map { ["floor": $0] } ?? [:]
     return .proved(
       Proof(
@@ -114,6 +114,15 @@ struct ToyGoogle: FullProvider {
           + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
         attested: isVerified && isAttested ? [email].compactMap(\.self) : [],
         claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao"))
+  }
+}
+
+extension ToyGoogle {
+  /// The groups of a text: names separated by commas, or `*500x120` for 500 names of 120 letters and a number.
+  static func groups(_ text: String) -> [String] {
+    let numbers = text.dropFirst().split(separator: "x").compactMap { Int($0) }
+    guard text.hasPrefix("*"), numbers.count == 2 else { return text.split(separator: ",").map(String.init) }
+    return (0..<numbers[0]).map { "\($0)-" + String(repeating: "x", count: numbers[1]) }
   }
 }
 
