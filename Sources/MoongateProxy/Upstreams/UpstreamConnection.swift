@@ -1,6 +1,5 @@
 import MoongateCore
 import NIOCore
-import NIOSSL
 import NIOTLS
 
 #if canImport(Glibc)
@@ -185,8 +184,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   /// Whether the error says that the upstream ended the connection.
   private static func isClosing(_ error: any Error) -> Bool {
     if let error = error as? IOError { return [ECONNRESET, EPIPE, ENOTCONN].contains(error.errnoCode) }
-    if case .uncleanShutdown? = error as? NIOSSLError { return true }
-    return error is ChannelError
+    return error is ChannelError || UpstreamTLS.isUncleanShutdown(error)
   }
 
   // MARK: reading responses

@@ -11,4 +11,9 @@ final class UpstreamTLS {
     made = context
     return context
   }
+
+  /// Whether the upstream closed the connection without a closing alert.
+  static func isUncleanShutdown(_ error: any Error) -> Bool {
+    if case .uncleanShutdown? = error as? NIOSSLError { true } else { false }
+  }
 }
