@@ -84,10 +84,11 @@ static size_t drop(char *bytes, size_t size, size_t items, void *context) {
   return size * items;
 }
 
-// Keeps the last line of the server.
+// Keeps the last line in which the server refuses something (RFC 5321 section 4.2.1), not its answer to QUIT.
 static size_t keep_line(char *bytes, size_t size, size_t items, void *context) {
   ccurl_outcome *outcome = context;
   size_t count = size * items;
+  if (count == 0 || (bytes[0] != '4' && bytes[0] != '5')) return count;
   while (count > 0 && (bytes[count - 1] == '\r' || bytes[count - 1] == '\n')) count -= 1;
   if (count >= sizeof outcome->line) count = sizeof outcome->line - 1;
   memcpy(outcome->line, bytes, count);

@@ -45,7 +45,8 @@ typedef struct {
   bool of_this_mail;
   /// The reason in words, without the mail and the password.
   char reason[256];
-  /// The last line of the server, without its line end; empty before the first one. A long line is cut.
+  /// The last line with which the server refused something, without its line end; empty if there was none. A long line
+  /// is cut.
   char line[512];
 } ccurl_outcome;
 

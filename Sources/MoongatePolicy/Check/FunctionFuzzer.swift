@@ -134,7 +134,7 @@ package struct FunctionFuzzer {
         return ConfigurationProblem(
           location: location, path: "",
           message: "\(fault.message), where \(long.fact) has \(long.length) characters: such a request is refused as "
-            + "policy_error. Read only its beginning, as in \(long.fact):sub(1, 200)")
+            + "policy_error. Let a pattern have one `.*` at most, or read only the beginning: \(long.fact):sub(1, 60)")
       }
     }
     return nil

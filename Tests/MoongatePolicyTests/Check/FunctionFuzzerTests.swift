@@ -146,7 +146,7 @@ import Testing
       "routes.lua": """
       return routes {
         { path = "/**", to = "http://127.0.0.1:3000", decide = function(f)
-          if f.request.path:sub(1, 200):match("^/t/(.-)/.*/edit$") or f.request.path:find("^/admin/") then
+          if f.request.path:sub(1, 60):match("^/t/(.-)/.*/edit$") or f.request.path:find("^/admin/") then
             return deny "no"
           end
           return allow
