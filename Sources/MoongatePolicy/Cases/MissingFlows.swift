@@ -8,20 +8,16 @@ final class MissingFlows {
   func add(_ flow: String, at location: SourceLocation) { places[flow, default: []].append(location) }
 
   /// Adds a problem for each flow, at the first place that begins it.
-  /// - Parameters:
-  ///   - flows: the flows of the folder.
-  ///   - files: the names of the files in `flows/`, which include those of disabled flows.
-  func report(among flows: [String], files: Set<String>, to problems: Problems) {
+  /// - Parameter flows: the flows of the folder.
+  func report(among flows: [String], to problems: Problems) {
     for (name, places) in places.sorted(by: { $0.key < $1.key }) {
       guard let first = places.first else { continue }
       let phrase = Suggestion.phrase(for: name, among: flows)
       let similar = phrase.hasPrefix("; did you mean") ? phrase : ""
-      let what =
-        files.contains(name) ? "flows/\(name).lua has enabled = false" : "there is no flows/\(name).lua\(similar)"
       let others = places.dropFirst().map(\.description)
       let more = others.isEmpty ? "" : ". \(others.joined(separator: ", ")) begin it too"
       let advice = similar.isEmpty ? ": remove the cases that begin it, or bring the flow back" : ""
-      problems.add(first, "flow", what + advice + more)
+      problems.add(first, "flow", "there is no flows/\(name).lua\(similar)\(advice)\(more)")
     }
   }
 }

@@ -18,7 +18,7 @@ extension FolderReader {
         cases += selection.playable(reader.read(node), problems)
       }
     }
-    missing.report(among: flowNames, files: Set(files.files(in: "flows").map(\.title)), to: problems)
+    missing.report(among: flowNames, to: problems)
     return (cases, readProviderCases(selection))
   }
 
