@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
