@@ -106,7 +106,8 @@ import Testing
   @Test func theBrowserBecomesAKnownDeviceAndTheAppDoesNot() async throws {
     let bench = try await EngineTestBench.full()
     let (view, code) = try await bench.completedForApp(in: page(bench))
-    let account = try #require(try await bench.store.account(try #require(view.account?.id)))
+    let id = try #require(view.account?.id)
+    let account = try #require(try await bench.store.account(id))
     let device = bench.keys.device(view.deviceToken, at: bench.clock.now())
     #expect(bench.keys.knows(device, account, by: EngineTestBench.phone))
     #expect(try await bench.redeem(view.id, code).get().deviceToken == nil)
