@@ -100,7 +100,9 @@ import Testing
     func found(_ identity: Identifier?) throws -> Entitlements {
       var snapshot = Self.snapshot()
       if let identity {
-        snapshot.account.identifiers.append(HeldIdentifier(identifier: identity, verifiedAt: ManualClock.start))
+        var account = snapshot.account
+        account.identifiers.append(HeldIdentifier(identifier: identity, verifiedAt: ManualClock.start))
+        snapshot = SessionSnapshot(session: snapshot.session, account: account)
       }
       return try generation.accounts.entitlements(of: snapshot, in: generation) { () throws(PolicyFault) in evaluator }
     }
