@@ -213,7 +213,7 @@ struct Gateway {
       ) {
         readiness.isListening(.gateway)
       },
-      ShutdownNotice(readiness: readiness),
+      ShutdownNotice { readiness.end() },
     ]
     self.services = services
   }
