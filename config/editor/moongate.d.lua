@@ -246,7 +246,7 @@
 ---@field sign_in? (string|moongate.AnyOf|moongate.SignInRequirement)[] the steps that every session of an existing account requires
 ---@field offer? (string|moongate.Offer)[] the factors that hosted pages offer to set up after a sign-in
 ---@field change_within? moongate.Duration the maximum age of a proof for a change of the account, such as "10m" (default: "10m")
----@field recovery_delay? moongate.Duration how long a new phone number or email address cannot be used for recovery, such as "24h" (default: "24h")
+---@field recovery_delay? moongate.Duration how long a new phone number or email address, or a reset factor, only signs in, such as "24h" (default: "24h")
 ---@field unverified_lifetime? moongate.Duration when an unused account without a verified identifier is deleted, such as "30d" (default: "30d")
 ---@field groups? table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?> the groups, as in { ops = members() }
 ---@field claims? table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil> functions that compute claims, as in { plan = function(f) return "new" end }
