@@ -7,7 +7,8 @@ import Testing
     var headers = NavigationHeaders()
     for field in fields {
       let parts = field.split(separator: ":", maxSplits: 1).map { Array($0.drop { $0 == " " }.utf8) }
-      headers.read(parts[0].span, parts.count > 1 ? parts[1].span : [].span)
+      let (name, value) = (parts[0], parts.count > 1 ? parts[1] : [])
+      headers.read(name.span, value.span)
     }
     return headers.isNavigation
   }
