@@ -190,6 +190,7 @@
 ---@field provider? string the provider whose factor the flow manages, such as "pin"
 ---@field identifier? "phone"|"email"|"federated" kind of identifier that the flow adds, changes or removes
 ---@field account "existing"|"new"|"any" which accounts the flow accepts: "existing", "new" or "any"
+---@field registers? string[] with account = "existing": the providers by which the flow creates accounts all the same, such as { "google_oauth" }
 ---@field steps (string|moongate.AnyOf|moongate.Fallback|moongate.Step)[] steps that a user has to pass, in order
 ---@field lifetime? moongate.Duration how long a user has to complete the flow, such as "15m" (default: "15m")
 ---@field session? moongate.Session the lifetime of sessions
@@ -388,6 +389,11 @@
 ---@field client_id string The client id from the registration at the provider.
 ---@field client_secret moongate.Secret The client secret: env "NAME" or file "path".
 ---@field apps? string The client ids of your own apps, separated by spaces: ID tokens issued to them are accepted too.
+---@field audiences? string[] Other audiences that an ID token may name beside the client id. Default: none.
+---@field trusted_domains? string[] The domains for whose email addresses the issuer is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
+---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
+---@field userinfo? "missing"|"always"|"never" When the userinfo endpoint is asked: if the ID token lacks the address or name, always, or never. (default: "missing")
+---@field algorithms? string[] The signature algorithms of ID tokens that are accepted. Default: all of RS256, PS256, ES256, ES384, EdDSA.
 ---@field title? string the name that users see, as in "SMS (USA)"
 
 ---Settings of `totp`.
@@ -443,6 +449,7 @@
 ---@field email_verified boolean whether the email address is verified
 ---@field phone_verified boolean whether the phone number is verified
 ---@field factors table<string, true?> providers that store a secret of the account, such as a PIN or an authenticator app
+---@field identities moongate.Facts.account.identities identities at other sites
 
 ---@class (exact) moongate.Facts.client
 ---@field ip string IP address of the client
@@ -507,12 +514,19 @@
 ---@field backed_up boolean? whether the passkey is synced to other devices
 ---@field aaguid string? the authenticator model as a UUID; without attestation, as reported by the device
 
+---@class (exact) moongate.Facts.account.identities.google_oauth
+---@field groups table<string, true?> groups of the account's identity at the site of `google_oauth`, as of its last sign-in there
+---@field data table<string, string?> what the site of `google_oauth` says about the account's identity, as of its last sign-in there
+
 ---@class (exact) moongate.Facts.providers
 ---@field phone_otp moongate.Facts.providers.phone_otp facts that `phone_otp` has reported in this flow
 ---@field email_code moongate.Facts.providers.email_code facts that `email_code` has reported in this flow
 ---@field password moongate.Facts.providers.password facts that `password` has reported in this flow
 ---@field google_oauth moongate.Facts.providers.google_oauth facts that `google_oauth` has reported in this flow
 ---@field passkey moongate.Facts.providers.passkey facts that `passkey` has reported in this flow
+
+---@class (exact) moongate.Facts.account.identities
+---@field google_oauth moongate.Facts.account.identities.google_oauth the identity at this site
 
 ---@class (exact) moongate.Facts.limit
 ---@field used integer number of counted events before this one
