@@ -49,7 +49,7 @@ import Testing
     ).get()
     let done = try await bench.engine.skip(registered.id, client: bench.client()).get()
     let own = try await bench.signedIn(done)
-    bench.clock.advance(by: .seconds(3600))
+    bench.clock.advance(by: .seconds(1800))
     let client = bench.client(session: own)
     let id = try await bench.engine.create("verify_email", returnTo: nil, browser: nil, client: client).get().id
     let skipped = try await bench.engine.skip(id, client: client).get()
