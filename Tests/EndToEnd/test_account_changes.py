@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import attack
 import screens
 from authenticator import App
 from local_gateway import LocalGateway, problem, wait_for
@@ -270,8 +271,7 @@ def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_pro
     for gmail.com only, and `hd` of an issuer other than Google says nothing."""
     gateway = open_gateway
     email = f"person{number[-5:]}{len(domain)}@{mail}"
-    own = token_of(gateway.register(number))
-    account = passes(gateway, "change_email", "email_code", {"email": email}, own).json()["account"]["id"]
+    account = attack.Person(gateway, number, email).id
     visitor = Visitor(gateway)
     seen = {entry["id"] for entry in gateway.outbox()}
     back = visitor.get(

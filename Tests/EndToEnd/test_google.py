@@ -140,10 +140,19 @@ def test_another_issuer_is_not_believed_about_gmail(new_gateway):
         assert "/auth/" in back.headers["Location"] and "flow" not in back.headers["Location"], back.headers
         page = stranger.get(back.headers["Location"])
         assert page.status_code == 200 and "code" in page.text.lower()
+    # An issuer of the attacker's is not trusted for a public mail provider by mistake.
+    gateway.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            f'issuer = "{gateway.url}/mock-google",',
+            'issuer = "https://login.example.com", trusted_domains = { "gmail.com" },',
+        ),
+    )
     done = subprocess.run(
         [BIN / "moongate", "check", "--config", gateway.config], capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 1 and "gmail.com is a public mail provider" in done.stdout, done.stdout
+    assert re.search(r"gateway\.lua:\d+: providers\.google_oauth\.trusted_domains: ", done.stdout), done.stdout
 
 
 def test_flow_for_existing_accounts_creates_none_by_google(new_gateway):
