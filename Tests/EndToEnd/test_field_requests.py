@@ -140,11 +140,11 @@ def told(upstream, start):
     ],
 )
 def test_the_client_is_the_address_that_the_proxy_names(behind, upstream, value, address):
-    answer = ask(
-        behind, "GET /open/x", "Host: app.example.com", f"X-Forwarded-For: {value}", "X-Forwarded-Proto: https"
-    )
+    path = f"/open/{address}"
+    named = (f"X-Forwarded-For: {value}", "X-Forwarded-Proto: https")
+    answer = ask(behind, f"GET {path}", "Host: app.example.com", *named)
     assert status(answer) == 200
-    assert f"\r\nX-Forwarded-For: {address}\r\n" in told(upstream, "GET /open/x")
+    assert f"\r\nX-Forwarded-For: {address}\r\n" in told(upstream, f"GET {path}")
     refused = ask(behind, "GET /auth/nothing", "Host: auth.example.com", f"X-Forwarded-For: {value}")
     decision = json.loads(refused.partition("\r\n\r\n")[2])["decision_id"]
     assert requests.get(f"{behind.admin}/decisions/{decision}", timeout=10).json()["address"] == address

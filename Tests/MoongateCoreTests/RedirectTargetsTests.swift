@@ -21,7 +21,7 @@ import Testing
   @Test(arguments: [
     "/", "/home", "/home/", "/home?x=//evil&y=%2f%0a", "/a/b#frag", "/a;v=1/b", "/caf%C3%A9", "/x?next=https://evil/",
     "https://auth.good.com", "https://auth.good.com/", "https://auth.good.com:443/x?y", "HTTPS://AUTH.good.com/x",
-    "https://auth.good.com?x",
+    "https://auth.good.com?x", "https://auth.good.com:/", "http://app.good.com:/x",
     "https://app.good.com/x", "http://app.good.com/x", "http://app.good.com:80/", "https://dev.good.com:8443/x",
     "http://dev.good.com:8443/x",
     "https://wallet.good.com/pay",
@@ -39,7 +39,7 @@ import Testing
     "https://auth.good.com.evil", "https://auth.good.com.evil/", "https://evil/auth.good.com",
     "https://user@auth.good.com/",
     "https://auth.good.com@evil/",
-    "https://auth.good.com:8080/", "https://auth.good.com:/", "http://auth.good.com/", "https://auth.good.com.",
+    "https://auth.good.com:8080/", "https://auth.good.com::/", "https://auth.good.com:443:/", "http://auth.good.com/", "https://auth.good.com.",
     "https://auth.good.com\\@evil/",
     "https://auth.good.com/\\evil", "https://auth.good.com//evil", "https://auth.good.com/..//evil",
     "https://app.good.com:8443/",

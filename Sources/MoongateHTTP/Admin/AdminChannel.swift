@@ -19,7 +19,7 @@ struct AdminChannel: ServerChildChannel {
     http.setup(channel: channel, logger: logger).flatMapThrowing { [address] value in
       let pipeline = channel.pipeline.syncOperations
       let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-      try pipeline.addHandler(HostOfOldRequests(address.description), position: .after(decoder))
+      try pipeline.addHandler(OldRequests(host: address.description), position: .after(decoder))
       return value
     }
   }
@@ -27,20 +27,25 @@ struct AdminChannel: ServerChildChannel {
   func handle(value: HTTP1Channel.Value, logger: Logger) async { await http.handle(value: value, logger: logger) }
 }
 
-/// Gives HTTP/1.0 requests without Host, as simple health checks send them, the listener's own host (RFC 9112
-/// section 3.3). Browsers always send Host, so this helps no page of another site (`AdminGuard`).
-private final class HostOfOldRequests: ChannelInboundHandler {
+/// Serves HTTP/1.0 requests, as simple health checks send them, as HTTP/1.1 requests with the same meaning.
+///
+/// A request without Host is for the listener's own host (RFC 9112 section 3.3). Browsers always send Host, so this
+/// helps no page of another site (`AdminGuard`). The connection closes after the response, unless the client asks to
+/// keep it open (section 9.3).
+private final class OldRequests: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
 
   private let host: String
 
-  init(_ host: String) { self.host = host }
+  init(host: String) { self.host = host }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard case .head(var head) = unwrapInboundIn(data), head.version == .http1_0, !head.headers.contains(name: "Host")
-    else { return context.fireChannelRead(data) }
-    head.headers.add(name: "Host", value: host)
+    guard case .head(var head) = unwrapInboundIn(data), head.version == .http1_0 else {
+      return context.fireChannelRead(data)
+    }
+    if !head.headers.contains(name: "Host") { head.headers.add(name: "Host", value: host) }
+    if !head.isKeepAlive { head.headers.replaceOrAdd(name: "Connection", value: "close") }
     context.fireChannelRead(wrapInboundOut(.head(head)))
   }
 }

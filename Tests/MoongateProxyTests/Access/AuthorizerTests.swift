@@ -65,7 +65,8 @@ import Testing
   @Test func sessionRouteRefusesProgramWithoutSession() throws {
     let access = try AccessFixture([.test(ports: [])])
     let refusal = try #require(access.decide(try access.proxied(browser: false)).refusal)
-    #expect(refusal.code == .unauthenticated && refusal.detail == ["at": "routes.lua:1"])
+    let why = ["at": "routes.lua:1", "cause": RefusalCause.noSession.rawValue]
+    #expect(refusal.code == .unauthenticated && refusal.detail == why)
   }
 
   @Test func unknownSessionIsLookedUpAndThenAdmitted() throws {
