@@ -19,7 +19,7 @@ import Testing
     ("http://app.example.com/in", "http"), ("http://127.example.com/in", "http"), ("http://localhost.evil/in", "http"),
     ("https:///in", "host"), ("https://", "host"), ("https:/in", "host"), ("https:in", "host"),
     ("https://user@app.example.com/in", "user information"), ("https://app..example.com/", "host"),
-    ("https://app.example.com:0/", "host"), ("https://app.example.com:/", "host"),
+    ("https://app.example.com:0/", "host"), ("https://app.example.com:/", "write \"https://app.example.com/\""),
     ("https://App.example.com/in", "write \"https://app.example.com/in\""),
     ("https://app.example.com:443/in", "write \"https://app.example.com/in\""),
     ("https://app.example.com./in", "write \"https://app.example.com/in\""),

@@ -54,7 +54,7 @@ struct PageSet: Sendable {
   /// The embedded templates and assets.
   static let builtIn: [(name: String, bytes: [UInt8])] = [
     ("account.mustache", PackageResources.account_mustache), ("alert.mustache", PackageResources.alert_mustache),
-    ("choose.mustache", PackageResources.choose_mustache),
+    ("app.mustache", PackageResources.app_mustache), ("choose.mustache", PackageResources.choose_mustache),
     ("code.mustache", PackageResources.code_mustache), ("contact.mustache", PackageResources.contact_mustache),
     ("delete.mustache", PackageResources.delete_mustache),
     ("layout.mustache", PackageResources.layout_mustache),
