@@ -65,7 +65,8 @@ import Testing
     #expect(
       try await fault(of: body(""), fixture: fixture)
         == .broken("it answers `multi_factor`, which its `hello` does not declare"))
-    let declared = try ProgramFixture().full(body(", \"multi_factor\": True"))
+    let other = try ProgramFixture()
+    let declared = try other.full(body(", \"multi_factor\": True"))
     guard case .proved(let proof) = try await declared.judge("open", .some()) else {
       Issue.record("not proved")
       return

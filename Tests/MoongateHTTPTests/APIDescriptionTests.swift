@@ -14,6 +14,7 @@ import Testing
     "post /api/auth/flows/{flow}/submit", "post /api/auth/flows/{flow}/resend", "post /api/auth/flows/{flow}/skip",
     "get /api/auth/session",
     "delete /api/auth/session", "get /api/auth/sessions", "delete /api/auth/sessions/{session}",
+    "get /api/auth/devices", "delete /api/auth/devices/{device}",
     "delete /api/auth/sessions",
     "get /api/auth/account/export", "delete /api/auth/account",
     "get /api/auth/phone/format",

@@ -110,7 +110,7 @@ import Testing
     "post /upgrade", "post /policy/shadow",
     "post /policy/shadow/promote", "delete /policy/shadow", "get /locks", "delete /locks/{name}", "get /accounts",
     "get /accounts/{name}", "delete /accounts/{name}", "get /accounts/{name}/sessions",
-    "delete /accounts/{name}/sessions",
+    "delete /accounts/{name}/sessions", "get /accounts/{name}/devices", "delete /accounts/{name}/devices/{device}",
     "get /accounts/{name}/export", "post /accounts/{name}/lock", "post /accounts/{name}/unlock",
     "post /accounts/{name}/disable",
     "delete /accounts/{name}/factors/{provider}", "get /events", "get /decisions/{decision}", "get /outbox",

@@ -19,6 +19,7 @@ extension KeyRing {
     return try? remember(device, account.id, as: id, providers, at: nil)
   }
 
+  /// More than five parameters: what the device is trusted for, and where it got the proof.
   /// Trusts the device for the account.
   /// - Parameters:
   ///   - device: nil for a new device.

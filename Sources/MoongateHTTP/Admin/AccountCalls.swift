@@ -19,6 +19,7 @@ struct AccountCalls: Sendable {
   let suggestion: AdminQuery.Suggestion
   let reset: FactorResetting
 
+  /// More than 60 lines: an endpoint for each call.
   var endpoints: [Endpoint] {
     [
       // All accounts by pages, or those that `name` identifies: by id, phone number or email address.

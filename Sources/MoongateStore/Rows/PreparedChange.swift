@@ -68,6 +68,7 @@ struct PreparedChange: Sendable {
     }
   }
 
+  /// More than 60 lines: a case for each kind of change.
   private func apply(at now: Timestamp, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     switch change {
     case .settle: break
