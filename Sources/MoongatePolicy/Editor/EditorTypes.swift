@@ -104,6 +104,8 @@ package struct EditorTypes: Sendable {
     ("locked_until", "integer?", "end of the lock in Unix seconds; nil without a lock"),
   ]
 
+  /// More than 60 lines: the groups share what they collect.
+  ///
   /// One class for each group of facts, then one for each kind of function.
   private var facts: [String] {
     let declared = DeclaredFact.all(of: providers)
