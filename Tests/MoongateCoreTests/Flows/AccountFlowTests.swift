@@ -212,12 +212,9 @@ import Testing
     let verified = try await bench.pass("verify_email", EngineTestBench.mail, nil, by: bench.client(session: own))
     #expect(verified.account?.isEmailVerified == true)
     let after = try #require(try await bench.session(verified))
-    let id = try await bench.engine.create(
-      "verify_email", returnTo: nil, browser: nil, client: bench.client(session: after)
-    ).get().id
-    #expect(
-      await bench.engine.begin(id, provider: nil, fields: [:], client: bench.client(session: after)).refusal?.code
-        == .alreadySet)
+    let again = await bench.engine.create(
+      "verify_email", returnTo: nil, browser: nil, client: bench.client(session: after))
+    #expect(again.refusal?.code == .alreadySet)
   }
 
   @Test func newAddressReplacesTheOldOneWhichReceivesANotice() async throws {
