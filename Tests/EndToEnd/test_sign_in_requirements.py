@@ -40,7 +40,12 @@ class Person:
         assert begun.status_code == 200, begun.text
         code = wait_for(
             lambda: next(
-                (entry["code"] for entry in self.gateway.outbox() if entry["to"] == to and entry["id"] not in seen), None
+                (
+                    entry["code"]
+                    for entry in self.gateway.outbox()
+                    if entry["to"] == to and entry["code"] and entry["id"] not in seen
+                ),
+                None,
             ),
             "a code",
         )
@@ -128,7 +133,12 @@ def open_by_code(person, entry_point, fields):
     to = fields.get("phone") or fields["email"]
     code = wait_for(
         lambda: next(
-            (entry["code"] for entry in person.gateway.outbox() if entry["to"] == to and entry["id"] not in seen), None
+            (
+                entry["code"]
+                for entry in person.gateway.outbox()
+                if entry["to"] == to and entry["code"] and entry["id"] not in seen
+            ),
+            None,
         ),
         "a code",
     )
