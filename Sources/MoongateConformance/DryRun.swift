@@ -114,10 +114,10 @@ struct DryRun: Sendable {
     return result
   }
 
-  /// The secret values of the fields: all except those of the identifier.
+  /// The secret values of the fields: all except those of the identifier and of an error of another site.
   static func secrets(_ fields: [String: InputValue], _ opened: Opened) -> [String] {
     fields.compactMap { name, value in
-      guard case .text(let text) = value else { return nil }
+      guard case .text(let text) = value, !ProviderDescriptor.plainCallbackFields.contains(name) else { return nil }
       let kind = opened.fields.first { $0.name == name }?.kind
       return kind == .email || kind == .phone || kind == .region ? nil : text
     }

@@ -73,9 +73,16 @@ struct SecretSpellings {
       let base64 = Data(bytes).base64EncodedString().replacing("=", with: "")
       spellings.formUnion([
         String(text.reversed()), Hex.text(bytes), base64, Base64URL.encode(bytes), PercentEncoding.encode(text),
-        Base32.encode(bytes),
+        Base32.encode(bytes), bytes.map(Self.percentEncoded).joined(),
       ])
     }
+  }
+
+  /// A letter or digit, or any other byte as `%2D`, also where RFC 3986 needs no encoding.
+  private static func percentEncoded(_ byte: UInt8) -> String {
+    let scalar = UnicodeScalar(byte)
+    return scalar.isASCII && scalar.properties.isAlphabetic || (0x30...0x39).contains(byte)
+      ? String(scalar) : "%" + Hex.text([byte])
   }
 
   /// The letters and digits of a scalar in lower case, in their compatibility form and without marks; empty for spaces

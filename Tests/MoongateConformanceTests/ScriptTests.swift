@@ -150,7 +150,8 @@ import Testing
   /// ticket.
   @Test(arguments: [
     "Ninety-Nine Quiet Pigeons", "ninetyninequietpigeons", "NINETY NINE QUIET PIGEONS", "snoegip teiuq enin-ytenin",
-    "6e696e6574792d6e696e65207175696574", "bmluZXR5LW5pbmUgcXVpZXQgcGlnZW9ucw", "bmluZXR5bmluZXF1aWV0cGlnZW9ucw",
+    "6e696e6574792d6e696e6520717569657420706967656f6e73", "bmluZXR5LW5pbmUgcXVpZXQgcGlnZW9ucw",
+    "bmluZXR5bmluZXF1aWV0cGlnZW9ucw",
     "ninety%2Dnine%20quiet%20pigeons", "ｎｉｎｅｔｙ－ｎｉｎｅ　ｑｕｉｅｔ　ｐｉｇｅｏｎｓ",
   ]) func aTraceHasNoNormalisedSecret(_ spelling: String) async {
     let leaky = ToyWord(begins: { _, _ in .ask([ToyWord.word], state: Array("kept-\(spelling)".utf8)) })

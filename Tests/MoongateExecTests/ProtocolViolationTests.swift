@@ -196,7 +196,7 @@ import Testing
   }
 
   private static func grouped(_ groups: String, value: String = "word 7") -> String {
-    federated
+    federated.replacing("\"federated\": True", with: "\"federated\": True, \"protocol\": 2")
       + #"""
       def answer(method, params):
           return {"proved": {"identifiers": [{"kind": "federated", "value": "\#(value)", "groups": \#(groups)}]}}

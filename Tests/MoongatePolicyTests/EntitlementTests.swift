@@ -92,7 +92,11 @@ import Testing
       """
     let site = ProviderDescriptor(
       name: "site", beginFields: [], submitFields: [], settings: [],
-      policy: PolicySource(file: "site.lua", text: "return policy \"site\" {}"), identifierKinds: [.federated])
+      policy: PolicySource(
+        file: "site.lua",
+        text: """
+          return policy "site" { limits = { verify = { on = "verify", per = "ip", max = 60, window = "1h" } } }
+          """), identifierKinds: [.federated])
     let gateway = TestFolder.gateway.replacing("email_code =", with: "site = {}, email_code =")
     let folder = try TestFolder(["accounts.lua": accounts, "gateway.lua": gateway])
     let generation = try folder.load(TestFolder.providers + [site]).get()

@@ -87,8 +87,8 @@ private struct EntryPointSearch {
         sets.append(set)
       }
       let least = sets.filter { set in !sets.contains { Set($0).isStrictSubset(of: set) } }
-      return least.isEmpty
-        ? nil : RegistrationPoint(flow: flow, providers: least.map { $0.map(\.rawValue) })
+      let names = least.map { $0.map(\.rawValue) }.sorted { $0.lexicographicallyPrecedes($1) }
+      return names.isEmpty ? nil : RegistrationPoint(flow: flow, providers: names)
     }
   }
 

@@ -70,7 +70,7 @@ import Testing
         ]).generation(), providers: try ProviderRegistry(ShippedProviders.all))
     }
     let enter = RegistrationPoint(
-      flow: "enter", providers: [["phone_otp", "email_code"], ["google_oauth", "email_code"]])
+      flow: "enter", providers: [["google_oauth", "email_code"], ["phone_otp", "email_code"]])
     #expect(try table("").registrations == [enter])
     let registering = try table("registers = { \"google_oauth\" },")
     #expect(
@@ -80,7 +80,7 @@ import Testing
         """
 
         registration  creates accounts by
-        enter         phone_otp + email_code, or google_oauth + email_code
+        enter         google_oauth + email_code, or phone_otp + email_code
         login         google_oauth
         """))
   }

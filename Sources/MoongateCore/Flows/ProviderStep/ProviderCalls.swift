@@ -94,16 +94,12 @@ struct ProviderCalls: FlowPart {
   /// The maximum number of named values in a provider's log line.
   private static let maxLogged = 32
 
-  /// The parameters of an OAuth 2.0 response that tell operators why a sign-in failed, and are no secrets: an error
-  /// code (RFC 6749 section 4.1.2.1) and the name of the issuer (RFC 9207).
-  private static let plainParameters: Set<String> = ["error", "iss"]
-
   /// Builds the redaction for a step: everything that the client sent, the identifiers, and the provider's secrets.
   func redaction(
     of provider: ProviderName, _ input: ProviderInput?, _ identifiers: [Identifier], code: CodeMessage? = nil,
     _ request: RequestContext
   ) -> Redaction {
-    let sent = (input?.fields ?? [:]).filter { !Self.plainParameters.contains($0.key) }.values
+    let sent = (input?.fields ?? [:]).filter { !ProviderDescriptor.plainCallbackFields.contains($0.key) }.values
     let secrets = request.generation.gateway.providers[provider]?.secrets.values.map { $0.reveal() } ?? []
     return Redaction(
       sent.compactMap { if case .text(let text) = $0 { text } else { nil } }
