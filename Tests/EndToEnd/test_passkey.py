@@ -423,6 +423,8 @@ def listed_by_api(screen):
         headers={"Accept": "text/html", "Cookie": f"moongate={screen.driver.get_cookie('moongate')['value']}"},
         timeout=10,
     ).text
+    # Trusted devices can be removed too.
+    page = re.sub(r'<section aria-labelledby="trusted-group">.*?</section>', "", page, flags=re.DOTALL)
     return re.findall(r'aria-label="Remove: ([^"]+)"', page)
 
 
