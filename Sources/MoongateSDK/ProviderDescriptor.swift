@@ -119,7 +119,7 @@ public struct ProviderDescriptor: Sendable {
 
   /// The parameters of an OAuth 2.0 response that tell operators why a sign-in failed, and are no secrets: an error code
   /// (RFC 6749 section 4.1.2.1) and the name of the issuer (RFC 9207). They may be logged.
-  package static let plainCallbackFields: Set<String> = ["error", "iss"]
+  public static let plainCallbackFields: Set<String> = ["error", "iss"]
 
   /// The declared outcome for a reason; nil if it is not declared.
   public func outcome(_ reason: RefusalReason) -> Outcome? { outcomes.first { $0.reason == reason } }
