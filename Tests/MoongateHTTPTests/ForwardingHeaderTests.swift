@@ -70,7 +70,7 @@ import Testing
 
   /// A script must not read the sign-in page in place of its answer.
   @Test(arguments: [
-    "/auth/account", "/auth/account/tokens", "/auth/account/delete", "/auth/account/sign-out", "/auth/step",
+    "/auth/account", "/auth/account/tokens", "/auth/account/delete", "/auth/account/sign-out",
   ])
   func onlyNavigationsAreRedirectedToSignIn(_ path: String) async throws {
     try await gateway().run { client in

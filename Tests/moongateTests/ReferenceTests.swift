@@ -68,7 +68,7 @@ import Testing
         fields += 1
       }
     }
-    let tables = ["gateway", "policies", "flows", "routes", "accounts", "guarantees", "tests"].flatMap {
+    let tables = ["gateway", "policies", "flows", "routes", "accounts", "apps", "guarantees", "tests"].flatMap {
       names("\($0).md")
     }
     #expect(fields > 200)
@@ -141,8 +141,9 @@ import Testing
       try source("Sources/MoongateCore/Refusals/Refusal.swift").matches(of: /: \("([a-z_]+)", \d{3}\)/).map {
         String($0.1)
       })
-    #expect(Set(names("codes.md")) == codes)
-    #expect(names("codes.md").count == codes.count)
+    let causes = Set(RefusalCause.allCases.map(\.rawValue))
+    #expect(Set(names("codes.md")) == codes.union(causes))
+    #expect(names("codes.md").count == codes.count + causes.count)
     var headers: Set<String> = []
     for (path, text) in try sources() where !path.contains("/Sources/moongate/") {
       headers.formUnion(
