@@ -15,7 +15,7 @@ struct TokenExchange {
   /// What the token endpoint issues. Both are secrets.
   struct Issued {
     let idToken: String
-    /// For the userinfo endpoint; nil if there is none.
+    /// For the userinfo endpoint; nil if the response has none.
     let accessToken: String?
   }
 

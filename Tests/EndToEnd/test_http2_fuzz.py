@@ -226,7 +226,7 @@ class Stream:
         return text[cut:].encode()
 
     def expected(self):
-        """What h2 reads: the head, the body, and whether the request is whole; None if there is none."""
+        """What h2 reads: the head, the body, and whether the request is whole; None without a request."""
         server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         encoder, head, body, is_whole = hpack.Encoder(), None, b"", False
         data = PREFACE + SettingsFrame(0).serialize()

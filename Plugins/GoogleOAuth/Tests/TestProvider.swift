@@ -21,7 +21,7 @@ final class TestProvider: WebClient {
     var tokenError = "invalid_grant"
     /// The access token of the next token response; nil for none.
     var accessToken: String?
-    /// The answer of the userinfo endpoint; nil if there is none.
+    /// The answer of the userinfo endpoint; nil without an endpoint.
     var userInfo: [String: Any]?
     var userInfoStatus = 200
     var isDown = false

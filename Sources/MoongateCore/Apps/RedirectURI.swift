@@ -107,7 +107,7 @@ package struct RedirectURI: Sendable, Equatable {
     return bytes.starts(with: head) ? bytes[head.count...] : nil
   }
 
-  /// The end of a port such as `:8080` at the beginning; the beginning if there is none.
+  /// The end of a port such as `:8080` at the beginning; the beginning without a port.
   /// - Returns: nil for an invalid port.
   private static func end(ofPort bytes: ArraySlice<UInt8>) -> Int? {
     guard bytes.first == UInt8(ascii: ":") else { return bytes.startIndex }

@@ -19,7 +19,7 @@ final class RoutePlan {
   let bodyRate: (bytes: Int, window: TimeAmount)?
   /// The index of the target that the next request tries first.
   private var next = 0
-  /// For whom `decide` is paused.
+  /// The requesters for whom `decide` is paused.
   var pauses = DecidePauses()
 
   init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {

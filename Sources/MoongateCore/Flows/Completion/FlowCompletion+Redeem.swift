@@ -43,7 +43,7 @@ extension FlowCompletion {
     case .conflict(let conflict): throw request.refusal(conflict)
     }
     var view = try await views.view(of: flow)
-    // Attack: whoever redeems a code would be a known device of the account. The browser that passed the steps is.
+    // Attack: a client that redeems a stolen code becomes a trusted device. Only the browser that passed the steps is.
     view.session = SessionView(session, token: token.secret)
     return view
   }

@@ -11,7 +11,7 @@ enum RawExchange {
   /// - Parameters:
   ///   - request: the bytes of the request.
   ///   - url: where to connect. A certificate must be valid.
-  /// - Returns: the head of the answer; nil if there is none within five seconds.
+  /// - Returns: the head of the answer; nil if none arrives within five seconds.
   static func head(of request: String, from url: PublicURL) async -> String? {
     let host = IPAddressBytes.withoutBrackets(url.host)
     let name = IPAddressText.parse(host.utf8) == nil ? host : nil
