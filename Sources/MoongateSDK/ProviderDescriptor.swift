@@ -117,8 +117,8 @@ public struct ProviderDescriptor: Sendable {
     InputField(name: $0, kind: .text, isRequired: false)
   }
 
-  /// The parameters of an OAuth 2.0 response that tell operators why a sign-in failed, and are no secrets: an error code
-  /// (RFC 6749 section 4.1.2.1) and the name of the issuer (RFC 9207). They may be logged.
+  /// The parameters of an OAuth 2.0 response that tell operators why a sign-in failed, and are no secrets: an error
+  /// code (RFC 6749 section 4.1.2.1) and the name of the issuer (RFC 9207). They may be logged.
   public static let plainCallbackFields: Set<String> = ["error", "iss"]
 
   /// The declared outcome for a reason; nil if it is not declared.

@@ -113,7 +113,8 @@ def test_signing_out_with_a_replaced_token_ends_the_session(gate, number, call):
     used(gate, new)
     if call == "page":
         cookie = {"Cookie": f"moongate={old}", "Origin": gate.url, "Accept": "text/html"}
-        answer = requests.post(f"{gate.url}/auth/logout", headers=cookie, allow_redirects=False, timeout=10)
+        form = {"return_to": "/"}
+        answer = requests.post(f"{gate.url}/auth/logout", form, headers=cookie, allow_redirects=False, timeout=10)
         assert answer.status_code == 303
     elif call == "app":
         assert gate.api("POST", "/logout", {}, headers=bearer(old)).status_code == 204

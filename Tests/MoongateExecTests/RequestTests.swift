@@ -235,7 +235,7 @@ import Testing
 
   /// A value of control characters is six times as long in JSON. The program gets an error instead of waiting.
   @Test func anAnswerThatIsTooLongIsRefused() async throws {
-    let fixture = try ProgramFixture()
+    let fixture = try ProgramFixture { $0.line = 65_536 }
     let provider = try fixture.full(
       Self.asking + #"""
         def answer(method, params):
@@ -245,7 +245,7 @@ import Testing
     let store = Self.store()
     try await store.set([UInt8](repeating: 1, count: 16_384), for: "a", expiresIn: .seconds(60))
     #expect(try await provider.judge("x", Self.step(store)).isProof)
-    #expect(try await fixture.heard("the answer is longer than 131072 bytes"))
+    #expect(try await fixture.heard("the answer is longer than 65536 bytes"))
   }
 
   @Test func storedValuesAreRedactedInTheProgramsLog() async throws {

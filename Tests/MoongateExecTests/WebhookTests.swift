@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func bodyThatIsLongerThanALineIsRefused() async throws {
-    let body = [UInt8](repeating: 1, count: 20_000)
+    let body = [UInt8](repeating: 1, count: 30_000)
     #expect(
       try await receive("", request(body), try ProgramFixture()) == .refused(.tooLarge),
       "each byte takes six on the line")

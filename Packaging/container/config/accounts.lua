@@ -12,7 +12,8 @@ return accounts {
   -- address or a factor.
   change_within = "10m",
 
-  -- How long a newly added number or address cannot reset another factor. It may sign in at once.
+  -- How long a new number or address, or a PIN or password that was reset, only signs in. It does not count as a
+  -- further factor, and authorises no change.
   recovery_delay = "24h",
 
   -- Accounts that never verified anything are deleted after they were unused for this long.

@@ -12,7 +12,8 @@ package enum FactorReset: Sendable, Equatable {
 
 extension FlowEngine {
   /// Removes a provider's record from an account when the user has lost the factor, together with its attempt counters
-  /// and locks. All sessions end, no device is trusted any more, earlier proofs become invalid, and the user is notified.
+  /// and locks. All sessions end, no device is trusted any more, earlier proofs become invalid, and the user is
+  /// notified.
   /// - Parameter identity: the operator, for the audit trail.
   package func resetFactor(
     _ provider: ProviderName, of id: String, by identity: OperatorIdentity, client: ClientContext

@@ -92,10 +92,13 @@ extension FlowEngine {
   private func submitRecent(_ input: ProviderInput, _ id: FlowID, _ request: RequestContext)
     async throws(FlowError) -> RecentJudgement
   {
+    let before = request.records
     guard input.fields.keys.elementsEqual(["code"]), let flow = storage.recent(id, request), let recent = flow.recent,
       case .open(let step, let phase) = flow.machine.state, case .code = phase
-    else { return .unknown }
-    let before = request.records
+    else {
+      request.restore(before)
+      return .unknown
+    }
     do throws(FlowError) {
       return .judged(try await submit(input, to: step, in: phase, flow))
     } catch {

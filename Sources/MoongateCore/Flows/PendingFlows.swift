@@ -194,8 +194,8 @@ final class PendingFlows: Sendable {
 }
 
 extension FlowRecord {
-  /// The estimated memory use of a record in bytes: the parts that a client can make long, and what was measured for the
-  /// rest, with the entries that refer to it.
+  /// The estimated memory use of a record in bytes: the parts that a client can make long, and what was measured for
+  /// the rest, with the entries that refer to it.
   fileprivate var bytesInMemory: Int {
     let client = (returnTo?.utf8.count ?? 0) + (grant?.redirect.utf8.count ?? 0)
     return 2_560 + client + steps.count * 128 + codes.values.reduce(0) { $0 + $1.message.utf8.count }

@@ -11,8 +11,8 @@ package struct AccountRules: Sendable, Equatable {
   /// How recently a session must have proved something that the account already holds before it changes an identifier
   /// or a factor, or exports or deletes the account.
   package var changeWithin: Duration
-  /// How long a newly added phone number or email address, or a factor that was reset, counts for nothing but signing in:
-  /// it authorises no changes and resets, and satisfies no route.
+  /// How long a newly added phone number or email address, or a factor that was reset, counts for nothing but signing
+  /// in: it authorises no changes and resets, and satisfies no route.
   package var recoveryDelay: Duration
   /// How long an account without any verified identifier is kept after it was last used.
   package var unverifiedLifetime: Duration

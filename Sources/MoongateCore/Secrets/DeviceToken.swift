@@ -3,12 +3,12 @@ import MoongateSDK
 /// The token of a device that has passed steps before, so that attackers who try someone's identifier do not lock its
 /// owner out. Sealed by the core; a client can neither read nor create one.
 ///
-/// It contains, as keyed hashes, the accounts that trust this device and the providers that it has passed for them. Each
-/// mark is bound to the ID under which the account trusts the device (`TrustedDevice.id`), and counts only while the
-/// account lists that ID: its owner can remove the device, and a recovery removes all.
+/// It contains, as keyed hashes, the accounts that trust this device and the providers that it has passed for them.
+/// Each mark is bound to the ID under which the account trusts the device (`TrustedDevice.id`), and counts only while
+/// the account lists that ID: its owner can remove the device, and a recovery removes all.
 ///
-/// Attack: an attacker registers an account with the victim's address, and the device stays trusted after the victim has
-/// recovered the account; or a trusted device is sold or stolen.
+/// Attack: an attacker registers an account with the victim's address, and the device stays trusted after the victim
+/// has recovered the account; or a trusted device is sold or stolen.
 ///
 /// Attack: someone who can pass one step (with a stolen SIM) signs in again and again, to get fresh counters for
 /// another one (the PIN). A mark is therefore for one provider and one account: if this device has never passed the

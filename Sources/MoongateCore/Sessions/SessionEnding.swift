@@ -25,8 +25,8 @@ package struct SessionEnding: Sendable {
 
   /// Ends the session that had this token before its current one.
   ///
-  /// Attack: a thief has the session's token replaced. The owner signs out with the old one, is told that it worked, and
-  /// the thief's session lives on.
+  /// Attack: a thief has the session's token replaced. The owner signs out with the old one, is told that it worked,
+  /// and the thief's session lives on.
   /// - Returns: false if there is no such session.
   package func end(replaced token: TokenHash, by address: ClientAddress) async throws(StoreFault) -> Bool {
     guard let session = try await store.session(replacing: token, at: clock.now()) else { return false }

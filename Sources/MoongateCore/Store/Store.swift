@@ -149,8 +149,8 @@ package protocol SessionStore: Sendable {
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
-  /// The session that had this token before its current one; nil if there is none, or if the token was replaced too long
-  /// ago.
+  /// The session that had this token before its current one; nil if there is none, or if the token was replaced too
+  /// long ago.
   func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session?
   /// Updates the last activity of sessions and its address. It only moves forward.
   func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault)
@@ -262,8 +262,8 @@ package enum Change: Sendable {
   /// Stores a session's token for another root domain and invalidates its previous one for that domain. Conflicts if
   /// the session has ended or has a new token.
   case putDomainToken(NewDomainToken)
-  /// Ends the session with this token, which may be its own, one for another root domain or a replaced one, with all its
-  /// tokens.
+  /// Ends the session with this token, which may be its own, one for another root domain or a replaced one, with all
+  /// its tokens.
   case endSession(TokenHash)
   /// Ends all sessions of an account except one, and all tokens for other root domains, including those of that
   /// session.

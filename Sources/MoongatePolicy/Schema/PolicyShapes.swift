@@ -61,7 +61,7 @@ extension TableShape {
         isRequired: true),
       .optional(
         "registers", "string[]",
-        "with account = \"existing\": the providers by which the flow creates accounts all the same, such as { \"google_oauth\" }"
+        "with account = \"existing\": the names of the providers by which the flow creates accounts all the same"
       ),
       .required("steps", "(string|moongate.AnyOf|moongate.Fallback|moongate.Step)[]", "a list of steps"),
       .optional("lifetime", "moongate.Duration", Entry.durationKind, .text("15m")),

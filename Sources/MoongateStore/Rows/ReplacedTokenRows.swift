@@ -3,8 +3,8 @@ import MoongateCore
 /// Tokens that a session had before its current one. They authorise nothing. Signing out with one of them ends the
 /// session.
 ///
-/// Attack: a thief has the session's token replaced by a flow. The owner signs out with the token that the browser still
-/// has, is told that it worked, and the thief's session lives on.
+/// Attack: a thief has the session's token replaced by a flow. The owner signs out with the token that the browser
+/// still has, is told that it worked, and the thief's session lives on.
 enum ReplacedTokenRows {
   /// How long a replaced token is remembered.
   static let lifetime: Duration = .seconds(7 * 86_400)

@@ -97,7 +97,7 @@ func submit(ctx context.Context, step moongate.Step) (moongate.Answer, error) {
 	case "wait":
 		return moongate.Wait(2500 * time.Millisecond).Keeping(map[string]int{"handle": 1}).Showing(moongate.ShowText("Look at your phone.")), nil
 	case "long":
-		return moongate.Ask(what).Keeping(strings.Repeat("x", 70_000)), nil
+		return moongate.Ask(what).Keeping(strings.Repeat("x", 140_000)), nil
 	case "equal":
 		if !moongate.Equal("é", "é") || moongate.Equal("a", "ab") {
 			return moongate.Refused("wrong"), nil

@@ -86,7 +86,7 @@ const probe = {
       case "wait":
         return wait(2.5, { state: { handle: 1 }, show: [show.text("Look at your phone.")] });
       case "long":
-        return ask([what], { state: "x".repeat(70_000) });
+        return ask([what], { state: "x".repeat(140_000) });
       case "equal":
         return equal("é", "é") && !equal("a", "ab") ? proved() : refused("wrong");
     }

@@ -110,7 +110,7 @@ class Probe(moongate.Provider):
             ),
             "ceremony": lambda: ask(Field("answer", "json"), show=[Show.ceremony("get", {"challenge": "AA"})]),
             "wait": lambda: wait(2.5, state={"handle": 1}, show=[Show.text("Look at your phone.")]),
-            "long": lambda: ask(WHAT, state="x" * 70_000),
+            "long": lambda: ask(WHAT, state="x" * 140_000),
             "equal": lambda: (
                 proved() if moongate.equal("é", "é") and not moongate.equal("a", "ab") else refused("wrong")
             ),

@@ -345,8 +345,8 @@ import Testing
     #expect(done.status == .complete && done.session?.aal == 1)
   }
 
-  /// Attack: a session that passed a factor which is too new. A route refuses it, and says until when, instead of asking
-  /// for the same step again and again.
+  /// Attack: a session that passed a factor which is too new. A route refuses it, and says until when, instead of
+  /// asking for the same step again and again.
   @Test func routeRefusesAStepThatIsTooNew() throws {
     let now = Timestamp(milliseconds: 1_800_000_000_000)
     var step = PassedStep(provider: "pin", at: now)

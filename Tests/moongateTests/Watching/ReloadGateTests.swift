@@ -10,12 +10,14 @@ import Testing
 @Suite struct ReloadGateTests {
   private static let phone = ProviderName(test: "phone_otp")
 
-  private func generation(max: Int, gate: GateSettings?, policies: Bool = true) -> TestGeneration {
+  private func generation(
+    max: Int, gate: GateSettings?, policies: Bool = true, id: String = "test"
+  ) -> TestGeneration {
     var settings = GatewaySettings.test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])])
     settings.gate = gate
     settings.locations["gate"] = SourceLocation(file: "gateway.lua", line: 9)
     return TestGeneration(
-      gateway: settings, flows: [.test("login", account: .existing, steps: [.test(Self.phone)])],
+      id: id, gateway: settings, flows: [.test("login", account: .existing, steps: [.test(Self.phone)])],
       policies: policies
         ? [
           .test(
@@ -60,19 +62,27 @@ import Testing
 
   @Test func smallChangeIsLoaded() async throws {
     let gate = try await gate(wrong: [0, 0, 1, 0])
-    let active = generation(max: 5, gate: GateSettings(mostFlips: 0))
+    let active = generation(max: 5, gate: GateSettings(mostFlips: 0), id: "active")
     #expect(
       await gate.answer(to: generation(max: 3, gate: nil), in: active, isForced: false)
         == .open(note: "0 of 9 decisions recorded in the last 24h change (0 %)"))
     #expect(
-      await gate.answer(to: generation(max: 3, gate: nil), in: generation(max: 5, gate: nil), isForced: false)
+      await gate.answer(
+        to: generation(max: 3, gate: nil), in: generation(max: 5, gate: nil, id: "active"), isForced: false)
         == .open(note: nil))
+  }
+
+  @Test func sameGenerationIsNotReplayed() async throws {
+    struct NoMemory: Error {}
+    let gate = try await gate(wrong: [4]) { throw NoMemory() }
+    let active = generation(max: 5, gate: GateSettings(mostFlips: 0))
+    #expect(await gate.answer(to: active, in: active, isForced: false) == .open(note: nil))
   }
 
   /// Attack: a candidate that locks users out removes the gate in the same change.
   @Test func largeChangeIsRefusedEvenIfTheCandidateRemovesTheGate() async throws {
     let gate = try await gate(wrong: [4, 0])
-    let active = generation(max: 5, gate: GateSettings(mostFlips: 0.005))
+    let active = generation(max: 5, gate: GateSettings(mostFlips: 0.005), id: "active")
     let sentence = try #require(shut(await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: false)))
     #expect(
       sentence.hasPrefix(
@@ -91,7 +101,7 @@ import Testing
 
   @Test func acceptedOrForcedChangeIsLoaded() async throws {
     let gate = try await gate(wrong: [4])
-    let active = generation(max: 5, gate: GateSettings())
+    let active = generation(max: 5, gate: GateSettings(), id: "active")
     let accepting = generation(max: 2, gate: GateSettings(accepted: "te"))
     #expect(
       await gate.answer(to: accepting, in: active, isForced: false) == .open(note: "flips_accepted names this change"))
@@ -103,8 +113,8 @@ import Testing
   @Test func removedProviderChangesAllItsDecisions() async throws {
     let gate = try await gate(wrong: [0, 0])
     let answer = await gate.answer(
-      to: generation(max: 5, gate: nil, policies: false), in: generation(max: 5, gate: GateSettings(mostFlips: 0.5)),
-      isForced: false)
+      to: generation(max: 5, gate: nil, policies: false),
+      in: generation(max: 5, gate: GateSettings(mostFlips: 0.5), id: "active"), isForced: false)
     #expect(
       shut(answer)?.contains("4 of 4 decisions") == true && shut(answer)?.contains("no such provider") == true,
       "\(answer)")
@@ -112,20 +122,21 @@ import Testing
 
   @Test func emptyLogHasNoDifferences() async throws {
     let answer = await (try await gate(wrong: [])).answer(
-      to: generation(max: 1, gate: nil), in: generation(max: 5, gate: GateSettings(replay: .seconds(600))),
-      isForced: false)
+      to: generation(max: 1, gate: nil),
+      in: generation(max: 5, gate: GateSettings(replay: .seconds(600)), id: "active"), isForced: false)
     #expect(answer == .open(note: "no replayable decision was recorded in the last 10m, so nothing was compared"))
   }
 
   @Test func failedOrSlowReplayClosesTheGate() async throws {
     struct NoMemory: Error {}
-    let active = generation(max: 5, gate: GateSettings())
+    let active = generation(max: 5, gate: GateSettings(), id: "active")
     let broken = try await gate(wrong: [0]) { throw NoMemory() }
     #expect(
-      shut(await broken.answer(to: active, in: active, isForced: false))?.contains("could not be replayed: NoMemory()")
+      shut(await broken.answer(to: generation(max: 5, gate: nil), in: active, isForced: false))?.contains(
+        "could not be replayed: NoMemory()")
         == true)
     let slow = try await gate(wrong: Array(repeating: 3, count: 200), timeLimit: .zero)
-    let told = shut(await slow.answer(to: active, in: active, isForced: false))
+    let told = shut(await slow.answer(to: generation(max: 5, gate: nil), in: active, isForced: false))
     #expect(
       told?.contains("could not be replayed within 0s: shorten `replay`; or `moongate reload --force`") == true,
       "\(told ?? "")")

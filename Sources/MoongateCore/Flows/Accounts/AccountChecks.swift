@@ -87,8 +87,9 @@ struct AccountChecks: FlowPart {
 
   /// Refuses a step that proves a factor which was reset too recently to count, in a flow that would rely on it.
   ///
-  /// Attack: someone who has the SIM alone resets the PIN and passes it in a step-up, as a second factor beside the code.
-  /// Unlocking and changing remain possible: the session gains nothing, and the changed factor stays as new as it was.
+  /// Attack: someone who has the SIM alone resets the PIN and passes it in a step-up, as a second factor beside the
+  /// code. Unlocking and changing remain possible: the session gains nothing, and the changed factor stays as new as it
+  /// was.
   func demandOldFactor(_ provider: ProviderName, _ flow: FlowTransaction) async throws(FlowError) {
     let (purpose, request) = (flow.record.purpose, flow.request)
     switch purpose {

@@ -110,8 +110,8 @@ struct AccountLookup: FlowPart {
     }
   }
 
-  /// The claimants that are considered: those that have signed in on this device before, the oldest ones, and the newest
-  /// ones.
+  /// The claimants that are considered: those that have signed in on this device before, the oldest ones, and the
+  /// newest ones.
   ///
   /// Attack: so many claims on an address that the password of its first owner is no longer compared. The oldest claims
   /// always keep their place. A newer claim keeps its place on the device that made it.

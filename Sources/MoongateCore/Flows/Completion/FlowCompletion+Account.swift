@@ -283,8 +283,8 @@ extension FlowCompletion {
     let others = ChangeAuthority(replacing: provider, in: checks.authority(over: before, request))
     let passed = (request.client.session?.session.passed ?? []) + flow.record.passed
     let isIndependent = passed.contains { others.factors.contains($0.provider) && others.accepts($0) }
-    // A reset that removes one of several lost items replaces nothing: the others prove what they proved before. If none
-    // is left, the next one that is set is as new as the reset.
+    // A reset that removes one of several lost items replaces nothing: the others prove what they proved before. If
+    // none is left, the next one that is set is as new as the reset.
     let keepsOthers = checks.keepsSeveral(provider, request) && outcome.account.credentials.contains(provider)
     guard !isIndependent, !keepsOthers else { return }
     outcome.account.resets[provider] = request.now

@@ -62,8 +62,8 @@ extension ProviderCalls {
       }
       warnOfUndeclaredFacts(proof, of: provider, request)
       try demandFactor(proof.record, by: provider, request)
-      // Attack: the prover counts on what providers declare, so that `aal >= 2` of an undeclared proof would open a route
-      // that was proved to take two providers.
+      // Attack: the prover counts on what providers declare, so that `aal >= 2` of an undeclared proof would open a
+      // route that was proved to take two providers.
       guard !proof.isMultiFactor || registry(request).descriptor(provider)?.mayProveSeveralFactors ?? false else {
         throw flaw("a provider proves several factors at once, which it does not declare", of: provider, request)
       }
