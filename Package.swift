@@ -214,7 +214,7 @@ let package = Package(
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery",
         crypto, logging,
       ],
-      swiftSettings: strict),
+      path: "Tests/MoongateTesting", swiftSettings: strict),
     .testTarget(
       name: "MoongateConformanceTests", dependencies: ["MoongateSDK", "MoongateConformance"], packageAccess: false,
       swiftSettings: strict),

@@ -23,12 +23,11 @@ import Testing
   ]
 
   /// Files that may name providers: the list of compiled-in providers, the calls of the first apps, whose contract says
-  /// so, the demonstration, and test helpers.
+  /// so, and the demonstration.
   private static let allowed = [
     "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/AppAPICalls",
     "Sources/moongate/Composition/Opening/GoogleDemo.swift",
     "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/",
-    "Sources/MoongateTesting/",
   ]
 
   @Test func sourcesNameNoProvider() throws {
