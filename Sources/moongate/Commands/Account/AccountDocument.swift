@@ -64,8 +64,8 @@ struct AccountDocument: Encodable {
     }
     lines.append("  has        \(credentials.isEmpty ? "no PIN or password" : credentials.joined(separator: ", "))")
     if !groups.isEmpty { lines.append("  groups     \(groups.joined(separator: ", "))") }
-    lines.append("  made       \(createdAt)")
-    lines.append("  last here  \(lastSeenAt)")
+    lines.append("  created    \(createdAt)")
+    lines.append("  last seen  \(lastSeenAt)")
     return lines.joined(separator: "\n")
   }
 }
@@ -174,7 +174,7 @@ struct SessionLine: Encodable {
   }
 
   var text: String {
-    "\(id)  since \(createdAt)\(address.from)  last here \(lastSeenAt)\(lastAddress.from)  until \(expiresAt)  by \(passed.joined(separator: ", "))\(userAgent.map { "  \($0)" } ?? "")"
+    "\(id)  since \(createdAt)\(address.from)  last seen \(lastSeenAt)\(lastAddress.from)  until \(expiresAt)  by \(passed.joined(separator: ", "))\(userAgent.map { "  \($0)" } ?? "")"
   }
 }
 
