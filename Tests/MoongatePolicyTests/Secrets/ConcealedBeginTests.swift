@@ -49,4 +49,15 @@ import Testing
     await bench.engine.deliveriesEnd()
     #expect(bench.mailbox.count == 1)
   }
+
+  /// An operator's request reloads a configuration, whose cases read their messages before it is answered.
+  @Test(.timeLimit(.minutes(1))) func messagesThatTheRequestWaitsForAreDelivered() async throws {
+    let bench = try SecretsBench()
+    try await bench.person()
+    await ResponseEnd.$current.withValue(ResponseEnd()) {
+      _ = await bench.enter("login", "email_code", ["email": SecretsBench.address], by: bench.client())
+      await bench.engine.deliveriesEnd()
+    }
+    #expect(bench.mailbox.count == 1)
+  }
 }
