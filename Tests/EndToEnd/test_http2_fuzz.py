@@ -308,7 +308,7 @@ class Connection:
                 if step == len(stream.steps):
                     del started[place]
                 if self.random.random() < 0.1:
-                    batch += self.noise(stream.number)
+                    batch += self.noise(stream.number, step == len(stream.steps))
             self.send(batch)
             self.read(0)
         self.finish()
@@ -322,14 +322,16 @@ class Connection:
             made[0].pad_length = self.random.randrange(200)
         return b"".join(frame.serialize() for frame in made)
 
-    def noise(self, number):
+    def noise(self, number, is_over):
         choice = self.random.choice
+        # DATA of an open stream would be a part of its body.
+        over = number if is_over else 0
         if self.has_lethal and self.random.random() < 0.1:
             return choice(
                 [
                     WindowUpdateFrame(0, window_increment=2**31 - 1).serialize() * 2,
                     HeadersFrame(number, b"\x82" * 3, flags=["END_HEADERS"]).serialize(),
-                    DataFrame(number, b"GET / HTTP/1.1\r\n\r\n").serialize() * 30,
+                    DataFrame(over, b"GET / HTTP/1.1\r\n\r\n").serialize() * 30,
                     DataFrame(number, b"").serialize() * 5,
                     ContinuationFrame(number, b"\x82").serialize(),
                     RstStreamFrame(number + 1000, error_code=8).serialize(),
