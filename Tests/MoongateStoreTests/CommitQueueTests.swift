@@ -18,7 +18,7 @@ import Testing
   init() throws {
     database = try DatabaseQueue(configuration: SQLiteConfiguration.base)
     try database.writeWithoutTransaction { db in
-      try Schema.migrate(db, path: ":memory:")
+      try Schema.current.migrate(db, path: ":memory:")
       try db.execute(sql: "CREATE TABLE note (text TEXT NOT NULL UNIQUE); INSERT INTO meta VALUES (1, x'00', 0)")
     }
     commits = CommitQueue(writer: database, recorded: Timestamp(milliseconds: 0))

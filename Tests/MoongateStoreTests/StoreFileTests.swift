@@ -55,7 +55,7 @@ import Testing
     let refused = try #require(refusal())
     #expect(
       refused.description
-        == "The store \(path) was written by a newer Moongate (its schema is 99, this program knows \(Schema.version)). "
+        == "The store \(path) was written by a newer Moongate (its schema is 99, this program knows \(Schema.current.version)). "
         + "Start the newer program, or name another store in gateway.lua.")
     #expect(try DatabaseQueue(path: path).read { db in try Int.fetchOne(db, sql: "PRAGMA user_version") } == 99)
   }

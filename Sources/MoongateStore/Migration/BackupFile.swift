@@ -123,16 +123,18 @@ struct BackupFile {
   }
 
   /// Verifies the whole file while copying its database, so that later steps use exactly what was verified.
-  /// - Parameter database: the path of the copy, created with mode 0600.
+  /// - Parameters:
+  ///   - database: the path of the copy, created with mode 0600.
+  ///   - known: the latest schema version that this program can read.
   /// - Throws: `BackupRefusal`.
-  func extract(to database: String, by keys: KeyRing) throws -> BackupHeader {
+  func extract(to database: String, by keys: KeyRing, upTo known: Int) throws -> BackupHeader {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { throw BackupRefusal.unreadable(path: path, reason: Self.reason()) }
     let input = FileHandle(fileDescriptor: file, closeOnDealloc: true)
     let size = try judge(file)
     let (header, head) = try header(of: input)
-    guard header.schema <= Schema.version else {
-      throw BackupRefusal.newerSchema(path: path, found: header.schema, known: Schema.version)
+    guard header.schema <= known else {
+      throw BackupRefusal.newerSchema(path: path, found: header.schema, known: known)
     }
     let expected = head.count + header.bytes + SHA256.byteCount
     guard header.bytes >= 0, size == expected else {

@@ -25,11 +25,11 @@ extension StoreCopier {
     guard let fingerprint = try fingerprint() else { throw CopyRefusal.nothingThere(name: name) }
     try Self.withFolder(beside: path) { folder throws in
       let database = "\(folder)/store.db"
-      let target = try StoreCopier(.sqlite(path: database))
+      let target = try StoreCopier(.sqlite(path: database), schema: schema)
       try copy(to: target, CopyExtent(followsWrites: true), onCopied: onCopied)
       let size = (try FileManager.default.attributesOfItem(atPath: database)[.size] as? Int) ?? 0
       let header = BackupHeader(
-        createdAt: now.milliseconds, schema: Schema.version, key: keys.currentName,
+        createdAt: now.milliseconds, schema: schema.version, key: keys.currentName,
         fingerprint: Base64URL.encode(fingerprint), bytes: size)
       try BackupFile(path: path).write(header, database: database, by: keys, overwrites: overwrites)
     }
@@ -48,10 +48,10 @@ extension StoreCopier {
   ) throws -> Restored {
     try Self.withFolder(beside: path) { folder throws in
       let database = "\(folder)/store.db"
-      let header = try BackupFile(path: path).extract(to: database, by: keys)
+      let header = try BackupFile(path: path).extract(to: database, by: keys, upTo: schema.version)
       guard Base64URL.decode(header.fingerprint) == keys.fingerprint else { throw BackupRefusal.otherStore(path: path) }
       try admit(replaces, keys)
-      let source = try StoreCopier(.sqlite(path: database))
+      let source = try StoreCopier(.sqlite(path: database), schema: schema)
       _ = try source.migrate()
       let tables = Schema.moved.filter { keepsSessions || !Self.underWay.contains($0.name) }
       var copied: [CopiedTable] = []

@@ -14,13 +14,17 @@ package struct StoreCopier: Sendable {
   }
 
   private let kind: Kind
+  let schema: Schema
 
   /// Does not open the store yet.
   /// - Throws: the problem with the location.
-  package init(_ location: StoreLocation) throws(StoreRefusal) {
+  package init(_ location: StoreLocation) throws(StoreRefusal) { try self.init(location, schema: .current) }
+
+  init(_ location: StoreLocation, schema: Schema) throws(StoreRefusal) {
+    self.schema = schema
     switch location {
-    case .sqlite(let path): kind = .sqlite(SQLiteSnapshot(path: path))
-    case .postgres(let url): kind = .postgres(try PostgresSnapshot(url: url))
+    case .sqlite(let path): kind = .sqlite(SQLiteSnapshot(path: path, schema: schema))
+    case .postgres(let url): kind = .postgres(try PostgresSnapshot(url: url, schema: schema))
     }
   }
 
@@ -34,28 +38,29 @@ package struct StoreCopier: Sendable {
   /// The display name, without a password.
   package var name: String { snapshot.name }
   /// The schema version of this program.
-  package static var knownVersion: Int { Schema.version }
+  package static var knownVersion: Int { Schema.current.version }
 
   /// - Returns: the schema version; 0 if the store is empty; nil if it does not exist.
   /// - Throws: `StoreRefusal` if this program cannot read the store.
   package func version() throws(StoreRefusal) -> Int? { try snapshot.version() }
 
-  /// Creates the store if it does not exist, and migrates its schema. Gateways of an older version can continue to use
-  /// it.
+  /// Creates the store if it does not exist, and migrates its schema. Running gateways that know an older schema can
+  /// continue to use it.
   /// - Returns: the previous schema version.
   package func migrate() throws(StoreRefusal) -> Int { try snapshot.migrate() }
 
-  /// Checks a consistent state of the store: its files, its schema, and the invariants of every store.
+  /// Checks a consistent state of the store: its files, its schema, and the invariants of every store. Of a store with
+  /// an older schema, it checks only the files.
   /// - Throws: `StoreRefusal`, `StoreFault`, or `CopyRefusal.nothingThere`.
   package func check() throws -> StoreReport {
     guard let version = try snapshot.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
-    var findings = try snapshot.damage().map { "damage: \($0)" }
-    let found = try snapshot.read(StoreCheck(version: version))
-    if version < Schema.version {
-      findings.append(
-        "the schema is \(version), and this program's is \(Schema.version): `moongate store migrate` brings it up to date"
-      )
+    let findings = try snapshot.damage().map { "damage: \($0)" }
+    guard version == schema.version else {
+      let outdated =
+        "the schema is \(version), and this program's is \(schema.version): `moongate store migrate` brings it up to date"
+      return StoreReport(version: version, counts: [], findings: findings + [outdated])
     }
+    let found = try snapshot.read(StoreCheck())
     return StoreReport(version: version, counts: found.counts, findings: findings + found.findings)
   }
 
@@ -78,13 +83,13 @@ package struct StoreCopier: Sendable {
   /// - Parameter extent: what to copy, and whether the source may change meanwhile.
   func copy(to target: StoreCopier, _ extent: CopyExtent, onCopied: (CopiedTable) -> Void) throws {
     guard let version = try snapshot.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
-    guard version == Schema.version else {
-      throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version)
+    guard version == schema.version else {
+      throw CopyRefusal.olderSchema(name: name, found: version, known: schema.version)
     }
     switch try target.version() {
     case nil, 0: _ = try target.migrate()
-    case Schema.version: break
-    case let found?: throw CopyRefusal.olderSchema(name: target.name, found: found, known: Schema.version)
+    case schema.version: break
+    case let found?: throw CopyRefusal.olderSchema(name: target.name, found: found, known: schema.version)
     }
     try withoutActuallyEscaping(onCopied) { onCopied in
       switch (kind, target.kind) {

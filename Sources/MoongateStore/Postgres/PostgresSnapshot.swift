@@ -3,10 +3,12 @@ import MoongateCore
 /// A PostgreSQL database for an operator's commands, with one connection per operation.
 struct PostgresSnapshot: StoreSnapshot {
   let address: PostgresAddress
+  let schema: Schema
   private let timing: PostgresTiming
 
   /// - Throws: the problem with the connection string.
-  init(url: String, timing: PostgresTiming = .patient) throws(StoreRefusal) {
+  init(url: String, schema: Schema = .current, timing: PostgresTiming = .patient) throws(StoreRefusal) {
+    self.schema = schema
     self.timing = timing
     do throws(PostgresAddress.Problem) { address = try PostgresAddress(url) } catch {
       throw .address(problem: error.description)
@@ -31,7 +33,7 @@ struct PostgresSnapshot: StoreSnapshot {
   func migrate(_ connection: PostgresConnection) throws -> Int {
     // Usually there is nothing to do, so check without taking a lock.
     let before = try transaction(.reading, on: connection) { rows in try found(rows) }
-    if before == Schema.version { return before }
+    if before == schema.version { return before }
     return try transaction(.writing, on: connection) { rows in
       // An index on ten million rows takes minutes, and other gateways must wait that long. A migrating gateway that
       // was cut off from the server does not block them.
@@ -50,8 +52,8 @@ struct PostgresSnapshot: StoreSnapshot {
         )
         try rows.run("INSERT INTO moongate_schema VALUES (1, ?1, 0)", [.integer(Int64(Schema.application))])
       }
-      for step in Schema.steps(after: before, .postgres) { try rows.script(step) }
-      try rows.run("UPDATE moongate_schema SET version = ?1", [SQLValue(Schema.version)])
+      for step in schema.steps(after: before, .postgres) { try rows.script(step) }
+      try rows.run("UPDATE moongate_schema SET version = ?1", [SQLValue(schema.version)])
       return before
     }
   }
@@ -70,8 +72,8 @@ struct PostgresSnapshot: StoreSnapshot {
       throw StoreRefusal.foreignTables(name: name, table: "moongate_schema")
     }
     let version = try mark.count(1)
-    guard version <= Schema.version else {
-      throw StoreRefusal.newerSchema(path: name, found: version, known: Schema.version)
+    guard version <= schema.version else {
+      throw StoreRefusal.newerSchema(path: name, found: version, known: schema.version)
     }
     return version
   }

@@ -5,6 +5,7 @@ import MoongateCore
 /// The file of a SQLite store before it is opened: creates it with the right modes, and checks that it is ours.
 struct DatabaseFile {
   let path: String
+  var schema = Schema.current
 
   var isThere: Bool { access(path, F_OK) == 0 }
 
@@ -38,8 +39,8 @@ struct DatabaseFile {
     }
     if found.application == 0, found.version == 0, found.tables == 0 { return 0 }
     guard found.application == Schema.application else { throw .foreign(path: path) }
-    guard found.version <= Schema.version else {
-      throw .newerSchema(path: path, found: found.version, known: Schema.version)
+    guard found.version <= schema.version else {
+      throw .newerSchema(path: path, found: found.version, known: schema.version)
     }
     return found.version
   }

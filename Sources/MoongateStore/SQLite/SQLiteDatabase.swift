@@ -35,7 +35,7 @@ package final class SQLiteDatabase: SQLDatabase {
         ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing)
         : try MemoryDatabases.take()
       let recorded = try database.writeWithoutTransaction { db in
-        try Schema.migrate(db, path: path)
+        try Schema.current.migrate(db, path: path)
         let rows = SQLiteTransaction(db)
         if !makes, try MetaRows.owner(rows) == nil { throw StoreRefusal.nothingThere(path: path) }
         let meta = try MetaRows.assignOwner(fingerprint: keyFingerprint, rows)

@@ -5,14 +5,14 @@ extension Schema {
   /// - Returns: the previous schema version; 0 if the database was empty.
   /// - Throws: `StoreRefusal` if another process has migrated it beyond what this program knows.
   @discardableResult
-  static func migrate(_ db: GRDB.Database, path: String) throws -> Int {
+  func migrate(_ db: GRDB.Database, path: String) throws -> Int {
     var found = 0
     try db.inTransaction(.immediate) {
       found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       guard found <= version else { throw StoreRefusal.newerSchema(path: path, found: found, known: version) }
       for step in steps(after: found, .sqlite) { try db.execute(sql: step) }
       if found < version {
-        try db.execute(sql: "PRAGMA application_id = \(application); PRAGMA user_version = \(version)")
+        try db.execute(sql: "PRAGMA application_id = \(Self.application); PRAGMA user_version = \(version)")
       }
       return .commit
     }

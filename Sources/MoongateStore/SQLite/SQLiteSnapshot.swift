@@ -5,9 +5,10 @@ import MoongateCore
 /// A SQLite file for an operator's commands. A gateway may be using it at the same time.
 struct SQLiteSnapshot: StoreSnapshot {
   let path: String
+  var schema = Schema.current
 
   var name: String { "sqlite:\(path)" }
-  private var file: DatabaseFile { DatabaseFile(path: path) }
+  private var file: DatabaseFile { DatabaseFile(path: path, schema: schema) }
 
   func version() throws(StoreRefusal) -> Int? {
     guard FileManager.default.fileExists(atPath: path) else { return nil }
@@ -21,7 +22,7 @@ struct SQLiteSnapshot: StoreSnapshot {
     do {
       let database = try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing)
       defer { try? database.close() }
-      return try database.writeWithoutTransaction { db in try Schema.migrate(db, path: path) }
+      return try database.writeWithoutTransaction { db in try schema.migrate(db, path: path) }
     } catch {
       throw file.refusal(error)
     }

@@ -5,8 +5,6 @@ extension Schema {
     let columns: [Column]
     /// The primary key. Whole tables are read in this order, which is the same in all databases.
     let key: [String]
-    /// The step that created the table.
-    let since: Int
 
     /// The indices of the key's columns.
     var keyPlaces: [Int] { key.compactMap { name in columns.firstIndex { $0.name == name } } }
@@ -22,7 +20,7 @@ extension Schema {
     func value(_ row: some SQLRow, _ place: Int) throws -> SQLValue {
       switch kind {
       case .integer: try row.optionalInteger(place).map(SQLValue.integer) ?? .null
-      // Text that an older version stored can contain characters that are now replaced.
+      // A statement of an operator can have stored a NUL in a SQLite file, which PostgreSQL refuses.
       case .text: SQLValue(try row.optionalText(place)?.storable)
       case .bytes: SQLValue(try row.optionalBytes(place))
       }
@@ -56,39 +54,39 @@ extension Schema {
       token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text address:text \
       last_address:text
       """),
-    table("group_member", since: 9, key: "name account", "name:text account:text added_at"),
+    table("group_member", key: "name account", "name:text account:text added_at"),
     table(
-      "session_domain", since: 11, key: "token",
+      "session_domain", key: "token",
       "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
     table(
-      "trusted_device", since: 16, key: "account id", "account:text id:text created_at last_seen_at user_agent:text"),
-    table("factor_reset", since: 16, key: "account provider", "account:text provider:text reset_at"),
-    table("replaced_token", since: 16, key: "token", "token:bytes account:text session:text replaced_at"),
-    table("spent_code", since: 11, key: "code", "code:bytes expires_at"),
+      "trusted_device", key: "account id", "account:text id:text created_at last_seen_at user_agent:text"),
+    table("factor_reset", key: "account provider", "account:text provider:text reset_at"),
+    table("replaced_token", key: "token", "token:bytes account:text session:text replaced_at"),
+    table("spent_code", key: "code", "code:bytes expires_at"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),
-    table("provider_value", since: 7, key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),
+    table("provider_value", key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),
     table(
-      "access_token", since: 10, key: "id",
+      "access_token", key: "id",
       """
       id:text hash:bytes master:text name:text account:text epoch member_of:text networks:text created_at expires_at is_superseded is_end_noted \
       last_used_at last_used_from:text used_from:text
       """),
-    table("lease", since: 7, key: "name", "name:text holder:text fence held_until due_at"),
+    table("lease", key: "name", "name:text holder:text fence held_until due_at"),
     table(
-      "failed_attempt", since: 12, key: "counter at reservation",
+      "failed_attempt", key: "counter at reservation",
       "counter:bytes at reservation:bytes account:text identifier:text sealed:bytes"),
-    table("audit_cursor", since: 12, key: "sink", "sink:text number xact seen_at"),
-    table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
+    table("audit_cursor", key: "sink", "sink:text number xact seen_at"),
+    table("node", key: "id", "id:text generation:text seen_at keys:text"),
   ]
 
   /// Columns are numbers unless a type is given.
-  private static func table(_ name: String, since: Int = 1, key: String, _ columns: String) -> Table {
+  private static func table(_ name: String, key: String, _ columns: String) -> Table {
     let columns = columns.split(separator: " ").map { column in
       let parts = column.split(separator: ":")
       let kind: Column.Kind = parts.count == 1 ? .integer : parts[1] == "text" ? .text : .bytes
       return Column(name: String(parts[0]), kind: kind)
     }
-    return Table(name: name, columns: columns, key: key.split(separator: " ").map(String.init), since: since)
+    return Table(name: name, columns: columns, key: key.split(separator: " ").map(String.init))
   }
 }

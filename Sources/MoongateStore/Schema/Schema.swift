@@ -3,7 +3,7 @@
 ///
 /// Times are milliseconds since the epoch; `Int64.max` means never. Keys of counters and timers are keyed hashes.
 /// Tables and columns have the same names and meaning in all databases.
-enum Schema {
+struct Schema: Sendable {
   /// A migration step: the same tables in each database's dialect, as several statements.
   struct Step: Sendable {
     let sqlite: String
@@ -12,17 +12,17 @@ enum Schema {
 
   /// Identifies a database as ours (`PRAGMA application_id`; on PostgreSQL it is stored in `moongate_schema`): "MOON".
   static let application: Int32 = 0x4d4f_4f4e
-  /// The schema version of this program.
-  static var version: Int { steps.count }
+  /// The schema of this program.
+  static let current = Schema(steps: [Step(sqlite: firstSQLite, postgres: firstPostgres)])
 
-  private static let steps = [
-    first, nodes, nodeKeys, accountEpoch, flowEviction, unverifiedAccounts, providerValues, accountLanguage, groups,
-    accessTokens, domains, operations, sessionAddress, importedHashes, identityGroups, devices,
-  ]
+  let steps: [Step]
+
+  /// The version of a database that has all steps.
+  var version: Int { steps.count }
 
   /// The statements of the steps that a database lacks.
-  /// - Parameter version: the database's schema version, at most `Schema.version`.
-  static func steps(after version: Int, _ dialect: SQLDialect) -> [String] {
+  /// - Parameter version: the database's schema version, at most this schema's.
+  func steps(after version: Int, _ dialect: SQLDialect) -> [String] {
     steps.dropFirst(version).map { dialect.words(sqlite: $0.sqlite, postgres: $0.postgres) }
   }
 }

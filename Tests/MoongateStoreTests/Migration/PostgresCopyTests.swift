@@ -149,7 +149,7 @@ import Testing
   @Test func theListOfTablesIsTheSchemas() throws {
     let database = try server.makeDatabase()
     #expect(try postgres(database).migrate() == 0)
-    #expect(try postgres(database).version() == Schema.version)
+    #expect(try postgres(database).version() == Schema.current.version)
     for table in Schema.tables {
       // The transaction id of an event is meaningful only in its own database.
       let found = try server.sql(
@@ -158,6 +158,28 @@ import Testing
       let kinds: [Schema.Column.Kind: String] = [.integer: "bigint", .text: "text", .bytes: "bytea"]
       #expect(
         found == table.columns.map { "\($0.name)|\(kinds[$0.kind] ?? "")" }.joined(separator: "\n"), "\(table.name)")
+    }
+  }
+
+  /// A program with a further step migrates a store, and keeps everything in it. A gateway that does not know the step
+  /// and is connected continues; its next start is refused.
+  @Test func aFurtherStepKeepsAllDataAndRunningGateways() async throws {
+    let database = try server.makeDatabase()
+    let running = try PostgresStore(url: server.url(database), keyFingerprint: [1])
+    try await PopulatedStore.fill(running)
+    let known = Schema.current.version
+    let newer = try StoreCopier(.postgres(url: server.url(database)), schema: .next)
+    #expect(try newer.migrate() == known && newer.migrate() == known + 1)
+    let report = try newer.check()
+    #expect(report.findings == [] && report.counts.first { $0.table == "account" }?.rows == 21)
+    #expect(
+      try server.sql(
+        "INSERT INTO made_up_table VALUES ('new'); SELECT count(made_up) FROM account; SELECT version FROM moongate_schema",
+        in: database) == "0\n\(known + 1)")
+    _ = try await running.recordHeartbeat(ServingNode(id: "a b c", generation: "g", seenAt: PopulatedStore.now))
+    try running.close()
+    #expect(throws: StoreRefusal.newerSchema(path: newer.name, found: known + 1, known: known)) {
+      try PostgresStore(url: server.url(database), keyFingerprint: [1])
     }
   }
 

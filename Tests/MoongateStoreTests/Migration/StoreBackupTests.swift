@@ -79,7 +79,7 @@ import Testing
     try await DatabaseQueue(path: folder.path("source.db")).write { try $0.execute(sql: "DELETE FROM node") }
     let restored = try restore(to: sqlite("target.db"))
     #expect(
-      restored.header.createdAt == now.milliseconds && restored.header.schema == Schema.version
+      restored.header.createdAt == now.milliseconds && restored.header.schema == Schema.current.version
         && restored.header.key == keys.currentName)
     #expect(try digests(sqlite("target.db")) == digests(sqlite("source.db")))
     #expect(try sqlite("target.db").check().findings == [])
@@ -168,8 +168,8 @@ import Testing
     let start = try #require(whole.range(of: Data("\"schema\":".utf8)))
     var newer = whole
     newer.replaceSubrange(start, with: Data("\"schema\":9".utf8))
-    let version = try #require(Int("9\(Schema.version)"))
-    #expect(try refusal(newer) == .newerSchema(path: file, found: version, known: Schema.version))
+    let version = try #require(Int("9\(Schema.current.version)"))
+    #expect(try refusal(newer) == .newerSchema(path: file, found: version, known: Schema.current.version))
     for length in [0, 10, 30] { #expect(try refusal(whole.prefix(length)) == .foreign(path: file)) }
     for length in [500, whole.count - 1] {
       #expect(try refusal(whole.prefix(length)) == .truncated(path: file, expected: whole.count, found: length))
@@ -185,19 +185,9 @@ import Testing
   @Test func anOlderSchemaIsBroughtUpToDate() async throws {
     try await fill().close()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
-    let older = folder.path("older.db")
-    try await DatabaseQueue(path: older).write { db in
-      for step in Schema.steps(after: 0, .sqlite).prefix(9) { try db.execute(sql: step) }
-      try db.execute(sql: "PRAGMA application_id = \(Schema.application); PRAGMA user_version = 9")
-      try db.execute(
-        sql: "INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?, 5)", arguments: [Data(keys.fingerprint)])
-    }
-    let size = try #require(try FileManager.default.attributesOfItem(atPath: older)[.size] as? Int)
-    let header = BackupHeader(
-      createdAt: 1, schema: 9, key: keys.currentName, fingerprint: Base64URL.encode(keys.fingerprint), bytes: size)
-    try BackupFile(path: file).write(header, database: older, by: keys, overwrites: true)
-    #expect(try restore(to: sqlite("target.db")).header.schema == 9)
-    #expect(try sqlite("target.db").version() == Schema.version)
+    let target = try StoreCopier(.sqlite(path: folder.path("target.db")), schema: .next)
+    #expect(try restore(to: target).header.schema == Schema.current.version)
+    #expect(try target.version() == Schema.next.version && target.check().findings == [])
   }
 
   /// One backup format for both databases.

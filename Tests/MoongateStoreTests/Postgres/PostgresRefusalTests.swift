@@ -107,7 +107,7 @@ import Testing
     try server.sql("UPDATE moongate_schema SET version = 99", in: name)
     #expect(
       try refusal(server.url(name))
-        == "The store \(shown) was written by a newer Moongate (its schema is 99, this program knows \(Schema.version)). "
+        == "The store \(shown) was written by a newer Moongate (its schema is 99, this program knows \(Schema.current.version)). "
         + "Start the newer program, or name another store in gateway.lua.")
   }
 

@@ -50,9 +50,10 @@ struct CheckStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
     abstract: "Check the integrity of a store: its files, its schema, and its invariants.",
-    discussion:
-      "Reads a consistent snapshot of the store, also while gateways run, and changes nothing. Prints one line per problem."
-  )
+    discussion: """
+      Reads a consistent snapshot of the store, also while gateways run, and changes nothing. Prints one line per problem. If the store's schema \
+      is older than this program's, only the files are checked.
+      """)
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The store. Default: the store of gateway.lua.") var address: String?
