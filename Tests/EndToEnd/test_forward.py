@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import socket
 import socketserver
 import threading
 import urllib.parse
@@ -58,6 +59,10 @@ class Service:
                     self.rfile.readline()
                 if chunked:
                     self.rfile.readline()
+                if any(re.match("upgrade:.*h2c", field, re.I) for field in lines):
+                    # A service that speaks HTTP/2 on the same port, such as hypercorn.
+                    self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+                    return
                 if any(field.lower() == "upgrade: websocket" for field in lines):
                     self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n")
                     key = next((field.partition(": ")[2] for field in lines if field.lower().startswith("sec-websocket-key")), "")
@@ -287,9 +292,14 @@ RESERVED = [
 ]
 
 
+# The proxy itself sends these to the service.
+SET_BY_PROXIES = ["X-Forwarded-For", "X-Forwarded-Proto"]
+
+
 def test_forwarding_headers_from_clients_are_removed(proxy, setting):
     """Attack: forged user, address or method headers for services and frameworks that trust them."""
-    spellings = RESERVED + [name.replace("-", "_") for name in RESERVED] + [name.lower() for name in RESERVED]
+    names = [*RESERVED, "X-Forwarded-Host"]
+    spellings = names + [name.replace("-", "_") for name in [*names, *SET_BY_PROXIES]] + [name.lower() for name in names]
     for path in ("/in/x", "/open/x"):
         status, _, body = proxy.raw(
             "GET", path, [setting.cookie, *[f"{name}: forged-{index}" for index, name in enumerate(spellings)]]
@@ -393,6 +403,33 @@ def test_websockets_large_bodies_and_many_cookies(proxy, setting):
     assert status in (302, 303) and len(fields["location"]) > 6000
     status, _, body = proxy.raw("GET", fields["location"].removeprefix(setting.gateway.url), ["Accept: text/html"])
     assert status == 200 and b"Welcome Back" in body, f"{status} {body[:300]} {proxy.program.output}"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["Upgrade: h2c"],
+        ["upgrade: H2C"],
+        ["Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"],
+        ["Upgrade: h2c, websocket"],
+        ["Upgrade: websocket, h2c"],
+        ["Upgrade: h2c", "Upgrade: websocket"],
+        ["Upgrade: websocket", "Upgrade: h2c"],
+    ],
+)
+def test_no_upgrade_leads_to_another_http(proxy, fields):
+    """Attack: after an upgrade to HTTP/2 on an open path, requests for every path reach the service without a question,
+    and with identity headers of the client's choice."""
+    options = "Upgrade, HTTP2-Settings" if len(fields) > 1 else "Upgrade"
+    with socket.create_connection(("127.0.0.1", proxy.port), 10) as connection:
+        lines = ["GET /open/x HTTP/1.1", f"Host: localhost:{proxy.port}", f"Connection: {options}", *fields]
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer and (chunk := connection.recv(65536)):
+            answer += chunk
+    # A request that names both protocols may become a WebSocket, and one that names h2c is answered by HTTP/1.1.
+    assert answer and b"h2c" not in answer.lower(), answer
+    assert "websocket" in " ".join(fields) or answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 403 ")), answer
 
 
 def test_no_service_worker_controls_the_sign_in_pages(proxy, setting):
@@ -564,6 +601,9 @@ def test_the_host_that_is_judged_chooses_the_service(two_hosts, setting):
             (f"http://{hidden}/in/x", hidden),
             ("/in/x", hidden, free),
             ("/in/x", free, hidden),
+            ("/in/x", f"{hidden},{free}"),
+            ("/in/x", f"{free},{hidden}"),
+            ("/in/x", f"{hidden}, {free}"),
             (f"http://{hidden}/in/x", free, hidden),
         ]:
             proxy.raw("GET", target, [f"Host: {host}" for host in hosts[1:]], host=hosts[0])

@@ -146,7 +146,9 @@ struct NextSteps {
   /// gateway would judge the Host.
   private var nginx: String {
     #"""
-    map $http_upgrade $connection_upgrade { default upgrade; "" ""; }
+    # Only a WebSocket may leave HTTP/1.1.
+    map $http_upgrade $moongate_upgrade { "~*^websocket$" websocket; default ""; }
+    map $moongate_upgrade $moongate_connection { websocket upgrade; default ""; }
     # Empty unless the target of a request and its Host name the same host.
     map "$host $http_host" $moongate_host {
       default "";
@@ -166,8 +168,8 @@ struct NextSteps {
       location / {
         proxy_pass http://127.0.0.1:\#(answers.listenPort);
         proxy_http_version 1.1;
-        proxy_set_header Upgrade $http_upgrade;
-        proxy_set_header Connection $connection_upgrade;
+        proxy_set_header Upgrade $moongate_upgrade;
+        proxy_set_header Connection $moongate_connection;
         proxy_set_header Host $moongate_host;
         proxy_set_header X-Forwarded-For $remote_addr;
         proxy_set_header X-Forwarded-Proto $scheme;
