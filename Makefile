@@ -78,7 +78,7 @@ moongate: deps
 	$(SWIFT_BUILD) --product moongate
 
 # Planning a build takes eight seconds of processor time, so skip it if the demo service has not changed.
-$(BIN)/demo-service: $(wildcard Sources/demo-service/*.swift) Package.swift | moongate
+$(BIN)/demo-service: $(wildcard Sources/demo-service/*.swift Sources/DemoGoogle/*.swift) Package.swift | moongate
 	$(SWIFT_BUILD) --product demo-service
 	touch $@
 
@@ -93,7 +93,7 @@ build-tests: test-deps
 run: programs
 	@bin=$$($(SWIFT_BUILD) --show-bin-path)
 	set -m
-	"$$bin/demo-service" & demo=$$!
+	"$$bin/demo-service" --google-secret $(CONFIG)/data/google.secret & demo=$$!
 	"$$bin/moongate" serve --config $(CONFIG) & gateway=$$!
 	set +m
 	finish() { trap - INT TERM EXIT; kill $$gateway $$demo 2>/dev/null || :; wait; }

@@ -188,25 +188,26 @@ let package = Package(
         nioHTTP1, nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
       exclude: ["README.md", "Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
-    .target(
-      name: "MoongateMockGoogle",
-      dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
     // The `moongate` command as a library, for `moongate` and for programs with their own providers.
     .target(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery",
-        "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "CLinux", "CSpawn",
-        "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
+        "MoongateProxy", "MoongateHTTP", "MoongateExec", "CLinux", "CSpawn",
+        "CVersions", arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),
       path: "Sources/moongate", exclude: ["README.md", "Main", "Templates"], swiftSettings: strict,
       plugins: ["EmbedFiles"]),
     .executableTarget(
       name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
+    // The service of the demo, and the mock of Google that it serves beside its pages.
+    .target(
+      name: "DemoGoogle",
+      dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
     .executableTarget(
-      name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
+      name: "demo-service", dependencies: ["DemoGoogle", hummingbird, httpTypes, logging, arguments],
+      swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
@@ -278,7 +279,7 @@ let package = Package(
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore",
         "MoongateDelivery",
-        "MoongateMockGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
+        "DemoGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
         httpTypes, nioCore, nioPosix,
         nioEmbedded, logging,
       ] + providers.map(\.dependency),
@@ -302,7 +303,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto],
+      name: "DemoGoogleTests", dependencies: ["DemoGoogle", hummingbird, httpTypes, nioCore, crypto],
       swiftSettings: strict),
     .testTarget(name: "MoongateSDKTests", dependencies: ["MoongateSDK"], swiftSettings: strict),
   ] + providers.flatMap(\.targets),

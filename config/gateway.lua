@@ -69,12 +69,13 @@ return gateway {
     phone_otp = { sms = outbox() },
     -- Codes by email.
     email_code = { mail = outbox() },
-    -- Google. This `issuer` is a mock in which anyone can be anyone. It works only if public_url
-    -- and listen are on this machine. To use Google, remove `issuer` and `trusted_domains`, and set
-    -- the client ID and the client secret that Google issued to you. A verified address at one of
-    -- the trusted domains joins the account that has it. Any other address stays unverified.
+    -- Google. This `issuer` is a mock of the demo service, in which anyone can be anyone. It works
+    -- only if public_url and listen are on this machine. To use Google, remove `issuer` and
+    -- `trusted_domains`, and set the client ID and the client secret that Google issued to you.
+    -- A verified address at one of the trusted domains joins the account that has it. Any other
+    -- address stays unverified.
     google_oauth = {
-      issuer = "http://localhost:8080/mock-google",
+      issuer = "http://127.0.0.1:3000/mock-google",
       client_id = "moongate-demo",
       client_secret = file "data/google.secret",
       trusted_domains = { "gmail.com" },

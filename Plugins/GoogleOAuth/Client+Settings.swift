@@ -61,6 +61,18 @@ extension Client {
     let issuer = settings.text("issuer") ?? google
     let isLocal = URLComponents(string: issuer)?.host.map { Loopback.contains($0.lowercased()) } ?? false
     var found: [SettingFinding] = []
+    if isLocal {
+      found.append(
+        SettingFinding(
+          "issuer",
+          "an issuer on this machine is for demos: mock Google lets anyone sign in as anyone. To use Google itself, remove `issuer`",
+          .localOnly))
+    } else if !issuer.hasPrefix("https://") {
+      found.append(
+        SettingFinding(
+          "issuer",
+          "\"\(issuer)\" is not an issuer: it must begin with https://, for example \"https://login.example.com\""))
+    }
     for domain in settings.list("trusted_domains") {
       let name = domain.lowercased()
       if EmailAddress("x@\(domain)")?.domain != name {
@@ -85,7 +97,7 @@ extension Client {
         SettingFinding(
           "email_verified",
           "\"always\" is for directories whose addresses only an administrator sets: if people can choose their address at \(issuer), they can choose someone else's",
-          isWarning: true))
+          .warning))
     }
     for algorithm in settings.list("algorithms") where !knownAlgorithms.contains(algorithm) {
       found.append(

@@ -20,7 +20,6 @@ package struct PublicApplication: ListeningApplication {
   /// - Parameters:
   /// - keySet: returns the document of `/.well-known/moongate/jwks.json`.
   /// - server: builds the channel of a connection.
-  /// - mounts: other sites that are served on this listener.
   /// - bodies: limits on request bodies.
   /// - forwardingFaults: the log that the data path uses; nil for one of its own.
   package init(
@@ -29,7 +28,7 @@ package struct PublicApplication: ListeningApplication {
     random: any RandomSource, keys: KeyRing, audit: AuditTrail, keySet: @escaping @Sendable () -> String,
     pages: PageRenderer,
     server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
-    mounts: [Mount] = [], bodies: BodyReader = BodyReader(), forwardingFaults: ForwardingFaultLog? = nil,
+    bodies: BodyReader = BodyReader(), forwardingFaults: ForwardingFaultLog? = nil,
     eventLoops: any EventLoopGroup, logger: Logger
   ) {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
@@ -65,7 +64,6 @@ package struct PublicApplication: ListeningApplication {
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies,
       forwardingFaults: forwardingFaults ?? ForwardingFaultLog(logger: logger, clock: clock), providers: providers,
-      mounts: mounts,
       refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.server = server

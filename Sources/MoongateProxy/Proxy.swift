@@ -13,13 +13,10 @@ package final class Proxy: Sendable {
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
   /// - Parameters:
-  ///   - ownPrefixes: additional path prefixes that the gateway itself serves, for example `/mock-google`.
   ///   - accessLog: receives a line for each request; nil for no log.
   ///   - page: creates the page for refused browsers.
-  package init(
-    _ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil
-  ) {
-    shared = SharedState(dependencies, ownPrefixes: ownPrefixes, accessLog: accessLog, page: page)
+  package init(_ dependencies: ProxyDependencies, accessLog: AccessLog? = nil, page: RefusalPage? = nil) {
+    shared = SharedState(dependencies, accessLog: accessLog, page: page)
     dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
   }
 

@@ -13,12 +13,21 @@ public struct SettingFinding: Sendable, Equatable {
   /// What is wrong and what to do, to be read behind the setting's name: `must be a domain, such as "example.com"`.
   /// Must not contain a secret.
   public let message: String
-  /// Whether the configuration is accepted all the same.
-  public let isWarning: Bool
+  public let effect: Effect
 
-  public init(_ setting: String, _ message: String, isWarning: Bool = false) {
+  /// What follows for the configuration.
+  public enum Effect: Sendable, Equatable {
+    case refused
+    /// It is accepted all the same.
+    case warning
+    /// It is accepted while no other machine reaches the gateway, as a site of a demo that signs in anyone. The gateway
+    /// then creates the provider's secret files that do not exist, for the demo's site.
+    case localOnly
+  }
+
+  public init(_ setting: String, _ message: String, _ effect: Effect = .refused) {
     self.setting = setting
     self.message = message
-    self.isWarning = isWarning
+    self.effect = effect
   }
 }

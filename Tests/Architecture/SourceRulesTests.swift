@@ -9,7 +9,7 @@ import Testing
     // The second part of a mail.
     "Sources/MoongateDelivery/Mail/MailPage.swift",
     // Sites beside the gateway, for tests and the demo.
-    "Sources/MoongateMockGoogle/MockPages.swift", "Sources/demo-service/Pages.swift",
+    "Sources/DemoGoogle/MockPages.swift", "Sources/demo-service/Pages.swift",
     // What an attacker types.
     "Sources/MoongateConformance/IdentifierRules.swift",
   ]

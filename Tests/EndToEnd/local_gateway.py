@@ -74,6 +74,8 @@ class LocalGateway(Client):
             self.edit(name, self.here)
         self.url = f"http://localhost:{self.ports[0]}"
         self.admin = f"http://127.0.0.1:{self.ports[1]}"
+        self.service = f"http://127.0.0.1:{self.ports[2]}"
+        self.google = self.service + "/mock-google"
         self.logs = []
         self.server = self.demo = None
 
@@ -111,7 +113,9 @@ class LocalGateway(Client):
 
     def start(self, **env):
         if self.demo is None:
-            self.demo = Program(BIN / "demo-service", "--port", self.ports[2])
+            secret = ("--google-secret", self.config / "data/google.secret")
+            back = ("--google-redirect", f"{self.url}/auth/callback/google_oauth")
+            self.demo = Program(BIN / "demo-service", "--port", self.ports[2], *secret, *back)
             self.demo.wait_line("listens on")
         self.server = self.serve(**env)
         self.logs.append(self.server)

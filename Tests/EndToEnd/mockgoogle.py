@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import html
+import pathlib
 import re
 import secrets
+import tempfile
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import requests
@@ -13,17 +15,23 @@ from local_gateway import BIN, Program
 
 
 class MockGoogle:
-    """`moongate mock-google` alone on a free port."""
+    """The mock of a demo service of its own, with one client."""
 
-    def __init__(self, *redirects, options=()):
-        flags = [part for redirect in redirects for part in ("--redirect", redirect)]
-        self.program = Program(BIN / "moongate", "mock-google", "--port", "0", *flags, *options)
-        self.program.wait_line("client_secret")
-        told = dict(re.findall(r"^  (\w+) +(\S+)$", self.program.output, re.M))
-        self.issuer, self.client_id, self.client_secret = told["issuer"], told["client_id"], told["client_secret"]
+    def __init__(self, *redirects):
+        self.client_id, self.client_secret = "moongate", secrets.token_urlsafe(32)
+        self.folder = tempfile.TemporaryDirectory()
+        file = pathlib.Path(self.folder.name) / "secret"
+        file.write_text(self.client_secret)
+        flags = [part for redirect in redirects for part in ("--google-redirect", redirect)]
+        self.program = Program(
+            BIN / "demo-service", "--port", "0", "--google-secret", file, "--google-client", self.client_id, *flags
+        )
+        self.program.wait_line("listens on")
+        self.issuer = re.search(r"listens on (\S+)", self.program.output)[1] + "/mock-google"
 
     def stop(self):
         self.program.end()
+        self.folder.cleanup()
 
 
 def field(name, address):

@@ -179,7 +179,9 @@ class Screen:
 
     @property
     def path(self):
-        return self.driver.current_url.removeprefix(self.gateway.url).split("?")[0]
+        """The path of a page of the gateway or of the demo service, which has the mock of Google."""
+        address = self.driver.current_url.split("?")[0]
+        return address.removeprefix(self.gateway.url).removeprefix(getattr(self.gateway, "service", ""))
 
     def at(self, path):
         self.waits(lambda: self.path == path, f"the page {path}")

@@ -22,13 +22,13 @@ from mockgoogle import MockGoogle, Visitor, choose, field, pkce
 ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
 
 
-# The demo, in which the gateway is its own Google.
+# The demo, whose service has a mock of Google.
 
 
 def test_a_new_person_and_the_same_again(gateway):
     first = Visitor(gateway)
     away = first.continues(return_to="/reports?x=1")
-    assert away.startswith(gateway.url + "/mock-google/authorize?")
+    assert away.startswith(gateway.google + "/authorize?")
     back = first.get(choose(away, account=ASHA))
     assert (back.status_code, back.headers["Location"]) == (303, "/profile-setup?return_to=%2Freports%3Fx%3D1")
     account = first.account()
@@ -92,7 +92,7 @@ def test_check_creates_nothing_and_needs_no_demo_secret(new_gateway):
     budget = next(line for line in json.loads(done.stdout)["budgets"] if line["provider"] == "google_oauth")
     assert budget == {"provider": "google_oauth", "guesses_per_day": 0, "guesses_per_30d": 0, "probability_30d": 0}
     # For the real Google, the secret file must exist.
-    new_gateway.edit("gateway.lua", lambda text: text.replace(f'issuer = "{new_gateway.url}/mock-google",', ""))
+    new_gateway.edit("gateway.lua", lambda text: text.replace(f'issuer = "{new_gateway.google}",', ""))
     done = check()
     assert done.returncode == 1 and "google.secret: there is no such file" in done.stdout
     # The demo's configuration on a machine that others can reach is refused.
@@ -102,7 +102,7 @@ def test_check_creates_nothing_and_needs_no_demo_secret(new_gateway):
             f'public_url = "{new_gateway.url}"', 'public_url = "https://auth.example.com"'
         ).replace(
             'client_id = "moongate-demo"',
-            'issuer = "https://auth.example.com/mock-google", client_id = "moongate-demo"',
+            f'issuer = "{new_gateway.google}", client_id = "moongate-demo"',
         ),
     )
     done = check()
@@ -144,7 +144,7 @@ def test_another_issuer_is_not_believed_about_gmail(new_gateway):
     gateway.edit(
         "gateway.lua",
         lambda text: text.replace(
-            f'issuer = "{gateway.url}/mock-google",',
+            f'issuer = "{gateway.google}",',
             'issuer = "https://login.example.com", trusted_domains = { "gmail.com" },',
         ),
     )
@@ -233,7 +233,7 @@ def test_keys_rotate_in_between(gateway):
         away = visitor.continues()
         assert (
             requests.post(
-                gateway.url + "/mock-google/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20
+                gateway.google + "/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20
             ).status_code
             == 303
         )
@@ -334,7 +334,7 @@ def test_our_client_at_a_strangers_provider(new_gateway, stranger):
     gateway = new_gateway
     gateway.edit(
         "gateway.lua",
-        lambda text: text.replace(gateway.url + "/mock-google", stranger).replace(
+        lambda text: text.replace(gateway.google, stranger).replace(
             'client_secret = file "data/google.secret"', 'client_secret = env "STRANGERS_SECRET"'
         ),
     )
@@ -446,7 +446,14 @@ def test_unknown_redirect_address_is_refused(google, address):
     assert answer.status_code == 400 and "Location" not in answer.headers
 
 
-def test_mock_google_reports_invalid_options():
-    for flags, words in [([], "--redirect"), (["--redirect", CALLBACK, "--port", "70000"], "65535")]:
-        done = subprocess.run([BIN / "moongate", "mock-google", *flags], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 2 and words in done.stderr
+def test_demo_service_reports_invalid_options():
+    """Attack: a mock of Google on an address that other machines reach, where they sign in as anyone."""
+    for flags, words in [(["--port", "70000"], "65535"), (["--google-secret", "a", "--host", "0.0.0.0"], "127.0.0.1")]:
+        done = subprocess.run([BIN / "demo-service", *flags], capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and words in done.stderr
+
+
+def test_gateway_serves_no_mock_of_google(gateway):
+    """Attack: a gateway with code that signs anyone in as anyone."""
+    answer = requests.get(gateway.url + "/mock-google/", allow_redirects=False, timeout=20)
+    assert answer.status_code == 401, "its path is one of the service, which needs a sign-in"

@@ -67,7 +67,7 @@ def test_mock_google_is_for_this_machine_alone(new_gateway, address):
     as any user."""
     listen(new_gateway, address)
     is_refused_everywhere(
-        new_gateway, r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google .*listen on 127\.0\.0\.1"
+        new_gateway, r"gateway\.lua:\d+: providers\.google_oauth\.issuer: an issuer on this machine .*mock Google .*listen on 127\.0\.0\.1"
     )
 
 
@@ -80,7 +80,7 @@ def test_mock_google_and_an_address_on_the_command_line(new_gateway):
         timeout=60,
     )
     assert server.returncode == 1 and re.search(
-        r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google", server.stderr
+        r"gateway\.lua:\d+: providers\.google_oauth\.issuer: an issuer on this machine .*mock Google", server.stderr
     ), server.stderr
 
 

@@ -37,7 +37,8 @@ class Person:
         return self.browser.find_element(By.TAG_NAME, "body").text
 
     def arrives(self, path):
-        self.waits(lambda: self.browser.current_url.split("?")[0] == self.gateway.url + path, f"the page {path}")
+        pages = (self.gateway.url + path, self.gateway.service + path)
+        self.waits(lambda: self.browser.current_url.split("?")[0] in pages, f"the page {path}")
 
     def reads(self, sentence):
         self.waits(lambda: sentence in self.text, repr(sentence))

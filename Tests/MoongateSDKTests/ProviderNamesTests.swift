@@ -10,7 +10,7 @@ import Testing
   /// Names that can only mean a provider, and positions in which a word can only be a provider's name.
   private static let naming = [
     #"\b(phone_otp|google_oauth|totp|passkey|chat_code)\b"#,
-    #"(?i)\b(?!GoogleDemo|MockGoogleCommand)\w*google\w*|done_pin"#,
+    #"(?i)\b\w*google\w*|done_pin"#,
     #"'(pin|password|email_code)'|\["(pin|email_code)"\]"#,
     #"(rawValue:|rawValue ==|ProviderName =|case|provider:|provider ==|nil,|\[ProviderName\] = \[)\s*"(pin|password|email_code)""#,
   ]
@@ -26,8 +26,7 @@ import Testing
   /// so, and the demonstration.
   private static let allowed = [
     "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/AppAPICalls",
-    "Sources/moongate/Composition/Opening/GoogleDemo.swift",
-    "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/",
+    "Sources/DemoGoogle/", "Sources/demo-service/",
   ]
 
   @Test func sourcesNameNoProvider() throws {

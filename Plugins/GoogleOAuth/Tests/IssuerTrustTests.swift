@@ -72,6 +72,7 @@ import Testing
     arguments: [
       ("https://login.example.com", ["trusted_domains": ["gmail.com"]], "trusted_domains"),
       ("https://login.example.com", ["trusted_domains": ["Outlook.com"]], "trusted_domains"),
+      ("http://login.example.com", [:], "issuer"), ("login.example.com", [:], "issuer"),
       (nil, ["trusted_domains": ["yahoo.com"]], "trusted_domains"),
       ("https://localhost.example.com", ["trusted_domains": ["gmail.com"]], "trusted_domains"),
       (nil, ["trusted_domains": ["@example.com"]], "trusted_domains"),
@@ -81,24 +82,29 @@ import Testing
     ] as [(String?, [String: SettingValue], String)])
   func findings(issuer: String?, values: [String: SettingValue], setting: String) {
     let found = GoogleOAuth().findings(in: Attempted.settings(issuer: issuer, values))
-    #expect(found.map(\.setting) == [setting] && found.allSatisfy { !$0.isWarning && !$0.message.isEmpty })
+    #expect(found.map(\.setting) == [setting] && found.allSatisfy { $0.effect == .refused && !$0.message.isEmpty })
   }
 
   @Test(
     "right settings are not",
     arguments: [
       (nil, [:]), (nil, ["trusted_domains": ["gmail.com", "googlemail.com", "example.com"]]),
-      ("http://localhost:8080/mock-google", ["trusted_domains": ["gmail.com"]]),
-      ("https://127.0.0.1:8443/mock-google", ["trusted_domains": ["gmail.com"]]),
       ("https://login.example.com", ["trusted_domains": ["example.com"], "algorithms": ["EdDSA"]]),
     ] as [(String?, [String: SettingValue])])
   func noFindings(issuer: String?, values: [String: SettingValue]) {
     #expect(GoogleOAuth().findings(in: Attempted.settings(issuer: issuer, values)) == [])
   }
 
+  @Test(
+    "an issuer on this machine is for demos", arguments: ["http://127.0.0.1:3000/mock-google", "https://localhost"])
+  func localIssuer(issuer: String) {
+    let found = GoogleOAuth().findings(in: Attempted.settings(issuer: issuer, ["trusted_domains": ["gmail.com"]]))
+    #expect(found.map(\.setting) == ["issuer"] && found.allSatisfy { $0.effect == .localOnly })
+  }
+
   @Test("a directory whose addresses always count is a warning") func warning() {
     let found = GoogleOAuth().findings(in: Attempted.settings(["email_verified": "always"]))
-    #expect(found.map(\.setting) == ["email_verified"] && found.allSatisfy(\.isWarning))
+    #expect(found.map(\.setting) == ["email_verified"] && found.allSatisfy { $0.effect == .warning })
   }
 
   @Test("only the named algorithms are accepted") func algorithms() async throws {

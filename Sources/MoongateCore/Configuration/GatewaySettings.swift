@@ -216,9 +216,11 @@ package struct Brand: Sendable, Hashable {
 package struct ProviderSettings: Sendable {
   package var texts: [String: String]
   package var secrets: [String: SecretText]
-  /// Secrets whose file does not exist: the path, by the setting's name. Demo secrets are created at the first start;
-  /// others are reported as missing.
+  /// Secrets whose file does not exist: the path, by the setting's name. Those of a provider with `localOnly` settings
+  /// are created at the first start; others are reported as missing.
   package var missingFiles: [String: String] = [:]
+  /// Settings that are accepted only while no other machine reaches the gateway: why, by the setting's name.
+  package var localOnly: [String: String] = [:]
   /// Delivery channels, by the setting's name.
   package var deliveries: [String: DeliverySettings]
   /// Settings of all other kinds (numbers, flags, choices, lists, files), by name. Includes defaults.

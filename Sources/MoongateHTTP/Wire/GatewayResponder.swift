@@ -14,7 +14,6 @@ package struct GatewayResponder: HTTPResponder {
   let reader: BodyReader
   let forwardingFaults: ForwardingFaultLog
   var providers = ProviderRegistry.none
-  var mounts: [Mount] = []
   /// Shows a refusal as a page, to a browser.
   let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration) -> Response
   /// Checks a request before it reaches its endpoint.
@@ -37,7 +36,6 @@ package struct GatewayResponder: HTTPResponder {
     let path = (request.head.path ?? "").prefix { $0 != "?" }
     // RFC 9110 section 9.3.7: about the listener itself, not one of its endpoints.
     if request.method == .options, path == "*" { return .nothing }
-    if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
     let decision = DecisionID(from: random)
     let generation = generations.current
     let peer = context.peer ?? .unspecified

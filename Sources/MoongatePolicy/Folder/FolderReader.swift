@@ -86,14 +86,13 @@ struct FolderReader {
     secretFiles = secrets.files.secrets
     loader.programs?.watch(reader.lookedFor + secrets.files.paths)
     problems.reportUnsafe()
-    if let gateway {
-      problems.add(loader.gatewayProblems(gateway))
-      checkProviderSettings(gateway)
-    }
+    checkProviderSettings()
+    if let gateway { problems.add(loader.gatewayProblems(gateway)) }
   }
 
   /// Lets the providers check their settings.
-  private func checkProviderSettings(_ gateway: GatewaySettings) {
+  private mutating func checkProviderSettings() {
+    guard let gateway else { return }
     for (name, settings) in gateway.providers.sorted(by: { $0.key < $1.key }) {
       guard let descriptor = catalog.descriptor(name.rawValue),
         let provider = loader.providers.first(where: { $0.descriptor.name == descriptor.instanceOf ?? name })
@@ -104,10 +103,10 @@ struct FolderReader {
         let location =
           gateway.locations[path] ?? gateway.locations["providers.\(name)"]
           ?? SourceLocation(file: "gateway.lua", line: 0)
-        if finding.isWarning {
-          problems.warn(location, path, finding.message)
-        } else {
-          problems.add(location, path, finding.message)
+        switch finding.effect {
+        case .refused: problems.add(location, path, finding.message)
+        case .warning: problems.warn(location, path, finding.message)
+        case .localOnly: self.gateway?.providers[name]?.localOnly[finding.setting] = finding.message
         }
       }
     }

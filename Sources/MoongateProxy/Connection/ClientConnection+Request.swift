@@ -165,12 +165,7 @@ extension ClientConnection {
         || loop.currentPlan().wellKnown.contains { own in
           own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] }
         }
-    default:
-      return loop.shared.ownPrefixes.contains { prefix in
-        let count = prefix.utf8.count
-        guard path.count >= count, path.count == count || path[count] == UInt8(ascii: "/") else { return false }
-        return prefix.utf8.enumerated().allSatisfy { path[$0.offset] == $0.element }
-      }
+    default: return false
     }
   }
 

@@ -16,17 +16,14 @@ final class SharedState: Sendable {
   let addresses = AddressTable()
   let redirectLoops = RedirectLoopDetector()
   let page: RefusalPage?
-  /// Additional path prefixes that the gateway itself serves, for example `/mock-google`.
-  let ownPrefixes: [String]
   let accessLog: AccessLog?
   let upstreamFailures: UpstreamFailureLog
   let forwardingFaults: ForwardingFaultLog
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
 
-  init(_ dependencies: ProxyDependencies, ownPrefixes: [String], accessLog: AccessLog?, page: RefusalPage?) {
+  init(_ dependencies: ProxyDependencies, accessLog: AccessLog?, page: RefusalPage?) {
     self.dependencies = dependencies
-    self.ownPrefixes = ownPrefixes
     self.accessLog = accessLog
     self.page = page
     upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)

@@ -36,7 +36,7 @@ struct RootCommand: AsyncParsableCommand {
       TokenCommand.self,
       PagesCommand.self,
       KeysCommand.self,
-      StoreCommand.self, MockGoogleCommand.self, Version.self, ReferenceCommand.self, HelpCommand.self,
+      StoreCommand.self, Version.self, ReferenceCommand.self, HelpCommand.self,
     ])
 }
 

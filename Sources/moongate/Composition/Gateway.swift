@@ -41,7 +41,7 @@ struct Gateway {
     let folder = ConfigurationFolder(
       path: path, providers: registry, programs: programs.loading(), listenAddresses: listenAddresses)
     let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
-    if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
+    if let first = folder.generation() { try LocalProviders.makeSecrets(for: first.gateway) }
     let generation = try await Self.load(folder)
     let settings = generation.gateway
     let listen = listenAddresses.listen ?? settings.listen
@@ -88,7 +88,6 @@ struct Gateway {
       random: random, audit: audit,
       notifier: notifier, logger: logger)
     let accessLog = try Self.accessLog()
-    let demo = GoogleDemo.mount(generations)
     let mostConnections = OpenFiles.connections(within: files)
     if mostConnections < settings.connectionLimits.connections {
       logger.warning(
@@ -103,7 +102,7 @@ struct Gateway {
         tokens: AccessTokenDirectory(
           store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger),
         spans: spans, shadow: shadow, mostConnections: mostConnections),
-      ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
+      accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
       })
@@ -132,7 +131,7 @@ struct Gateway {
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [],
+      keySet: { proxy.keySet }, pages: pages, server: server,
       bodies: BodyReader(timeLimit: nil), forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops,
       logger: logger)
     let adminApplication = AdminApplication(

@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import HTTPTypes
 import MoongateCore
-import MoongateMockGoogle
+import DemoGoogle
 import MoongateSDK
 import MoongateTesting
 import Testing

@@ -1,7 +1,7 @@
 import Foundation
 import HTTPTypes
 import MoongateCore
-import MoongateMockGoogle
+import DemoGoogle
 import MoongateSDK
 import MoongateTesting
 import Testing

@@ -6,7 +6,7 @@ import Hummingbird
 import HummingbirdTesting
 import MoongateCore
 import MoongateHTTP
-import MoongateMockGoogle
+import DemoGoogle
 import MoongateSDK
 import MoongateTesting
 import NIOCore

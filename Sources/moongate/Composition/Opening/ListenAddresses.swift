@@ -34,7 +34,7 @@ struct ListenAddresses {
   /// Problems of a configuration that is safe with the addresses of gateway.lua, but exposed to other machines at the
   /// addresses of this gateway.
   func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
-    var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
+    var problems = LocalProviders.problems(of: gateway, listen: listen ?? gateway.listen)
     if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
       let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
       let message =

@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import HTTPTypes
 import Hummingbird
-import MoongateMockGoogle
+import DemoGoogle
 import NIOCore
 import Synchronization
 
