@@ -49,8 +49,8 @@ return gateway {
   -- The look of the pages: name, logo (file or URL), main color, and the "Contact us" link.
   brand = { name = "Moongate", primary = "#0D7377", support = "mailto:help@example.com" },
 
-  -- The languages of pages and messages. The first one is the default. ar, bn, de, es, fr, pt, ta
-  -- and te are machine translations: have a native speaker review them before you add them.
+  -- The languages of pages and messages. The first one is the default. Others than English and
+  -- Hindi are files in pages/: Documentation/languages has drafts of eight to copy.
   -- languages = { "en", "hi" },
 
   -- The accepted probability that an attacker guesses a code, per identifier. `moongate check`

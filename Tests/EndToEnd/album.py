@@ -64,9 +64,7 @@ def fleeting(folder):
 
 def from_right_to_left(folder):
     gateway = shipped(folder)
-    gateway.edit(
-        "gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "en", "ar" },')
-    )
+    gateway.offers("en", "ar")
     return gateway
 
 

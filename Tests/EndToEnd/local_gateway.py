@@ -98,6 +98,15 @@ class LocalGateway(Client):
             f'    redirect_uris = {{ {uris} }}, consent = "{consent}",\n  }},\n}}\n'
         )
 
+    def offers(self, *tags):
+        """Offers these languages, with the drafts of Documentation/languages for those that are not built in."""
+        pages = self.config / "pages"
+        pages.mkdir(exist_ok=True)
+        for tag in set(tags) - {"en", "hi"}:
+            shutil.copy(ROOT / f"Documentation/languages/{tag}.words", pages)
+        named = f"languages = {{ {', '.join(json.dumps(tag) for tag in tags)} }},"
+        self.edit("gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', named))
+
     def edit(self, name, change):
         file = self.config / name
         before = file.read_text()

@@ -1,20 +1,16 @@
-"""Ten languages, one of them right-to-left: all pages are complete in each, and messages are in the user's language."""
+"""The built-in languages and the drafts, one of them right-to-left: all pages are complete in each, and messages are in the user's language."""
 
 import base64
-import json
-import pathlib
 import re
 
 import pytest
 import requests
 
-from local_gateway import LocalGateway, wait_for
+from local_gateway import ROOT, LocalGateway, wait_for
 from mail_server import MailServer
 from screens import LAPTOP, PHONE, Screen, many, start, wrong
 
-TEMPLATES = pathlib.Path(__file__).resolve().parents[2] / "Sources/MoongateHTTP/Pages/Templates"
-# In the order of the menu: English and Hindi first.
-ALL = sorted({file.stem for file in TEMPLATES.glob("*.words")}, key=lambda tag: (tag != "en", tag != "hi", tag))
+ALL = ["en", "hi", *sorted(file.stem for file in (ROOT / "Documentation/languages").glob("*.words"))]
 # The scripts of languages that have their own; Latin letters in them are names.
 SCRIPTS = {"hi": "ऀ-ॿ", "ar": "؀-ۿ", "bn": "ঀ-৿", "ta": "஀-௿", "te": "ఀ-౿"}
 NAMES = {
@@ -36,17 +32,11 @@ NAMES = {
 }
 
 
-def worldly(text):
-    return text.replace(
-        '-- languages = { "en", "hi" },', f'languages = {{ {", ".join(json.dumps(tag) for tag in ALL)} }},'
-    )
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A gateway that offers all languages."""
     gateway = LocalGateway(tmp_path_factory.mktemp("world"))
-    gateway.edit("gateway.lua", worldly)
+    gateway.offers(*ALL)
     gateway.edit("policies/phone_otp.lua", many)
     yield gateway.start()
     gateway.stop()
@@ -249,9 +239,7 @@ def test_the_menu_of_languages(driver, plain, world, scripted):
 
 def test_the_first_language_is_for_everyone_else(tmp_path):
     gateway = LocalGateway(tmp_path)
-    gateway.edit(
-        "gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "de", "fr" },')
-    )
+    gateway.offers("de", "fr")
     try:
         gateway.start()
         page = requests.get(
@@ -344,7 +332,7 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
     """A card in the brand's color, light and dark, narrow and wide, with the code in large type; and the same text
     without HTML."""
     gateway = LocalGateway(tmp_path)
-    gateway.edit("gateway.lua", worldly)
+    gateway.offers(*ALL)
     gateway.edit(
         "gateway.lua",
         lambda text: re.sub(r"brand = \{.*\}", 'brand = { name = "Umbrella & Söhne", primary = "#b01e68" }', text),

@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// Each provider has a file for every language of the pages, with the same texts.
+  /// Each provider has a file for every shipped language of the pages, with the same texts.
   @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func aProviderSpeaksEveryLanguage(
     _ name: String
@@ -91,7 +91,7 @@ import Testing
     let files = try FileManager.default.contentsOfDirectory(atPath: pages.path).filter {
       $0.hasSuffix(".words") && $0 != "en.words"
     }
-    #expect(files.count >= 9)
+    #expect(files.count >= 1)
     let words = Self.root.appendingPathComponent("Plugins/\(name)/words")
     let texts = try files.sorted().map { file in
       (file, StepWords.translations(in: Array(try Data(contentsOf: words.appendingPathComponent(file)))))

@@ -22,7 +22,7 @@ struct PageWords: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "List only texts that contain this, in any case: a name, or words that you see on a page.")
   var search: String?
-  @Option(help: "The language, such as de.") var language = "en"
+  @Option(help: "The language, such as hi.") var language = "en"
   @Option(help: "List only the texts that this provider ships, such as pin.") var provider: String?
   @Flag(help: "Print JSON.") var json = false
 

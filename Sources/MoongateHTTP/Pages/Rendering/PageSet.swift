@@ -231,7 +231,7 @@ struct PageSet: Sendable {
       ShippedWords.text(of: tag).map { Words(tag: tag, base: english, $0, known: nil) { _, _ in } }
     }
     var all = ["en": english]
-    var order = ShippedWords.offered
+    var order = ShippedWords.files.map(\.tag)
     for file in files where file.name != "en.words" {
       let tag = String(file.name.dropLast(6))
       guard isTag(tag) else {
