@@ -554,6 +554,8 @@ def test_the_question_is_the_proxys_own(proxy, setting):
         ("/in/x", ["free.example:80/"]),
         ("/in/x", ["free.example localhost"]),
         ("/in/x", ["free.example,localhost"]),
+        ("/in/x", ["localhost,free.example"]),
+        ("/in/x", ["localhost, free.example"]),
         ("//free.example/in/x", ["localhost"]),
         ("http:/free.example/in/x", ["localhost"]),
         ("/in/x", ["FREE.example."]),

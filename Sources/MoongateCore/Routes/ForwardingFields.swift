@@ -45,6 +45,9 @@ package struct ForwardingFields: Sendable {
 
     package var isEmpty: Bool { last == nil }
 
+    /// The value of the only line, which may be a list. nil if there is no line, or more than one.
+    package var only: Range<Int>? { earlier.isEmpty ? last : nil }
+
     package mutating func append(_ value: Range<Int>) {
       if let last { earlier.append(last) }
       last = value

@@ -46,7 +46,12 @@ extension ClientConnection {
     let authorizer = loop.currentAuthorizer()
     let plan = authorizer.plan
     let origin: RequestOrigin
-    do throws(ForwardingFault) { origin = try self.origin(of: head, host) } catch { return refuse(error, head) }
+    let judged: RequestHost
+    do throws(ForwardingFault) {
+      (origin, judged) = try self.origin(of: head, host)
+    } catch {
+      return refuse(error, head)
+    }
     let request = AccessRequest(head, decodedPath: decodedPath, origin: origin)
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
@@ -68,7 +73,7 @@ extension ClientConnection {
         if session.snapshot.token == nil { recordArrival(session, request, time.now) }
         state.exchange.account = session.snapshot.account.id
       }
-      forward(request, grant, host: host, plan, now: time.now)
+      forward(request, grant, host: judged, plan, now: time.now)
     case .redirect(let location): redirect(to: location)
     case .noRoute: refuse(.noRoute, head: head)
     case .refuse(let refusal): refuse(refusal.about(detail(head)))
@@ -182,17 +187,22 @@ extension ClientConnection {
     return found
   }
 
-  private func origin(of head: RequestHead, _ host: RequestHost) throws(ForwardingFault) -> RequestOrigin {
+  /// Where the request comes from, and the host by which it is judged.
+  ///
+  /// Attack: behind a trusted proxy that passes the client's `X-Forwarded-Host` on, a client names an open host there
+  /// and a closed one in Host. The service must get the host that was judged.
+  private func origin(
+    of head: RequestHead, _ host: RequestHost
+  ) throws(ForwardingFault) -> (RequestOrigin, judged: RequestHost) {
     var origin = RequestOrigin(address: state.exchange.client ?? peer, isSecure: isSecure, host: host.host)
-    guard isTrusted(loop.currentPlan()) else { return origin }
+    guard isTrusted(loop.currentPlan()) else { return (origin, host) }
     let bytes = head.bytes.readableBytesUInt8Span
     let forwarding = head.forwardingFields
     if let isSecure = try forwarding.isSecure(bytes) { origin.isSecure = isSecure }
-    if let named = try forwarding.host(bytes) {
-      guard let found = originalHost(bytes, named) else { throw ForwardingFault(.host, bytes, named) }
-      origin.host = found.host
-    }
-    return origin
+    guard let named = try forwarding.host(bytes) else { return (origin, host) }
+    guard let found = originalHost(bytes, named) else { throw ForwardingFault(.host, bytes, named) }
+    origin.host = found.host
+    return (origin, found)
   }
 
   /// A host that a proxy names in a header.

@@ -7,6 +7,7 @@ import NIOCore
 /// user, those of the client's connection, and those that the route sets. The gateway's own fields come last.
 struct RequestRewriter {
   let route: RoutePlan
+  /// The host by which the request was judged.
   let host: RequestHost
   let origin: RequestOrigin
   /// Whether Authorization is removed, because it contains a token of the gateway.
@@ -40,7 +41,7 @@ struct RequestRewriter {
     out.writeStaticString(
       origin.isSecure
         ? "\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: " : "\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ")
-    if origin.host == host.host { out.writeBytes(host.authority) } else { out.writeString(origin.host.authority) }
+    out.writeBytes(host.authority)
     out.writeStaticString("\r\n")
     out.writeBytes(assertion)
     out.writeBytes(route.headerLines)

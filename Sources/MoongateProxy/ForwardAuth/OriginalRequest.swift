@@ -4,8 +4,11 @@ import NIOCore
 /// The original request of a forward-auth request. All ranges refer to the bytes of the proxy's request.
 ///
 /// Attack: a client sends `X-Forwarded-Uri: /public` itself, so that the proxy adds a second value and the gateway
-/// judges the first. Therefore method and target must occur exactly once, and of scheme and host the last value counts
+/// judges the first. Therefore method, host and target must occur exactly once, and of the scheme the last value counts
 /// (`ForwardingFields`), which is the proxy's. A dialect ignores the headers of others.
+///
+/// Attack: `Host: closed.example,open.example`, which the proxy passes on as one value. The gateway would judge the
+/// last host, and the proxy chooses the service by the first. Therefore a list of hosts is refused.
 struct OriginalRequest {
   let method: Range<Int>
   /// The path, without the query. Empty means `/`: an absolute URL can omit it.
@@ -93,12 +96,12 @@ struct OriginalRequest {
     return found
   }
 
+  /// The host that `X-Forwarded-Host` names, which must not be a list.
   private static func host(
     _ fields: ForwardingFields, _ bytes: Span<UInt8>, _ hostOf: (Range<Int>) -> RequestHost?
   ) throws(Fault) -> RequestHost {
-    let found: Range<Int>?
-    do throws(ForwardingFault) { found = try fields.host(bytes) } catch { throw .forwarding(error) }
-    guard let found else { throw .malformed("no x-forwarded-host") }
+    guard !fields.hosts.isEmpty else { throw .malformed("no x-forwarded-host") }
+    guard let found = fields.hosts.only else { throw .malformed("more than one x-forwarded-host") }
     guard let host = hostOf(found) else { throw .forwarding(ForwardingFault(.host, bytes, found)) }
     return host
   }

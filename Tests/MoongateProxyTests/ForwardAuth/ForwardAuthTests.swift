@@ -102,7 +102,9 @@ import Testing
   }
 
   /// Attack: a client's header is added to the proxy's or replaces it. Missing, repeated, empty or malformed headers
-  /// give 400, never 200. Scheme and host may be lists, whose last value is the proxy's.
+  /// give 400, never 200. Only the scheme may be a list, whose last value is the proxy's.
+  ///
+  /// Attack: `Host: closed.example,open.example` or the other way round, which a proxy passes on as X-Forwarded-Host.
   @Test(arguments: dialects) func invalidForwardingHeadersAreRefused(_ dialect: String) async throws {
     let gateway = try await gateway()
     let right = Self.question(dialect, "GET", "/open/x")
@@ -110,7 +112,7 @@ import Testing
       let field = right.fields[index]
       let name = String(field.prefix { $0 != ":" })
       var bad: [[String]] = [[], ["\(name): "]]
-      if !["X-Forwarded-Proto", "X-Forwarded-Host"].contains(name) {
+      if name != "X-Forwarded-Proto" {
         bad += [
           [field, field], [field, "\(name.lowercased()): "], ["\(name): \(field.dropFirst(name.count + 2)), x"],
         ]
@@ -122,7 +124,8 @@ import Testing
         bad += ["ftp", "https:", "https, gopher", "HTTPS/1", ","].map { ["\(name): \($0)"] }
         bad.append([field, "\(name): gopher"])
       case "X-Forwarded-Host":
-        bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h, a b", ","].map { ["\(name): \($0)"] }
+        let lists = ["h, a b", ",", "app.example.com,x.example", "app.example.com,"]
+        bad += (["a b", "user@h", "h/", "h:99999", "a..b"] + lists).map { ["\(name): \($0)"] }
       case "Host": bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h,h"].map { ["\(name): \($0)"] }
       case "X-Forwarded-Uri":
         bad += [
@@ -151,15 +154,12 @@ import Testing
 
   /// All lines are one list (RFC 9110 section 5.3), and an empty member is none.
   @Test(arguments: ["traefik", "caddy", "haproxy"])
-  func theLastSchemeAndHostCount(_ dialect: String) async throws {
+  func theLastSchemeCounts(_ dialect: String) async throws {
     let gateway = try await gateway()
     for (scheme, host) in [
       ("X-Forwarded-Proto: wss", "X-Forwarded-Host: app.example.com:"),
-      ("X-Forwarded-Proto: http, https", "X-Forwarded-Host: x.example, APP.example.com"),
-      (
-        "X-Forwarded-Proto: ws\r\nX-Forwarded-Proto: WSS,",
-        "X-Forwarded-Host: x.example\r\nX-Forwarded-Host: app.example.com"
-      ),
+      ("X-Forwarded-Proto: http, https", "X-Forwarded-Host: APP.example.com"),
+      ("X-Forwarded-Proto: ws\r\nX-Forwarded-Proto: WSS,", "X-Forwarded-Host: app.example.com"),
     ] {
       var question = Self.question(dialect, "GET", "/only/x")
       question.fields = question.fields.map {

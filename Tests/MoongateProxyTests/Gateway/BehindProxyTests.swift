@@ -116,6 +116,30 @@ import Testing
     await gateway.stop()
   }
 
+  /// Attack: the proxy passes the client's X-Forwarded-Host on. A client names an open host there, and in Host a closed
+  /// one of the same service.
+  @Test func theServiceGetsTheHostThatIsJudged() async throws {
+    let upstream = try await RecordingUpstream()
+    var settings = GatewaySettings.test()
+    settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
+    let gateway = try await TestGateway(
+      routes: [
+        .test("/**", host: "open.example.com", ports: [upstream.port], open: true),
+        .test("/**", host: "closed.example.com", ports: [upstream.port]),
+      ], settings: settings)
+    let claimed = try await gateway.talk(
+      "GET /x HTTP/1.1\r\nHost: closed.example.com\r\nX-Forwarded-Host: open.example.com\r\n\r\n")
+    #expect(claimed.hasPrefix("HTTP/1.1 200 ") && !upstream.all.contains("closed"), "\(upstream.all)")
+    #expect(upstream.all.contains("\r\nHost: open.example.com\r\n"))
+    let swapped = try await gateway.talk(
+      "GET /x HTTP/1.1\r\nHost: open.example.com\r\nX-Forwarded-Host: closed.example.com\r\n\r\n")
+    #expect(swapped.hasPrefix("HTTP/1.1 401 "))
+    // Without the header, Host counts and is passed on, with its port.
+    _ = try await gateway.talk("GET /y HTTP/1.1\r\nHost: open.example.com:8443\r\n\r\n")
+    #expect(upstream.all.contains("GET /y HTTP/1.1\r\nHost: open.example.com:8443\r\n"))
+    await gateway.stop()
+  }
+
   @Test func theLastHostCounts() async throws {
     let (gateway, upstream) = try await gateway()
     for hosts in [

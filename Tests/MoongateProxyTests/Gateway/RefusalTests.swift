@@ -226,9 +226,9 @@ import Testing
       #expect(answer.hasPrefix("HTTP/1.1 200"))
       #expect(
         upstream.all.contains(
-          "GET /\(index) HTTP/1.1\r\nHost: inner:8080\r\nX-Forwarded-For: \(address)\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: app.example.com\r\n"
+          "GET /\(index) HTTP/1.1\r\nHost: app.example.com\r\nX-Forwarded-For: \(address)\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: app.example.com\r\n"
         ), "\(list)")
-      #expect(upstream.all.contains("\r\nHost: inner:8080\r\n"))
+      #expect(!upstream.all.contains("inner"))
     }
     let flood =
       "GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "X-Forwarded-For: 1.1.1.1\r\n", count: 10_000) + "\r\n"
