@@ -31,12 +31,6 @@ struct TOTPState: Codable {
   /// The record to store once the user has seen the recovery codes.
   var pendingRecord: TOTPRecord?
 
-  private enum CodingKeys: String, CodingKey {
-    case key
-    // The old name keeps steps valid that are open during an update.
-    case pendingRecord = "kept"
-  }
-
   init(key: [UInt8]? = nil, pendingRecord: TOTPRecord? = nil) {
     self.key = key
     self.pendingRecord = pendingRecord

@@ -113,8 +113,8 @@ class Gateway:
         (self.folder / "secret").chmod(0o600)
         (self.folder / "routes.lua").write_text(ROUTES.format(backend=backend))
         (self.folder / "policies/phone_otp.lua").write_text(POLICY)
-        for flow, account in (("login", "existing"), ("register", "new")):
-            (self.folder / f"flows/{flow}.lua").write_text(FLOW.format(name=flow, account=account))
+        for flow, purpose, account in (("login", "sign_in", "existing"), ("register", "register", "new")):
+            (self.folder / f"flows/{flow}.lua").write_text(FLOW.format(name=flow, purpose=purpose, account=account))
         self.start()
         self.people = [f"+9197{index:08d}" for index in range(people)]
         for person in self.people:

@@ -63,7 +63,7 @@ POLICY = """return policy "phone_otp" {
 }
 """
 FLOW = (
-    'return flow "{name}" {{ account = "{account}", steps = {{ {{ "phone_otp" }} }}, lifetime = "15m", '
+    'return flow "{name}" {{ purpose = "{purpose}", account = "{account}", steps = {{ {{ "phone_otp" }} }}, lifetime = "15m", '
     'session = {{ lifetime = "12h", idle = "1h" }}, next = {{ new = "/", returning = "/" }} }}\n'
 )
 
@@ -294,8 +294,8 @@ def configuration(folder, port, admin, backend, groups=False):
     if groups:
         (folder / "accounts.lua").write_text(ACCOUNTS)
     (folder / "policies/phone_otp.lua").write_text(POLICY)
-    for name, account in (("login", "existing"), ("register", "new")):
-        (folder / f"flows/{name}.lua").write_text(FLOW.format(name=name, account=account))
+    for name, purpose, account in (("login", "sign_in", "existing"), ("register", "register", "new")):
+        (folder / f"flows/{name}.lua").write_text(FLOW.format(name=name, purpose=purpose, account=account))
 
 
 def main():

@@ -52,12 +52,8 @@ def configuration(folder, port, admin, backend):
         (folder / f"policies/{name}.lua").write_text(LIMITS.format(name=name, kind=kind))
     (folder / "policies/pin.lua").write_text(PIN)
     both = FLOW.replace('{{ "phone_otp" }}', 'any_of {{ "phone_otp", "email_code" }}')
-    for name, account in (("login", "existing"), ("register", "new")):
-        (folder / f"flows/{name}.lua").write_text(both.format(name=name, account=account))
-    for name in ("pin_set", "pin_unlock"):
-        (folder / f"flows/{name}.lua").write_text(
-            FLOW.replace("phone_otp", "pin").format(name=name, account="existing")
-        )
+    for name, purpose, account in (("login", "sign_in", "existing"), ("register", "register", "new")):
+        (folder / f"flows/{name}.lua").write_text(both.format(name=name, purpose=purpose, account=account))
 
 
 def people(provider, count, first=0):

@@ -136,7 +136,7 @@ def test_all_nodes_know_the_serving_nodes(cluster, nodes, postgres):
     assert len({node["id"] for node in told["nodes"]}) == 3
     moment = "(SELECT max(seen_at) FROM node)"
     postgres.ask(
-        f"INSERT INTO node (id, generation, seen_at) VALUES ('another', 'older', {moment})",
+        f"INSERT INTO node (id, generation, seen_at, keys) VALUES ('another', 'older', {moment}, '')",
         "moongate",
         "moongate",
         PASSWORD,

@@ -272,7 +272,7 @@ def test_each_alert_fires_when_its_fault_happens(new_gateway, prometheus, tmp_pa
 
     with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as database:
         # Another gateway that has not loaded the new files.
-        database.execute("INSERT INTO node (id, generation, seen_at) SELECT 'another', 'older', max(seen_at) FROM node")
+        database.execute("INSERT INTO node SELECT 'another', 'older', max(seen_at), '' FROM node")
         fires("MoongateGenerationsDiffer", seconds=30)
         database.execute("DELETE FROM node WHERE id = 'another'")
         # A long-running reader keeps the write-ahead log from being checkpointed.

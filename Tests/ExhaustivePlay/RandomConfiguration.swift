@@ -71,7 +71,7 @@ struct RandomConfiguration {
     }
     if naming.contains("password"), naming.contains("email_code"), random.chance(50) {
       files["flows/password_reset.lua"] = """
-        return flow "password_reset" { account = "\(random.one(of: ["existing", "any"]))", steps = { { "email_code" }, { "password" } } }
+        return flow "password_reset" { purpose = "reset", provider = "password", account = "\(random.one(of: ["existing", "any"]))", steps = { { "email_code" }, { "password" } } }
         """
     }
     if random.chance(60) {
@@ -125,8 +125,14 @@ struct RandomConfiguration {
     ]
     if name == "register_email" { steps[0] = "{ \"password\" }" }
     for _ in 0..<random.below(3) { steps.append(step(canSkip: true, naming)) }
+    let purpose =
+      switch name {
+      case "register": "purpose = \"sign_in\", "
+      case "register_email": "purpose = \"register\", provider = \"password\", "
+      default: ""
+      }
     return
-      "return flow \"\(name)\" {\n  account = \"\(rule)\",\n  steps = {\n    \(steps.joined(separator: ",\n    ")),\n  },\n}"
+      "return flow \"\(name)\" {\n  \(purpose)account = \"\(rule)\",\n  steps = {\n    \(steps.joined(separator: ",\n    ")),\n  },\n}"
   }
 
   private func step(canSkip: Bool, _ naming: [String]) -> String {

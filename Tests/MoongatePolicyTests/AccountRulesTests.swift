@@ -286,8 +286,8 @@ import Testing
 
   // MARK: warnings
 
-  private static func flow(_ name: String, _ account: String, _ steps: String, purpose: String = "") -> String {
-    "return flow \"\(name)\" {\n\(purpose)account = \"\(account)\",\nsteps = {\n\(steps)\n},\n}"
+  private static func flow(_ name: String, _ account: String, _ steps: String) -> String {
+    "return flow \"\(name)\" {\n\(TestFolder.purpose(of: name))account = \"\(account)\",\nsteps = {\n\(steps)\n},\n}"
   }
 
   private static let enter = flow("enter", "any", "{ \"phone_otp\" },")

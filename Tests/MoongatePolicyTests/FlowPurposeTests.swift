@@ -204,25 +204,49 @@ import Testing
     #expect(Self.problems(try Self.folder(fields)) == ["flows/any_name.lua:2: \(problem)"])
   }
 
-  // MARK: - Names that tell the purpose
+  // MARK: - Flows without a purpose
 
+  /// Attack on ourselves: a flow whose name says that it sets a PIN signs people in, by a PIN that nobody checks.
   @Test(arguments: [
     ("pin_set", "{ \"pin\" }", "purpose = \"set\", provider = \"pin\""),
+    ("totp_disable", "{ \"phone_otp\" }", "purpose = \"disable\", provider = \"totp\""),
     ("pin_reset", "{ \"email_code\" }, { \"pin\" }", "purpose = \"reset\", provider = \"pin\""),
     ("password_reset", "{ \"email_code\" }, { \"password\" }", "purpose = \"reset\", provider = \"password\""),
+    ("register", "{ \"phone_otp\" }", "purpose = \"register\""),
     ("register_email", "{ \"password\" }", "purpose = \"register\", provider = \"password\""),
-    ("change_email", "{ \"email_code\" }", "purpose = \"change\", identifier = \"email\""),
+    ("verify_email", "{ \"email_code\" }", "purpose = \"verify\", identifier = \"email\""),
+    ("change_phone", "{ \"phone_otp\" }", "purpose = \"change\", identifier = \"phone\""),
+    ("join_phone", "{ \"phone_otp\" }", "purpose = \"join\", identifier = \"phone\""),
+    ("google_oauth_join", "{ \"phone_otp\" }", "purpose = \"join\", identifier = \"federated\""),
     ("step_up", "{ \"pin\" }", "purpose = \"step_up\""),
   ])
-  func purposeIsDerivedFromTheNameWithAWarning(_ name: String, _ steps: String, _ fields: String) throws {
-    let account = name == "register_email" ? "new" : "existing"
+  func aNameThatSaysOtherwiseIsRefusedWithWhatToWrite(_ name: String, _ steps: String, _ fields: String) throws {
+    let account = name.hasPrefix("register") ? "new" : "existing"
     let rest = "account = \"\(account)\", steps = { \(steps) }"
-    let implied = try Self.load(try Self.folder(rest, named: name))
-    let declared = try Self.load(try Self.folder("\(fields), \(rest)", named: name))
-    #expect(implied.flows[name]?.purpose == declared.flows[name]?.purpose && implied.flows[name]?.purpose != .signIn)
-    let told = implied.warnings.map(\.description).filter { $0.hasSuffix("add \(fields)") }
-    #expect(told.count == 1 && told[0].hasPrefix("flows/\(name).lua:1: purpose: is missing."), "\(implied.warnings)")
-    #expect(!declared.warnings.contains { $0.path == "purpose" })
+    #expect(
+      Self.problems(try Self.folder(rest, named: name)) == [
+        "flows/\(name).lua:1: purpose: is missing, and a flow without it signs people in. "
+          + "Write \(fields), or purpose = \"sign_in\" if it signs people in"
+      ])
+  }
+
+  @Test func whatIsToBeWrittenIsAccepted() throws {
+    for (name, fields, steps) in [
+      ("pin_set", "purpose = \"set\", provider = \"pin\"", "{ \"pin\" }"),
+      ("change_phone", "purpose = \"change\", identifier = \"phone\"", "{ \"phone_otp\" }"),
+      ("step_up", "purpose = \"step_up\"", "{ \"pin\" }"),
+    ] {
+      let flow = "\(fields), account = \"existing\", steps = { \(steps) }"
+      #expect(Self.problems(try Self.folder(flow, named: name)) == [], "\(name)")
+    }
+  }
+
+  @Test func aFirstStepThatFindsNoAccountIsRefused() throws {
+    #expect(
+      Self.problems(try Self.folder("account = \"existing\", steps = { { \"pin\" } }")) == [
+        "flows/any_name.lua:1: purpose: is missing, and a flow without it signs people in. The first step of this one finds no account (`pin`): "
+          + "write purpose = \"step_up\" or another purpose that begins with a session"
+      ])
   }
 
   @Test func declaredPurposeOverridesTheName() throws {
@@ -263,17 +287,16 @@ import Testing
     #expect(off.flows["pin_set"] == nil && off.flows["pin_change"] != nil && off.warnings.isEmpty)
   }
 
-  /// Attack: an operator has deleted flows/change_email.lua to prevent changes of addresses. An update of the gateway
-  /// must not bring it back.
-  @Test func aFolderOfAnOlderVersionKeepsToTheFlowsThatItHas() throws {
-    let generation = try Self.load(try Self.folder("account = \"existing\", steps = { { \"pin\" } }", named: "pin_set"))
-    #expect(Set(generation.flows.keys) == ["pin_set", "login"])
-    let told = generation.warnings.map(\.description).filter {
-      $0.contains("the flows that providers ship are left out")
+  /// One file without `purpose` must not take away the flows that providers ship.
+  @Test(arguments: ["any_name", "login", "set", "pin_sets", "step_ups"])
+  func aFlowWithoutPurposeKeepsTheFlowsOfProviders(_ name: String) throws {
+    let generation = try Self.load(
+      try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }", named: name))
+    #expect(generation.flows[name]?.purpose == .signIn)
+    for flow in ["change_phone", "verify_email", "change_email", "pin_set", "pin_change", "pin_disable", "pin_reset"] {
+      #expect(generation.flows[flow] != nil, "\(flow)")
     }
-    #expect(
-      told.count == 1 && told[0].hasPrefix("flows/pin_set.lua:1: purpose: ") && told[0].contains("`change_email`"),
-      "\(generation.warnings)")
+    #expect(!generation.warnings.contains { $0.path == "purpose" }, "\(generation.warnings)")
   }
 
   /// Attack: a plugin that is installed for a second factor ships a flow that signs users in.

@@ -36,6 +36,18 @@ struct TestFolder {
     }
     """
 
+  /// The purpose of a flow that is named like a shipped one, as its first fields in Lua; empty for others, which sign
+  /// people in.
+  static func purpose(of flow: String) -> String {
+    let purpose = flow == "register" ? .register(setting: nil) : FlowPurpose.usual(of: flow, steps: [.test("password")])
+    guard purpose != .signIn else { return "" }
+    var fields = "purpose = \"\(purpose.kind.rawValue)\", "
+    if let provider = purpose.provider { fields += "provider = \"\(provider)\", " }
+    if case .verify(let kind) = purpose { fields += "identifier = \"\(kind.rawValue)\", " }
+    if let kind = purpose.newIdentifier { fields += "identifier = \"\(kind.rawValue)\", " }
+    return fields
+  }
+
   /// - Parameters:
   /// - files: replace the default files; nil removes one.
   /// - programs: executable files.

@@ -55,16 +55,36 @@ extension ProviderPolicy {
   }
 }
 
+extension FlowPurpose {
+  /// The purpose of a flow with this name in most tests: `toy_set` sets the factor of `toy`, and so on.
+  package static func usual(of name: String, steps: [StepRule]) -> FlowPurpose {
+    switch name {
+    case "register_email": return .register(setting: steps.first?.choices.first)
+    case "verify_email": return .verify(.email)
+    case "change_email": return .change(.email)
+    case "change_phone": return .change(.phone)
+    case "join_phone": return .join(.phone)
+    case "step_up": return .stepUp
+    default: break
+    }
+    guard let end = name.lastIndex(of: "_"),
+      let operation = FactorOperation(rawValue: String(name[name.index(after: end)...])),
+      let provider = ProviderName(rawValue: String(name[..<end]))
+    else { return .signIn }
+    return .factor(provider, operation == .reset && provider.rawValue == "password" ? .recover : operation)
+  }
+}
+
 extension FlowDefinition {
   /// A flow with the given steps, a lifetime of 15 minutes, and sessions of 12 hours with an idle timeout of one hour.
-  /// - Parameter purpose: nil to derive it from the flow's name.
+  /// - Parameter purpose: nil for the usual one of a flow with this name (`FlowPurpose.usual(of:steps:)`).
   package static func test(
     _ name: String, purpose: FlowPurpose? = nil, account: AccountRule, registers: Set<ProviderName> = [],
     steps: [StepRule]
   ) -> Self {
     Self(
       name: name,
-      purpose: purpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { $0.rawValue == "password" }),
+      purpose: purpose ?? .usual(of: name, steps: steps),
       account: account,
       steps: steps, lifetime: .seconds(900),
       session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)),

@@ -58,7 +58,7 @@ extension AccountAdministration {
     let now = clock.now()
     let traces = [keys.accountTrace(account.id)] + account.identifiers.map { keys.logHash($0.identifier.value) }
     var locks = try await store.locks(about: traces, at: now)
-    // A lock of an older gateway has no attempts with details, so it is found by its counter.
+    // An attempt whose gateway died has no details. A lock that began by it is found by its counter.
     let counters = Set(
       PersonalLimits(keys: keys, providers: providers).limits(of: account, in: generation).map(\.counter))
     for lock in try await store.locks(at: now)

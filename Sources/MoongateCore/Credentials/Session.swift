@@ -34,7 +34,7 @@ package struct Session: Sendable, Equatable, Codable {
   package var counted: [PassedStep] { passed.filter { $0.tooNewUntil == nil } }
   /// The `User-Agent` of the browser or app that began it, for its owner to recognise. Truncated to 256 bytes.
   package var userAgent: String?
-  /// The client address from which the session began, for its owner to recognise; nil in sessions of an older version.
+  /// The client address from which the session began, for its owner to recognise; nil: not known.
   package var address: String?
   /// The client address of `lastSeenAt`; nil: not known.
   package var lastAddress: String?
@@ -99,8 +99,8 @@ package struct SessionUse: Sendable, Equatable {
 package struct PassedStep: Sendable, Equatable, Codable {
   package let provider: ProviderName
   package let at: Timestamp
-  /// The identifier that was proved, as `KeyRing.proofHash`; nil if the step proved a secret, and in sessions of an
-  /// older version. The step authorises changes only while the account holds that identifier.
+  /// The identifier that was proved, as `KeyRing.proofHash`; nil if the step proved a secret. The step authorises
+  /// changes only while the account holds that identifier.
   package let identifier: String?
   /// Whether the step proved two factors at once, such as a device and the fingerprint that unlocks it; nil: no.
   package let isMultiFactor: Bool?

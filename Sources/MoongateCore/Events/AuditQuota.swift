@@ -3,7 +3,7 @@
 /// Attack: junk requests, each refused with an event in the trail, until the events of sign-ins or operators' actions
 /// are no longer stored.
 package enum AuditQuota: Int, Sendable, CaseIterable {
-  /// Steps of users: flows begun, codes sent, events of pages. Events of an older gateway count here.
+  /// Steps of users: flows begun, codes sent, events of pages.
   case activity = 0
   /// Sign-ins and sign-outs, locks, changes of accounts, operators' actions, generations.
   case security = 1

@@ -35,8 +35,6 @@ package struct FlowMachine: Sendable {
     if now >= record.expiresAt {
       return now >= record.expiresAt + (record.expiresAt - record.createdAt) ? .gone : .expired
     }
-    // Begun by an older version, under weaker rules.
-    if record.basis == nil { return .expired }
     return record.status == .pending ? nil : .over
   }
 
@@ -119,24 +117,22 @@ package struct FlowMachine: Sendable {
   /// factor. The same applies to steps that passed before the account was known, because they proved nothing about an
   /// account.
   package mutating func passed(_ proof: PassedProof) {
-    var basis = record.basis ?? ProofBasis(epoch: nil)
     if record.account == nil, let account = proof.account {
       record.account = account.id
-      basis.epoch = account.epoch
-      basis.introduced += record.passed
+      record.basis.epoch = account.epoch
+      record.basis.introduced += record.passed
       record.passed = []
       // Attack: the attacker proves a number of their own, then the victim's password: the number would be added to the
       // victim's account.
       record.proved = []
     }
     if record.account != nil, !proof.proved.isEmpty, proof.held.isEmpty {
-      basis.introduced.append(proof.step)
+      record.basis.introduced.append(proof.step)
     } else if proof.isFactor {
       record.passed.append(proof.step)
     }
-    basis.held += proof.held
-    basis.holder = proof.holder ?? basis.holder
-    record.basis = basis
+    record.basis.held += proof.held
+    record.basis.holder = proof.holder ?? record.basis.holder
     // An identifier that was proved twice is stored once.
     record.proved = record.proved.filter { !proof.proved.contains($0) } + proof.proved
     record.step = nil
@@ -147,13 +143,13 @@ package struct FlowMachine: Sendable {
   /// identifier proves what the other account holds, so it is a factor there.
   /// - Parameter until: until when the identifier is too new in the other account to count; nil: it counts.
   package mutating func joins(_ account: AccountVersion, tooNewUntil until: Timestamp? = nil) {
-    record.passed = (record.basis?.introduced ?? []).map { step in
+    record.passed = record.basis.introduced.map { step in
       var step = step
       step.tooNewUntil = until
       return step
     }
     record.account = account.id
-    record.basis?.epoch = account.epoch
+    record.basis.epoch = account.epoch
   }
 
   /// Handles that several accounts claim the verified identifier.
@@ -162,8 +158,8 @@ package struct FlowMachine: Sendable {
   /// Handles the user's choice: the account is the one that claims the identifier.
   package mutating func chose(_ account: AccountVersion, by identifier: Identifier) {
     record.account = account.id
-    record.basis?.epoch = account.epoch
-    record.basis?.held.append(identifier)
+    record.basis.epoch = account.epoch
+    record.basis.held.append(identifier)
     record.accountChoice = nil
   }
 

@@ -21,7 +21,7 @@ extension FlowRecord: JSONObjectWritable {
     object.add("status", status.rawValue)
     object.add("createdAt", createdAt)
     object.add("expiresAt", expiresAt)
-    object.add("declaredPurpose", declaredPurpose?.rawValue)
+    object.add("purpose", purpose.rawValue)
     object.add("accountRule", accountRule.rawValue)
     object.add("registers", registers)
     object.add("steps", steps)
@@ -37,7 +37,7 @@ extension FlowRecord: JSONObjectWritable {
     object.add("passed", passed)
     object.add("proved", proved)
     object.add("account", account)
-    object.add("gathered", pendingProofs)
+    object.add("pendingProofs", pendingProofs)
     object.add("basis", basis)
     object.add("startedIn", startedIn)
     object.add("grant", grant)
@@ -58,7 +58,7 @@ extension StepRule: JSONObjectWritable {
     object.add("isSkippable", isSkippable)
     object.add("when", when)
     object.add("requirement", requirement?.rawValue)
-    object.add("fallback", fallback)
+    object.add("isFallback", isFallback)
   }
 }
 

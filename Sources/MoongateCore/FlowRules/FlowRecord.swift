@@ -41,8 +41,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var status: Status
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
-  /// nil if an older gateway began the flow. The purpose is then derived from the name (`purpose`).
-  let declaredPurpose: FlowPurpose?
+  /// What completing the flow does.
+  package let purpose: FlowPurpose
   package let accountRule: AccountRule
   /// The providers by which the flow also creates accounts (`FlowDefinition.registers`); nil: none.
   let registers: Set<ProviderName>?
@@ -70,9 +70,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var account: String?
   /// What is handed over when the flow completes.
   package var pendingProofs: PendingProofs
-  /// What the proofs of this flow relied on; nil for a flow that an older version began. Such a flow is closed, because
-  /// it could end in a session that these rules would not allow.
-  package var basis: ProofBasis?
+  /// What the proofs of this flow relied on.
+  package var basis: ProofBasis
   /// The ID of the session that a signed-in account's flow belongs to: the one that began it, or one that has adopted
   /// it.
   package var startedIn: String?
@@ -93,10 +92,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   /// The names in stored rows. A property without a case here is not stored.
   package enum CodingKeys: String, CodingKey, CaseIterable {
-    case id, name, version, status, createdAt, expiresAt, declaredPurpose, accountRule, registers, steps, session, next,
-      codes
-    case returnTo, browser, network, position, step, accountChoice, passed, proved, account
-    case pendingProofs = "gathered"
+    case id, name, version, status, createdAt, expiresAt, purpose, accountRule, registers, steps, session, next, codes
+    case returnTo, browser, network, position, step, accountChoice, passed, proved, account, pendingProofs
     case basis, startedIn, grant, grantCode, isNewAccount, completedNext, origin, registered, facts
   }
 
@@ -112,7 +109,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     status = .pending
     self.createdAt = createdAt
     expiresAt = createdAt + definition.lifetime
-    declaredPurpose = definition.purpose
+    purpose = definition.purpose
     accountRule = definition.account
     registers = definition.registers.isEmpty ? nil : definition.registers
     steps = definition.steps
@@ -165,7 +162,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   /// `origin`, as long as nothing was proved in the flow. Such a flow may be evicted (`FlowBound`).
   package var unverifiedOrigin: String? {
-    guard status == .pending, passed.isEmpty, basis?.introduced.isEmpty ?? true, startedIn == nil else { return nil }
+    guard status == .pending, passed.isEmpty, basis.introduced.isEmpty, startedIn == nil else { return nil }
     return browser == nil ? origin : origin.map(FlowOrigin.opened)
   }
 
@@ -176,7 +173,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var endingRule: AccountRule {
     guard proved.contains(where: { $0.kind == .federated }) else { return accountRule }
     guard accountRule == .existing else { return .any }
-    let provers = (passed + (basis?.introduced ?? [])).map(\.provider)
+    let provers = (passed + basis.introduced).map(\.provider)
     return registers?.isDisjoint(with: provers) ?? true ? .existing : .any
   }
 
@@ -184,11 +181,6 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   func makesAccount(setting step: StepRecord) -> Bool {
     purpose.step(of: step.provider) == .set && accountRule != .existing && account == nil && step.account == nil
       && startedIn == nil
-  }
-
-  /// What completing the flow does.
-  package var purpose: FlowPurpose {
-    declaredPurpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { _ in startedIn == nil })
   }
 }
 

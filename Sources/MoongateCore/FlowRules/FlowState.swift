@@ -3,8 +3,8 @@ import MoongateSDK
 extension FlowMachine {
   /// Where a flow is, with what exists only there.
   ///
-  /// It is computed from the record, so that rows of older versions have a state too. `flow.mermaid` beside this file
-  /// is its diagram. Whether a flow has expired depends on the time and not on the state: see `closed(at:)`.
+  /// It is computed from the record. `flow.mermaid` beside this file is its diagram. Whether a flow has expired depends
+  /// on the time and not on the state: see `closed(at:)`.
   package enum State: Sendable, Equatable {
     /// The policy must say whether the current step applies.
     case deciding(FunctionName)

@@ -36,10 +36,3 @@ package struct StoredRecord: Sendable, Equatable, Codable {
     self.isRenewal = isRenewal
   }
 }
-
-extension KeyedDecodingContainer {
-  /// A flow stored by an older version has no pending proofs.
-  func decode(_ type: PendingProofs.Type, forKey key: Key) throws -> PendingProofs {
-    try decodeIfPresent(PendingProofs.self, forKey: key) ?? PendingProofs()
-  }
-}

@@ -27,8 +27,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package var redirectTo: String?
   /// For full providers: what the page displays beside the fields. Sealed, because it can be a secret.
   package var shown: SealedBytes?
-  /// For full providers: when the step may be polled, if the user decides elsewhere. An older gateway ignores it and
-  /// polls at once.
+  /// For full providers: when the step may be polled, if the user decides elsewhere.
   package var wait: StepWait?
   /// For full providers: the fields that another site has posted, until the browser fetches them.
   package var returned: PostedCallback?

@@ -165,7 +165,7 @@ extension FlowEngine {
         record.startedIn != nil,
         record.account == own.account.id, case .verify = record.purpose
       else { throw request.refusal(.flowNotFound, because: .unknownFlow) }
-      guard own.account.epoch == record.basis?.epoch else {
+      guard own.account.epoch == record.basis.epoch else {
         throw request.refusal(.flowExpired, because: .accountChanged)
       }
       var flow = FlowTransaction(id, FlowMachine(record), request)

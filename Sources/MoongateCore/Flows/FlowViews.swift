@@ -71,7 +71,7 @@ struct FlowViews: FlowPart {
       step: try await step(of: flow, shown), passed: record.passed,
       account: account.map { AccountView($0, isNew: record.isNewAccount, pads: request.generation.pads) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
-    view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
+    view.isUnderWay = !record.passed.isEmpty || !record.basis.introduced.isEmpty
     view.returnTo = record.returnTo
     view.app = isOfBrowser ? grants.receiver(of: record, request) : nil
     view.isEnrolling = due?.requirement == .enroll

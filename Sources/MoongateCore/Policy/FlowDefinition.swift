@@ -12,8 +12,6 @@ package struct FlowDefinition: Sendable {
   package let session: SessionRule
   package let next: NextPaths
   package let location: SourceLocation
-  /// Whether the purpose is derived from the flow's name because the file does not declare it.
-  package let isPurposeImplied: Bool
   /// The source location of each step.
   package let stepLocations: [SourceLocation]
 
@@ -22,7 +20,7 @@ package struct FlowDefinition: Sendable {
     name: String, purpose: FlowPurpose, account: AccountRule, steps: [StepRule], lifetime: Duration,
     session: SessionRule, next: NextPaths,
     location: SourceLocation,
-    registers: Set<ProviderName> = [], isPurposeImplied: Bool = false, stepLocations: [SourceLocation] = []
+    registers: Set<ProviderName> = [], stepLocations: [SourceLocation] = []
   ) {
     self.name = name
     self.purpose = purpose
@@ -33,7 +31,6 @@ package struct FlowDefinition: Sendable {
     self.session = session
     self.next = next
     self.location = location
-    self.isPurposeImplied = isPurposeImplied
     self.stepLocations = stepLocations
   }
 }
@@ -62,20 +59,16 @@ package struct StepRule: Sendable, Hashable, Codable {
   package let when: FunctionName?
   /// What the step does if `accounts.lua` requires it; nil for a step of the flow itself.
   package let requirement: AccountStep?
-  /// Whether the choices are a `fallback`; nil: no. (An older gateway stored no value and reads such a step as one with
-  /// several choices.)
-  let fallback: Bool?
-
   /// Whether the choices are a `fallback`, in order: the first one sends a code, and each further one if the one before
   /// it cannot deliver or the user asks for it.
-  package var isFallback: Bool { fallback ?? false }
+  package let isFallback: Bool
 
   package init(
     choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil,
     isFallback: Bool = false
   ) {
     self.choices = choices
-    fallback = isFallback ? true : nil
+    self.isFallback = isFallback
     self.isSkippable = isSkippable
     self.when = when
     self.requirement = requirement

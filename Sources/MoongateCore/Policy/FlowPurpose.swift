@@ -219,33 +219,6 @@ extension FlowPurpose {
     case .factor(let provider, let operation): "\(provider)_\(operation.rawValue)"
     }
   }
-
-  /// Derives the purpose from the name of a flow. Used for flows without `purpose`, and for running flows that an older
-  /// gateway began.
-  /// - Parameters:
-  ///   - steps: the flow's steps. `register_email` sets the secret of the first step's provider.
-  ///   - identifiesPeople: whether the provider identifies the account, as a password with an email address does.
-  package init(nameOfFlow name: String, steps: [StepRule], identifiesPeople: (ProviderName) -> Bool) {
-    switch name {
-    case "register_email": self = .register(setting: steps.first?.choices.first)
-    case "verify_email": self = .verify(.email)
-    case "change_email": self = .change(.email)
-    case "change_phone": self = .change(.phone)
-    case "join_phone": self = .join(.phone)
-    case "step_up": self = .stepUp
-    default:
-      let parts = name.split(separator: "_").last.map { (name.dropLast($0.count + 1), $0) }
-      guard let (prefix, suffix) = parts, let operation = FactorOperation(rawValue: String(suffix)),
-        operation != .recover,
-        let provider = ProviderName(rawValue: String(prefix)),
-        operation != .unlock || steps.contains(where: { $0.choices.contains(provider) })
-      else {
-        self = .signIn
-        return
-      }
-      self = .factor(provider, operation == .reset && identifiesPeople(provider) ? .recover : operation)
-    }
-  }
 }
 
 extension FlowDefinition {

@@ -176,8 +176,7 @@ package final class KeyRing: Sendable {
     for key in keys.all.map(\.devices) + keys.retired.compactMap({ $0.deviceKey(at: now) }) {
       if let bytes = try? key.open(sealed, for: owner) { return bytes }
     }
-    // Older versions sealed marks like records.
-    return try? open(sealed, for: owner)
+    return nil
   }
 
   // MARK: Sealed records

@@ -3,9 +3,7 @@ import MoongateSDK
 /// A full provider's record for an account, with the version of its format.
 ///
 /// Version 1 is sealed without a version. Later versions have a mark and the number before the sealed bytes, and are
-/// bound to the number: a gateway that does not know versions cannot open them and reports a fault, so that an older
-/// provider never misreads a newer format. If such a gateway overwrites the record, the mark is gone and the record is
-/// of version 1 again.
+/// bound to the number, so that a record is never read in the format of another version.
 package struct ProviderRecord: Sendable, Equatable {
   package let bytes: [UInt8]
   /// The `ProviderDescriptor.recordVersion` of the provider that created it.

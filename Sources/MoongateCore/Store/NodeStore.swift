@@ -24,7 +24,7 @@ package struct ServingNode: Sendable, Equatable {
   package let generation: String
   /// The time of its last report.
   package let seenAt: Timestamp
-  /// The names of the master keys that it knows, the current one first; empty if an older version does not report them.
+  /// The names of the master keys that it knows, the current one first.
   package let keys: [String]
 
   /// The display name: `id` without the part that differs for each process.

@@ -27,7 +27,7 @@ struct JSONObjectText {
 
   /// The JSON of a record that is stored: the same that `JSONEncoder` writes, except for the order of members.
   ///
-  /// Stored records are searched for strings that `JSONEncoder` has encoded (`FlowTraces`), by older gateways too.
+  /// Stored records are searched for strings that `JSONEncoder` has encoded (`FlowTraces`).
   static func record(_ value: some JSONWritable) -> [UInt8] {
     var text = Self(.encoder, capacity: 2048)
     value.write(to: &text)

@@ -156,8 +156,8 @@ package struct Traffic: Sendable {
         events.append(event)
       }
     }
-    // Refusals are written after the store was updated, and older logs have whole seconds. At the same time, sending a
-    // code comes first, and the right answer comes last.
+    // Refusals are written after the store was updated. At the same time, sending a code comes first, and the right
+    // answer comes last.
     return events.enumerated().compactMap { place, event in event.moment.map { (at: $0, place: place, event: event) } }
       .sorted { ($0.at, $0.event.rank(wrong), $0.place) < ($1.at, $1.event.rank(wrong), $1.place) }.map {
         ($0.at, $0.event)

@@ -24,22 +24,6 @@ extension FolderReader {
   /// Adds the flows that configured providers ship, unless the folder has a file of the same name.
   private mutating func addFlowsOfProviders() {
     let own = Set(files.files(in: "flows").map(\.title))
-    // Attack: an operator has deleted flows/change_email.lua to prevent changes of email addresses, and an update of
-    // the gateway brings the flow back. A folder with flows whose purpose is derived from their names was written
-    // before providers shipped flows, so it gets none of them.
-    if let older = flows.values.filter(\.isPurposeImplied).min(by: { $0.name < $1.name }) {
-      let left = catalog.descriptors.filter { catalog.isConfigured($0.name) }.flatMap(\.flows).map(\.name).filter {
-        !own.contains($0)
-      }
-      if !left.isEmpty {
-        problems.warn(
-          older.location, "purpose",
-          "is missing, as in files of older versions, so the flows that providers ship are left out (\(Suggestion.list(left))). "
-            + "Add `purpose` to each flow that `check` names, and a file with enabled = false for each flow that you do not want"
-        )
-      }
-      return
-    }
     var origins: [String: ProviderName] = [:]
     for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) {
       for source in descriptor.flows where !own.contains(source.name) {

@@ -71,7 +71,7 @@ struct FlowPurposeReader {
   ///   - steps: the steps that could be read.
   ///   - account: the account rule of the flow; nil if it could not be read.
   func read(_ reader: TableReader, steps: [StepRule], account: AccountRule?) -> FlowPurpose? {
-    guard reader.explicitValue("purpose") != nil else { return byName(reader, steps) }
+    guard reader.explicitValue("purpose") != nil else { return signIn(reader, steps) }
     guard let kind = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(kind, reader) else {
       return nil
     }
@@ -227,26 +227,47 @@ struct FlowPurposeReader {
 
   // MARK: - Flows without the field
 
-  /// The purpose of a flow without the field. In older versions, the flow's name determined it.
-  private func byName(_ reader: TableReader, _ steps: [StepRule]) -> FlowPurpose? {
+  /// The purpose of a flow without the field, which signs people in. The flow is refused if its name or its first step
+  /// says otherwise, because it would not do what its author meant.
+  private func signIn(_ reader: TableReader, _ steps: [StepRule]) -> FlowPurpose? {
     for name in ["provider", "identifier"] where reader.explicitValue(name) != nil {
       problems.add(
         location(name, reader), reader.path(name),
         "requires `purpose`: add, for instance, purpose = \"\(name == "provider" ? "set" : "change")\"")
       return nil
     }
-    let purpose = FlowPurpose(nameOfFlow: flow, steps: steps, identifiesPeople: identifiesPeople)
-    if let fields = Self.fields(purpose) {
-      problems.warn(
-        reader.location, "purpose",
-        "is missing. The purpose is derived from the flow's name, which a later version will not do: add \(fields)")
-    }
-    return purpose
+    let advice: String? =
+      if let meant = purposeOfName(steps) {
+        "Write \(Self.fields(meant)), or purpose = \"sign_in\" if it signs people in"
+      } else if let first = steps.first, !first.choices.contains(where: findsAccount) {
+        "The first step of this one finds no account (\(Suggestion.list(first.choices.map(\.rawValue)))): write purpose = \"step_up\" "
+          + "or another purpose that begins with a session"
+      } else { nil }
+    guard let advice else { return .signIn }
+    problems.add(reader.location, "purpose", "is missing, and a flow without it signs people in. \(advice)")
+    return nil
   }
 
-  /// The purpose in Lua syntax; nil for a sign-in, which needs no field.
-  private static func fields(_ purpose: FlowPurpose) -> String? {
-    guard purpose != .signIn else { return nil }
+  /// The purpose that the name of the flow stands for: the usual name of a purpose, or of a flow that a provider ships;
+  /// nil if it stands for none.
+  private func purposeOfName(_ steps: [StepRule]) -> FlowPurpose? {
+    let kinds: [IdentifierKind] = [.phone, .email]
+    var known: [FlowPurpose] = [.stepUp, .register(setting: nil), .join(.phone)]
+    known += kinds.flatMap { [.verify($0), .change($0)] }
+    if let first = steps.first?.choices.first { known.append(.register(setting: first)) }
+    for provider in providers.descriptors {
+      if flow == "\(provider.name)_join", provider.identifierKinds.contains(.federated) { return .join(.federated) }
+      known += FlowPurpose.FactorOperation.allCases.map { .factor(provider.name, $0) }
+    }
+    return known.first { $0.usualName == flow }
+  }
+
+  private func findsAccount(_ name: ProviderName) -> Bool {
+    providers.descriptor(name.rawValue).map { !$0.identifierKinds.isEmpty || $0.role.contains(.findsAccount) } ?? true
+  }
+
+  /// The purpose in Lua syntax.
+  private static func fields(_ purpose: FlowPurpose) -> String {
     var said = "purpose = \"\(purpose.kind.rawValue)\""
     if let provider = purpose.provider { said += ", provider = \"\(provider)\"" }
     switch purpose {

@@ -79,7 +79,6 @@ struct FlowReader {
     return FlowDefinition(
       name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next,
       location: node.location, registers: registers,
-      isPurposeImplied: purpose != .signIn && reader.explicitValue("purpose") == nil,
       stepLocations: stepsNode.map(Self.locations) ?? [])
   }
 

@@ -18,7 +18,7 @@ enum NodeRows {
     ).map {
       ServingNode(
         id: try $0.text(0), generation: try $0.text(1), seenAt: try $0.moment(2),
-        keys: try $0.optionalText(3)?.split(separator: " ").map(String.init) ?? [])
+        keys: try $0.text(3).split(separator: " ").map(String.init))
     }
   }
 

@@ -67,7 +67,7 @@ import Testing
         && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
   }
 
-  /// A lock that an older gateway in the same cluster sets has no failed attempts stored with it.
+  /// A lock that began by an attempt whose gateway died has no failed attempts stored with it.
   @Test func unnamedLockIsAssignedByItsCounter() async throws {
     let bench = try await EngineTestBench()
     let (operators, account) = try await locked(bench)

@@ -169,18 +169,6 @@ import Testing
     #expect(await bench.engine.submit(id, fields: fields, client: bench.client()).refusal?.code == .flowExpired)
   }
 
-  /// Attack: the gateway is upgraded in the middle of a flow that began under weaker rules.
-  @Test func flowWithoutAnAccountBasisHasExpired() async throws {
-    let bench = try await EngineTestBench.full()
-    _ = try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client())
-    let id = try await begun(bench, "login")
-    var record = try #require(try await bench.store.flow(id.hash))
-    record.basis = nil
-    _ = try await bench.store.apply([.putFlow(record)], at: bench.clock.now())
-    #expect(await bench.submit(id, bench.code).refusal?.code == .flowExpired)
-    #expect(await bench.engine.view(id, client: bench.client()).refusal?.code == .flowExpired)
-  }
-
   /// Attack: two right codes at once. One creates the account; telling the other that the number is registered would
   /// reveal the winner.
   @Test func loserOfARaceGetsStepNotOpen() async throws {

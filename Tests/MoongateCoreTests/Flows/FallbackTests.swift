@@ -277,21 +277,6 @@ import Testing
     #expect(bench.delivery.messages.count == 2)
   }
 
-  @Test func recordOfAnOlderGatewayIsReadable() throws {
-    let rule = StepRule(choices: [EngineTestBench.phone], isSkippable: false, when: nil)
-    let text = String(decoding: try JSONEncoder().encode(rule), as: UTF8.self)
-    #expect(!text.contains("allback"), "an older gateway's own form")
-    #expect(try JSONDecoder().decode(StepRule.self, from: Data(text.utf8)) == rule)
-    let fallback = StepRule(
-      choices: [ToyMessenger.name, EngineTestBench.phone], isSkippable: false, when: nil, isFallback: true)
-    #expect(try JSONDecoder().decode(StepRule.self, from: try JSONEncoder().encode(fallback)) == fallback)
-    let step = StepRecord(
-      provider: EngineTestBench.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
-    let stored = String(decoding: try JSONEncoder().encode(step), as: UTF8.self)
-    #expect(!stored.contains("alternatives") && !stored.contains("unreachable"))
-    #expect(try JSONDecoder().decode(StepRecord.self, from: Data(stored.utf8)) == step)
-  }
-
   @Test func removedProviderIsSkipped() async throws {
     let messenger = ToyMessenger()
     let bench = try await EngineTestBench.withFallback(messenger)

@@ -81,12 +81,12 @@ import Testing
     #expect(flow.record.passed.map(\.provider) == [phone], "no account is known yet")
     flow.passed(PassedProof(PassedStep(provider: pin, at: now), account: known))
     #expect(flow.record.passed.map(\.provider) == [pin], "the identifier of the earlier proof has no account")
-    #expect(flow.record.basis?.epoch == 3)
+    #expect(flow.record.basis.epoch == 3)
     var new = PassedProof(PassedStep(provider: mail, at: now))
     new.proved = [number]
     flow.passed(new)
     #expect(flow.record.passed.map(\.provider) == [pin])
-    #expect(flow.record.basis?.introduced.map(\.provider) == [phone, mail])
+    #expect(flow.record.basis.introduced.map(\.provider) == [phone, mail])
   }
 
   @Test func aFlowOfAnOlderProgramHasExpired() {
@@ -163,14 +163,5 @@ import Testing
     #expect(flow.state == .handingOver(grant, code))
     flow.redeemed()
     #expect(flow.state == .complete)
-  }
-}
-
-extension FlowRecord {
-  /// As stored by a version that does not know `basis`.
-  fileprivate var withoutBasis: FlowRecord {
-    var record = self
-    record.basis = nil
-    return record
   }
 }

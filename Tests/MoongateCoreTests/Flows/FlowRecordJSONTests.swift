@@ -5,8 +5,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// The stored JSON of flows. It must remain the JSON of `JSONEncoder`: older gateways read it, and search it for the
-/// accounts and identifiers of deleted users.
+/// The stored JSON of flows. It must be the JSON of `JSONEncoder`, which encodes the accounts and identifiers of deleted
+/// users for which stored flows are searched.
 @Suite struct FlowRecordJSONTests {
   /// All characters that an encoder treats differently, and some of several bytes.
   private static let text = String(String.UnicodeScalarView((0..<128).compactMap { Unicode.Scalar($0) })) + "é\u{2028}🌙"
@@ -82,9 +82,9 @@ import Testing
     record.pendingProofs.records = [
       phone: StoredRecord(sealed: [0, 9, 255], judgedBy: StoredRecord.Judged(hash: hash), isRenewal: true)
     ]
-    record.basis?.held = [identifier]
-    record.basis?.introduced = [passed]
-    record.basis?.holder = account
+    record.basis.held = [identifier]
+    record.basis.introduced = [passed]
+    record.basis.holder = account
     record.grantCode = GrantCode(hash: hash, expiresAt: now, factors: [phone])
     record.isNewAccount = true
     record.completedNext = text

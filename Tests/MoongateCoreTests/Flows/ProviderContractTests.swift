@@ -610,12 +610,12 @@ struct Scripted: FullProvider {
   @Test(arguments: [
     ("toy_set", StepPurpose.set), ("toy_change", .change), ("toy_disable", .disable), ("step_up", .prove),
   ])
-  func theFlowsNameMakesThePurpose(_ flow: String, _ purpose: StepPurpose) async throws {
+  func theFlowMakesThePurpose(_ flow: String, _ purpose: StepPurpose) async throws {
     let (bench, client) = try await bench(
       Scripted(
         outcomes: [Outcome("yes", "Yes.")], begins: { $0.purpose == purpose ? .ask([], state: []) : .refused("yes") }))
     _ = try await open(bench, client, flow)
-    let meant = FlowPurpose(nameOfFlow: flow, steps: [], identifiesPeople: { _ in false })
+    let meant = bench.generations.current.purpose(of: flow)
     #expect(meant.needsSession)
     // For another provider it is an ordinary step.
     #expect(meant.step(of: "pin") == .prove)

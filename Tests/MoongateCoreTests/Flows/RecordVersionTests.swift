@@ -167,7 +167,6 @@ private struct Versioned: FullProvider {
     #expect(
       try ProviderRecord(opening: sealed, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [1, 2], version: 2))
     #expect(throws: (any Error).self) { try ProviderRecord(opening: sealed, for: "toy ac_2", by: keys) }
-    // A gateway that does not know versions cannot open it.
     #expect(throws: (any Error).self) { try keys.open(sealed, for: "toy ac_1") }
     var other = sealed
     other[18] = 3
@@ -175,7 +174,7 @@ private struct Versioned: FullProvider {
     #expect(throws: (any Error).self) {
       try ProviderRecord(opening: Array(sealed.dropFirst(19)), for: "toy ac_1", by: keys)
     }
-    // Such a gateway stores records of version 1.
+    // Version 1 is sealed without a version.
     let old = try keys.seal([3], for: "toy ac_1")
     #expect(try ProviderRecord(opening: old, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [3], version: 1))
     #expect(try ProviderRecord(bytes: [3], version: 1).sealed(for: "toy ac_1", by: keys).count == old.count)
@@ -198,15 +197,5 @@ private struct Versioned: FullProvider {
     #expect(moved.sealed == [ring.currentName: 1])
     let record = try #require(try await store.providerRecord(of: "ac_1", for: "toy"))
     #expect(try ProviderRecord(opening: record, for: "toy ac_1", by: ring) == ProviderRecord(bytes: [1], version: 2))
-  }
-
-  /// Records that an older gateway stored in a flow, or for an account, can be read.
-  @Test func aFlowOfAnOlderGatewayCompletes() async throws {
-    let (bench, _, _) = try await bench(Versioned())
-    let id = FlowID(from: SystemRandom())
-    let old = try bench.keys.seal([5], for: "flow \(Base64URL.encode(id.hash.bytes)) toy")
-    #expect(
-      try bench.engine.parts.seals.unseal(record: old, of: "toy", id: id) == ProviderRecord(bytes: [5], version: 1))
-    #expect(try bench.engine.parts.seals.unseal(record: [], of: "toy", id: id) == ProviderRecord(bytes: [], version: 1))
   }
 }

@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test func singleKeyFileIsReadAsBytes() throws {
-    // Any 32 bytes are a key; a final newline belongs to them, as in earlier versions.
+    // Any 32 bytes are a key; a final newline belongs to them.
     for bytes in [
       Self.master(0), Self.master(255), Array("0123456789abcdef0123456789abcdef\n".utf8),
       Array("current".utf8) + Self.master(9),

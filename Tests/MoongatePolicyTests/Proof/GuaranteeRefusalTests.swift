@@ -20,7 +20,9 @@ import Testing
 
   static func flow(_ name: String, _ account: String, _ steps: String..., session: String = "") -> String {
     let lines = steps.map { "    \($0)," }.joined(separator: "\n")
-    return "return flow \"\(name)\" {\n  account = \"\(account)\",\(session)\n  steps = {\n\(lines)\n  },\n}"
+    let purpose = TestFolder.purpose(of: name)
+    return
+      "return flow \"\(name)\" {\n  \(purpose)account = \"\(account)\",\(session)\n  steps = {\n\(lines)\n  },\n}"
   }
 
   static func guarantee(_ statement: String, _ body: String) -> String {

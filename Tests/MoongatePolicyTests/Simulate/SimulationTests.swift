@@ -229,7 +229,8 @@ import Testing
   @Test func aPolicyThatDeniesEverythingEndsAnAttack() async throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return deny \"closed\" end,\n}",
-      "flows/register.lua": "return flow \"register\" { account = \"new\", steps = { { \"phone_otp\" } } }",
+      "flows/register.lua":
+        "return flow \"register\" { purpose = \"register\", account = \"new\", steps = { { \"phone_otp\" } } }",
     ])
     let generation = try folder.generation()
     for attacker in [Simulation.Attacker.flood, .guess, .spray] {

@@ -85,7 +85,7 @@ import Testing
     }
     #expect(try sqlite("target.db").fingerprint() == nil)
     // The copy succeeds without concurrent writes, and is refused while a gateway serves from either store.
-    let beat = "INSERT INTO node VALUES ('here 127.0.0.1:8080 x', 'g', extract(epoch FROM now()) * 1000)"
+    let beat = "INSERT INTO node VALUES ('here 127.0.0.1:8080 x', 'g', extract(epoch FROM now()) * 1000, '')"
     try server.sql(beat, in: database)
     #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) {
       try source.copy(to: sqlite("target.db")) { _ in }
@@ -115,7 +115,7 @@ import Testing
           "SET lock_timeout = '100ms'; INSERT INTO meta VALUES (1, '\\x07', 0) ON CONFLICT DO NOTHING", in: database)
       }
       #expect(throws: (any Error).self) {
-        try server.sql("SET lock_timeout = '100ms'; INSERT INTO node VALUES ('n', 'g', 1)", in: database)
+        try server.sql("SET lock_timeout = '100ms'; INSERT INTO node VALUES ('n', 'g', 1, '')", in: database)
       }
     }
     #expect(try postgres(database).fingerprint() == [1])

@@ -74,8 +74,8 @@ extension AccountChecks {
       }
     }
     let isHeld =
-      record.basis?.held.allSatisfy { proved in account.identifiers.contains { $0.identifier == proved } } ?? false
-    guard isHeld, account.epoch == record.basis?.epoch else {
+      record.basis.held.allSatisfy { proved in account.identifiers.contains { $0.identifier == proved } }
+    guard isHeld, account.epoch == record.basis.epoch else {
       throw request.refusal(.flowExpired, because: .accountChanged)
     }
   }

@@ -16,7 +16,7 @@ struct AccountChecks: FlowPart {
       throw request.refusal(.unauthenticated, because: .otherSession)
     }
     // Attack: the flow of a thief's session waits until the owner has changed what the flow was begun under.
-    guard own.account.epoch == record.basis?.epoch else {
+    guard own.account.epoch == record.basis.epoch else {
       throw request.refusal(.flowExpired, because: .accountChanged)
     }
   }

@@ -48,7 +48,7 @@ struct AccountLookup: FlowPart {
   /// - Throws: 410 if the account has changed since then (`Account.epoch`).
   func loadOwn(_ flow: FlowTransaction) async throws(FlowError) -> Account? {
     let account = try await loadAccount(flow.record.account, flow)
-    if let account, account.epoch != flow.record.basis?.epoch {
+    if let account, account.epoch != flow.record.basis.epoch {
       throw flow.request.refusal(.flowExpired, because: .accountChanged)
     }
     return account

@@ -51,7 +51,7 @@ struct SignInRequirements: FlowPart {
   /// and is in its owner's account without the second factor that every other flow asks for.
   func demandSignIn(of holder: Account, after flow: FlowTransaction) async throws(FlowError) {
     let (record, request) = (flow.record, flow.request)
-    let proved = Set((record.basis?.introduced ?? []).map(\.provider))
+    let proved = Set(record.basis.introduced.map(\.provider))
     for (index, requirement) in request.generation.accounts.signIn.enumerated()
     where proved.isDisjoint(with: requirement.choices) {
       if let when = requirement.when, !(try policies.condition(when, of: holder, flow)) { continue }

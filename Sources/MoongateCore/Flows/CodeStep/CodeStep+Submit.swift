@@ -102,7 +102,7 @@ extension CodeStep {
 
   /// The subject that a right code of the step proves.
   private func subject(ofCode step: StepRecord, _ record: FlowRecord) -> ProofSubject {
-    guard let id = step.account, let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
+    guard let id = step.account, let epoch = record.account == nil ? step.epoch : record.basis.epoch else {
       return ProofSubject(holder: step.holder)
     }
     // The account does not hold a new identifier yet.

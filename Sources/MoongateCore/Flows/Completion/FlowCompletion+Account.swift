@@ -143,7 +143,7 @@ extension FlowCompletion {
     if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await lookup.holder(of: phone, flow) }
     let holder = found.flatMap { $0.id == account.id ? nil : $0 }
     // The account that held the number when the code was sent must still hold it.
-    guard holder.map(AccountVersion.init) == record.basis?.holder else {
+    guard holder.map(AccountVersion.init) == record.basis.holder else {
       throw request.refusal(.flowExpired, because: .accountChanged)
     }
     guard let holder else { return try await existingAccountOutcome(account, flow) }
@@ -179,7 +179,7 @@ extension FlowCompletion {
   /// Until when the identifier that led to the merge is too new in the surviving account; nil if it is not.
   private func tooNewUntil(_ record: FlowRecord, in account: Account, _ request: RequestContext) -> Timestamp? {
     guard let phone = record.proved.last(where: { $0.kind == .phone }),
-      let provider = record.basis?.introduced.last?.provider
+      let provider = record.basis.introduced.last?.provider
     else { return nil }
     return account.isTooNewUntil(phone, by: provider, request.generation.accounts, at: request.now)
   }
@@ -256,7 +256,7 @@ extension FlowCompletion {
       try await recordReset(of: provider, &outcome, flow)
       try await clearCounters(at: provider, nil, &outcome, flow)
     case .change:
-      for step in record.passed + (record.basis?.introduced ?? [])
+      for step in record.passed + record.basis.introduced
       where registry(request)[step.provider] is any CodeProvider {
         try await clearCounters(at: step.provider, nil, &outcome, flow)
       }

@@ -11,7 +11,7 @@ extension FlowCompletion {
     guard record.status == .complete else { return nil }
     guard case .handingOver(let grant, let code) = flow.machine.state,
       let account = try await lookup.loadAccount(record.account, flow),
-      let epoch = record.basis?.epoch
+      let epoch = record.basis.epoch
     else { throw request.refusal(.stepNotOpen) }
     let typed: (code: String, verifier: String)
     do throws(InputProblem) { typed = (try input.text("code"), try input.text("code_verifier")) } catch {

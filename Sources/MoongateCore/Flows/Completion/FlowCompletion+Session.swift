@@ -129,7 +129,7 @@ extension FlowCompletion {
 extension FlowTransaction {
   /// Whether the flow, in which all steps were skipped or did not apply, has proved nothing and set nothing.
   var hasNoEffect: Bool {
-    record.passed.isEmpty && record.basis?.introduced.isEmpty ?? true && record.pendingProofs.records.isEmpty
+    record.passed.isEmpty && record.basis.introduced.isEmpty && record.pendingProofs.records.isEmpty
   }
 }
 

@@ -20,10 +20,8 @@ struct FlowSeals: FlowPart {
     }
   }
 
-  /// Opens a record that `seal(record:…)` sealed, perhaps in an older version of the gateway.
+  /// Opens a record that `seal(record:…)` sealed.
   func unseal(record sealed: [UInt8], of provider: ProviderName, id: FlowID) throws(FlowError) -> ProviderRecord {
-    // An older gateway stored an empty record unsealed.
-    guard !sealed.isEmpty else { return ProviderRecord(bytes: [], version: 1) }
     do {
       return try ProviderRecord(opening: sealed, for: owner(provider, id), by: keys)
     } catch {

@@ -44,7 +44,7 @@ extension ProviderStep {
       guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else {
         throw request.refusal(.denied, because: .foreignIdentifier)
       }
-      guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
+      guard let epoch = record.account == nil ? step.epoch : record.basis.epoch else {
         throw request.refusal(.flowExpired, because: .accountChanged)
       }
       return ProofSubject(account: AccountVersion(id: known, epoch: epoch), held: holders.map(\.identifier))

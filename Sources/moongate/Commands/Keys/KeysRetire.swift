@@ -55,8 +55,7 @@ struct RetireKey: AsyncParsableCommand {
   /// Attack: if some gateways count attempts by one key and others by another, an attacker gets twice as many attempts.
   private func demandUnused(by nodes: [ServingNode], isOldest: Bool) throws(StartProblem) {
     guard isOldest else {
-      // A node that does not report its keys runs an older version and may use this key.
-      let users = nodes.filter { $0.keys.first.map { $0 == name } ?? true }
+      let users = nodes.filter { $0.keys.first == name }
       guard !users.isEmpty else { return }
       let names = users.map(\.name).joined(separator: ", ")
       throw StartProblem(
