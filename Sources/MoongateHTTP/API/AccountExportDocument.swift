@@ -32,8 +32,8 @@ extension JSONValue {
 
   private static func factor(_ factor: StoredFactor) -> JSONValue {
     .members([
-      "provider": .text(factor.provider.rawValue), "added_at": .optional(factor.addedAt?.text),
-      "changed_at": .optional(factor.changedAt?.text),
+      "provider": .text(factor.provider.rawValue), "added_at": .text(factor.addedAt.text),
+      "changed_at": .text(factor.changedAt.text),
     ])
   }
 

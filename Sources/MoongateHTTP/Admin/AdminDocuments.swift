@@ -52,8 +52,8 @@ extension JSONValue {
           value: .list(
             overview.factors.map {
               .members([
-                "provider": .text($0.provider.rawValue), "added_at": .optional($0.addedAt?.text),
-                "changed_at": .optional($0.changedAt?.text),
+                "provider": .text($0.provider.rawValue), "added_at": .text($0.addedAt.text),
+                "changed_at": .text($0.changedAt.text),
               ])
             })), JSONMember(name: "sessions", value: .list(overview.sessions.map { .listed($0) })),
         JSONMember(name: "devices", value: .list(overview.devices.map { .device($0) })),

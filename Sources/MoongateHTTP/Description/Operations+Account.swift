@@ -50,8 +50,7 @@ extension Components {
         ])),
       "factors": Schema.list(
         of: Schema.answer([
-          "provider": Schema.text, "added_at": Schema.nullable(Schema.moment),
-          "changed_at": Schema.nullable(Schema.moment),
+          "provider": Schema.text, "added_at": Schema.moment, "changed_at": Schema.moment,
         ])),
       "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
       "sessions": Schema.list(of: Schema.answer(listedSession)), "devices": Schema.list(of: Schema.answer(device)),

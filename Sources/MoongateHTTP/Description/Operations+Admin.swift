@@ -281,8 +281,7 @@ extension Components {
         "locks": Schema.list(of: Schema.named("Lock")),
         "factors": Schema.list(
           of: Schema.answer([
-            "provider": Schema.text, "added_at": Schema.nullable(Schema.moment),
-            "changed_at": Schema.nullable(Schema.moment),
+            "provider": Schema.text, "added_at": Schema.moment, "changed_at": Schema.moment,
           ])), "sessions": Schema.list(of: Schema.named("OperatedSession")),
         "devices": Schema.list(of: Schema.answer(device)),
         "tokens": Schema.list(of: Schema.named("PersonalToken")),

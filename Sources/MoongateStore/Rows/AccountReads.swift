@@ -55,7 +55,7 @@ struct AccountReads: Sendable {
       identifiers: try rows.compactMap { try identifier($0) },
       credentials: Set(
         (try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
-      epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13),
+      epoch: try row.count(12), language: try row.optionalText(13),
       // No group name contains a line break.
       groups: Set(
         (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }),

@@ -113,7 +113,7 @@ enum AccountRows {
       [.text(account)]
     ).compactMap {
       guard let provider = ProviderName(rawValue: try $0.text(0)) else { return nil }
-      return StoredFactor(provider: provider, addedAt: try $0.optionalMoment(1), changedAt: try $0.optionalMoment(2))
+      return StoredFactor(provider: provider, addedAt: try $0.moment(1), changedAt: try $0.moment(2))
     }
   }
 
@@ -215,12 +215,12 @@ enum AccountRows {
   /// Conflicts if the account has changed since, or does not exist.
   static func requireEpoch(_ version: AccountVersion, _ rows: some SQLTransaction) throws {
     try rows.demand(
-      "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)],
+      "SELECT 1 FROM account WHERE id = ?1 AND epoch = ?2", [.text(version.id), SQLValue(version.epoch)],
       orElse: .epochChanged)
   }
 
   static func raiseEpoch(of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
-    try rows.run("UPDATE account SET epoch = coalesce(epoch, 0) + 1 WHERE id = ?1", [.text(account)])
+    try rows.run("UPDATE account SET epoch = epoch + 1 WHERE id = ?1", [.text(account)])
     try AccessTokenRows.outdate(of: account, rows)
     notifications.add(account: account)
   }

@@ -81,7 +81,7 @@ extension Schema {
       created_at BIGINT NOT NULL,
       last_seen_at BIGINT NOT NULL,
       is_locked BIGINT NOT NULL,
-      epoch BIGINT,
+      epoch BIGINT NOT NULL DEFAULT 0,
       is_unproved BIGINT,
       language TEXT COLLATE "C"
     );
@@ -91,8 +91,8 @@ extension Schema {
       account TEXT COLLATE "C" NOT NULL REFERENCES account (id) ON DELETE CASCADE,
       provider TEXT COLLATE "C" NOT NULL,
       sealed BYTEA NOT NULL,
-      created_at BIGINT,
-      changed_at BIGINT,
+      created_at BIGINT NOT NULL,
+      changed_at BIGINT NOT NULL,
       imported_hash TEXT COLLATE "C",
       PRIMARY KEY (account, provider)
     );
@@ -256,7 +256,7 @@ extension Schema {
       id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
       generation TEXT COLLATE "C" NOT NULL,
       seen_at BIGINT NOT NULL,
-      keys TEXT COLLATE "C"
+      keys TEXT COLLATE "C" NOT NULL
     );
     """
 }

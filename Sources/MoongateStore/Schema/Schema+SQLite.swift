@@ -86,7 +86,7 @@ extension Schema {
       created_at INTEGER NOT NULL,
       last_seen_at INTEGER NOT NULL,
       is_locked INTEGER NOT NULL,
-      epoch INTEGER,                 -- the number of changes that invalidate earlier proofs; NULL means 0
+      epoch INTEGER NOT NULL DEFAULT 0, -- the number of changes that invalidate earlier proofs
       is_unproved INTEGER,           -- 1: without a verified identifier when it was created
       language TEXT                  -- of messages to its owner
     ) WITHOUT ROWID;
@@ -99,8 +99,8 @@ extension Schema {
       account TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
       provider TEXT NOT NULL,
       sealed BLOB NOT NULL,
-      created_at INTEGER,
-      changed_at INTEGER,
+      created_at INTEGER NOT NULL,
+      changed_at INTEGER NOT NULL,
       imported_hash TEXT,            -- the kind of an imported hash (`HashWork.description`), known without opening the record
       PRIMARY KEY (account, provider)
     ) WITHOUT ROWID;
@@ -262,7 +262,7 @@ extension Schema {
       id TEXT NOT NULL PRIMARY KEY,
       generation TEXT NOT NULL,
       seen_at INTEGER NOT NULL,
-      keys TEXT                      -- the names of the master keys that it knows
+      keys TEXT NOT NULL             -- the names of the master keys that it knows
     ) WITHOUT ROWID;
     """
 }

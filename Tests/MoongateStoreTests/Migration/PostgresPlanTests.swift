@@ -102,7 +102,7 @@ import Testing
   private static let crowd = """
     INSERT INTO account SELECT 'ac_' || n, NULL, NULL, n, n, 0 FROM generate_series(1, 20000) AS n;
     INSERT INTO identifier SELECT 'ac_' || n, 0, 'phone', '+' || n, '', '{}', CASE WHEN n % 2 = 0 THEN 1 END FROM generate_series(1, 20000) AS n;
-    INSERT INTO provider_record SELECT 'ac_' || n, 'pin', '\\x00' FROM generate_series(1, 20000) AS n;
+    INSERT INTO provider_record SELECT 'ac_' || n, 'pin', '\\x00', n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO group_member SELECT 'g' || n % 50, 'ac_' || n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO session SELECT sha256(n::text::bytea), 'se_' || n, 'ac_' || n, n, n, 1, n, '[]', NULL FROM generate_series(1, 20000) AS n;
     INSERT INTO session_domain SELECT sha256(n::text::bytea), 'ac_' || n, 'se_' || n, 'example.org', '\\x00', '[]' FROM generate_series(1, 20000) AS n;
@@ -120,7 +120,7 @@ import Testing
     INSERT INTO provider_value SELECT CASE WHEN n % 2 = 0 THEN 'push' ELSE 'other' END, sha256(n::text::bytea), '\\x00', n FROM generate_series(1, 20000) AS n;
     INSERT INTO access_token SELECT 'tk_' || n, sha256(n::text::bytea), 'k', 'n' || n, CASE WHEN n % 2 = 0 THEN 'ac_' || n END, 0, '[]', '[]', n, n, 0,
       CASE WHEN n % 100 = 0 THEN 2 ELSE 1 END, NULL, NULL, '[]' FROM generate_series(1, 20000) AS n;
-    INSERT INTO node SELECT 'node ' || n, 'g', n FROM generate_series(1, 20000) AS n;
+    INSERT INTO node SELECT 'node ' || n, 'g', n, '' FROM generate_series(1, 20000) AS n;
     ANALYZE
     """
 
