@@ -314,9 +314,7 @@ import Testing
 
   @Test func stepThatAResetFlowLacksGivesAWarning() throws {
     let login = Self.flow("login_password", "existing", "{ \"password\" },\n{ \"pin\" },")
-    let reset = Self.flow(
-      "password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },",
-      purpose: "purpose = \"reset\", provider = \"password\", ")
+    let reset = Self.flow("password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },")
     #expect(
       try Self.warnings(
         nil,

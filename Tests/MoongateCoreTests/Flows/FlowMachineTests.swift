@@ -89,12 +89,6 @@ import Testing
     #expect(flow.record.basis.introduced.map(\.provider) == [phone, mail])
   }
 
-  @Test func aFlowOfAnOlderProgramHasExpired() {
-    var flow = machine(.test(phone))
-    flow = FlowMachine(flow.record.withoutBasis)
-    #expect(flow.closed(at: now) == .expired)
-  }
-
   @Test func aCompleteOrFailedFlowIsOver() {
     var flow = machine(.test(phone))
     flow.completed(account: known, isNew: false, next: "/home")

@@ -62,8 +62,25 @@ enum PopulatedStore {
         .putSession(session), .putDomainToken(further),
         .spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60)),
       ], at: now)
+    _ = try await store.apply(
+      [
+        .recordReset(account: account.id, provider), .trustDevice(device),
+        .putSession(Self.session("before", of: account)),
+      ], at: now)
+    _ = try await store.apply(
+      [.replaceSession(TokenHash(of: "before".utf8), by: Self.session("after", of: account))], at: now)
     _ = try await store.putProviderValue(
       ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
+  }
+
+  private static let device = TrustedDevice(
+    id: "de_1", account: "ac_zoe", createdAt: now, lastSeenAt: now, userAgent: nil)
+
+  /// A session whose token is replaced.
+  private static func session(_ token: String, of account: Account) -> Session {
+    Session(
+      id: "se_renewed", token: TokenHash(of: token.utf8), account: account.id, createdAt: now,
+      expiresAt: now + .seconds(600), idle: .seconds(600), lastSeenAt: now, passed: [], userAgent: nil)
   }
 
   /// Checks that everything is there and that the store can be used.
@@ -80,6 +97,7 @@ enum PopulatedStore {
     if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] {
       missing.append("the record")
     }
+    if try await store.devices(of: "ac_zoe", at: now) != [device] { missing.append("the device") }
     if try await store.importedHashes(of: provider) != [.bcrypt(rounds: 12)] { missing.append("the imported hash") }
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }

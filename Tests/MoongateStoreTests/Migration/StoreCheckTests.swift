@@ -43,11 +43,11 @@ import Testing
     ("UPDATE counter SET oldest = 5 WHERE key = x'00ff07'", "counters with a wrong time of the oldest attempt: 1"),
     ("DELETE FROM counter WHERE key = x'00ff07'", "missing counters that have attempts: 1"),
     (
-      "DROP INDEX identifier_verified; INSERT INTO identifier SELECT 'ac_1', 5, kind, value, '', '{}', 1 FROM identifier WHERE kind = 'phone'",
+      "DROP INDEX identifier_verified; INSERT INTO identifier (account, position, kind, value, display, attributes, verified_at) SELECT 'ac_1', 5, kind, value, '', '{}', 1 FROM identifier WHERE kind = 'phone'",
       "identifiers verified by more than one account: 1"
     ),
     (
-      "INSERT INTO identifier SELECT account, 7, kind, value, display, attributes, NULL FROM identifier WHERE kind = 'phone'",
+      "INSERT INTO identifier (account, position, kind, value, display, attributes) SELECT account, 7, kind, value, display, attributes FROM identifier WHERE kind = 'phone'",
       "identifiers stored twice for one account: 1"
     ),
     ("DELETE FROM account WHERE id = 'ac_3'", "sessions without an account: 1"),

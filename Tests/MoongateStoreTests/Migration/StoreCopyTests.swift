@@ -69,7 +69,7 @@ import Testing
 
   @Test func failedCopyLeavesAnEmptyTarget() async throws {
     try await fill()
-    // An invalid row in the last table, written by another program.
+    // An invalid row in a late table, written by another program.
     try await DatabaseQueue(path: source).write { db in
       try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')")
     }
@@ -77,7 +77,7 @@ import Testing
     #expect(throws: StoreFault("the store holds a damaged number")) {
       try copier(source).copy(to: copier(target)) { _ in told += 1 }
     }
-    #expect(told == 14)
+    #expect(told > 0 && told == Schema.moved.firstIndex { $0.name == "event" })
     #expect(try rows(target).values.allSatisfy { $0 == 0 })
     #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(folder.path("none.db"))")) {
       try copier(folder.path("none.db")).copy(to: copier(target)) { _ in }
