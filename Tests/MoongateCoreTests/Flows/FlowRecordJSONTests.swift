@@ -5,8 +5,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// The stored JSON of flows. It must be the JSON of `JSONEncoder`, which encodes the accounts and identifiers of deleted
-/// users for which stored flows are searched.
+/// The stored JSON of flows. It must be the JSON of `JSONEncoder`, which encodes the accounts and identifiers of
+/// deleted users for which stored flows are searched.
 @Suite struct FlowRecordJSONTests {
   /// All characters that an encoder treats differently, and some of several bytes.
   private static let text = String(String.UnicodeScalarView((0..<128).compactMap { Unicode.Scalar($0) })) + "é\u{2028}🌙"
