@@ -68,10 +68,11 @@ package final class Proxy: Sendable {
   /// The log of forwarding headers that cannot be read.
   package var forwardingFaults: ForwardingFaultLog { shared.forwardingFaults }
 
-  /// Logs and resets the suppressed lines of past minutes about upstreams and forwarding headers.
+  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers and limits of HTTP/2.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
     shared.forwardingFaults.logSuppressed()
+    shared.http2Limits.logSuppressed()
   }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.

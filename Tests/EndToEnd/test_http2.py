@@ -32,7 +32,7 @@ from proxies import packaged
 from test_tls import certificate, speak_tls
 from wire import H2Client, Upstream
 
-PROTOCOL_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 1, 9, 11
+PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 1, 6, 9, 11
 
 
 def routed(gateway, *ports):
@@ -681,6 +681,71 @@ def test_rapid_reset(gateway, upstream):
     assert curl(gateway, "/open/a")[1][1] == "200"
 
 
+def test_requests_that_one_user_cancels_cut_nothing_of_others(gateway, caddy):
+    """Attack: through a proxy in front, a stranger begins requests and cancels them, without a session. The proxy resets
+    their streams on the connection on which the downloads of others are."""
+    release = threading.Event()
+    release.set()
+
+    def half(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n" + b"a" * 200000)
+        release.wait(30)
+        return b"b" * 200000
+
+    slow, silent = Upstream(half), Upstream(lambda _: time.sleep(60))
+    before = gateway.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f'return routes {{ {{ path = "/slow/**", to = "http://127.0.0.1:{slow.port}", allow = true }}, '
+            f'{{ path = "/silent/**", to = "http://127.0.0.1:{silent.port}", allow = true }},',
+            1,
+        ),
+    )
+    try:
+        wait_for(lambda: requests.get(f"https://localhost:{caddy}/slow/x", timeout=5).status_code == 200, "the route")
+        release.clear()
+        downloads = [requests.get(f"https://localhost:{caddy}/slow/{n}", timeout=40, stream=True) for n in range(3)]
+        client = H2Client(caddy)
+        for _ in range(8):
+            begun = silent.all.count(b"GET /silent/")
+            streams = [client.ask(client.headers("/silent/x")) for _ in range(40)]
+            wait_for(lambda: silent.all.count(b"GET /silent/") >= begun + 20, "the requests")
+            for stream in streams:
+                client.h2.reset_stream(stream, 8)
+            client.flush()
+            client.listen(lambda event: False, 0.1)
+        client.close()
+        assert requests.get(f"https://localhost:{caddy}/open/a", timeout=10).status_code == 200
+        release.set()
+        assert [len(download.content) for download in downloads] == [400000] * 3
+        wait_for(lambda: "an HTTP/2 connection takes no more requests" in gateway.log, "the log")
+    finally:
+        release.set()
+        gateway.edit("routes.lua", lambda _: before)
+        slow.close()
+        silent.close()
+
+
+@pytest.mark.parametrize("kind", ["head", "trailers"])
+def test_requests_that_the_gateway_itself_refuses(gateway, upstream, kind):
+    """CVE-2025-8671: what the library accepts and the gateway refuses, so that the gateway resets the stream."""
+    client = H2Client(gateway.ports[0])
+    path = f"/open/refused-{kind}"
+    for _ in range(1000):
+        extra = [("x", " a")] if kind == "head" else ()
+        stream = client.ask(client.headers(path, "POST", extra=extra), end=False)
+        if kind == "trailers":
+            client.h2.send_headers(stream, [("x", " a")], end_stream=True)
+            client.flush()
+        if client.ended:
+            break
+    client.listen(lambda event: False, 3)
+    assert client.ended or client.goaway(1) == ENHANCE_YOUR_CALM
+    assert upstream.all.count(path.encode()) <= 400
+    assert curl(gateway, "/open/a")[1][1] == "200"
+
+
 def flood(gateway, frames):
     """Sends frames until the gateway closes the connection. Returns whether it did."""
     client = H2Client(gateway.ports[0])
@@ -744,15 +809,19 @@ def test_empty_data_frames(gateway, upstream):
     assert client.ended or client.goaway(1) is not None
 
 
-def priority():
+def test_priorities_are_ignored(gateway, client):
+    """RFC 9113 section 5.3.2. One of a wrong length is an error of its stream (section 6.3)."""
     frame = PriorityFrame(1)
     frame.depends_on, frame.stream_weight, frame.exclusive = 3, 1, False
-    return frame
+    for _ in range(100):
+        client.raw(frame.serialize() * 100)
+    stream = client.ask(client.headers("/open/x", "POST"), b"1", end=False)
+    client.raw(b"\0\0\4\2\0" + struct.pack(">I", stream) + b"\0" * 4)
+    assert client.answer(stream).reset == FRAME_SIZE_ERROR
+    assert client.answer(client.ask(client.headers("/open/x"))).status == 200
 
 
-@pytest.mark.parametrize(
-    "frame", [PingFrame(0, b"12345678"), SettingsFrame(0), priority()], ids=["ping", "settings", "priority"]
-)
+@pytest.mark.parametrize("frame", [PingFrame(0, b"12345678"), SettingsFrame(0)], ids=["ping", "settings"])
 def test_floods_of_frames_that_require_a_reply(gateway, frame):
     assert flood(gateway, [frame.serialize() * 100] * 100)
 

@@ -9,6 +9,7 @@ import time
 import h2.config
 import h2.connection
 import h2.events
+import h2.exceptions
 import h2.settings
 
 
@@ -101,6 +102,7 @@ class H2Client:
         self.authority = f"localhost:{port}"
         self.events = []
         self.ended = False
+        self.unread, self.goaway_code = b"", None
         self.h2.initiate_connection()
         self.flush()
 
@@ -145,7 +147,15 @@ class H2Client:
             if not data:
                 self.ended = True
                 break
-            for event in self.h2.receive_data(data):
+            self.note_goaway(data)
+            try:
+                received = self.h2.receive_data(data)
+            except h2.exceptions.ProtocolError:
+                # h2 reads no frames after GOAWAY.
+                if self.goaway_code is None:
+                    raise
+                continue
+            for event in received:
                 self.events.append(event)
                 if credit and isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
                     try:
@@ -154,6 +164,13 @@ class H2Client:
                         pass
             self.flush()
         return next((event for event in self.events if until(event)), None)
+
+    def note_goaway(self, data):
+        self.unread += data
+        while len(self.unread) >= 9 and len(self.unread) >= 9 + (length := int.from_bytes(self.unread[:3], "big")):
+            if self.unread[3] == 7:
+                self.goaway_code = int.from_bytes(self.unread[13:17], "big")
+            self.unread = self.unread[9 + length :]
 
     def answer(self, stream, seconds=10):
         """The result of a stream: status and body, or the reset code."""
@@ -180,7 +197,7 @@ class H2Client:
     def goaway(self, seconds=10):
         """The error code that ended the connection; None if there was none."""
         event = self.listen(lambda event: isinstance(event, h2.events.ConnectionTerminated), seconds)
-        return int(event.error_code) if event else None
+        return int(event.error_code) if event else self.goaway_code
 
     def close(self):
         self.socket.close()

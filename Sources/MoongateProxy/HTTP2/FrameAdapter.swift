@@ -14,6 +14,10 @@ import NIOHTTP2
 ///   larger limit than the client, and `HTTP2Connection` refuses the streams between.
 /// - To the library, trailers of a stream that it has reset are an error of the connection, although they were on their
 ///   way (section 5.1). Here, a client can be told of a reset before the library is (`reset`).
+/// - To the library, a PRIORITY frame of a wrong length is an error of the connection, not of the stream (section 6.3).
+///   Priorities are deprecated (section 5.3.2) and not used, so PRIORITY frames are dropped.
+/// - To the library, frames of a stream that the client opened before it knew of a GOAWAY are an error of the connection
+///   (section 6.8). All but its heads, which the header compression needs, are dropped (`lastServed`).
 /// - The library waits for all bytes of the preface. A wrong one is refused at its first wrong byte.
 final class FrameAdapter: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
@@ -30,6 +34,8 @@ final class FrameAdapter: ChannelDuplexHandler {
   private static let maxTable: UInt32 = 4096
   /// The values that SETTINGS_MAX_FRAME_SIZE may have.
   private static let frameSizes: ClosedRange<UInt32> = 16_384...16_777_215
+  /// The length of a PRIORITY frame.
+  private static let priorityLength = 5
 
   /// The connection preface (RFC 9113 section 3.4).
   private static let magic = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
@@ -49,7 +55,11 @@ final class FrameAdapter: ChannelDuplexHandler {
   private var isRefused = false
   /// The remaining bytes of the preface or of the current frame, which are passed on as they are.
   private var left = 0
-  /// Received bytes that wait for the rest of a frame header or of a SETTINGS frame.
+  /// Whether the remaining bytes are dropped instead.
+  private var drops = false
+  /// The last stream that is served after GOAWAY; nil before.
+  var lastServed: UInt32?
+  /// Received bytes that wait for the rest of a frame header, or of a SETTINGS or PRIORITY frame.
   private var held = ByteBuffer()
   /// Whether the client's first SETTINGS have arrived.
   private var hasSettings = false
@@ -60,6 +70,8 @@ final class FrameAdapter: ChannelDuplexHandler {
   private var context: ChannelHandlerContext?
   /// Streams of whose reset only the client knows.
   private var resetStreams: Set<UInt32> = []
+  /// Streams that got a PRIORITY frame of a wrong length in the current read.
+  private(set) var malformedPriorities: [UInt32] = []
   /// Whether the library's next write is the payload of a DATA frame, whose header it has written.
   private var isPayloadNext = false
 
@@ -123,26 +135,60 @@ final class FrameAdapter: ChannelDuplexHandler {
     if bytes.readableBytes > 0 { held = bytes }
   }
 
-  /// Passes on all complete bytes, those between two SETTINGS frames at once.
+  /// Returns and removes `malformedPriorities`.
+  func takeMalformedPriorities() -> [UInt32] {
+    defer { malformedPriorities = [] }
+    return malformedPriorities
+  }
+
+  /// Passes on all complete bytes, those between two frames that are handled here at once.
   private func passFrames(_ bytes: inout ByteBuffer, _ context: ChannelHandlerContext) {
     // How many bytes are passed on as they are.
     var count = 0
     while true {
       let step = min(left, bytes.readableBytes - count)
       left -= step
-      count += step
+      if drops { bytes.moveReaderIndex(forwardBy: step) } else { count += step }
       guard left == 0, let head = FrameHead(bytes, at: count) else { break }
-      // The library refuses a larger frame without reading it.
-      guard head.type == FrameHead.settings, head.length <= Self.maxPayload else {
+      drops = isUnserved(head)
+      if drops {
+        pass(count, of: &bytes, context)
+        count = 0
+        left = FrameHead.size + head.length
+        returnWindow(of: head, context)
+        continue
+      }
+      // The library refuses a larger frame without reading it, and priorities of the connection.
+      let isSettings = head.type == FrameHead.settings
+      guard isSettings || head.type == FrameHead.priority && head.stream != 0, head.length <= Self.maxPayload else {
         left = FrameHead.size + head.length
         continue
       }
       guard bytes.readableBytes - count >= FrameHead.size + head.length else { break }
       pass(count, of: &bytes, context)
       count = 0
-      if let frame = bytes.readSlice(length: FrameHead.size + head.length) { passSettings(frame, head, context) }
+      guard let frame = bytes.readSlice(length: FrameHead.size + head.length) else { break }
+      if isSettings {
+        passSettings(frame, head, context)
+      } else if head.length != Self.priorityLength {
+        malformedPriorities.append(head.stream)
+      }
     }
     pass(count, of: &bytes, context)
+  }
+
+  private func isUnserved(_ head: FrameHead) -> Bool {
+    guard let lastServed, head.stream > lastServed else { return false }
+    return head.type == FrameHead.data || head.type == FrameHead.rstStream || head.type == FrameHead.windowUpdate
+  }
+
+  /// Dropped DATA counts in the client's window of the connection (section 6.8), which other streams need.
+  private func returnWindow(of head: FrameHead, _ context: ChannelHandlerContext) {
+    guard head.type == FrameHead.data, head.length > 0 else { return }
+    var frame = ByteBuffer()
+    FrameHead(length: 4, type: FrameHead.windowUpdate, flags: 0, stream: 0).write(to: &frame)
+    frame.writeInteger(UInt32(head.length))
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
   private func pass(_ count: Int, of bytes: inout ByteBuffer, _ context: ChannelHandlerContext) {
@@ -241,6 +287,7 @@ private struct FrameHead {
   // Types.
   static let data: UInt8 = 0
   static let headers: UInt8 = 1
+  static let priority: UInt8 = 2
   static let rstStream: UInt8 = 3
   static let settings: UInt8 = 4
   static let windowUpdate: UInt8 = 8

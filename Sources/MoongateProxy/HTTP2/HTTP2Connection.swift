@@ -60,6 +60,11 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private var hasToldError = false
   /// Whether the connection is being closed. Further frames are ignored.
   private var isEnding = false
+  private var counts = HTTP2LimitCounts()
+  /// Whether a limit was reached: no stream is begun any more.
+  private var isOverLimit = false
+  /// The last stream that is still served, of which the client was told after a limit was reached.
+  private var lastServed: HTTP2StreamID?
   private var timer: RepeatedTask?
 
   /// The streams that received a frame in the current read.
@@ -139,17 +144,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
     bounds.maximumSequentialEmptyDataFrames = 100
     // A rate bounds errors of streams (`streamBounds`). A total would end the connections of proxies, which stay open.
     bounds.maximumConnectionGlitches = .max
+    // At its own limit, the library would end all streams of the connection. `count` limits the rate.
+    bounds.controlFrameRateLimit.windowLength = .nanoseconds(0)
     return bounds
   }
 
   private static var streamBounds: NIOHTTP2Handler.StreamConfiguration {
     var bounds = NIOHTTP2Handler.StreamConfiguration()
-    // Attack: CVE-2023-44487. Resetting a stream costs a client nothing. 200 resets in 30 s close the connection.
-    bounds.streamResetFrameRateLimit.maximumCount = 200
-    bounds.streamResetFrameRateLimit.windowLength = .seconds(30)
-    // Attack: CVE-2025-8671. The same, with frames for which the library must reset the stream.
-    bounds.streamErrorRateLimit.maximumCount = 200
-    bounds.streamErrorRateLimit.windowLength = .seconds(30)
+    bounds.streamResetFrameRateLimit.windowLength = .nanoseconds(0)
+    bounds.streamErrorRateLimit.windowLength = .nanoseconds(0)
     return bounds
   }
 
@@ -202,15 +205,15 @@ final class HTTP2Connection: ChannelDuplexHandler {
     let frame = unwrapInboundIn(data)
     isReading = true
     passToManager(context, frame, data)
-    guard frame.streamID != .rootStream else { return }
     switch frame.payload {
     case .headers, .data:
       guard let stream = streams[frame.streamID] ?? open(frame) else { return }
       stream.receive(frame.payload)
       if read.last !== stream { read.append(stream) }
-    case .rstStream, .windowUpdate, .priority, .settings, .pushPromise, .ping, .goAway, .alternativeService, .origin:
-      // The library reports their effect on a stream as an event.
-      break
+    // The library reports their effect on a stream as an event.
+    case .rstStream: count(.resets)
+    case .ping, .settings: count(.controlFrames)
+    case .windowUpdate, .priority, .pushPromise, .goAway, .alternativeService, .origin: break
     }
   }
 
@@ -229,7 +232,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
   /// - Returns: nil if there is nothing to receive.
   private func open(_ frame: HTTP2Frame) -> HTTP2Stream? {
     // A stream that began after the end of the connection would never be closed.
-    guard case .headers = frame.payload, frame.streamID > lastStream, isOpen, let channel else { return nil }
+    guard case .headers = frame.payload, frame.streamID > lastStream, isOpen, !isOverLimit, let channel else {
+      return nil
+    }
     lastStream = frame.streamID
     let isRefused = streams.count - openResets >= Self.maxStreams
     let stream = HTTP2Stream(frame.streamID, transport: self)
@@ -251,6 +256,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     var streams = read.takeAll()
     for stream in streams { stream.receivedAll() }
     read.reuseMemory(of: &streams)
+    if !adapter.malformedPriorities.isEmpty { resetMalformedPriorities() }
     isReading = false
     flushNow()
     if managerReads {
@@ -276,7 +282,8 @@ final class HTTP2Connection: ChannelDuplexHandler {
     case is ChannelShouldQuiesceEvent:
       isQuiescing = true
       for stream in Array(streams.values) { stream.quiesce() }
-      context.fireUserInboundEventTriggered(event)
+      // The manager would say GOAWAY with a later stream than was said.
+      if lastServed == nil { context.fireUserInboundEventTriggered(event) }
     default: context.fireUserInboundEventTriggered(event)
     }
   }
@@ -289,7 +296,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
       streams[error.streamID]?.reset(.internalError)
     } else if hasToldError || !(error is any NIOHTTP2Error) {
       close(context)
-    } else if !Self.concernsStream(error) {
+    } else if Self.concernsStream(error) {
+      if !isFlushing { count(.errors) }
+    } else {
       failure = .internalError
       flush()
     }
@@ -313,6 +322,11 @@ final class HTTP2Connection: ChannelDuplexHandler {
       true
     default: false
     }
+  }
+
+  /// A PRIORITY frame of a wrong length is an error of its stream (RFC 9113 section 6.3).
+  private func resetMalformedPriorities() {
+    for id in adapter.takeMalformedPriorities() { streams[HTTP2StreamID(Int(id))]?.reset(.frameSizeError) }
   }
 
   private func close(_ context: ChannelHandlerContext) {
@@ -389,10 +403,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
       context.flush()
       noteWritten()
     }
-    guard let code = failure, !isEnding else { return }
-    write(.goAway(lastStreamID: lastStream, errorCode: code, opaqueData: nil), .rootStream, context)
-    context.flush()
-    close(context)
+    guard !isEnding else { return }
+    if let code = failure {
+      write(.goAway(lastStreamID: lastStream, errorCode: code, opaqueData: nil), .rootStream, context)
+      context.flush()
+      close(context)
+    } else if isOverLimit, lastServed == nil {
+      takeNoMoreStreams(context)
+    }
   }
 
   private func writeWindows(_ context: ChannelHandlerContext) {
@@ -451,7 +469,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     switch frame.payload {
     case .data(let data): written.append((frame.streamID, data.data.readableBytes, data.endStream))
     case .headers(let headers): if headers.endStream { written.append((frame.streamID, 0, true)) }
-    case .goAway(_, let code, _): if code != .noError { hasToldError = true }
+    case .goAway(let last, let code, _): if code != .noError, last != lastServed { hasToldError = true }
     default: break
     }
   }
@@ -470,6 +488,40 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 }
 
+/// The limits of what costs a client less than the gateway.
+extension HTTP2Connection {
+  /// Counts it. When the limit is reached, the client may open no more streams, and those that are open are served to
+  /// their end: a proxy in front has the requests of many users on the connection. At a second time, the connection
+  /// ends.
+  ///
+  /// Attack: CVE-2023-44487 and CVE-2025-8671. A stream that the client resets, or makes the gateway reset, costs the
+  /// client nothing, and a service gets its request.
+  private func count(_ limit: HTTP2Limit) {
+    let count = counts.count(limit, at: loop.now)
+    guard count > HTTP2LimitCounts.most, failure == nil else { return }
+    guard count > HTTP2LimitCounts.mostOfProxies || !isTrusted else { return }
+    counts = HTTP2LimitCounts()
+    if isOverLimit {
+      failure = .enhanceYourCalm
+    } else {
+      isOverLimit = true
+      loop.shared.http2Limits.report(limit, from: peer)
+    }
+    flush()
+  }
+
+  private var isTrusted: Bool { ForwardedClient.trusts(peer, loop.currentPlan().trustedProxies) }
+
+  /// Says GOAWAY. `checkTime` closes the connection after the last stream.
+  private func takeNoMoreStreams(_ context: ChannelHandlerContext) {
+    lastServed = lastStream
+    isQuiescing = true
+    write(.goAway(lastStreamID: lastStream, errorCode: .enhanceYourCalm, opaqueData: nil), .rootStream, context)
+    adapter.lastServed = UInt32(Int(lastStream))
+    context.flush()
+  }
+}
+
 extension HTTP2Connection: HTTP2Stream.Transport {
   var eventLoop: any EventLoop { loop.eventLoop }
 
@@ -485,6 +537,8 @@ extension HTTP2Connection: HTTP2Stream.Transport {
   }
 
   func makeInner(_ channel: StreamChannel) throws { try inner(channel) }
+
+  func countError() { count(.errors) }
 }
 
 /// Lists whose elements are handled while others are appended.

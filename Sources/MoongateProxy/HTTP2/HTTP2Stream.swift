@@ -26,6 +26,8 @@ final class HTTP2Stream: ClientWire {
     func openWindow(of stream: HTTP2Stream)
     /// Adds the handlers for requests to the gateway itself to the channel.
     func makeInner(_ channel: StreamChannel) throws
+    /// Counts a stream that is reset because the client broke a rule.
+    func countError()
   }
 
   /// How many bytes the client may send at first before it needs a WINDOW_UPDATE, and at most.
@@ -64,7 +66,7 @@ final class HTTP2Stream: ClientWire {
   private var window = HTTP2Stream.firstWindow
   private var fullWindow = HTTP2Stream.firstWindow
   private var isOpeningWindow = false
-  /// Promises for the end of the response.
+  /// Promises for the end of the response, or of what there is of a truncated one.
   private var waitingForEnd: [EventLoopPromise<Void>] = []
 
   /// Whether the stream has ended. It sends nothing then.
@@ -182,8 +184,8 @@ final class HTTP2Stream: ClientWire {
   /// - Parameter bytes: how many bytes of DATA.
   func wrote(_ bytes: Int, isLast: Bool) {
     waiting -= bytes
-    guard isLast else { return }
-    framing.wroteEnd()
+    if isLast { framing.wroteEnd() }
+    guard !waitingForEnd.isEmpty, isLast || waiting == 0 && !framing.answerHasEnded else { return }
     let promises = waitingForEnd
     waitingForEnd = []
     for promise in promises { promise.succeed() }
@@ -236,9 +238,11 @@ final class HTTP2Stream: ClientWire {
       if waiting >= SocketBuffers.writeLimit { isFull = true }
       if !isAnswer { reset(.internalError) }
     }
-    // A promise waits for the end of the response: callers use it to close without truncating the response.
+    // A promise waits for the end of the response: callers use it to close without truncating the response. Without
+    // bytes it waits for all bytes before: a truncated response is reset only after what the client can have of it.
     guard let promise else { return }
-    if framing.answerHasEnded, !framing.endIsWritten, !framing.isReset, !isOver {
+    let awaitsMore = framing.answerHasEnded ? !framing.endIsWritten : bytes.readableBytes == 0 && waiting > 0
+    if awaitsMore, !framing.isReset, !isOver {
       waitingForEnd.append(promise)
     } else {
       promise.succeed()
@@ -264,6 +268,10 @@ final class HTTP2Stream: ClientWire {
 
   func end() { if let code = framing.end() { send(code) } }
 
+  func cut() { end() }
+
+  var hasBytesOnTheWay: Bool { false }
+
   func endOutput() { end() }
 
   func watchPeer() {}
@@ -279,7 +287,11 @@ final class HTTP2Stream: ClientWire {
     made.begin()
   }
 
-  func reset(_ code: HTTP2ErrorCode) { if let code = framing.reset(code) { send(code) } }
+  func reset(_ code: HTTP2ErrorCode) {
+    guard let code = framing.reset(code) else { return }
+    if code == .protocolError || code == .frameSizeError { transport?.countError() }
+    send(code)
+  }
 
   /// Attack: frames that arrive before the reset is written. The request ends here, not when the library reports the
   /// end of the stream.

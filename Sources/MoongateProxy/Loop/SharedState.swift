@@ -19,6 +19,7 @@ final class SharedState: Sendable {
   let accessLog: AccessLog?
   let upstreamFailures: UpstreamFailureLog
   let forwardingFaults: ForwardingFaultLog
+  let http2Limits: HTTP2LimitLog
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
 
@@ -28,6 +29,7 @@ final class SharedState: Sendable {
     self.page = page
     upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
     forwardingFaults = ForwardingFaultLog(logger: dependencies.logger, clock: dependencies.clock)
+    http2Limits = HTTP2LimitLog(logger: dependencies.logger, clock: dependencies.clock)
     assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
   }
 

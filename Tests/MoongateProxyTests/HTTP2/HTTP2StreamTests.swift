@@ -20,6 +20,7 @@ import Testing
     func flush() { flushes += 1 }
     func openWindow(of stream: HTTP2Stream) {}
     func makeInner(_ channel: StreamChannel) throws {}
+    func countError() {}
   }
 
   @Test func openStreamSendsThroughItsConnection() {

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateTesting
 import NIOCore
 import NIOEmbedded
 import Synchronization
@@ -17,12 +18,14 @@ import Testing
   /// Calls the closure with a client, and returns how many requests for the gateway itself it has made.
   @discardableResult
   private func onOneThread(
-    settings: [(UInt16, UInt32)] = [], _ body: (EmbeddedStreams) throws -> Void
+    of parameters: [(UInt16, UInt32)] = [], trusted: Bool = false, _ body: (EmbeddedStreams) throws -> Void
   ) async throws -> Int {
-    let gateway = try await TestGateway(routes: [.test(ports: [1], open: true)])
+    var settings = GatewaySettings.test()
+    if trusted { settings.trustedProxies = [AddressBlock(network: [192, 0, 2, 1], prefix: 32)] }
+    let gateway = try await TestGateway(routes: [.test(ports: [1], open: true)], settings: settings)
     let own = Mutex(0)
     try {
-      let client = try EmbeddedStreams(gateway, settings: settings) { _ in own.withLock { $0 += 1 } }
+      let client = try EmbeddedStreams(gateway, settings: parameters) { _ in own.withLock { $0 += 1 } }
       defer { client.end() }
       _ = try client.frames()
       try body(client)
@@ -146,7 +149,7 @@ import Testing
 
   /// Attack: more such streams than the gateway keeps, and far more than may be open.
   @Test func resetStreamsAreBounded() async throws {
-    try await onOneThread { client in
+    try await onOneThread(trusted: true) { client in
       for number in 0..<3000 {
         try client.send(client.head(2 * number + 1, "POST", [("x", " a")], end: false))
         #expect(try resets(client.frames()) == [[2 * number + 1, 1]])
@@ -219,6 +222,48 @@ import Testing
       client.channel.embeddedEventLoop.run()
       #expect(client.channel.isActive)
       #expect(try !client.frames().contains { $0.type == 7 })
+    }
+  }
+
+  /// RFC 9113 sections 5.3.2 and 6.3: priorities are ignored, and one of a wrong length is an error of its stream.
+  @Test func prioritiesEndTheirStreamAtMost() async throws {
+    try await onOneThread { client in
+      try client.send(client.head(1, path: "/download"))
+      let priority = EmbeddedStreams.frame(2, stream: 1, [0, 0, 0, 3, 1])
+      for _ in 0..<1000 { try client.send(priority + EmbeddedStreams.frame(2, stream: 99, [0, 0, 0, 3, 1])) }
+      try client.send(
+        client.head(3, "POST", path: "/auth/x", end: false) + EmbeddedStreams.frame(2, stream: 3, [1, 2, 3, 4])
+          + EmbeddedStreams.frame(2, stream: 7, []))
+      // The parts of a frame arrive one by one.
+      for byte in priority { try client.send([byte]) }
+      try client.answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+      let found = try client.frames()
+      #expect(resets(found) == [[3, 6]] && !found.contains { $0.type == 7 })
+      #expect(found.contains { $0.type == 0 && $0.stream == 1 && $0.flags == 1 } && client.channel.isActive)
+    }
+  }
+
+  /// What a service sent before its response broke waits for the client's window, and the reset waits for that.
+  @Test func whatWasGoodGoesOutBeforeTheReset() async throws {
+    for reads in [true, false] {
+      try await onOneThread(of: [(4, 10)]) { client in
+        try client.send(client.head(1, path: "/x"))
+        try client.answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n01234567890123456789\r\n")
+        try client.answer("9z\r\n")
+        var found = try client.frames()
+        #expect(found.contains { $0.type == 0 && $0.text == "0123456789" } && resets(found).isEmpty)
+        if reads {
+          try client.send(EmbeddedStreams.frame(8, stream: 1, [0, 0, 0, 10]))
+          found = try client.frames()
+          #expect(found.first { $0.type == 0 }?.text == "0123456789" && resets(found) == [[1, 2]])
+        } else {
+          // Attack: a client that never opens its window.
+          client.channel.embeddedEventLoop.advanceTime(by: .seconds(55))
+          #expect(try resets(client.frames()).isEmpty)
+          client.channel.embeddedEventLoop.advanceTime(by: .seconds(6))
+          #expect(try resets(client.frames()) == [[1, 2]])
+        }
+      }
     }
   }
 

@@ -91,9 +91,9 @@ final class EmbeddedStreams {
     return Self.frame(1, flags: end ? 5 : 4, stream: stream, Array(block.readableBytesView))
   }
 
-  func trailers(_ stream: Int) throws -> [UInt8] {
+  func trailers(_ stream: Int, _ value: String = "a") throws -> [UInt8] {
     var block = ByteBuffer()
-    try encoder.encode(headers: HPACKHeaders([("x-trailer", "a")]), to: &block)
+    try encoder.encode(headers: HPACKHeaders([("x-trailer", value)]), to: &block)
     return Self.frame(1, flags: 5, stream: stream, Array(block.readableBytesView))
   }
 
