@@ -3,9 +3,11 @@
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 
+import h2.events
 import pytest
 import requests
 
@@ -407,6 +409,63 @@ def test_what_was_good_goes_out_and_the_log_names_the_fault(tmp_path, upstream, 
         gateway.stop()
 
 
+def ending(gateway, version):
+    """The body of /broken/x, and how the connection ended."""
+    client = socket.create_connection(("127.0.0.1", gateway.ports[0]), 10)
+    if gateway.url.startswith("https"):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        client = context.wrap_socket(client, suppress_ragged_eofs=False)
+    with client:
+        client.sendall(f"GET /broken/x HTTP/{version}\r\nHost: localhost\r\n\r\n".encode())
+        got = b""
+        try:
+            while more := client.recv(65536):
+                got += more
+        except (ConnectionResetError, ssl.SSLEOFError):
+            return got.partition(b"\r\n\r\n")[2], "cut"
+    return got.partition(b"\r\n\r\n")[2], "complete"
+
+
+def closing(answer):
+    """Sends the answer and closes the connection."""
+
+    def send(connection):
+        connection.sendall(answer)
+        time.sleep(0.3)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    return send
+
+
+@pytest.mark.parametrize("wire", ["behind", "secure"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        in_parts((0, CHUNKED + b"2\r\nok\r\n"), (0.3, b"9z\r\n")),
+        closing(CHUNKED + b"2\r\nok\r\n"),
+        CHUNKED + b"2\r\nok\r\n",
+    ],
+    ids=["broken", "closed", "silent"],
+)
+def test_a_truncated_answer_looks_truncated_to_http_1_0(request, service, wire, answer):
+    """Attack, or accident: to a client of HTTP/1.0, the end of the connection is the end of the response."""
+    gateway = request.getfixturevalue(wire)
+    service.answer = answer
+    assert ending(gateway, "1.0") == (b"ok", "cut")
+    service.answer = CHUNKED + b"2\r\nok\r\n0\r\n\r\n"
+    assert ending(gateway, "1.0") == (b"ok", "complete")
+
+
+def test_heads_have_a_bounded_number_of_fields(behind, service):
+    """Attack: thousands of tiny fields, for each of which HTTP/2 searches its tables."""
+    assert status(ask(behind, "GET /open/x", "Host: localhost", *["A: b"] * 900)) == 200
+    assert status(ask(behind, "GET /open/x", "Host: localhost", *["A: b"] * 1100)) == 431
+    answer = b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 5000 + b"Content-Length: 2\r\n\r\nok"
+    assert status(broken(behind, service, answer)) == 502
+    wait_for(lambda: any("too many fields" in line for line in failures(behind)), "the log")
+
+
 def test_an_event_stream_may_be_silent(behind, service):
     head = b"HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n"
     service.answer = in_parts(
@@ -480,3 +539,17 @@ def test_a_broken_answer_by_http2(http2, service):
     service.answer = in_parts((0, CHUNKED + b"2\r\nok\r\n"), (0.3, b"9z\r\n"))
     answer = http2.answer(http2.ask(http2.headers("/broken/x")))
     assert answer.body == b"ok" and answer.reset is not None, "a cut response must look cut"
+
+
+def test_what_was_good_reaches_a_slow_client_by_http2(http2, service):
+    """The window of the client is used up when the answer breaks."""
+    good = b"g" * 80_000
+    service.answer = in_parts((0, CHUNKED + b"%x\r\n" % len(good) + good + b"\r\n"), (0.3, b"9z\r\n"))
+    stream = http2.ask(http2.headers("/broken/x"))
+    http2.listen(lambda event: isinstance(event, h2.events.StreamReset), 1, credit=False)
+    for event in list(http2.events):
+        if isinstance(event, h2.events.DataReceived):
+            http2.h2.acknowledge_received_data(event.flow_controlled_length, stream)
+    http2.flush()
+    answer = http2.answer(stream)
+    assert answer.body == good and answer.reset is not None

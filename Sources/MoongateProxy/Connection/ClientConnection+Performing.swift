@@ -48,6 +48,10 @@ extension ClientConnection {
     case .closeBoth(let upstream):
       upstream?.close()
       wire?.end()
+    case .reset(let waits): if !waits || !(wire?.hasBytesOnTheWay ?? false) { wire?.cut() }
+    case .resetAndClose(let upstream):
+      upstream?.close()
+      wire?.cut()
     }
   }
 

@@ -99,7 +99,8 @@ extension ClientConnection {
     let decision = record(code, detail: ["upstream": upstreamNames(route), "reason": reason])
     state.exchange.decision = decision
     report(cause, reason, route, decision)
-    linger()
+    recordEnd()
+    perform(state.cut(at: loop.now))
   }
 
   /// Continues with the next target. This is logged, because a failing target is otherwise not noticed.

@@ -16,6 +16,10 @@ protocol ClientWire: AnyObject {
   func read()
   /// Closes both directions.
   func end()
+  /// Closes both directions so that the client sees that the response is incomplete, whatever its framing.
+  func cut()
+  /// Whether the client has not acknowledged all bytes that the system has taken.
+  var hasBytesOnTheWay: Bool { get }
   /// Closes the output. The client can still read the written bytes.
   func endOutput()
   /// Enables keep-alive, which detects a silent peer that has vanished.
@@ -35,6 +39,10 @@ extension ChannelHandlerContext: ClientWire {
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) { write(NIOAny(bytes), promise: promise) }
 
   func end() { close(promise: nil) }
+
+  func cut() { SocketReset.close(channel) }
+
+  var hasBytesOnTheWay: Bool { SocketProgress.hasBytesOnTheWay(channel) }
 
   func endOutput() { close(mode: .output, promise: nil) }
 

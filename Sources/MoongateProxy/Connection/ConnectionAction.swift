@@ -53,6 +53,11 @@ enum ConnectionAction {
   case closeUpstream(UpstreamConnection)
   /// Close the client's connection and the one to the upstream.
   case closeBoth(UpstreamConnection?)
+  /// Reset the client's connection, so that the client sees that the response is incomplete. If `waits`, do so only if
+  /// the client has acknowledged all bytes; otherwise the state asks again.
+  case reset(waits: Bool)
+  /// Reset the client's connection at once, and close the one to the upstream.
+  case resetAndClose(UpstreamConnection?)
 }
 
 /// Why the bytes of a client are refused. Nothing after them is read as a request.

@@ -40,6 +40,23 @@ extension ConnectionState {
     return .awaitWritten
   }
 
+  /// Closes after what there is of a truncated response.
+  ///
+  /// Attack, or accident: a truncated response looks complete to a client of HTTP/1.0, to which the end of the connection
+  /// is the end of the response. So it is reset, after the bytes that were good.
+  mutating func cut(at now: NIODeadline) -> ConnectionAction {
+    let endsByClose = endsByClose
+    let action = linger(at: now)
+    if endsByClose, case .lingering(var lingering) = phase {
+      lingering.isCut = true
+      phase = .lingering(lingering)
+    }
+    return action
+  }
+
+  /// Whether the client has a part of a response whose end is the end of the connection.
+  private var endsByClose: Bool { exchange.answerHasBegun && exchange.framing == .untilClose }
+
   /// The system has taken all bytes that were written. Closing earlier would drop bytes that still wait.
   mutating func responseIsOut(at now: NIODeadline) -> ConnectionAction {
     guard case .lingering(var lingering) = phase else { return .wait }
@@ -47,16 +64,18 @@ extension ConnectionState {
     phase = .lingering(lingering)
     lastActivity = now
     began = now
+    if lingering.isCut { return .reset(waits: true) }
     return lingering.readsOn && !inputHasEnded ? .closeOutput : .close
   }
 
   /// Closes at once. The client must see that an unfinished response is incomplete.
   mutating func abort() -> ConnectionAction {
     guard !isClosed else { return .wait }
+    let endsByClose = endsByClose && exchange.pending == nil
     exchange.pending = nil
     let last = upstream
     phase = .closed
-    return .closeBoth(last)
+    return endsByClose ? .resetAndClose(last) : .closeBoth(last)
   }
 
   /// The connection or the stream has ended.

@@ -17,7 +17,7 @@ extension ConnectionState {
       if lingering.responseIsOut { lastActivity = now }
       lingering.dropped += bytes.readableBytes
       phase = .lingering(lingering)
-      return lingering.dropped > Self.maxDropped ? .close : .wait
+      return lingering.dropped > Self.maxDropped ? lingering.close : .wait
     case .closed: return .wait
     // Attack: a client that accepts no response sends its next request byte by byte, to stay connected or to postpone
     // the timeout of a silent upstream.
@@ -52,7 +52,7 @@ extension ConnectionState {
     case .tunnel(let upstream, _):
       lastActivity = now
       return .closeUpstreamOutput(upstream)
-    case .lingering(let lingering): return lingering.responseIsOut ? .close : .wait
+    case .lingering(let lingering): return lingering.responseIsOut ? lingering.close : .wait
     case .closed: return .close
     case .reading, .looking, .exchanging, .collecting, .own, .refused:
       // A client that no longer sends may be gone, so an event stream may be silent only for the route's timeout.

@@ -32,7 +32,8 @@ extension ConnectionState {
       let isOver =
         lingering.responseIsOut
         ? silence >= Self.lingerTime || now - began >= Self.maxLingering : silence >= Self.idleTime
-      return isOver ? .close : .wait
+      if isOver { return lingering.close }
+      return lingering.isCut && lingering.responseIsOut ? .reset(waits: true) : .wait
     case .looking(let head):
       return now - lastActivity >= Self.lookingTime ? .serveWithoutStore(head) : .wait
     case .own, .closed: return .wait

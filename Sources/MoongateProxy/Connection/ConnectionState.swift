@@ -39,8 +39,13 @@ struct ConnectionState {
     let readsOn: Bool
     /// The number of bytes that the client sent since.
     var dropped = 0
+    /// Whether the response is incomplete, and only a reset of the connection shows that.
+    var isCut = false
     /// Whether the system has taken all bytes that were written.
     var responseIsOut = false
+
+    /// Closes without waiting for more.
+    var close: ConnectionAction { isCut ? .reset(waits: false) : .close }
   }
 
   var phase = Phase.reading

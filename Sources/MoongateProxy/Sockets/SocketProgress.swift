@@ -1,4 +1,5 @@
 import NIOCore
+import NIOSSL
 
 #if canImport(Glibc)
   import Glibc
@@ -19,6 +20,28 @@ enum SocketProgress {
       found = .milliseconds(Int64(max($0.tcpi_last_data_sent, $0.tcpi_last_ack_recv)))
     }
     return found
+  }
+
+  /// Whether bytes that the system has taken are not acknowledged by the peer. This is a system call.
+  static func hasBytesOnTheWay(_ channel: any Channel) -> Bool {
+    guard let socket = channel as? any SocketOptionProvider else { return false }
+    var isWaiting = false
+    socket.getTCPInfo().assumeIsolated().whenSuccess { isWaiting = $0.tcpi_unacked > 0 }
+    return isWaiting
+  }
+}
+
+/// The end of a connection by a reset, which shows the peer that it has not got everything.
+enum SocketReset {
+  /// Closes the channel with RST, and without the closing alert of TLS (RFC 8446 section 6.1). Call on the channel's
+  /// event loop.
+  static func close(_ channel: any Channel) {
+    if let socket = channel as? any SocketOptionProvider { _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)) }
+    // Closed below the TLS handler, which would send the alert.
+    guard let tls = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) else {
+      return channel.close(promise: nil)
+    }
+    tls.close(promise: nil)
   }
 }
 

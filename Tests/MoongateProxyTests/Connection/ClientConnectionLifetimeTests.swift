@@ -12,6 +12,7 @@ import Testing
   private final class Wire: ClientWire {
     let eventLoop: any EventLoop
     let isWritable = true
+    let hasBytesOnTheWay = false
 
     init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
@@ -19,6 +20,7 @@ import Testing
     func flush() {}
     func read() {}
     func end() {}
+    func cut() {}
     func endOutput() {}
     func watchPeer() {}
     func deliver(_ parts: [HTTPRequestPart]) {}

@@ -273,6 +273,28 @@ import Testing
     #expect(driven.receive("a") == "close")
   }
 
+  /// Attack, or accident: to a client of HTTP/1.0, the end of the connection is the end of the response, so a truncated
+  /// response must not end like that.
+  @Test(arguments: [BodyFraming.untilClose, .length(9), .chunked])
+  func truncatedResponseEndsByAResetIfItsFramingDoesNotShowIt(framing: BodyFraming) {
+    var driven = Driven()
+    driven.state.exchange.answerHasBegun = true
+    driven.state.exchange.framing = framing
+    let isReset = framing == .untilClose
+    var aborted = driven
+    #expect(name(aborted.state.abort()) == (isReset ? "resetAndClose" : "closeBoth"))
+    #expect(name(driven.state.cut(at: driven.now)) == "awaitWritten")
+    var stuck = driven
+    #expect(name(stuck.wait(.seconds(60))) == (isReset ? "reset" : "close"))
+    #expect(name(driven.state.responseIsOut(at: driven.now)) == (isReset ? "reset" : "closeOutput"))
+    // Until the client has acknowledged everything.
+    guard isReset else { return }
+    guard case .reset(true) = driven.wait(.seconds(1)) else { return #expect(Bool(false), "it does not wait") }
+    var ended = driven
+    #expect(name(ended.state.inputEnded(takesAnswer: true, at: ended.now)) == "reset")
+    guard case .reset(false) = driven.wait(.seconds(1)) else { return #expect(Bool(false), "it waits on") }
+  }
+
   @Test func abortedConnectionIgnoresFurtherEvents() {
     var driven = Driven()
     #expect(name(driven.state.abort()) == "closeBoth")
