@@ -7,6 +7,9 @@ import NIOCore
 package struct RequestDecoder: Sendable {
   /// The maximum length of request line and fields together, in bytes.
   package static let limit = 32 * 1024
+  /// The maximum number of fields of a request or a response. Attack: thousands of tiny fields within the limit of the
+  /// bytes. HTTP/2 searches its tables of header compression for each.
+  static let maxFields = 1000
 
   private var head = RequestHead()
   private var options = ConnectionOptions()
@@ -73,6 +76,7 @@ package struct RequestDecoder: Sendable {
         return end
       case .field(let field, let next):
         position = next
+        guard head.fields.count < Self.maxFields else { throw .headTooLarge }
         head.fields.append(field)
         if field.kind != .other { try process(field, bytes) }
       }

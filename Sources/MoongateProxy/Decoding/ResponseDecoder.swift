@@ -86,6 +86,7 @@ package struct ResponseDecoder: Sendable {
         return end
       case .field(let field, let next):
         position = next
+        guard head.fields.count < RequestDecoder.maxFields else { throw .malformed("the head has too many fields") }
         head.fields.append(field)
         try process(field, bytes)
       }
