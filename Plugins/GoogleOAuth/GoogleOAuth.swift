@@ -124,8 +124,13 @@ public struct GoogleOAuth: FullProvider {
     var profile = claims.profile
     if client.userInfo == .always || client.userInfo == .missing && profile.lacksAny {
       if let address = metadata.userInfo, let token = issued.accessToken {
-        let told = try await UserInfo(address: address, web: step.tools.web).claims(of: claims.subject, with: token)
-        profile.complete(with: told, takesGroups: client.userInfo == .always)
+        do {
+          let told = try await UserInfo(address: address, web: step.tools.web).claims(of: claims.subject, with: token)
+          profile.complete(with: told, takesGroups: client.userInfo == .always)
+        } catch let fault as OAuthFault where client.userInfo == .missing {
+          // The ID token has proved the identity. A name is not worth a failed sign-in.
+          step.tools.log.warning("userinfo failed, the claims of the ID token are used", ["because": "\(fault)"])
+        }
       } else if client.userInfo == .always {
         throw OAuthFault.provider("\(client.issuer) has no userinfo endpoint, or issues no access token for it")
       }

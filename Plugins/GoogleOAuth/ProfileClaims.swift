@@ -28,14 +28,15 @@ struct ProfileClaims: Sendable {
   var lacksAny: Bool { email == nil || (firstName == nil && name == nil) }
 
   /// Adds what is missing. `email_verified` is a statement about the address beside it, so it never counts for another
-  /// one. The groups come from one place only.
+  /// one, nor for an address that comes from elsewhere. The groups come from one place only.
   ///
   /// Attack: a group by which a service refuses is sent by the userinfo endpoint only, and a sign-in for which that is
   /// not asked removes it.
   /// - Parameter takesGroups: whether the userinfo endpoint is asked at every sign-in.
   mutating func complete(with other: ProfileClaims, takesGroups: Bool) {
-    if email == nil || email == other.email {
-      email = other.email
+    if email == nil {
+      (email, isEmailVerified) = (other.email, other.isEmailVerified)
+    } else if email == other.email {
       isEmailVerified = isEmailVerified || other.isEmailVerified
     }
     if firstName == nil, lastName == nil { (firstName, lastName) = (other.firstName, other.lastName) }

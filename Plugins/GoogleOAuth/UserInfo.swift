@@ -9,8 +9,8 @@ struct UserInfo {
   ///
   /// Attack: an access token that was issued for another user. The answer must be about the subject of the ID token
   /// (section 5.3.2).
-  /// - Throws: `OAuthFault` if the provider does not answer: a sign-in without the claims could lack a group by which a
-  ///   service refuses. `AnswerRefusal` if the answer belongs to another subject.
+  /// - Throws: `OAuthFault` if the provider does not answer. With `userinfo = "always"` that fails the sign-in, which
+  ///   could lack a group by which a service refuses. `AnswerRefusal` if the answer belongs to another subject.
   func claims(of subject: String, with accessToken: String) async throws -> ProfileClaims {
     guard accessToken.utf8.count <= IDToken.longest, accessToken.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
       throw OAuthFault.provider("the access token for \(address) cannot be sent in a header")

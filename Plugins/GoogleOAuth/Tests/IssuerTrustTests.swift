@@ -207,9 +207,31 @@ import Testing
     #expect(proof.proved.map(\.kind) == [.federated] && proof.attested.map(\.value) == ["a@example.com"])
   }
 
-  @Test("a userinfo endpoint that fails is a fault, not a sign-in without groups") func failing() async throws {
+  @Test("a userinfo endpoint that fails is a fault if it is always asked, not a sign-in without groups") func failing()
+    async throws
+  {
     web.change { $0.userInfoStatus = 500 }
-    await #expect(throws: (any Error).self) { try await withUserInfo(Self.info, Self.bare) }
+    await #expect(throws: (any Error).self) { try await withUserInfo(Self.info, Self.bare, "always") }
+  }
+
+  @Test("a sign-in does not fail because a name is missing and userinfo fails") func failingForAName() async throws {
+    web.change { $0.userInfoStatus = 500 }
+    let proof = try #require(try await withUserInfo(Self.info, ["given_name": nil, "family_name": nil]).proof)
+    #expect(proof.firstName == nil && proof.attested.map(\.value) == ["asha@example.com"])
+    // An answer about another user is refused even so.
+    web.change { $0.userInfoStatus = 200 }
+    var foreign = Self.info
+    foreign["sub"] = "43"
+    #expect(try await withUserInfo(foreign, ["given_name": nil, "family_name": nil]).reason == .oauthFailed)
+  }
+
+  /// Attack: the ID token says `email_verified` and names no address, and userinfo names one that is not verified.
+  @Test("a verification without an address verifies no other one") func verificationAlone() async throws {
+    let info = Self.info.merging(["email_verified": false]) { $1 }
+    var claims = Self.bare
+    claims["email_verified"] = true
+    let proof = try #require(try await withUserInfo(info, claims).proof)
+    #expect(proof.claimed.map(\.value) == ["u2@example.org"] && proof.attested.isEmpty)
   }
 
   @Test("groups come from the ID token, or from userinfo that is always asked") func groups() async throws {
