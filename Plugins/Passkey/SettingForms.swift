@@ -23,6 +23,9 @@ enum SettingForms {
     guard let origin = SiteAddress.origin(of: text) else {
       return "is not an origin, such as https://app.example.com or \(android)…"
     }
+    if text.contains("*") {
+      return "can never match, because there are no wildcards: write each origin, such as https://app.example.com"
+    }
     // Browsers trust names below `localhost` too.
     guard SiteAddress.isSite(origin) || URLComponents(string: origin)?.host?.hasSuffix(".localhost") ?? false else {
       return "is not an origin that can use passkeys: it must begin with https://"

@@ -26,6 +26,7 @@ import Testing
     ("https://app.example.com/sign-in?x=1#y", "write https://app.example.com"),
     ("HTTPS://App.Example.COM:443", "write https://app.example.com"),
     ("https://bücher.example", "write https://xn--bcher-kva.example"),
+    ("https://*.example.com", "no wildcards"),
     ("app.example.com", "not an origin"), ("*", "not an origin"), ("", "not an origin"),
     ("http://app.example.com", "must begin with https://"), ("ftp://app.example.com", "not an origin"),
   ])
