@@ -92,9 +92,13 @@ public struct Password: FullProvider {
   {
     for spelling in typed.spellings {
       guard case .right(let rehashed) = try await hasher.verify(spelling, against: hash) else { continue }
-      guard let rehashed else { return .proved(Proof(record: .keep)) }
-      // The gateway's own hash is one of its own spelling, so that every keyboard gives the password from now on.
-      let record = spelling == typed.bytes ? rehashed : try await hasher.hash(typed.bytes)
+      // The gateway's own hash is one of its own spelling, so that every keyboard gives the password from now on. Of
+      // hashes that need no renewal, only Argon2 has judged the whole password.
+      let isOther = spelling != typed.bytes
+      guard rehashed != nil || isOther && hash?.hasPrefix("$argon2") ?? false else {
+        return .proved(Proof(record: .keep))
+      }
+      let record = if let rehashed, !isOther { rehashed } else { try await hasher.hash(typed.bytes) }
       return .proved(Proof(record: .replace(Array(record.utf8))))
     }
     return .refused(.invalidPassword)

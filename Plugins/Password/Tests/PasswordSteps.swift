@@ -6,8 +6,13 @@ final class CountingHasher: SecretHasher {
   let asked = Mutex<[String]>([])
   /// Whether the stored hash needs an update.
   let isOld: Bool
+  /// What stored hashes begin with.
+  let form: String
 
-  init(isOld: Bool = false) { self.isOld = isOld }
+  init(isOld: Bool = false, form: String = "of ") {
+    self.isOld = isOld
+    self.form = form
+  }
 
   func hash(_ secret: [UInt8]) async throws -> String {
     asked.withLock { $0.append("hash") }
@@ -17,7 +22,7 @@ final class CountingHasher: SecretHasher {
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
     asked.withLock { $0.append(hash == nil ? "nothing" : "verify") }
     // Texts are equal in every normalization form; secrets are not.
-    guard hash.map({ Array($0.utf8) }) == Array("of ".utf8) + secret else { return .wrong }
+    guard hash.map({ Array($0.utf8) }) == Array(form.utf8) + secret else { return .wrong }
     return .right(rehashed: isOld ? "new " + String(decoding: secret, as: UTF8.self) : nil)
   }
 }

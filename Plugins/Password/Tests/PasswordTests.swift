@@ -80,6 +80,17 @@ import Testing
     #expect(try await password.submit(spaced, .fields(["password": "correct\u{A0}horse"])).told == "of correct horse")
   }
 
+  @Test("a current hash of another spelling is replaced if the whole password was judged", arguments: [true, false])
+  func otherSpelling(isWhole: Bool) async throws {
+    let (composed, decomposed) = ("Jürgen-café-77", "Ju\u{308}rgen-cafe\u{301}-77")
+    let form = isWhole ? "$argon2id$" : "$2b$"
+    let step = StepContext.step(.prove, stored: form + decomposed, hasher: CountingHasher(form: form))
+    let told = try await password.submit(step, .fields(["password": decomposed])).told
+    #expect(told.unicodeScalars.elementsEqual((isWhole ? "of \(composed)" : "kept").unicodeScalars))
+    let own = StepContext.step(.prove, stored: form + composed, hasher: CountingHasher(form: form))
+    #expect(try await password.submit(own, .fields(["password": decomposed])).told == "kept")
+  }
+
   @Test("a new password is stored in the form of RFC 8265") func opaqueString() async throws {
     let step = StepContext.step(.set, in: .reset)
     let told = try await password.submit(step, .fields(["password": "Ju\u{308}rgen\u{3000}\u{A0}café\0"])).told
