@@ -1,3 +1,4 @@
+import Crypto
 import MoongateCore
 import Synchronization
 
@@ -16,11 +17,12 @@ final class RedirectLoopDetector: Sendable {
 
   private struct Key: Hashable {
     let address: [UInt8]
-    let place: String
+    /// The hash of the whole place, which may have thousands of characters and differ only in the last one.
+    let place: SHA256.Digest
 
     init(_ address: ClientAddress, _ place: String) {
       self.address = address.countingKey
-      self.place = String(place.prefix(1024))
+      self.place = SHA256.hash(data: Array(place.utf8))
     }
   }
 

@@ -110,6 +110,18 @@ import Testing
     for sentence in quoted { #expect(source.contains(sentence), "nothing says `\(sentence)`") }
   }
 
+  @Test func longAddressesThatDifferAtTheirEndsAreTwo() throws {
+    let returns = RedirectLoopDetector()
+    let client = try #require(ClientAddress(bytes: [192, 0, 2, 1]))
+    let long = "/?q=" + String(repeating: "a", count: 15_000)
+    for round in 1...3 {
+      for end in ["1", "2"] { returns.expect(client, at: long + end, now: ManualClock.start) }
+      returns.recordSignedInArrival(client, at: long + "2")
+      #expect(!returns.bounced(client, at: long + "2", now: ManualClock.start), "it arrived")
+      #expect(returns.bounced(client, at: long + "1", now: ManualClock.start) == (round == 3))
+    }
+  }
+
   @Test func memoryIsBoundedAndTimePasses() throws {
     let returns = RedirectLoopDetector()
     let start = ManualClock.start
