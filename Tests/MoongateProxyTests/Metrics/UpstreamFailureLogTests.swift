@@ -38,6 +38,23 @@ import Testing
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
   }
 
+  @Test func eachReasonOfACauseIsLogged() {
+    let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
+    let decision = DecisionID(text: "dc_1")
+    for reason in ["a chunk's size is not a hexadecimal number", "no HTTP/1 status line"] {
+      for _ in 0..<2 {
+        log.report(.unreadable, upstream: "http://one:1", route: "/", reason: reason, decision: decision)
+      }
+      #expect(captured.lines.count { $0.contains(reason) } == 1)
+    }
+    #expect(captured.lines.count == 2)
+    // Attack: a service with ever new reasons. They are bounded.
+    for number in 0..<2_000 {
+      log.report(.cut, upstream: "http://one:1", route: "/", reason: "\(number)", decision: decision)
+    }
+    #expect(captured.lines.count == 1_000)
+  }
+
   /// If one of several upstreams is down, requests succeed with another one, and only the log reports it.
   @Test func skippedUpstreamIsLoggedOnceAMinute() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
