@@ -2,7 +2,7 @@
 
 import textwrap
 
-# The frame of a version 2 program around the specific functions.
+# The frame of a program around the specific functions.
 FRAME = '''#!%s
 import hashlib, hmac, json, os, sys
 
@@ -34,7 +34,7 @@ def field(name, required=True):
     return {"name": name, "kind": "digits", "length": DIGITS, "required": required}
 
 def hello(params):
-    return {"protocol": 2, "shape": "full", "submit": [field("combination"), field("new_combination", False)],
+    return {"protocol": 1, "shape": "full", "submit": [field("combination"), field("new_combination", False)],
             "outcomes": [{"reason": "wrong_combination", "sentence": "The vault stays shut."},
                          {"reason": "already_set", "sentence": "There is a combination already.", "counts": False},
                          {"reason": "no_combination", "sentence": "There is no combination.", "counts": False}],
@@ -90,7 +90,7 @@ POLICY = """return policy "%s" {{
 }}""".replace("KIND", '"' + KIND + '"')
 
 def hello(params):
-    return {{"protocol": 2, "shape": "code", "identifier": KIND, "policy": POLICY % params["name"],
+    return {{"protocol": 1, "shape": "code", "identifier": KIND, "policy": POLICY % params["name"],
             "entrance": {{"kind": "field", "identifier": KIND, "priority": 200}}, "role": ["identifier"],
             "words": {{"title": "Code by " + params["name"], "page": {{"check_" + KIND: "No message yet? Ask the courier."}},
                       "translations": {{"hi": {{"No message yet? Ask the courier.": "अभी तक संदेश नहीं आया? कूरियर से पूछें।"}}}}}}}}
@@ -110,7 +110,7 @@ POLICY = """return policy "%s" {
 FIELD = {"name": "motto", "kind": "password", "required": True}
 
 def hello(params):
-    return {"protocol": 2, "shape": "full", "submit": [FIELD], "presentation": {"kind": "form"}, "role": ["factor"], "policy": POLICY % params["name"],
+    return {"protocol": 1, "shape": "full", "submit": [FIELD], "presentation": {"kind": "form"}, "role": ["factor"], "policy": POLICY % params["name"],
             "outcomes": [{"reason": "wrong_motto", "sentence": "That is another family's motto."},
                          {"reason": "no_motto", "sentence": "There is no motto.", "counts": False}],
             "flows": {"motto_set": 'return flow "motto_set" { purpose = "set", provider = "motto", account = "existing", steps = { { "motto" } } }'},
@@ -142,7 +142,7 @@ SITE = ""
 POLICY = """return policy "%s" { limits = { verify = { on = "verify", per = "flow", max = 5, window = "15m", counts = "failures" } } }"""
 
 def hello(params):
-    return {"protocol": 2, "shape": "full", "federated": True, "policy": POLICY % params["name"], "role": ["identifier"],
+    return {"protocol": 1, "shape": "full", "federated": True, "policy": POLICY % params["name"], "role": ["identifier"],
             "settings": [{"name": "site", "kind": "text", "required": True}],
             "submit": [{"name": name, "kind": "text", "required": False} for name in ("code", "state", "error")],
             "outcomes": [{"reason": "oauth_failed", "sentence": "The orchard does not know you."},
@@ -186,7 +186,7 @@ POLICY = """return policy "%s" {
 FIELD = {"name": "answer", "kind": "json", "required": True}
 
 def hello(params):
-    return {"protocol": 2, "shape": "full", "submit": [FIELD], "presentation": {"kind": "ceremony", "button": "Turn the key"}, "role": ["factor"],
+    return {"protocol": 1, "shape": "full", "submit": [FIELD], "presentation": {"kind": "ceremony", "button": "Turn the key"}, "role": ["factor"],
             "policy": POLICY % params["name"],
             "outcomes": [{"reason": "wrong_key", "sentence": "This key does not turn."}, {"reason": "no_key", "sentence": "There is no key.", "counts": False}],
             "flows": {"keyring_set": 'return flow "keyring_set" { purpose = "set", provider = "keyring", account = "existing", steps = { { "keyring" } } }'},

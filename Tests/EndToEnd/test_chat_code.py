@@ -27,7 +27,7 @@ class Spoken:
     def __init__(self, chat, **settings):
         self.process = subprocess.Popen([str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.next = 0
-        self.introduction = self.call("hello", {"protocol": 1, "name": "work_chat"})["result"]
+        self.introduction = self.call("hello", {"protocols": [1], "name": "work_chat"})["result"]
         self.configured = self.call(
             "configure", {"settings": {"url": chat.url, "token": chat.TOKEN, "patience": 3, **settings}}
         )

@@ -16,7 +16,7 @@ MAINTAINED = '''
 plain = introduce
 
 def introduce(params):
-    return {**plain(params), "protocol": 2, "maintain": 10}
+    return {**plain(params), "maintain": 10}
 
 def maintain(params):
     with open("maintained.txt", "a") as file:

@@ -101,7 +101,7 @@ def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number)
         ("time.sleep(100)", "did not answer `hello` within 10s"),
         (
             "old = introduce\ndef introduce(params): return {**old(params), 'protocol': 9}",
-            "speaks version 9 of the protocol, which is for a newer gateway",
+            "speaks version 9 of the protocol, and this gateway version 1: update the gateway",
         ),
         (
             "old = introduce\ndef introduce(params): return {**old(params), 'settings': []}",
@@ -160,7 +160,7 @@ def test_a_call_that_its_program_dies_over_is_a_fault_and_not_charged(hub, numbe
 UNREACHED = '''
 first_introduction = introduce
 def introduce(params):
-    return {**first_introduction(params), "protocol": 2, "delivery_reasons": [{"reason": "not_there", "sentence": "This number is not at the hub.", "permanent": True}]}
+    return {**first_introduction(params), "delivery_reasons": [{"reason": "not_there", "sentence": "This number is not at the hub.", "permanent": True}]}
 def deliver(params): return {"failed": "not_there"}
 '''
 
@@ -367,7 +367,7 @@ def test_a_fact_that_a_program_declares_is_read_by_policies(hub):
         assert re.search(rf"^flows/hub\.lua:\d+: .*f\.federated\.{wrong_name}", told, re.M), told
 
 
-GROUPED = BADGE.replace('"protocol": 1', '"protocol": 2').replace(
+GROUPED = BADGE.replace(
     '"attributes": {"floor": floor, "clearance": "all"}', '"groups": floor.strip("-").split(",") if floor != "-" else []'
 )
 
@@ -463,9 +463,9 @@ def test_a_new_program_signs_a_person_in(hub):
         (
             lambda text: text.replace(
                 "    def deliver",
-                '    def hello(self, name):\n        return {**super().hello(name), "protocol": 3}\n\n    def deliver',
+                '    def hello(self, name):\n        return {**super().hello(name), "protocol": 2}\n\n    def deliver',
             ),
-            "speaks version 3 of the protocol",
+            "speaks version 2 of the protocol, and this gateway version 1: update the gateway",
         ),
         (lambda text: text.replace("        try:", "        return None\n        try:"), "✗ delivery"),
         (
@@ -628,9 +628,8 @@ def test_the_schema_matches_the_messages(hub, number, other_number):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("hello", {"protocol": 3, "shape": "code", "identifier": "phone", "policy": "x"}),
+        ("hello", {"protocol": 9, "shape": "code", "identifier": "phone", "policy": "x"}),
         ("hello", {"protocol": 1, "shape": "code", "policy": "x"}),
-        ("hello", {"protocol": 1, "shape": "full", "policy": "x"}),
         ("hello", {"protocol": 1, "shape": "full", "policy": "", "federated": True}),
         ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}),
         ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "html"}]}),
@@ -694,19 +693,19 @@ def test_the_schema_matches_the_messages(hub, number, other_number):
         ("submit", {"ask": {"fields": []}, "then": {"fields": []}}),
         (
             "hello",
-            {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "presentation": {"kind": "boxes"}},
+            {"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x", "presentation": {"kind": "boxes"}},
         ),
         (
             "hello",
             {
-                "protocol": 2,
+                "protocol": 1,
                 "shape": "code",
                 "identifier": "phone",
                 "policy": "x",
                 "entrance": {"kind": "field", "identifier": "name"},
             },
         ),
-        ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "role": ["owner"]}),
+        ("hello", {"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x", "role": ["owner"]}),
     ],
 )
 def test_the_schema_and_the_gateway_refuse_the_same_messages(name, message):

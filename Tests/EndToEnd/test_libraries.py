@@ -93,7 +93,7 @@ class Spoken:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.last, self.logged, self.gateway = 0, [], None
-        self.introduction = self.call("hello", {"protocol": 1, "protocols": [1, 2], "name": name})
+        self.introduction = self.call("hello", {"protocols": [1], "name": name})
 
     def write(self, message):
         line = {"jsonrpc": "2.0", **message}
@@ -166,7 +166,7 @@ def probe(command):
 def test_hello_matches_the_declaration(probe):
     said = probe.introduction["result"]
     assert (
-        said["protocol"] == 2
+        said["protocol"] == 1
         and said["shape"] == "full"
         and said["identifier"] == "email"
         and said["role"] == ["factor"]

@@ -1,5 +1,5 @@
 """Providers with vendor callbacks: a push approval that is answered by a signed webhook while the step waits, and a
-site with POST callbacks. Both are version 2 programs."""
+site with POST callbacks. Both are programs."""
 
 import hashlib
 import hmac
@@ -74,7 +74,7 @@ for message in lines():
 
 PUSH = '''
 def hello(params):
-    return {"protocol": 2, "shape": "full", "identifier": "email", "hook": True, "policy": POLICY % params["name"],
+    return {"protocol": 1, "shape": "full", "identifier": "email", "hook": True, "policy": POLICY % params["name"],
             "settings": [{"name": "key", "kind": "secret", "required": True}],
             "outcomes": [{"reason": "declined", "sentence": "You declined on your phone."},
                          {"reason": "timed_out", "sentence": "Nobody approved in time.", "counts": False}],
@@ -115,7 +115,7 @@ SITE = '''
 BY_FLOW = 'return policy "%s" { limits = { verify = { on = "verify", per = "flow", max = 5, window = "15m", counts = "failures" } }, unknown_account = "reveal" }'
 
 def hello(params):
-    return {"protocol": 2, "shape": "full", "federated": True, "policy": BY_FLOW % params["name"],
+    return {"protocol": 1, "shape": "full", "federated": True, "policy": BY_FLOW % params["name"],
             "settings": [{"name": "site", "kind": "text", "required": True}],
             "callback": [{"name": "code", "kind": "text"}, {"name": "user", "kind": "text", "required": False}],
             "outcomes": [{"reason": "oauth_failed", "sentence": "No."}], "presentation": {"kind": "external_site", "button": "Continue with Orchard"},

@@ -7,14 +7,11 @@ import Testing
 @Suite struct CeremonyTests {
   /// - Parameter answer: the answer to `begin`.
   private static func body(
-    protocol version: Int = 2, presentation: String = #"{"kind": "ceremony", "button": "Use your key"}"#,
-    _ answer: String
-  )
-    -> String
-  {
+    presentation: String = #"{"kind": "ceremony", "button": "Use your key"}"#, _ answer: String
+  ) -> String {
     #"""
     def introduce(params):
-        return {"protocol": \#(version), "shape": "full", "identifier": "email", "submit": [{"name": "answer", "kind": "json"}],
+        return {"protocol": 1, "shape": "full", "identifier": "email", "submit": [{"name": "answer", "kind": "json"}],
                 "presentation": \#(presentation), "outcomes": [{"reason": "invalid_word", "sentence": "No."}],
                 "policy": "return policy \"%s\" {}" % params["name"]}
     def answer(method, params):
@@ -58,9 +55,8 @@ import Testing
     }
   }
 
-  @Test func onlyVersion2HasIt() throws {
+  @Test func itNeedsItsPresentation() throws {
     let fixture = try ProgramFixture()
-    #expect(throws: (any Error).self) { _ = try fixture.full(Self.body(protocol: 1, Self.asks)) }
     #expect(throws: (any Error).self) {
       _ = try fixture.full(Self.body(presentation: #"{"kind": "ceremony"}"#, Self.asks))
     }

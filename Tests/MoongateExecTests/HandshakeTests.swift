@@ -15,47 +15,47 @@ import Testing
   }
 
   static let answers: [(introduction: String, words: String)] = [
-    (#"{"protocol": 3}"#, "speaks version 3 of the protocol, which is for a newer gateway; this one speaks 1 and 2"),
-    (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"),
+    (
+      #"{"protocol": 2}"#,
+      "speaks version 2 of the protocol, and this gateway version 1: update the gateway, or let the program answer `protocol`: 1"
+    ),
+    (#"{"protocol": 0}"#, "speaks version 0 of the protocol, and this gateway version 1: update the program"),
+    (#"{"protocol": 2, "shape": "a shape of version 2", "policy": 7}"#, "speaks version 2 of the protocol"),
+    (#"{}"#, "`result.protocol` is missing"),
     ("7", "sent an invalid answer to `hello`"),
     (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
     (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider without `identifier`"),
     (
-      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["factor"]}"#,
-      "uses members of protocol version 2: answer `protocol`: 2"
-    ),
-    (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "code_entry"}}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "code_entry"}}"#,
       "has the presentation `code_entry` but is not a code provider"
     ),
     (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "digit_pad", "count": 6}}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "digit_pad", "count": 6}}"#,
       "its `digit_pad` needs `count`, `current` and `new`"
     ),
     (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "field"}}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "field"}}"#,
       "its `entrance` of kind `field` needs `identifier`: \"phone\" or \"email\""
     ),
     (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "link"}}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "link"}}"#,
       "its `entrance` needs `label`"
     ),
     (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["owner"]}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["owner"]}"#,
       "its `role` names `owner`: use \"identifier\", \"factor\", \"several\" and \"finds_account\""
     ),
     (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "flows": {"vault_set": ""}}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "flows": {"vault_set": ""}}"#,
       "its flow `vault_set` must be the text of a flows/NAME.lua, at most 32 KiB"
     ),
     (
-      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "x", "notices": {"prove": {"subject": "a", "event": "b"}}}}"#,
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "x", "notices": {"prove": {"subject": "a", "event": "b"}}}}"#,
       "its `words` have a notice for `prove`: use set, change or disable"
     ),
     (
       #"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway cannot read"
     ),
-    (#"{"protocol": 1, "shape": "full", "policy": "x"}"#, "has no `submit`"),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}"#,
       "the submit field `A b` is ill-formed"
@@ -91,14 +91,6 @@ import Testing
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "a", "kind": "age"}]}"#,
       "sent an invalid answer to `hello`"
-    ),
-    (
-      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "hook": True}"#,
-      "uses members of protocol version 2"
-    ),
-    (
-      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "callback": []}"#,
-      "uses members of protocol version 2"
     ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#,

@@ -6,23 +6,19 @@ import Testing
 
 /// Delivery reasons and facts of proofs from programs.
 @Suite struct ProgramDeliveryTests {
-  private static func sender(_ version: Int, _ answer: String) -> String {
-    let reasons =
-      version == 1
-      ? ""
-      : #""delivery_reasons": [{"reason": "not_on_chat", "sentence": "No such person in the chat.", "permanent": True}],"#
-    return #"""
-      def introduce(params):
-          return {"protocol": \#(version), "shape": "code", "identifier": "email", \#(reasons)
-                  "policy": "return policy \"word\" {}"}
+  private static func sender(_ answer: String) -> String {
+    #"""
+    def introduce(params):
+        return {"protocol": 1, "shape": "code", "identifier": "email", "policy": "return policy \"word\" {}",
+                "delivery_reasons": [{"reason": "not_on_chat", "sentence": "No such person in the chat.", "permanent": True}]}
 
-      def answer(method, params):
-          return \#(answer)
-      """#
+    def answer(method, params):
+        return \#(answer)
+    """#
   }
 
-  private func deliver(_ version: Int, _ answer: String, _ fixture: ProgramFixture) async throws -> DeliveryFault? {
-    let code = try #require(try fixture.start(try fixture.write(Self.sender(version, answer))) as? any CodeProvider)
+  private func deliver(_ answer: String, _ fixture: ProgramFixture) async throws -> DeliveryFault? {
+    let code = try #require(try fixture.start(try fixture.write(Self.sender(answer))) as? any CodeProvider)
     let message = CodeMessage(code: "123456", text: "123456", domainBoundLine: "@host #123456", service: "Ours")
     let identifier = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
     do throws(DeliveryFault) {
@@ -36,13 +32,13 @@ import Testing
 
   @Test func declaredReasonArrives() async throws {
     let fixture = try ProgramFixture()
-    let fault = try #require(try await deliver(2, #"{"failed": "not_on_chat"}"#, fixture))
+    let fault = try #require(try await deliver(#"{"failed": "not_on_chat"}"#, fixture))
     #expect(fault == DeliveryFault("not_on_chat", "it answered `not_on_chat`"))
   }
 
   @Test func emptyAnswerIsADelivery() async throws {
-    #expect(try await deliver(2, "{}", try ProgramFixture()) == nil)
-    #expect(try await deliver(2, #"{"failed": None}"#, try ProgramFixture()) == nil)
+    #expect(try await deliver("{}", try ProgramFixture()) == nil)
+    #expect(try await deliver(#"{"failed": None}"#, try ProgramFixture()) == nil)
   }
 
   /// Attack: a program shows arbitrary text to a user on the gateway's page.
@@ -50,14 +46,9 @@ import Testing
     _ reason: String
   ) async throws {
     let fixture = try ProgramFixture()
-    let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, fixture))
+    let fault = try #require(try await deliver(#"{"failed": "\#(reason)"}"#, fixture))
     #expect(fault.declared == nil && fault.reason.contains("undeclared reason"))
     #expect(fixture.log.lines.contains { $0.contains("is not valid") })
-  }
-
-  /// In version 1, other members of the answer are ignored.
-  @Test func versionOneHasNoReasons() async throws {
-    #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try ProgramFixture()) == nil)
   }
 
   @Test func declarationIsChecked() throws {
@@ -69,14 +60,10 @@ import Testing
     }
     let reason = #""delivery_reasons": [{"reason": "gone", "sentence": "It is gone."}]"#
     #expect(
-      try problems(#""protocol": 2, "# + reason) == [
+      try problems(reason) == [
         "has `delivery_reasons` but is not a code provider"
       ])
-    #expect(
-      try problems(#""shape": "code", "submit": None, "outcomes": None, "# + reason) == [
-        "uses members of protocol version 2: answer `protocol`: 2"
-      ])
-    let code = #""protocol": 2, "shape": "code", "submit": None, "outcomes": None, "#
+    let code = #""shape": "code", "submit": None, "outcomes": None, "#
     #expect(
       try problems(code + #""delivery_reasons": [{"reason": "Gone!", "sentence": "It is gone."}]"#) == [
         "\"Gone!\" is not a valid delivery reason: use lower-case letters, digits and _"
@@ -90,18 +77,18 @@ import Testing
 
   // MARK: - Facts of a proof
 
-  private static func teller(_ version: Int, _ facts: String) -> String {
+  private static func teller(_ facts: String) -> String {
     #"""
     old = introduce
     def introduce(params):
-        return {**old(params), "protocol": \#(version), "facts": [{"name": "length", "kind": "number"}, {"name": "rare", "kind": "flag"}]}
+        return {**old(params), "facts": [{"name": "length", "kind": "number"}, {"name": "rare", "kind": "flag"}]}
 
     def answer(method, params): return {"proved": {"facts": \#(facts)}}
     """#
   }
 
-  private func proved(_ version: Int, _ facts: String, _ fixture: ProgramFixture) async throws -> [String: String] {
-    let provider = try fixture.full(Self.teller(version, facts))
+  private func proved(_ facts: String, _ fixture: ProgramFixture) async throws -> [String: String] {
+    let provider = try fixture.full(Self.teller(facts))
     let ann = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
     guard
       case .proved(let proof) = try await provider.judge(
@@ -116,18 +103,17 @@ import Testing
   @Test func declaredFactsOfAProofArrive() async throws {
     let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
     let fixture = try ProgramFixture()
-    #expect(try await proved(2, facts, fixture) == ["length": "7", "rare": "true"])
+    #expect(try await proved(facts, fixture) == ["length": "7", "rare": "true"])
     #expect(
       fixture.log.lines.contains {
         $0.contains("sent the undeclared fact `domain` of a proof, which is ignored")
       })
-    #expect(try await proved(1, facts, try ProgramFixture()) == [:])
   }
 
   @Test func longFactIsAFault() async throws {
     let fixture = try ProgramFixture()
     await #expect(throws: ProgramFault.broken("its fact `length` is longer than 300 bytes")) {
-      try await proved(2, #"{"length": "x" * 301}"#, fixture)
+      try await proved(#"{"length": "x" * 301}"#, fixture)
     }
   }
 }

@@ -45,7 +45,6 @@ import Testing
     (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "invalid names"),
     (#"{"ask": {"fields": [{"name": "word", "kind": "html"}]}}"#, "cannot be read"),
     (#"{"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}"#, "unknown reason: `made_up`"),
-    (#"{"wait": {"poll": 2000, "state": "x"}}"#, "version 1 of the protocol does not have"),
   ]
 
   @Test(arguments: lies) func protocolViolationIsAFault(_ lie: (body: String, words: String)) async throws {
@@ -59,7 +58,7 @@ import Testing
   @Test func severalFactorsMustBeDeclared() async throws {
     let answer = #"def answer(method, params): return {"proved": {"multi_factor": True}}"#
     func body(_ more: String) -> String {
-      "old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2\(more)}\n" + answer
+      "old = introduce\ndef introduce(params): return {**old(params)\(more)}\n" + answer
     }
     let fixture = try ProgramFixture()
     #expect(
@@ -196,7 +195,7 @@ import Testing
   }
 
   private static func grouped(_ groups: String, value: String = "word 7") -> String {
-    federated.replacing("\"federated\": True", with: "\"federated\": True, \"protocol\": 2")
+    federated
       + #"""
       def answer(method, params):
           return {"proved": {"identifiers": [{"kind": "federated", "value": "\#(value)", "groups": \#(groups)}]}}
@@ -331,7 +330,7 @@ import Testing
     #expect(try await provider.judge("open").isProof)
   }
 
-  @Test func requestsFromTheProgramAreRefused() async throws {
+  @Test func unknownRequestsOfTheProgramAreRefused() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(
       #"""
@@ -343,7 +342,6 @@ import Testing
           old(message)
       """#)
     #expect(try await provider.judge("open").isProof)
-    #expect(fixture.log.lines.contains { $0.contains("sent a request `give_session`") })
   }
 
   /// Attack: a program that sends requests without reading the answers fills the gateway's memory.

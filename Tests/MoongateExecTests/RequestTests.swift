@@ -5,12 +5,12 @@ import Testing
 
 @testable import MoongateExec
 
-/// Requests of version 2 programs to the gateway during a call.
+/// Requests of programs to the gateway during a call.
 @Suite struct RequestTests {
-  /// Version 2, with `ask(method, params)`, which sends a request and returns the complete answer.
+  /// A program with `ask(method, params)`, which sends a request and returns the complete answer.
   private static let asking = #"""
     def introduce(params):
-        return {"protocol": 2, "shape": "full", "identifier": "email", "submit": [{"name": "word", "kind": "text"}],
+        return {"protocol": 1, "shape": "full", "identifier": "email", "submit": [{"name": "word", "kind": "text"}],
                 "outcomes": [{"reason": "invalid_word", "sentence": "That is not the word."}],
                 "policy": "return policy \"%s\" {}" % params["name"]}
 
@@ -220,17 +220,23 @@ import Testing
     #expect(try await fixture.heard("2 requests are already in progress"))
   }
 
-  @Test func aProgramOfVersion1IsAnsweredAsBefore() async throws {
+  /// Attack: a program uses the gateway's tools before it has said what it is.
+  @Test func requestsDuringTheHandshakeAreRefused() async throws {
     let fixture = try ProgramFixture()
     let provider = try fixture.full(
-      #"""
-      def take(message):
-          say({"jsonrpc": "2.0", "id": "p1", "method": "store.get", "params": {"key": "a"}})
-          reply = json.loads(sys.stdin.readline())
-          say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}} if reply["error"]["code"] == -32601 else {"refused": "invalid_word"}})
-      """#)
-    #expect(try await provider.judge("x", Self.step(Self.store())).isProof)
-    #expect(try await fixture.heard("the gateway answers no requests"))
+      Self.asking + #"""
+        old, late = introduce, configure
+        def introduce(params):
+            told("hello: %s" % ask("store.get", {"key": "a"})["error"]["message"])
+            return old(params)
+        def configure(params):
+            told("configure: %s" % ask("hash", {"secret": "x"})["error"]["message"])
+            return late(params)
+        """#)
+    #expect(try await provider.judge("open", Self.step(Self.store())).isProof)
+    for place in ["hello", "configure"] {
+      #expect(try await fixture.heard("\(place): no call of the gateway is open"))
+    }
   }
 
   /// A value of control characters is six times as long in JSON. The program gets an error instead of waiting.

@@ -164,10 +164,10 @@ import Testing
     #expect(try await fixture.heard("cancelled True"))
   }
 
-  /// A version 2 program without fields: it sends a prompt and waits.
+  /// A program without fields: it sends a prompt and waits.
   private static let push = #"""
     def introduce(params):
-        return {"protocol": 2, "shape": "full", "identifier": "email", "outcomes": [{"reason": "declined", "sentence": "You declined."}],
+        return {"protocol": 1, "shape": "full", "identifier": "email", "outcomes": [{"reason": "declined", "sentence": "You declined."}],
                 "policy": "return policy \"%s\" {}" % params["name"]}
     def answer(method, params):
         if method == "begin": return {"wait": {"poll": 2000, "state": "prompt 7", "show": [{"kind": "text", "text": "47"}]}}
@@ -218,7 +218,7 @@ import Testing
     let provider = try fixture.full(
       #"""
       old = introduce
-      def introduce(params): return {**old(params), "protocol": 2, "record_version": 3}
+      def introduce(params): return {**old(params), "record_version": 3}
 
       def answer(method, params):
           if method == "upgrade":
@@ -233,14 +233,10 @@ import Testing
     await #expect(throws: ProgramFault.self) { try await provider.upgrade(Array("broken".utf8), from: 2) }
   }
 
-  @Test func onlyVersion2CountsItsRecords() throws {
+  @Test func recordVersionsCountFromOne() throws {
     let fixture = try ProgramFixture()
-    let program = try fixture.write(
-      "old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 2}")
-    #expect(throws: ProgramProblem.self) { try fixture.start(program) }
     let wrong = try fixture.write(
-      "old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2, \"record_version\": 0}",
-      as: "b.py")
+      "old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 0}")
     #expect {
       try fixture.start(wrong)
     } throws: { error in "\(error)".contains("the version of its records is 0: count from 1") }
@@ -251,7 +247,7 @@ import Testing
     let provider = try fixture.full(
       #"""
       old = introduce
-      def introduce(params): return {**old(params), "protocol": 2, "maintain": 3600}
+      def introduce(params): return {**old(params), "maintain": 3600}
 
       def take(message):
           if message["method"] == "maintain":
@@ -273,7 +269,7 @@ import Testing
       #"""
       import threading
       old = introduce
-      def introduce(params): return {**old(params), "protocol": 2, "maintain": 60}
+      def introduce(params): return {**old(params), "maintain": 60}
 
       def take(message):
           if message["method"] == "maintain": return sys.stderr.write("begun\n") and sys.stderr.flush()

@@ -9,7 +9,7 @@ import Testing
 @Suite struct WebhookTests {
   private static let frame = #"""
     def introduce(params):
-        return {"protocol": 2, "shape": "full", "identifier": "email", "hook": True, "callback": [{"name": "user", "kind": "text", "required": False}],
+        return {"protocol": 1, "shape": "full", "identifier": "email", "hook": True, "callback": [{"name": "user", "kind": "text", "required": False}],
                 "policy": "return policy \"%s\" {}" % params["name"]}
 
     """#

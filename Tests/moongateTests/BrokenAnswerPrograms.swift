@@ -59,7 +59,7 @@ extension BrokenProgramsTests {
   ) -> String {
     head + """
       def hello(params):
-          return {"protocol": 2, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [{"name": "word", "kind": "password"}],
+          return {"protocol": 1, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [{"name": "word", "kind": "password"}],
                   "outcomes": [{"reason": "wrong_word", "sentence": "This is not the word."},
                                {"reason": "already_set", "sentence": "There is one.", "counts": False}]\(upgrades == nil ? "" : ", 'record_version': 2")}
 

@@ -231,7 +231,7 @@ extension BrokenProgramsTests {
       FIELD = {"name": "answer", "kind": "text"}
 
       def hello(params):
-          return {"protocol": 2, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [FIELD],
+          return {"protocol": 1, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [FIELD],
                   "outcomes": [{"reason": "wrong_answer", "sentence": "No."}]}
 
       def begin(params):

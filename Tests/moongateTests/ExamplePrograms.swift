@@ -20,7 +20,7 @@ extension BrokenProgramsTests {
 
       def hello(params):
           # The list is shown in a round without a field, so the declared one is not required.
-          return {"protocol": 2, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [{**CODE, "required": False}],
+          return {"protocol": 1, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [{**CODE, "required": False}],
                   "outcomes": [{"reason": "wrong_code", "sentence": "This is none of your codes.", "counts": \(counts)},
                                {"reason": "already_set", "sentence": "You have codes.", "counts": False}], "role": ["factor"]}
 
@@ -69,7 +69,7 @@ extension BrokenProgramsTests {
       CODE = {"name": "code", "kind": "digits", "length": 6}
 
       def hello(params):
-          return {"protocol": 2, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [CODE],
+          return {"protocol": 1, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [CODE],
                   "outcomes": [{"reason": "invalid_code", "sentence": "This code is not right."},
                                {"reason": "already_set", "sentence": "There is an app.", "counts": False}], "role": ["factor"]}
 

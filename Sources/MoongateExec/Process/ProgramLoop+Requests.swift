@@ -1,9 +1,6 @@
-// Requests of the program to the gateway during a call (protocol version 2).
+// Requests of the program to the gateway during a call.
 
 extension ProgramLoop {
-  /// Whether the program's protocol version allows requests.
-  var mayAsk: Bool { introduction.map { $0.protocol >= 2 } ?? false }
-
   /// Handles a request of the program. It runs outside this thread, which later sends the answer.
   func receiveRequest(_ id: RequestID, _ name: String, _ line: [UInt8], at now: ContinuousClock.Instant) {
     // Attack: a program sends endless requests, each of which uses the database or the hashing threads.
@@ -50,12 +47,5 @@ extension ProgramLoop {
 
   private func refuse(_ id: RequestID, _ code: ProgramRefusal.Code, _ message: String) {
     send(ProgramGrants.refusal(id, ProgramRefusal(code, message)))
-  }
-
-  private func send(_ line: [UInt8]) {
-    // Attack: a program sends requests and never reads the answers.
-    guard sending.bytes + line.count <= limits.unread else { return terminate("does not read its input", at: .now) }
-    queue(line, of: nil)
-    if let child { send(to: child) }
   }
 }

@@ -24,12 +24,13 @@ extension ProgramLoop {
   }
 
   private func send(_ message: some Encodable, id: Int?) {
-    guard let line = try? JSONLine.encode(message) else { return }
-    // Attack: a program sends requests and never reads the refusals.
-    guard sending.bytes + line.count <= limits.unread else {
-      terminate("does not read its input", at: .now)
-      return
-    }
+    if let line = try? JSONLine.encode(message) { send(line, of: id) }
+  }
+
+  /// Sends a line at once.
+  func send(_ line: [UInt8], of id: Int? = nil) {
+    // Attack: a program sends requests and never reads the answers.
+    guard sending.bytes + line.count <= limits.unread else { return terminate("does not read its input", at: .now) }
     queue(line, of: id)
     if let child { send(to: child) }
   }
@@ -78,7 +79,7 @@ extension ProgramLoop {
       return
     }
     // Attack: a message is both a request and an answer, and the gateway interprets it in both ways.
-    if mayAsk, message.isAmbiguous {
+    if message.isAmbiguous {
       countUnrequestedLine("rubbish", "wrote a line that is both a request and an answer", at: now)
       return
     }
@@ -96,17 +97,7 @@ extension ProgramLoop {
     case .notification(let method):
       countUnrequestedLine(
         "notification", "wrote an unknown notification: `\(log.secrets.redacted(method).prefix(40))`", at: now)
-    case .request(let id, let method) where mayAsk: receiveRequest(id, method, line, at: now)
-    case .request(let id, let method):
-      guard
-        countUnrequestedLine(
-          "request",
-          "sent a request `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests in this version",
-          at: now)
-      else {
-        return
-      }
-      send(Refusal(id: id), id: nil)
+    case .request(let id, let method): receiveRequest(id, method, line, at: now)
     }
   }
 
@@ -167,10 +158,7 @@ extension ProgramLoop {
       // Check the version first, because another version may define all other fields differently.
       let version = try JSONLine.decode(Answer<IntroducedVersion>.self, line).result.protocol
       guard Introduction.versions.contains(version) else {
-        let which = version > Introduction.versions.upperBound ? "a newer gateway" : "an older gateway"
-        terminate(
-          "speaks version \(version) of the protocol, which is for \(which); this one speaks \(Introduction.versions.lowerBound) and \(Introduction.versions.upperBound)",
-          at: now)
+        terminate(Introduction.unsupported(version), at: now)
         return
       }
       said = try JSONLine.decode(Answer<Introduction>.self, line).result

@@ -96,18 +96,6 @@ enum Method: String, Encodable, CaseIterable {
 /// Empty parameters.
 struct NoParameters: Encodable {}
 
-/// The answer to a request of a version 1 program, which cannot use any method.
-struct Refusal: Encodable {
-  struct Problem: Encodable {
-    let code = -32601
-    let message = "the gateway answers no requests; write `log` as a notification, without an id"
-  }
-
-  let jsonrpc = "2.0"
-  let id: RequestID
-  let error = Problem()
-}
-
 /// The result of an answer.
 struct Answer<Result: Decodable>: Decodable {
   let result: Result

@@ -2,8 +2,6 @@ import Logging
 
 /// The parameters of `hello`.
 struct Hello: Encodable {
-  /// For programs that support no other version.
-  let `protocol` = Introduction.versions.lowerBound
   /// The versions that the program can choose from.
   let protocols = Array(Introduction.versions)
   /// The provider's name in gateway.lua.

@@ -1,7 +1,7 @@
 import Foundation
 import MoongateSDK
 
-/// `hook`: a request of a vendor's server (webhook). Version 2.
+/// `hook`: a request of a vendor's server (webhook).
 struct HookCall: Encodable {
   /// By lower-case name. Several fields of one name are joined with commas.
   let headers: [String: String]

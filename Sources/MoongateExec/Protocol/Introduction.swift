@@ -3,8 +3,17 @@ import MoongateSDK
 /// The answer of a program to `hello`: the equivalent of a provider descriptor in Swift.
 struct Introduction: Decodable, Equatable, Sendable {
   /// The supported protocol versions. The program chooses one in its answer to `hello`. A new version is added if an
-  /// existing promise changes or if messages get new contents.
-  static let versions = 1...2
+  /// existing promise changes. New optional members need none.
+  static let versions = 1...1
+
+  /// Why the gateway does not start a program that chose this version, and what to do.
+  static func unsupported(_ version: Int) -> String {
+    let supported = versions.map(String.init).joined(separator: " or ")
+    let remedy =
+      version > versions.upperBound
+      ? "update the gateway, or let the program answer `protocol`: \(versions.upperBound)" : "update the program"
+    return "speaks version \(version) of the protocol, and this gateway version \(supported): \(remedy)"
+  }
 
   enum Shape: String, Decodable { case code, full }
 
@@ -20,7 +29,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let kind: InputField.Kind
     let length: Int?
     let required: Bool?
-    /// Version 2, in an `ask`: the allowed values of a field of kind `choice`.
+    /// In an `ask`: the allowed values of a field of kind `choice`.
     let choices: [InputChoice]?
 
     var field: InputField {
@@ -47,7 +56,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let counts: Bool?
   }
 
-  /// Version 2: a reason why the delivery of a code can fail.
+  /// A reason why the delivery of a code can fail.
   struct DeclaredDeliveryReason: Decodable, Equatable {
     let reason: String
     let sentence: String
@@ -72,15 +81,15 @@ struct Introduction: Decodable, Equatable, Sendable {
     let links: [String: String]?
     /// By language, then by the English text.
     let translations: [String: [String: String]]?
-    /// Version 2: the name in lists of several methods.
+    /// The name in lists of several providers.
     let name: String?
-    /// Version 2: replacements of texts on its page, by their names.
+    /// Replacements of texts on its page, by their names.
     let page: [String: String]?
-    /// Version 2: the notices to the account owner about a change, by purpose.
+    /// The notices to the account owner about a change, by purpose.
     let notices: [String: FactorNotice]?
   }
 
-  /// Version 2: the presentation of its steps on pages.
+  /// The presentation of its steps on pages.
   struct Shown: Decodable, Equatable {
     enum Kind: String, Decodable {
       case codeEntry = "code_entry"
@@ -99,7 +108,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let button: String?
   }
 
-  /// Version 2: how sign-in pages offer the method.
+  /// How sign-in pages offer the provider.
   struct Offered: Decodable, Equatable {
     enum Kind: String, Decodable { case field, button, link }
 
@@ -110,7 +119,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let priority: Int?
   }
 
-  /// Version 2: the client library of the program (`python`, `node` or `go`), so that advice uses its terms.
+  /// The client library of the program (`python`, `node` or `go`), so that advice uses its terms.
   let library: String?
   /// The version that the program chose.
   let `protocol`: Int
@@ -122,7 +131,7 @@ struct Introduction: Decodable, Equatable, Sendable {
   let submit: [Field]?
   let settings: [Setting]?
   let outcomes: [DeclaredOutcome]?
-  /// Version 2: for a code provider.
+  /// For a code provider.
   let deliveryReasons: [DeclaredDeliveryReason]?
   /// The facts about proved users for policies.
   let facts: [Fact]?
@@ -131,29 +140,27 @@ struct Introduction: Decodable, Equatable, Sendable {
   let policy: String
   /// Whether it proves separate identities, for example of another site.
   let federated: Bool?
-  /// Version 2.
   let presentation: Shown?
-  /// Version 2.
   let entrance: Offered?
-  /// Version 2: the last component of its page's path.
+  /// The last component of its page's path.
   let page: String?
-  /// Version 2: the texts of its flows, by name.
+  /// The texts of its flows, by name.
   let flows: [String: String]?
-  /// Version 2: the text of its test cases.
+  /// The text of its test cases.
   let cases: String?
-  /// Version 2: `identifier`, `factor`, or both.
+  /// `identifier`, `factor`, or both; `several` and `finds_account`.
   let role: [String]?
-  /// Version 2: whether `submit` hashes secrets, so that a hashing permit is acquired before the attempt is charged.
+  /// Whether `submit` hashes secrets, so that a hashing permit is acquired before the attempt is charged.
   let hashes: Bool?
-  /// Version 2: the fields that an external site can send with its callback.
+  /// The fields that an external site can send with its callback.
   let callback: [Field]?
-  /// Version 2: whether it accepts webhooks.
+  /// Whether it accepts webhooks.
   let hook: Bool?
-  /// Version 2: whether its proofs may say `multi_factor`.
+  /// Whether its proofs may say `multi_factor`.
   let multiFactor: Bool?
-  /// Version 2: the version of its records; 1 if omitted.
+  /// The version of its records; 1 if omitted.
   let recordVersion: Int?
-  /// Version 2: the maintenance interval in seconds.
+  /// The maintenance interval in seconds.
   let maintain: Int?
 
   enum CodingKeys: String, CodingKey {

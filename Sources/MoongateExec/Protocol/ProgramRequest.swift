@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The methods that a version 2 program can call during a call of the gateway.
+/// The methods that a program can call during a call of the gateway.
 enum ProgramMethod: String, CaseIterable {
   case get = "store.get"
   case set = "store.set"

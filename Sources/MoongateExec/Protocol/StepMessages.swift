@@ -6,7 +6,7 @@ struct WireIdentifier: Codable, Equatable {
   let value: String
   let display: String?
   let attributes: [String: String]?
-  /// Version 2, from a program: the groups of an identity.
+  /// From a program: the groups of an identity.
   let groups: [String]?
 
   init(_ identifier: Identifier) {
@@ -56,7 +56,7 @@ struct Upgraded: Decodable {
 
 /// The answer to `deliver`.
 struct DeliveryReply: Decodable {
-  /// Version 2: the declared reason for a failed delivery.
+  /// The declared reason for a failed delivery.
   let failed: String?
 }
 
@@ -95,8 +95,7 @@ struct StepCall: Encodable {
   }
 
   let flow: String
-  /// Version 2.
-  let flowPurpose: FlowPurposeKind?
+  let flowPurpose: FlowPurposeKind
   let purpose: StepPurpose
   let account: Account?
   let identifier: WireIdentifier?
@@ -120,7 +119,7 @@ struct StepReply: Decodable {
       let kind: Kind
       let text: String?
       let items: [String]?
-      /// Version 2, for a ceremony: the call, and the JSON text of its options.
+      /// For a ceremony: the call, and the JSON text of its options.
       let call: CeremonyCall?
       let options: String?
     }
@@ -135,7 +134,6 @@ struct StepReply: Decodable {
     let state: String?
   }
 
-  /// Version 2.
   struct Wait: Decodable {
     /// The time until the next `submit`, in milliseconds.
     let poll: Int64
@@ -163,9 +161,9 @@ struct StepReply: Decodable {
     let lastName: String?
     /// If omitted, the record does not change.
     let record: Record?
-    /// Version 2: facts about the proof for policies, by the names of the declared facts.
+    /// Facts about the proof for policies, by the names of the declared facts.
     let facts: [String: Scalar]?
-    /// Version 2: whether two factors were proved at once.
+    /// Whether two factors were proved at once.
     let multiFactor: Bool?
 
     enum CodingKeys: String, CodingKey {

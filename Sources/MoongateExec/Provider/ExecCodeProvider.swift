@@ -18,15 +18,6 @@ struct ExecCodeProvider: CodeProvider {
       to: WireIdentifier(identifier),
       now: tools.clock.now)
     let secrets = [code.code, code.text, code.domainBoundLine, identifier.value, identifier.display]
-    // Version 1 has no reasons, so the rest of its answer is ignored.
-    guard descriptor.sdk >= 2 else {
-      do throws(ProgramFault) {
-        _ = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: Done.self)
-      } catch {
-        throw fault(error)
-      }
-      return
-    }
     let reply: DeliveryReply
     do throws(ProgramFault) {
       reply = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: DeliveryReply.self)

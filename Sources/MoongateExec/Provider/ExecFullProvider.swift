@@ -65,7 +65,7 @@ struct ExecFullProvider: FullProvider {
   private func ask(_ method: Method, _ step: StepContext, _ input: ProviderInput) async throws(ProgramFault)
     -> StepAnswer
   {
-    let call = try StepCall(step, input, sdk: descriptor.sdk)
+    let call = try StepCall(step, input)
     let reply = try await program.call(method, call, secrets: call.secrets, granting: step.tools, as: StepReply.self)
     let rules = ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method)
     do throws(ProgramFault) {
@@ -83,10 +83,9 @@ struct ExecFullProvider: FullProvider {
 }
 
 extension StepCall {
-  /// - Parameter sdk: the protocol version of the program.
-  init(_ step: StepContext, _ input: ProviderInput, sdk: Int) throws(ProgramFault) {
+  init(_ step: StepContext, _ input: ProviderInput) throws(ProgramFault) {
     flow = step.flow
-    flowPurpose = sdk >= 2 ? step.flowPurpose : nil
+    flowPurpose = step.flowPurpose
     purpose = step.purpose
     identifier = step.identifier.map(WireIdentifier.init)
     callback = step.callback.map { Return(address: $0.address, state: $0.state) }

@@ -35,9 +35,6 @@ extension Introduction {
     if policy.isEmpty || policy.utf8.count > Self.longestText {
       wrong.append("its `policy` must be the text of a policy.lua, at most 32 KiB")
     }
-    if `protocol` < 2, isOfVersion2 {
-      wrong.append("uses members of protocol version 2: answer `protocol`: 2")
-    }
     let descriptor = ProviderDescriptor(
       name: name, beginFields: (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field),
       submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
@@ -53,13 +50,13 @@ extension Introduction {
       role: ownRole(&wrong), mayProveSeveralFactors: multiFactor ?? false,
       callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
       receivesWebhooks: hook ?? false,
-      recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) }, sdk: `protocol`)
+      recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) })
     wrong += descriptor.mistakes
     guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
     return descriptor
   }
 
-  /// Checks the members that only one of the two shapes has or requires.
+  /// Checks the members that a code provider requires or cannot have.
   private func checkShape(_ wrong: inout [String]) {
     if shape == .code {
       if identifier == nil { wrong.append("is a code provider without `identifier`: \"phone\" or \"email\"") }
@@ -72,9 +69,6 @@ extension Introduction {
       if federated ?? false {
         wrong.append("is a code provider with `federated`: a code proves only the identifier that it was sent to")
       }
-    }
-    if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) {
-      wrong.append("has no `submit`: declare the fields that a user sends")
     }
   }
 
@@ -113,14 +107,6 @@ extension Introduction {
         page: $0.page ?? [:],
         notices: notices, translations: $0.translations ?? [:])
     }
-  }
-
-  private var isOfVersion2: Bool {
-    presentation != nil || entrance != nil || page != nil || flows != nil || cases != nil || role != nil
-      || hashes != nil || recordVersion != nil
-      || maintain != nil || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil
-      || hook != nil || multiFactor != nil
-      || deliveryReasons != nil || (submit ?? []).contains { $0.kind == .json }
   }
 
   /// Limits on the flows of a program.

@@ -31,9 +31,6 @@ struct ReplyRules {
       }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
     case .wait(let wait):
-      guard descriptor.sdk >= 2 else {
-        throw .broken("it answers `wait`, which version 1 of the protocol does not have")
-      }
       let interval = Duration.milliseconds(wait.poll)
       guard StepAnswer.pollIntervals.contains(interval) else {
         throw .broken("its `poll` is \(wait.poll) milliseconds; it must be from 1000 to 60000")
@@ -79,7 +76,7 @@ struct ReplyRules {
     } else {
       record = .keep
     }
-    let isMultiFactor = descriptor.sdk >= 2 && proved.multiFactor ?? false
+    let isMultiFactor = proved.multiFactor ?? false
     // Attack: a program that its operator takes for one factor raises `aal` past a route that asks for two.
     guard !isMultiFactor || descriptor.mayProveSeveralFactors else {
       throw .broken("it answers `multi_factor`, which its `hello` does not declare")
@@ -92,12 +89,12 @@ struct ReplyRules {
       record: record, isMultiFactor: isMultiFactor)
   }
 
-  /// The declared facts among the facts of a proof. Version 1 has none.
+  /// The declared facts among the facts of a proof.
   ///
   /// Attack: a program sends facts with the names of the gateway's own parser, which would appear to be verified by the
   /// gateway.
   private func ownFacts(of proved: StepReply.Proved) throws(ProgramFault) -> [String: String] {
-    guard descriptor.sdk >= 2, let said = proved.facts else { return [:] }
+    guard let said = proved.facts else { return [:] }
     var facts: [String: String] = [:]
     for fact in descriptor.facts where !read.contains(where: { $0.name == fact.name }) {
       guard let value = said[fact.name]?.text else { continue }
@@ -142,9 +139,6 @@ struct ReplyRules {
 
   /// The groups of the program's own identity. Too many are refused, not cut.
   private func groups(of said: Identifier) throws(ProgramFault) -> [String] {
-    guard descriptor.sdk >= 2 || said.groups.isEmpty else {
-      throw .broken("it names groups, which only version 2 of the protocol has")
-    }
     if let problem = said.detailProblem { throw .broken(problem) }
     return said.groups
   }
@@ -201,7 +195,6 @@ struct ReplyRules {
       throw .broken("it asks for fields with invalid names, or for more than \(Self.maxShown)")
     }
     for choice in said.flatMap({ $0.choices ?? [] }) {
-      guard descriptor.sdk >= 2 else { throw .broken("it offers choices, which only version 2 of the protocol has") }
       _ = try plain(choice.label)
     }
     return said.map(\.field)

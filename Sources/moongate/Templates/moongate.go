@@ -37,7 +37,7 @@
 // An error is a fault: the person gets 503 and is not charged. Its text goes to the operator's log; never put
 // a code or a secret into it.
 //
-// The protocol (version 2) and every field: Documentation/plugins/programs.md of Moongate.
+// The protocol and every field: Documentation/plugins/programs.md of Moongate.
 package moongate
 
 import (
@@ -651,7 +651,7 @@ func (provider Provider) hello(name string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := map[string]any{"protocol": 2, "library": "go", "shape": shape, "policy": texts.policy, "federated": provider.Federated}
+	said := map[string]any{"protocol": 1, "library": "go", "shape": shape, "policy": texts.policy, "federated": provider.Federated}
 	add := func(key string, isSaid bool, value any) {
 		if isSaid {
 			said[key] = value

@@ -25,7 +25,7 @@
 // program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to
 // standard error, which the gateway logs.
 //
-// The protocol (version 2) and every field: Documentation/plugins/programs.md of Moongate.
+// The protocol and every field: Documentation/plugins/programs.md of Moongate.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, realpathSync } from "node:fs";
@@ -310,7 +310,7 @@ function hello(provider, folder, name) {
   const { settings, identifier, outcomes, facts, hashes, federated, words } = provider;
   const { presentation, entrance, page, role, multiFactor } = provider;
   return {
-    protocol: 2, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, cases, settings, identifier, outcomes, facts, hashes,
+    protocol: 1, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, cases, settings, identifier, outcomes, facts, hashes,
     federated, presentation, entrance, page, role, multi_factor: multiFactor,
     words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields,
     callback: provider.callbackFields,

@@ -23,7 +23,7 @@ A provider with `deliver` sends codes that the gateway makes and compares. A pro
 each in a thread: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
 `words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `print` writes to standard error, which the gateway logs.
 
-The protocol (version 2) and every field below: Documentation/plugins/programs.md of Moongate.
+The protocol and every field below: Documentation/plugins/programs.md of Moongate.
 """
 
 from __future__ import annotations
@@ -544,7 +544,7 @@ class Provider:
             raise Fault("define `maintain` and `maintenance_interval` together: the interval says how often it is called")
         folder = _Folder(self, name)
         said = {
-            "protocol": 2, "library": "python", "shape": "full" if self.deliver is None else "code", "identifier": self.identifier,
+            "protocol": 1, "library": "python", "shape": "full" if self.deliver is None else "code", "identifier": self.identifier,
             "policy": folder.policy, "flows": folder.flows, "cases": folder.cases,
             "settings": [_plain(one) for one in self.settings], "words": self.words and {**_plain(self.words), "translations": folder.translations},
             "presentation": self.presentation, "entrance": self.entrance, "page": self.page, "role": self.role,
