@@ -2,9 +2,10 @@ extension ProviderDescriptor {
   /// The mistakes in the declaration, one sentence each; empty if it is well formed. A program refuses to start with a
   /// provider that has any, and the conformance suite reports them.
   public var mistakes: [String] {
-    guard sdk <= SDKVersion.current, sdk >= 1 else {
+    guard SDKVersion.supported.contains(sdk) else {
+      let remedy = sdk > SDKVersion.current ? "update the program" : "update the provider"
       return [
-        "it was written for version \(sdk) of MoongateSDK, and this program has version \(SDKVersion.current): update the program"
+        "it was written for version \(sdk) of MoongateSDK, and this program has version \(SDKVersion.current): \(remedy)"
       ]
     }
     var found: [String] = []

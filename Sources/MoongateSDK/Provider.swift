@@ -23,10 +23,9 @@ extension Provider {
 /// The versions of this library that a provider can be written for.
 public enum SDKVersion {
   /// The version of this library. It increases with changes that break existing providers; additions do not count.
-  ///
-  /// Version 2: presentations, entrances, pages, flows and roles in the descriptor; the flow's purpose in
-  /// `StepContext`; refusals that ask again.
-  public static let current = 2
+  public static let current = 1
+  /// The versions whose providers this library supports.
+  public static let supported = 1...current
 }
 
 /// A provider that proves an identifier by a code that is sent to it. About thirty lines.

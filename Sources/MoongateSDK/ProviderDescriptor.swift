@@ -69,7 +69,8 @@ public struct ProviderDescriptor: Sendable {
   /// The version of the records that it stores for accounts: 1 or more. If you change their format, increase it and
   /// convert older ones in `FullProvider.upgrade(_:from:)`. A gateway refuses a record of a later version.
   public let recordVersion: Int
-  /// The version of this library that it was written for. A program refuses to start with a later one.
+  /// The version of this library that it was written for. A program refuses to start with a provider whose version is
+  /// not among `SDKVersion.supported`.
   public let sdk: Int
 
   /// More than five parameters: one for each field.

@@ -25,7 +25,8 @@ struct ToyChannel: CodeProvider {
   }
 
   static func described(
-    policy: String = goodPolicy, facts: [FactField] = [.emailDomain], kinds: [IdentifierKind] = [.email], sdk: Int = 1,
+    policy: String = goodPolicy, facts: [FactField] = [.emailDomain], kinds: [IdentifierKind] = [.email],
+    sdk: Int = SDKVersion.current,
     submit: [InputField] = [InputField(name: "code", kind: .digits)], help: String = "How mail leaves.",
     flows: [PolicySource] = [],
     words: StepWords? = nil, presentation: Presentation? = nil

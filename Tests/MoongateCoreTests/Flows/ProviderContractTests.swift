@@ -381,8 +381,12 @@ struct Scripted: FullProvider {
       "no callback field can be called `returned` or `code_verifier`: the gateway has these itself"
     ),
     (
-      Scripted(sdk: 3),
-      "it was written for version 3 of MoongateSDK, and this program has version 2: update the program"
+      Scripted(sdk: 2),
+      "it was written for version 2 of MoongateSDK, and this program has version 1: update the program"
+    ),
+    (
+      Scripted(sdk: 0),
+      "it was written for version 0 of MoongateSDK, and this program has version 1: update the provider"
     ),
     (
       Scripted(name: "Toy"),

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateCore
 
-/// Swift providers written for version 1 of MoongateSDK. They declare no presentation, entrance, page, flow, case or
-/// role, and no round after a refusal, and keep working.
-@Suite struct VersionOneProviderTests {
+/// Swift providers that declare only what they must: no presentation, entrance, page, flow, case or role, and no round
+/// after a refusal.
+@Suite struct MinimalProviderTests {
   private static let pigeon: ProviderName = "pigeon"
   private static let post: ProviderName = "post"
 
@@ -19,7 +19,7 @@ import Testing
       outcomes: [
         Outcome("wrong_word", "That is not the word."), Outcome("no_word", "There is no word.", isFailure: false),
       ],
-      words: StepWords(title: "Your word", instruction: "Say the word.", labels: ["word": "Word"]), sdk: 1)
+      words: StepWords(title: "Your word", instruction: "Say the word.", labels: ["word": "Word"]))
 
     func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
       .ask(descriptor.submitFields, state: [7])
@@ -40,7 +40,7 @@ import Testing
     let descriptor = ProviderDescriptor(
       name: post, beginFields: [InputField(name: "phone", kind: .phone)],
       submitFields: [InputField(name: "code", kind: .digits)],
-      settings: [], policy: PolicySource(file: "post.lua", text: ""), identifierKinds: [.phone], sdk: 1)
+      settings: [], policy: PolicySource(file: "post.lua", text: ""), identifierKinds: [.phone])
     let delivery: ToyDelivery
 
     func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
@@ -108,7 +108,7 @@ import Testing
     #expect(try await bench.store.account(account)?.credentials == [])
   }
 
-  /// Attack: guesses at the secret of a provider that knows nothing of today's limits.
+  /// Attack: guesses at the secret of a provider that counts no attempts itself.
   @Test func itsAttemptsAreLimited() async throws {
     let bench = try await bench([Pigeon()])
     let client = try await owner(bench)
@@ -142,7 +142,7 @@ import Testing
     #expect(try await bench.submit(id, code).get().session?.token != nil)
   }
 
-  @Test func newerDeclarationsHaveDefaults() throws {
+  @Test func omittedDeclarationsHaveDefaults() throws {
     let registry = try ProviderRegistry([Pigeon(), Post(delivery: ToyDelivery())])
     #expect(registry.presentation(of: Self.pigeon) == .form && registry.presentation(of: Self.post) == .codeEntry)
     #expect(registry.ownPage(of: Self.post) == "/auth/step/post" && registry.stepPage(of: Self.pigeon) == "/auth/step")
