@@ -29,12 +29,12 @@
 //	}
 //
 // A provider with Deliver sends codes that the gateway makes and compares. A provider with Begin and Submit
-// verifies by itself. Calls run side by side, each in a goroutine: keep what a step needs in the state and
-// what lasts in the record, never in variables. policy.lua, flows/*.lua, cases.lua and words/*.words in Files
+// verifies by itself. Calls run side by side, each in a goroutine: store short-lived data in the state
+// and lasting data in the record, never in variables. policy.lua, flows/*.lua, cases.lua and words/*.words in Files
 // belong to the provider. Standard output belongs to the protocol, so fmt.Println writes to standard error,
 // which the gateway logs.
 //
-// An error is a fault: the person gets 503 and is not charged. Its text goes to the operator's log; never put
+// An error is a fault: the user gets 503 and is not charged. Its text goes to the operator's log; never put
 // a code or a secret into it.
 //
 // The protocol and every field: Documentation/plugins/programs.md of Moongate.
@@ -62,31 +62,31 @@ import (
 	"unicode"
 )
 
-// longestLine is how many bytes a message may have, its line end included. The gateway ends a program that
+// longestLine is the maximum length of a message with its line end, in bytes. The gateway ends a program that
 // writes more.
 const longestLine = 131_072
 
-// A Provider says what it is, and what it does: Deliver, or Begin and Submit.
+// A Provider is a declaration and the functions of a provider: Deliver, or Begin and Submit.
 type Provider struct {
-	// Files holds policy.lua, and flows/*.lua, cases.lua and words/*.words where there are any: mostly an
+	// Files holds policy.lua, and flows/*.lua, cases.lua and words/*.words if the provider has them; usually an
 	// embed.FS.
 	Files        fs.FS
 	Settings     []Setting
 	Words        *Words
-	Identifier   string // "phone" or "email": the gateway reads whom a step is for, and tells it in To or Identifier.
+	Identifier   string // "phone" or "email": the gateway reads the identifier of a step and passes it in To or Identifier.
 	BeginFields  []Field
 	SubmitFields []Field
 	Outcomes     []Outcome
-	// DeliveryReasons are the reasons for which Deliver may answer Undelivered.
+	// DeliveryReasons are the reasons that Deliver may give to Undelivered.
 	DeliveryReasons []DeliveryReason
-	// CallbackFields are what another site sends back with a person; nil: code, state, iss and error.
+	// CallbackFields are the parameters that another site sends back with the user; nil: code, state, iss and error.
 	CallbackFields []Field
-	// RecordVersion is that of the records which the provider makes; Upgrade gets older ones.
+	// RecordVersion is the version of the provider's records; Upgrade receives older records.
 	RecordVersion int
-	// MaintenanceInterval: about so often Maintain is called, on one gateway of the installation.
+	// MaintenanceInterval is the interval at which the gateway calls Maintain, on one gateway of the installation.
 	MaintenanceInterval time.Duration
 	Facts               []Fact
-	Hashes              bool // Whether Submit hashes: the gateway then has a permit ready before it counts the attempt.
+	Hashes              bool // Whether Submit hashes: the gateway then takes a hashing permit before it charges the attempt.
 	MultiFactor         bool // Whether a Proved may have MultiFactor.
 	Federated           bool
 	Presentation        map[string]any
@@ -94,25 +94,25 @@ type Provider struct {
 	Page                string
 	Role                []string
 
-	// Configure takes what gateway.lua says, defaults filled in. An error refuses the configuration, and is
-	// shown to the operator.
+	// Configure receives the settings from gateway.lua, with defaults filled in. An error refuses the
+	// configuration, and is shown to the operator.
 	Configure func(settings Settings) error
-	// Deliver sends a code. An error says that it was not handed over; Undelivered(reason) says so for a
+	// Deliver sends a code. It returns an error if the message was not handed over, and Undelivered(reason) for a
 	// declared reason.
 	Deliver func(ctx context.Context, message Message) error
 	// Begin opens a step. It answers Ask, Redirect, Refused or Malformed.
 	Begin func(ctx context.Context, step Step) (Answer, error)
-	// Submit judges what was sent. It answers Proved, Refused, Malformed, Ask, Wait or Redirect.
+	// Submit judges the user's input. It answers Proved, Refused, Malformed, Ask, Wait or Redirect.
 	Submit func(ctx context.Context, step Step) (Answer, error)
 	// Hook takes a request of a vendor's server.
 	Hook func(ctx context.Context, webhook Webhook) (HookAnswer, error)
-	// Upgrade returns a record of an older version in today's form.
+	// Upgrade returns a record of an older version in the current form.
 	Upgrade func(ctx context.Context, record string, version int) (string, error)
-	// Maintain does what is to be done now and then.
+	// Maintain does periodic work.
 	Maintain func(ctx context.Context, tools *Tools, now int64) error
 }
 
-// A Field is one thing that a step asks for. Kind is digits, text, phone, email, password, region, json or
+// A Field is a field that a step asks for. Kind is digits, text, phone, email, password, region, json or
 // choice. json takes the answer of a ceremony; choice needs Choices, and only an Ask can have one.
 type Field struct {
 	Name     string   `json:"name"`
@@ -122,13 +122,13 @@ type Field struct {
 	Optional bool     `json:"-"`
 }
 
-// A Choice is what a field of kind choice may hold, and what the person reads.
+// A Choice is an allowed value of a field of kind choice, and the text that the user reads.
 type Choice struct {
 	Value string `json:"value"`
 	Label string `json:"label"`
 }
 
-// MarshalJSON says `required`, which is what the protocol calls it.
+// MarshalJSON writes `required`, the name in the protocol.
 func (field Field) MarshalJSON() ([]byte, error) {
 	type plain Field
 	return json.Marshal(struct {
@@ -150,21 +150,21 @@ type Setting struct {
 	Choices  []string `json:"choices,omitempty"`
 }
 
-// An Outcome is a refusal that the provider may answer. Uncounted gives the attempt back: only where it says
-// nothing about a secret.
+// An Outcome is a refusal that the provider may answer. With Uncounted the attempt is refunded: use it only for
+// refusals that reveal nothing about a secret.
 type Outcome struct {
 	Reason    string
 	Sentence  string
 	Uncounted bool
 }
 
-// MarshalJSON says `counts`, which is what the protocol calls it.
+// MarshalJSON writes `counts`, the name in the protocol.
 func (outcome Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"reason": outcome.Reason, "sentence": outcome.Sentence, "counts": !outcome.Uncounted})
 }
 
-// A DeliveryReason is a reason for which Deliver may fail. Permanent: another attempt to the same identifier
-// fails as well.
+// A DeliveryReason is a reason why Deliver may fail. Permanent: another delivery to the same identifier would
+// fail as well.
 type DeliveryReason struct {
 	Reason    string `json:"reason"`
 	Sentence  string `json:"sentence"`
@@ -178,7 +178,7 @@ func (reason Undelivered) Error() string {
 	return fmt.Sprintf("not delivered (%s), which DeliveryReasons does not declare", string(reason))
 }
 
-// A Fact is something that policies may ask. Kind is text, number or flag.
+// A Fact is a fact that policies can read. Kind is text, number or flag.
 type Fact struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
@@ -186,7 +186,7 @@ type Fact struct {
 	Help string `json:"help,omitempty"`
 }
 
-// Words are what the pages show. Plain text. Translations come from words/LANGUAGE.words in Files.
+// Words are the texts of the pages: plain text. Translations come from words/LANGUAGE.words in Files.
 type Words struct {
 	Title       string            `json:"title"`
 	Instruction string            `json:"instruction,omitempty"`
@@ -197,34 +197,34 @@ type Words struct {
 	Notices     map[string]Notice `json:"notices,omitempty"`
 }
 
-// A Notice is what the owner of an account is told of a change.
+// A Notice is a message to the owner of an account about a change.
 type Notice struct {
 	Subject string `json:"subject"`
 	Event   string `json:"event"`
 }
 
-// Settings are what gateway.lua says, by name, with defaults filled in.
+// Settings are the settings from gateway.lua, by name, with defaults filled in.
 type Settings map[string]any
 
-// Text returns a text, a secret, a choice or the path of a file; empty where gateway.lua says none.
+// Text returns a text, a secret, a choice or the path of a file; empty if gateway.lua has no value.
 func (settings Settings) Text(name string) string {
 	text, _ := settings[name].(string)
 	return text
 }
 
-// Number returns a number; 0 where gateway.lua says none.
+// Number returns a number; 0 if gateway.lua has no value.
 func (settings Settings) Number(name string) float64 {
 	number, _ := settings[name].(float64)
 	return number
 }
 
-// Flag returns a flag; false where gateway.lua says none.
+// Flag returns a flag; false if gateway.lua has no value.
 func (settings Settings) Flag(name string) bool {
 	flag, _ := settings[name].(bool)
 	return flag
 }
 
-// List returns a list of texts; empty where gateway.lua says none.
+// List returns a list of texts; empty if gateway.lua has no value.
 func (settings Settings) List(name string) []string {
 	items, _ := settings[name].([]any)
 	texts := make([]string, 0, len(items))
@@ -235,7 +235,7 @@ func (settings Settings) List(name string) []string {
 	return texts
 }
 
-// An Identifier is how a user is known: a phone number in E.164, an email address in lower case, or a federated
+// An Identifier identifies a user: a phone number in E.164 form, an email address in lower case, or a federated
 // identity "NAME subject".
 type Identifier struct {
 	Kind       string            `json:"kind"`
@@ -246,8 +246,7 @@ type Identifier struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// An Account is the account that a step is about. Record is what this provider keeps for it; nil where it
-// keeps nothing.
+// An Account is the account of a step. Record is this provider's record for the account, or nil.
 type Account struct {
 	ID          string       `json:"id"`
 	Record      *string      `json:"record"`
@@ -255,14 +254,14 @@ type Account struct {
 	Names       []string     `json:"names"`
 }
 
-// A Callback is where another site sends the person back to. Hand State on unchanged.
+// A Callback is the address to which another site sends the user back. Pass State to that site unchanged.
 type Callback struct {
 	Address string `json:"address"`
 	State   string `json:"state"`
 }
 
-// A Step is one call of Begin or Submit. Purpose is prove, set, change or disable; Fields holds what the step
-// asked for.
+// A Step is one call of Begin or Submit. Purpose is prove, set, change or disable; Fields has the
+// submitted values.
 type Step struct {
 	Flow        string         `json:"flow"`
 	FlowPurpose string         `json:"flow_purpose"`
@@ -276,14 +275,13 @@ type Step struct {
 	Tools       *Tools         `json:"-"`   // What the gateway grants for the call; in a test, OfflineTools().
 }
 
-// Text returns what the person sent in a field; empty where they sent nothing.
+// Text returns the submitted value of a field; empty if there is no value.
 func (step Step) Text(name string) string {
 	text, _ := step.Fields[name].(string)
 	return text
 }
 
-// Record returns what this provider keeps for the account; nil where there is no account, or nothing is kept
-// for it.
+// Record returns this provider's record for the account; nil without an account or a record.
 func (step Step) Record() *string {
 	if step.Account == nil {
 		return nil
@@ -291,10 +289,10 @@ func (step Step) Record() *string {
 	return step.Account.Record
 }
 
-// Kept reads what Keeping was given.
+// Kept decodes the value that Keeping stored.
 func (step Step) Kept(into any) error { return json.Unmarshal([]byte(step.State), into) }
 
-// A Message is a code on its way out. Send Text to To.Value; in an SMS, put DomainBoundLine last.
+// A Message is a code to deliver. Send Text to To.Value; in an SMS, put DomainBoundLine last.
 type Message struct {
 	To              Identifier `json:"to"`
 	Text            string     `json:"text"`
@@ -305,7 +303,7 @@ type Message struct {
 	Tools           *Tools     `json:"-"` // What the gateway grants for the call; in a test, OfflineTools().
 }
 
-// Tools are what the gateway grants while a call is open.
+// Tools are the services that the gateway grants while a call is open.
 type Tools struct {
 	Store   Store
 	request request
@@ -313,11 +311,10 @@ type Tools struct {
 	Calls []string
 }
 
-// request asks the gateway for something.
+// request sends a request to the gateway.
 type request func(ctx context.Context, method string, params map[string]any, result any) error
 
-// A Verdict is what came of Verify. Renewed is the secret's hash at today's cost, where the old one is out of
-// date.
+// A Verdict is the result of Verify. Renewed is a new hash at the current cost if the old one is outdated.
 type Verdict struct {
 	IsRight bool   `json:"match"`
 	Renewed string `json:"upgrade"`
@@ -332,15 +329,15 @@ func (tools *Tools) Hash(ctx context.Context, secret string) (string, error) {
 	return result.Hash, err
 }
 
-// Verify compares a secret with its hash. nil does the same work for nothing, so that an unknown account
-// takes as long as a known one.
+// Verify compares a secret with its hash. With nil the gateway does the same work and nothing matches, so
+// that an unknown account takes as long as a known one.
 func (tools *Tools) Verify(ctx context.Context, secret string, hash *string) (Verdict, error) {
 	var verdict Verdict
 	err := tools.request(ctx, "verify", map[string]any{"secret": secret, "hash": hash}, &verdict)
 	return verdict, err
 }
 
-// A Store is the provider's own key-value store: texts, which expire and which all gateways share. For
+// A Store is the provider's own key-value store: texts that expire and that all gateways share. Use it for
 // nonces, approvals and answers of a vendor.
 type Store struct{ request request }
 
@@ -362,29 +359,29 @@ func (store Store) Set(ctx context.Context, key, value string, expiresIn time.Du
 	return store.request(ctx, "store.set", map[string]any{"key": key, "value": value, "expires_in": expiresIn.Seconds()}, &result)
 }
 
-// SetOnce writes it if the key has no value. Of several calls at once one gets true: a nonce is new exactly
-// once.
+// SetOnce writes the value if the key has none. Only one of several concurrent calls gets true, so a nonce is
+// new exactly once.
 func (store Store) SetOnce(ctx context.Context, key, value string, expiresIn time.Duration) (bool, error) {
 	var result stored
 	err := store.request(ctx, "store.set", map[string]any{"key": key, "value": value, "expires_in": expiresIn.Seconds(), "once": true}, &result)
 	return result.Stored, err
 }
 
-// Take reads and removes it in one step. Of several calls at once one gets the value.
+// Take reads and removes the value in one step. Only one of several concurrent calls gets the value.
 func (store Store) Take(ctx context.Context, key string) (*string, error) {
 	var result stored
 	err := store.request(ctx, "store.take", map[string]any{"key": key}, &result)
 	return result.Value, err
 }
 
-// Remove removes it.
+// Remove removes the value.
 func (store Store) Remove(ctx context.Context, key string) error {
 	var result stored
 	return store.request(ctx, "store.remove", map[string]any{"key": key}, &result)
 }
 
-// OfflineTools are the tools of a test: a store in memory that never expires, and hashes that are cheap.
-// Calls lists what was asked for.
+// OfflineTools are tools for tests: a store in memory that never expires, and cheap hashes. Calls lists the calls
+// that the tools received.
 func OfflineTools() *Tools {
 	tools := &Tools{}
 	values := map[string]string{}
@@ -428,7 +425,7 @@ func OfflineTools() *Tools {
 	return tools
 }
 
-// convert reads what JSON says of one value into another.
+// convert copies a value into another by its JSON.
 func convert(from, into any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
@@ -447,11 +444,11 @@ type Webhook struct {
 	Tools   *Tools
 }
 
-// A HookAnswer is what a vendor is answered. Made by Accepted and Rejected.
+// A HookAnswer is the answer to a vendor. Create it with Accepted and Rejected.
 type HookAnswer struct{ result map[string]any }
 
-// Accepted takes a webhook. Text is what the vendor is answered, such as the challenge of its handshake;
-// empty for nothing.
+// Accepted accepts a webhook. Text is the answer to the vendor, such as the challenge of its handshake; it may be
+// empty.
 func Accepted(text string) HookAnswer {
 	if text == "" {
 		return HookAnswer{map[string]any{"accepted": map[string]any{}}}
@@ -459,16 +456,16 @@ func Accepted(text string) HookAnswer {
 	return HookAnswer{map[string]any{"accepted": map[string]any{"text": text}}}
 }
 
-// Rejected does not take a webhook. Reason is unauthenticated (401), malformed (400) or too_large (413).
+// Rejected rejects a webhook. Reason is unauthenticated (401), malformed (400) or too_large (413).
 func Rejected(reason string) HookAnswer { return HookAnswer{map[string]any{"refused": reason}} }
 
-// An Answer is what Begin and Submit return. Made by Ask, Redirect, Refused, Malformed and Proved.
+// An Answer is the answer of Begin and Submit. Create it with Ask, Redirect, Wait, Refused, Malformed and Proved.
 type Answer struct {
 	result map[string]any
 	err    error
 }
 
-// MarshalJSON says what the gateway is told, for tests.
+// MarshalJSON returns the message for the gateway, for tests.
 func (answer Answer) MarshalJSON() ([]byte, error) {
 	if answer.err != nil {
 		return nil, answer.err
@@ -476,7 +473,7 @@ func (answer Answer) MarshalJSON() ([]byte, error) {
 	return json.Marshal(answer.result)
 }
 
-// Shown is something to see beside the fields.
+// Shown is content that the page shows beside the fields.
 type Shown struct {
 	Kind    string   `json:"kind"`
 	Text    string   `json:"text,omitempty"`
@@ -488,13 +485,13 @@ type Shown struct {
 // ShowText shows a line of text.
 func ShowText(text string) Shown { return Shown{Kind: "text", Text: text} }
 
-// ShowSecret shows a text to be copied by the person, such as a key.
+// ShowSecret shows a text that the user copies, such as a key.
 func ShowSecret(text string) Shown { return Shown{Kind: "secret", Text: text} }
 
 // ShowQR shows a text as a QR code.
 func ShowQR(text string) Shown { return Shown{Kind: "qr", Text: text} }
 
-// ShowList shows lines to keep, such as recovery codes.
+// ShowList shows lines that the user keeps, such as recovery codes.
 func ShowList(items ...string) Shown { return Shown{Kind: "list", Items: items} }
 
 // ShowCeremony shows a call of the browser's credential API: create or get, with its options as JSON. Ask for
@@ -503,8 +500,8 @@ func ShowCeremony(call, options string) Shown {
 	return Shown{Kind: "ceremony", Call: call, Options: options}
 }
 
-// Ask asks for these fields. After a submit it gives the attempt back: it must not depend on whether a secret
-// was right.
+// Ask asks for these fields. After a submit it refunds the attempt, so it must not depend on whether a secret was
+// right.
 func Ask(fields ...Field) Answer {
 	if fields == nil {
 		fields = []Field{}
@@ -512,27 +509,27 @@ func Ask(fields ...Field) Answer {
 	return Answer{result: map[string]any{"ask": map[string]any{"fields": fields}}}
 }
 
-// Redirect sends the person to another site, by https.
+// Redirect sends the user to another site, by https.
 func Redirect(to string) Answer {
 	return Answer{result: map[string]any{"redirect": map[string]any{"to": to}}}
 }
 
-// Wait says that the person decides elsewhere, such as in an app on their phone: Submit is called again
-// without fields, after 1 to 60 seconds.
+// Wait means that the user decides elsewhere, such as in an app on their phone. The gateway calls Submit again
+// without fields after 1 to 60 seconds.
 func Wait(poll time.Duration) Answer {
 	return Answer{result: map[string]any{"wait": map[string]any{"poll": poll.Milliseconds()}}}
 }
 
-// Refused says that it is not accepted, for a declared reason.
+// Refused refuses the answer for a declared reason.
 func Refused(reason string) Answer { return Answer{result: map[string]any{"refused": reason}} }
 
-// Malformed says that what was sent cannot be judged: 422, and not counted. Detail is a sentence for the
-// person.
+// Malformed means that the input cannot be judged: the user gets 422, and no attempt is counted. Detail is a
+// sentence for the user.
 func Malformed(field, detail string) Answer {
 	return Answer{result: map[string]any{"malformed": map[string]any{"field": field, "detail": detail}}}
 }
 
-// As gives a Malformed one of the gateway's own reasons, such as weak_pin.
+// As gives a Malformed one of the gateway's reasons, such as weak_pin.
 func (answer Answer) As(reason string) Answer {
 	said, isMalformed := answer.result["malformed"].(map[string]any)
 	if !isMalformed {
@@ -543,8 +540,7 @@ func (answer Answer) As(reason string) Answer {
 	return answer
 }
 
-// Keeping makes an Ask, a Redirect or a Wait keep a value (anything that JSON can say), which comes back with
-// the next call.
+// Keeping stores any JSON value with an Ask, a Redirect or a Wait. The value is part of the next call.
 func (answer Answer) Keeping(value any) Answer {
 	text, err := json.Marshal(value)
 	for _, kind := range []string{"ask", "redirect", "wait"} {
@@ -557,7 +553,7 @@ func (answer Answer) Keeping(value any) Answer {
 	return answer
 }
 
-// Showing makes an Ask or a Wait show something beside.
+// Showing makes an Ask or a Wait show content beside the fields.
 func (answer Answer) Showing(shown ...Shown) Answer {
 	for _, kind := range []string{"ask", "wait"} {
 		if said, is := answer.result[kind].(map[string]any); is {
@@ -569,7 +565,7 @@ func (answer Answer) Showing(shown ...Shown) Answer {
 	return answer
 }
 
-// Then lets a Refused ask the fields of another round.
+// Then makes a Refused ask for the fields of another round.
 func (answer Answer) Then(next Answer) Answer {
 	round, isAsk := next.result["ask"]
 	if _, isRefused := answer.result["refused"]; !isRefused || !isAsk {
@@ -580,7 +576,7 @@ func (answer Answer) Then(next Answer) Answer {
 	return answer
 }
 
-// A Proof is what a passed step establishes. All of it may be left out.
+// A Proof is the result of a passed step. All fields are optional.
 type Proof struct {
 	Identifiers []Identifier `json:"identifiers,omitempty"`
 	Claimed     []Identifier `json:"claimed,omitempty"`
@@ -594,17 +590,17 @@ type Proof struct {
 	MultiFactor bool `json:"multi_factor,omitempty"`
 }
 
-// A Record is what becomes of what is kept for the account. Made by Replace, Renew and Remove.
+// A Record is a change of the account's record. Create it with Replace, Renew and Remove.
 type Record struct {
 	Replace *string `json:"replace,omitempty"`
 	Once    bool    `json:"once,omitempty"`
 }
 
-// Replace keeps this text. Of several flows that were judged by the same record one completes.
+// Replace stores this text. Only one of several flows that were judged by the same record completes.
 func Replace(record string) *Record { return &Record{Replace: &record, Once: true} }
 
-// Renew keeps the same secret in a newer form, such as a hash at today's cost; nothing where the text is
-// empty. It gives way where the record was changed meanwhile.
+// Renew stores the same secret in a newer form, such as a hash at the current cost; nothing if the text is empty.
+// The change is dropped if the record has changed meanwhile.
 func Renew(record string) *Record {
 	if record == "" {
 		return nil
@@ -615,7 +611,7 @@ func Renew(record string) *Record {
 // Remove removes the record.
 func Remove() *Record { return &Record{} }
 
-// Proved says that the person is who they say. Only Submit may answer it.
+// Proved means that the user has proved the claim. Only Submit may answer it.
 func Proved(proof Proof) Answer { return Answer{result: map[string]any{"proved": proof}} }
 
 // Equal compares two texts in constant time.
@@ -623,8 +619,8 @@ func Equal(left, right string) bool {
 	return subtle.ConstantTimeCompare([]byte(left), []byte(right)) == 1
 }
 
-// Log writes a line into the gateway's log. Level is info, notice, warning or error. Never log what people
-// typed, codes or secrets.
+// Log writes a line into the gateway's log. Level is info, notice, warning or error. Never log user
+// input, codes or secrets.
 func Log(level, message string, values map[string]any) {
 	line := map[string]any{"method": "log", "params": map[string]any{"level": level, "message": message, "values": values}}
 	if pipe == nil || pipe.write(line) != nil {
@@ -632,7 +628,7 @@ func Log(level, message string, values map[string]any) {
 	}
 }
 
-// hello is what the gateway is told when the program starts, under the name that gateway.lua calls it.
+// hello is the declaration that the gateway receives at the start, for the provider's name in gateway.lua.
 func (provider Provider) hello(name string) (map[string]any, error) {
 	shape := "full"
 	switch {
@@ -694,7 +690,7 @@ type fileTexts struct {
 	translations  map[string]map[string]string
 }
 
-// texts reads the provider's files. Where gateway.lua calls it otherwise than policy.lua does, its name is
+// texts reads the provider's files. If gateway.lua calls the provider by another name than policy.lua, the name is
 // replaced in the Lua texts.
 func (provider Provider) texts(name string) (texts fileTexts, err error) {
 	if provider.Files == nil {
@@ -742,7 +738,7 @@ func (provider Provider) texts(name string) (texts fileTexts, err error) {
 	return texts, nil
 }
 
-// readTranslations reads `English text = translation`, one a line; `#` begins a comment.
+// readTranslations reads `English text = translation`, one per line; `#` begins a comment.
 func readTranslations(file, text string) (map[string]string, error) {
 	words := map[string]string{}
 	for index, line := range strings.Split(text, "\n") {
@@ -758,7 +754,7 @@ func readTranslations(file, text string) (map[string]string, error) {
 	return words, nil
 }
 
-// check finds the mistakes that the gateway would answer with 503, and says them in words for the author.
+// check reports mistakes that the gateway would answer with 503, in sentences for the author.
 func (provider Provider) check(answer Answer, method string) error {
 	if answer.err != nil {
 		return answer.err
@@ -781,16 +777,16 @@ func (provider Provider) check(answer Answer, method string) error {
 	return fmt.Errorf("Refused(%q) is not declared; add {Reason: %q, Sentence: \"…\"} to Outcomes", reason, reason)
 }
 
-// An out writes messages, one a line, from any goroutine.
+// An out writes messages, one per line, from any goroutine.
 type out struct {
 	lock sync.Mutex
 	file *os.File
 }
 
-// pipe is where messages go; nil while nothing is run.
+// pipe receives the messages; nil while no provider runs.
 var pipe *out
 
-// write returns an error where a message that answers nothing is too long.
+// write returns an error if a message that is not an answer is too long.
 func (pipe *out) write(message map[string]any) error {
 	message["jsonrpc"] = "2.0"
 	var line bytes.Buffer
@@ -813,7 +809,7 @@ func (pipe *out) write(message map[string]any) error {
 	return nil
 }
 
-// incoming is one line of the gateway's: a call, or the answer to a request of ours, whose id is a text.
+// incoming is a line from the gateway: a call, or the answer to a request, whose id is a text.
 type incoming struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -833,7 +829,7 @@ type loop struct {
 	last     int
 }
 
-// Run speaks with the gateway until it says `shutdown` or closes standard input.
+// Run exchanges messages with the gateway until `shutdown` or the end of standard input.
 func Run(provider Provider) {
 	pipe = &out{file: os.Stdout}
 	// Output of other code must not be read as a message.
@@ -871,7 +867,7 @@ func Run(provider Provider) {
 	}
 }
 
-// request asks the gateway for something, for one of its calls, and waits for the answer.
+// request sends a request to the gateway for one of its calls, and waits for the answer.
 func (loop *loop) request(call int64) request {
 	return func(ctx context.Context, method string, params map[string]any, result any) error {
 		answer := make(chan incoming, 1)
@@ -1074,7 +1070,7 @@ type panicked struct {
 
 func (fault panicked) Error() string { return fmt.Sprintf("panic (%s): %v", fault.place, fault.value) }
 
-// placeOfPanic is the first line of the author's on the stack.
+// placeOfPanic is the first line of the author's code on the stack.
 func placeOfPanic() string {
 	callers := make([]uintptr, 32)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(4, callers)])
@@ -1097,10 +1093,10 @@ func codeOf(err error) int {
 	return 1
 }
 
-// reasonOf is what goes to the operator's log: the error, and nothing of what was typed.
+// reasonOf is the text for the operator's log: the error, without user input.
 //
-// Attack: an error quotes what it could not use, which may be half of a secret. The gateway takes out whole
-// values; this takes out their words.
+// Attack: an error quotes invalid input, which may be half of a secret. The gateway redacts whole values; this
+// redacts their words.
 func reasonOf(err error, method string, params json.RawMessage) string {
 	var said struct {
 		Fields   map[string]any `json:"fields"`

@@ -20,8 +20,8 @@
 // upgrade(record, version), maintain(tools, now).
 //
 // A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and
-// `submit` verifies by itself. Calls run side by side: keep what a step needs in `state` and what lasts in
-// `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and `words/*.words` beside the
+// `submit` verifies by itself. Calls run side by side: store short-lived data in `state` and lasting
+// data in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and `words/*.words` beside the
 // program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to
 // standard error, which the gateway logs.
 //
@@ -33,25 +33,25 @@ import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** Bytes of one message, its line end included. The gateway ends a program that writes more. */
+/** The maximum length of a message with its line end, in bytes. The gateway ends a program that writes more. */
 const LONGEST_LINE = 131_072;
 
 /**
- * Something outside failed, such as your message hub. The person gets 503 and is not charged; the text goes
+ * Something outside failed, such as your message hub. The user gets 503 and is not charged; the text goes
  * to the operator's log. In `configure` it refuses the configuration, and the text is shown to the operator.
  * Never put a code or a secret into it.
  */
 export class Fault extends Error {}
 
-// What a provider answers.
+// The answers of a provider.
 
-/** What a provider's functions return. Made by ask, redirect, wait, refused, malformed and proved; failed; accepted and rejected. */
+/** The answer of a provider's function. Create it with ask, redirect, wait, refused, malformed and proved; failed; accepted and rejected. */
 export class Answer {
   constructor(result) {
     this.result = result;
   }
 
-  /** What comes back with the next call, for tests. */
+  /** The state for the next call, for tests. */
   get state() {
     const { state } = Object.values(this.result)[0];
     return state && JSON.parse(state);
@@ -61,14 +61,14 @@ export class Answer {
 /** As the `record` of `proved`: the account's record is removed. */
 export const REMOVE = Symbol("remove the record");
 
-/** Something to see beside the fields. */
+/** Content that the page shows beside the fields. */
 export const show = {
   text: (text) => ({ kind: "text", text }),
-  /** To be copied by the person, such as a key. */
+  /** A text that the user copies, such as a key. */
   secret: (text) => ({ kind: "secret", text }),
-  /** The page draws it as a QR code. */
+  /** A text that the page shows as a QR code. */
   qr: (text) => ({ kind: "qr", text }),
-  /** Lines to keep, such as recovery codes. */
+  /** Lines that the user keeps, such as recovery codes. */
   list: (items) => ({ kind: "list", items }),
   /** A call of the browser's credential API: `create` or `get`. Ask for one field of kind json beside it. */
   ceremony: (call, options) => ({ kind: "ceremony", call, options: JSON.stringify(options) }),
@@ -77,31 +77,31 @@ export const show = {
 const kept = (state) => (state === undefined ? undefined : JSON.stringify(state));
 
 /**
- * Asks for these fields. `state` (anything that JSON can say) comes back with the next call. After a
- * `submit`, an `ask` gives the attempt back: it must not depend on whether a secret was right.
+ * Asks for these fields. `state`, any JSON value, is part of the next call. After a `submit`, an `ask` refunds
+ * the attempt, so it must not depend on whether a secret was right.
  */
 export const ask = (fields, { state, show } = {}) => new Answer({ ask: { fields, state: kept(state), show } });
 
-/** Sends the person to another site, by https. */
+/** Sends the user to another site, by https. */
 export const redirect = (to, { state } = {}) => new Answer({ redirect: { to, state: kept(state) } });
 
-/** The person decides elsewhere, such as in an app on their phone: `submit` is called again without fields, after 1 to 60 seconds. */
+/** The user decides elsewhere, such as in an app on their phone. The gateway calls `submit` again without fields after 1 to 60 seconds. */
 export const wait = (seconds, { state, show } = {}) =>
   new Answer({ wait: { poll: Math.round(seconds * 1000), state: kept(state), show } });
 
-/** Not accepted, for a declared reason. `then: ask(…)`: the step asks the fields of that round. */
+/** Refuses the answer for a declared reason. With `then: ask(…)` the step asks for the fields of that round. */
 export const refused = (reason, { then } = {}) => new Answer({ refused: reason, then: then?.result.ask });
 
-/** Cannot be judged: 422, and not counted. `detail` is a sentence for the person. */
+/** The input cannot be judged: the user gets 422, and no attempt is counted. `detail` is a sentence for the user. */
 export const malformed = (field, detail, reason) => new Answer({ malformed: { field, detail, reason } });
 
 /**
- * The person is who they say. Only `submit` may answer it.
+ * The user has proved the claim. Only `submit` may answer it.
  *
- * `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by
- * the same record one completes. `renewed` is the same secret in a newer form, such as a hash at today's
- * cost: it gives way where the record was changed meanwhile. `facts` are read by policies for the rest of the
- * flow, as `f.providers.NAME.FACT`. `multiFactor`: two factors were proved at once, such as a device and the
+ * `record` replaces the account's record, and REMOVE removes it; only one of several flows that were judged by
+ * the same record completes. `renewed` is the same secret in a newer form, such as a hash at the current cost;
+ * it is dropped if the record has changed meanwhile. Policies read `facts` for the rest of the flow, as
+ * `f.providers.NAME.FACT`. `multiFactor`: two factors were proved at once, such as a device and the
  * fingerprint that unlocks it. An identity of `identifiers` may have `attributes` and `groups`: each proof
  * replaces both.
  */
@@ -116,13 +116,13 @@ export function proved({ identifiers, claimed, firstName, lastName, record, rene
   return new Answer({ proved: said });
 }
 
-/** Of `deliver`: this identifier cannot be reached, for a declared delivery reason. Anything else that goes wrong is thrown. */
+/** Of `deliver`: this identifier cannot be reached, for a declared delivery reason. Throw an error for all other problems. */
 export const failed = (reason) => new Answer({ failed: reason });
 
-/** Of `hook`: taken. `text` is what the vendor is answered, such as the challenge of its handshake. */
+/** Of `hook`: accepts the request. `text` is the answer to the vendor, such as the challenge of its handshake. */
 export const accepted = (text) => new Answer({ accepted: { text } });
 
-/** Of `hook`: not taken. `reason` is unauthenticated (401), malformed (400) or too_large (413). */
+/** Of `hook`: rejects the request. `reason` is unauthenticated (401), malformed (400) or too_large (413). */
 export const rejected = (reason = "unauthenticated") => new Answer({ refused: reason });
 
 // Help for providers.
@@ -134,7 +134,7 @@ export function equal(left, right) {
   return timingSafeEqual(mac(left), mac(right));
 }
 
-/** Writes lines into the gateway's log. Values are texts, numbers or flags. Never log what people typed, codes or secrets. */
+/** Writes lines into the gateway's log. Values are texts, numbers or flags. Never log user input, codes or secrets. */
 export const log = Object.fromEntries(
   ["info", "notice", "warning", "error"].map((level) => [
     level,
@@ -145,9 +145,9 @@ export const log = Object.fromEntries(
   ]),
 );
 
-// What the gateway grants for one call.
+// The services that the gateway grants to a call.
 
-/** The provider's own key-value store: texts, which expire and which all gateways share. For nonces, approvals and answers of a vendor. */
+/** The provider's own key-value store: texts that expire and that all gateways share. Use it for nonces, approvals and answers of a vendor. */
 class Store {
   constructor(request) {
     this.request = request;
@@ -161,12 +161,12 @@ class Store {
     await this.request("store.set", { key, value, expires_in: seconds });
   }
 
-  /** Writes it if the key has no value. Of several calls at once one gets true: a nonce is new exactly once. */
+  /** Writes the value if the key has none. Only one of several concurrent calls gets true, so a nonce is new exactly once. */
   async setOnce(key, value, seconds) {
     return (await this.request("store.set", { key, value, expires_in: seconds, once: true })).stored;
   }
 
-  /** Reads and removes it in one step. Of several calls at once one gets the value. */
+  /** Reads and removes the value in one step. Only one of several concurrent calls gets the value. */
   async take(key) {
     return (await this.request("store.take", { key })).value ?? undefined;
   }
@@ -176,7 +176,7 @@ class Store {
   }
 }
 
-/** What the gateway grants while a call is open. A request that it does not grant throws a Fault. */
+/** The services that the gateway grants while a call is open. A request that it does not grant throws a Fault. */
 class Tools {
   constructor(request) {
     this.request = request;
@@ -189,9 +189,9 @@ class Tools {
   }
 
   /**
-   * Compares a secret with its hash. Without one the same work is done for nothing, so that an unknown
-   * account takes as long as a known one. @returns `{ isRight, renewed }`: `renewed` is its hash at today's
-   * cost, where the old one is out of date.
+   * Compares a secret with its hash. Without a hash the gateway does the same work and nothing matches, so that
+   * an unknown account takes as long as a known one. @returns `{ isRight, renewed }`: `renewed` is a new hash at
+   * the current cost if the old one is outdated.
    */
   async verify(secret, hash) {
     const { match, upgrade } = await this.request("verify", { secret, hash });
@@ -199,7 +199,7 @@ class Tools {
   }
 }
 
-/** The tools of a test: a store in memory that never expires, and hashes that are cheap. `calls` lists what was asked for. */
+/** Tools for tests: a store in memory that never expires, and cheap hashes. `calls` lists the calls that the tools received. */
 export function offlineTools() {
   const calls = [];
   const values = new Map();
@@ -216,12 +216,12 @@ export function offlineTools() {
   return Object.assign(tools, { calls });
 }
 
-// What a provider is told.
+// The parameters of a provider's functions.
 
 /**
- * One call of `begin` or `submit`. `purpose` is prove, set, change or disable; `fields` holds what the step
- * asked for; `record` is what this provider keeps for the account. A test makes its own: `step({ purpose:
- * "set", fields: { word: "pigeon" } })`, with tools that work offline.
+ * One call of `begin` or `submit`. `purpose` is prove, set, change or disable; `fields` has the submitted values;
+ * `record` is this provider's record for the account. Tests create their own: `step({ purpose: "set", fields:
+ * { word: "pigeon" } })`, with tools that work offline.
  */
 export function step({ account, signal = new AbortController().signal, tools = offlineTools(), ...said } = {}) {
   return { purpose: "prove", fields: {}, flow: "", flowPurpose: "sign_in", now: 0, ...said, account, record: account?.record, signal, tools };
@@ -232,14 +232,14 @@ function stepOf(params, tools, signal) {
   return step({ ...rest, flowPurpose, state: state ? JSON.parse(state) : undefined, tools, signal });
 }
 
-/** A code on its way out. Send `text` to `to.value`; in an SMS, put `domainBoundLine` last. A test makes its own. */
+/** A code to deliver. Send `text` to `to.value`; in an SMS, put `domainBoundLine` last. Tests create their own. */
 export function message({ signal = new AbortController().signal, tools = offlineTools(), ...said }) {
   return { text: "", code: "", domainBoundLine: "", service: "", now: 0, ...said, signal, tools };
 }
 
 /**
  * A request of a vendor's server to /auth/hook/NAME. Verify its signature over `body`, a Buffer, before
- * anything else. Header names are in lower case. A test makes its own.
+ * anything else. Header names are in lower case. Tests create their own.
  */
 export function webhook({ tools = offlineTools(), ...said }) {
   return { headers: {}, body: Buffer.alloc(0), remote: "", now: 0, ...said, tools };
@@ -256,7 +256,7 @@ function messageOf(params, tools, signal) {
 
 // The files beside the program.
 
-/** Where gateway.lua calls the provider otherwise than policy.lua does, its name is replaced in the Lua texts. */
+/** If gateway.lua calls the provider by another name than policy.lua, the name is replaced in the Lua texts. */
 function filesOf(folder, name) {
   const file = join(folder, "policy.lua");
   if (!existsSync(file)) throw new Fault(`${file} is missing: write the provider's default policy there`);
@@ -284,7 +284,7 @@ function filesOf(folder, name) {
   };
 }
 
-/** `English text = translation`, one a line; `#` begins a comment. */
+/** Reads `English text = translation`, one per line; `#` begins a comment. */
 function translations(path) {
   const found = {};
   for (const [index, line] of readFileSync(path, "utf8").split("\n").entries()) {
@@ -296,7 +296,7 @@ function translations(path) {
   return found;
 }
 
-/** What the gateway is told when the program starts, under the name that gateway.lua calls it. */
+/** The declaration that the gateway receives at the start, for the provider's name in gateway.lua. */
 function hello(provider, folder, name) {
   if (!provider.deliver === !provider.submit) throw new Fault("define `deliver` to send codes, or `begin` and `submit` to verify: one of the two");
   if (provider.submit && !provider.begin) throw new Fault("define `begin` beside `submit`: it opens the step, mostly by `ask(fields)`");
@@ -339,7 +339,7 @@ const stepAnswers = ["ask", "redirect", "wait", "refused", "malformed"];
 const answers = { begin: stepAnswers, submit: [...stepAnswers, "proved"], deliver: ["failed"], hook: ["accepted", "refused"] };
 const declarations = { begin: ["refused", "outcomes"], submit: ["refused", "outcomes"], deliver: ["failed", "deliveryReasons"] };
 
-/** The mistakes that the gateway would answer with 503, in words for the author. */
+/** Reports mistakes that the gateway would answer with 503, in sentences for the author. */
 function checked(answer, method, provider) {
   const kinds = answer instanceof Answer ? Object.keys(answer.result) : [];
   if (method === "begin" && kinds.includes("proved")) throw new Fault("`begin` answered proved(); only `submit` may, because the gateway counts attempts there");
@@ -354,7 +354,7 @@ function checked(answer, method, provider) {
   return answer.result;
 }
 
-/** What goes to the operator's log: the error, where it was raised, and nothing of what was typed. */
+/** The text for the operator's log: the error and where it was raised, without user input. */
 function reasonOf(error, method, params) {
   if (error instanceof Fault) return error.message;
   const own = basename(fileURLToPath(import.meta.url));
@@ -362,7 +362,7 @@ function reasonOf(error, method, params) {
   return `${error?.name ?? "Error"} in ${method}${frame ? ` (${frame})` : ""}: ${redacted(String(error?.message ?? error), params)}`.slice(0, 500);
 }
 
-/** Attack: an error quotes what it could not use, which may be half of a secret. The gateway takes out whole values; this takes out their words. */
+/** Attack: an error quotes invalid input, which may be half of a secret. The gateway redacts whole values; this redacts their words. */
 function redacted(text, params) {
   const values = [
     ...Object.values(params.fields ?? {}), params.code, params.state, params.record, params.account?.record,
@@ -377,7 +377,7 @@ class Loop {
   /** Open calls, by id. */
   open = new Map();
 
-  /** What was asked of the gateway and is not answered yet, by the ids of the requests. */
+  /** Open requests to the gateway, by id. */
   asked = new Map();
   last = 0;
 
@@ -395,7 +395,7 @@ class Loop {
     lines.on("close", () => process.exit(0));
   }
 
-  /** Asks the gateway for something. */
+  /** Sends a request to the gateway. */
   request(call, method, params) {
     const id = `p${++this.last}`;
     return new Promise((resolve, reject) => {
@@ -461,8 +461,8 @@ class Loop {
 class UnknownMethod extends Fault {}
 
 /**
- * Speaks with the gateway where this file is the program that was started; in a test that imports it, does
- * nothing. @param url `import.meta.url` of the program.
+ * Exchanges messages with the gateway if this file is the program that was started. In a test that imports the
+ * file, it does nothing. @param url `import.meta.url` of the program.
  * @returns the provider.
  */
 export function serve(url, provider) {

@@ -20,7 +20,7 @@ Declare a subclass of Provider and run it:
         moongate.run(Word())
 
 A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and `submit` verifies by itself. Calls run side by side,
-each in a thread: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
+each in a thread: store short-lived data in `state` and lasting data in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
 `words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `print` writes to standard error, which the gateway logs.
 
 The protocol and every field below: Documentation/plugins/programs.md of Moongate.
@@ -45,14 +45,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _LONGEST_LINE = 131_072
-"""Bytes of one message, its line end included. The gateway ends a program that writes more."""
+"""The maximum length of a message with its line end, in bytes. The gateway ends a program that writes more."""
 
 
 _Request = Callable[[str, dict], dict]
 
 
 class Fault(Exception):
-    """Something outside failed, such as your message hub. The person gets 503 and is not charged; the text goes to the operator's log.
+    """Something outside failed, such as your message hub. The user gets 503 and is not charged; the text goes to the operator's log.
 
     In `configure` it refuses the configuration, and the text is shown to the operator. Never put a code or a secret into it.
     """
@@ -63,7 +63,7 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """What a field of kind choice may hold, and what the person reads."""
+    """An allowed value of a field of kind choice, and the text that the user reads."""
 
     value: str
     label: str
@@ -71,9 +71,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Field:
-    """One thing that a step asks for. `kind` is digits, text, phone, email, password, region, json or choice.
+    """A field that a step asks for. `kind` is digits, text, phone, email, password, region, json or choice.
 
-    `json` takes the answer of a ceremony. `choice` needs `choices`, and only an ask can have one.
+    `json` takes the answer of a ceremony. `choice` needs `choices`, and only an `ask` can have one.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A refusal that the provider may answer. `counts=False` gives the attempt back: only where it says nothing about a secret."""
+    """A refusal that the provider may answer. With `counts=False` the attempt is refunded: use it only for refusals that reveal nothing about a secret."""
 
     reason: str
     sentence: str
@@ -108,7 +108,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class DeliveryReason:
-    """A reason for which `deliver` may answer failed(…). `permanent`: another attempt to the same identifier fails as well."""
+    """A reason that `deliver` may give to failed(…). `permanent`: another delivery to the same identifier would fail as well."""
 
     reason: str
     sentence: str
@@ -117,7 +117,7 @@ class DeliveryReason:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that policies may ask. `kind` is text, number or flag."""
+    """A fact that policies can read. `kind` is text, number or flag."""
 
     name: str
     kind: str = "text"
@@ -127,7 +127,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Words:
-    """What the pages show. Plain text. Translations come from `words/LANGUAGE.words` beside the program."""
+    """The texts of the pages: plain text. Translations come from `words/LANGUAGE.words` beside the program."""
 
     title: str
     instruction: str = ""
@@ -143,7 +143,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of `verify`. True where the secret is right; `renewed` is then its hash at today's cost, where the old one is out of date."""
+    """The result of `verify`: true if the secret matches. `renewed` is then a new hash at the current cost if the old one is outdated."""
 
     is_right: bool
     renewed: str | None = None
@@ -153,7 +153,7 @@ class Verdict:
 
 
 class Store:
-    """The provider's own key-value store: texts, which expire and which all gateways share. For nonces, approvals and answers of a vendor."""
+    """The provider's own key-value store: texts that expire and that all gateways share. Use it for nonces, approvals and answers of a vendor."""
 
     def __init__(self, request: _Request) -> None:
         self._request = request
@@ -165,11 +165,11 @@ class Store:
         self._request("store.set", {"key": key, "value": value, "expires_in": seconds})
 
     def set_once(self, key: str, value: str, seconds: float) -> bool:
-        """Write it if the key has no value. Of several calls at once one gets True: a nonce is new exactly once."""
+        """Write the value if the key has none. Only one of several concurrent calls gets True, so a nonce is new exactly once."""
         return self._request("store.set", {"key": key, "value": value, "expires_in": seconds, "once": True})["stored"]
 
     def take(self, key: str) -> str | None:
-        """Read and remove it in one step. Of several calls at once one gets the value."""
+        """Read and remove the value in one step. Only one of several concurrent calls gets the value."""
         return self._request("store.take", {"key": key})["value"]
 
     def remove(self, key: str) -> None:
@@ -177,7 +177,7 @@ class Store:
 
 
 class Tools:
-    """What the gateway grants while a call is open. A request that it does not grant raises Fault."""
+    """The services that the gateway grants while a call is open. A request that it does not grant raises Fault."""
 
     def __init__(self, request: _Request) -> None:
         self._request = request
@@ -188,13 +188,13 @@ class Tools:
         return self._request("hash", {"secret": secret})["hash"]
 
     def verify(self, secret: str, hash: str | None) -> Verdict:
-        """Compare a secret with its hash. `None` does the same work for nothing, so that an unknown account takes as long as a known one."""
+        """Compare a secret with its hash. With `None` the gateway does the same work and nothing matches, so that an unknown account takes as long as a known one."""
         said = self._request("verify", {"secret": secret, "hash": hash})
         return Verdict(said["match"], said.get("upgrade"))
 
 
 class OfflineTools(Tools):
-    """The tools of a test: a store in memory that never expires, and hashes that are cheap. `calls` lists what was asked for."""
+    """Tools for tests: a store in memory that never expires, and cheap hashes. `calls` lists the calls that the tools received."""
 
     def __init__(self) -> None:
         super().__init__(self._offline)
@@ -228,7 +228,7 @@ class OfflineTools(Tools):
 
 @dataclass(frozen=True)
 class Identifier:
-    """How a user is known: a phone number in E.164, an email address in lower case, or a federated identity `NAME subject`.
+    """An identifier of a user: a phone number in E.164 form, an email address in lower case, or a federated identity `NAME subject`.
 
     `groups` are those of a federated identity that you prove. Each proof replaces its attributes and groups.
     """
@@ -242,7 +242,7 @@ class Identifier:
 
 @dataclass(frozen=True)
 class Account:
-    """The account that a step is about. `record` is what this provider keeps for it; None where it keeps nothing."""
+    """The account of a step. `record` is this provider's record for the account, or None."""
 
     id: str = ""
     record: str | None = None
@@ -252,7 +252,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Callback:
-    """Where another site sends the person back to. Hand `state` on unchanged."""
+    """The address to which another site sends the user back. Pass `state` to that site unchanged."""
 
     address: str
     state: str
@@ -260,9 +260,9 @@ class Callback:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of `begin` or `submit`. `purpose` is prove, set, change or disable; `fields` holds what the step asked for.
+    """One call of `begin` or `submit`. `purpose` is prove, set, change or disable; `fields` has the submitted values.
 
-    A test makes its own: `Step(purpose="set", fields={"word": "pigeon"})`, with tools that work offline.
+    Tests create their own: `Step(purpose="set", fields={"word": "pigeon"})`, with tools that work offline.
     """
 
     purpose: str = "prove"
@@ -279,7 +279,7 @@ class Step:
 
     @property
     def record(self) -> str | None:
-        """What this provider keeps for the account; None where there is no account, or nothing is kept for it."""
+        """This provider's record for the account; None without an account or a record."""
         return self.account.record if self.account else None
 
     @classmethod
@@ -293,7 +293,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Message:
-    """A code on its way out. Send `text` to `to.value`; in an SMS, put `domain_bound_line` last."""
+    """A code to deliver. Send `text` to `to.value`; in an SMS, put `domain_bound_line` last."""
 
     to: Identifier
     text: str
@@ -329,13 +329,13 @@ def _account(said: dict) -> Account:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a provider's methods return. Made by ask, redirect, wait, refused, malformed and proved; failed; accepted and rejected."""
+    """The answer of a provider's method. Create it with ask, redirect, wait, refused, malformed and proved; failed; accepted and rejected."""
 
     result: dict
 
     @property
     def state(self) -> object:
-        """What comes back with the next call, for tests."""
+        """The state for the next call, for tests."""
         state = next(iter(self.result.values())).get("state")
         return json.loads(state) if state else None
 
@@ -345,7 +345,7 @@ REMOVE = object()
 
 
 class Show:
-    """Something to see beside the fields."""
+    """Content that the page shows beside the fields."""
 
     @staticmethod
     def text(line: str) -> dict:
@@ -353,17 +353,17 @@ class Show:
 
     @staticmethod
     def secret(text: str) -> dict:
-        """To be copied by the person, such as a key."""
+        """A text that the user copies, such as a key."""
         return {"kind": "secret", "text": text}
 
     @staticmethod
     def qr(text: str) -> dict:
-        """The page draws it as a QR code."""
+        """A text that the page shows as a QR code."""
         return {"kind": "qr", "text": text}
 
     @staticmethod
     def list(items: list[str]) -> dict:
-        """Lines to keep, such as recovery codes."""
+        """Lines that the user keeps, such as recovery codes."""
         return {"kind": "list", "items": items}
 
     @staticmethod
@@ -373,32 +373,32 @@ class Show:
 
 
 def ask(*fields: Field, state: object = None, show: list[dict] = ()) -> Answer:
-    """Ask for these fields. `state` (anything that JSON can say) comes back with the next call.
+    """Ask for these fields. `state`, any JSON value, is part of the next call.
 
-    After a `submit`, an `ask` gives the attempt back: it must not depend on whether a secret was right.
+    After a `submit`, an `ask` refunds the attempt, so it must not depend on whether a secret was right.
     """
     said = {"fields": [_plain(one) for one in fields], "show": list(show)}
     return Answer({"ask": said if state is None else {**said, "state": json.dumps(state)}})
 
 
 def redirect(to: str, state: object = None) -> Answer:
-    """Send the person to another site, by https."""
+    """Send the user to another site, by https."""
     return Answer({"redirect": {"to": to} if state is None else {"to": to, "state": json.dumps(state)}})
 
 
 def wait(seconds: float, state: object = None, show: list[dict] = ()) -> Answer:
-    """The person decides elsewhere, such as in an app on their phone: `submit` is called again without fields, after 1 to 60 seconds."""
+    """The user decides elsewhere, such as in an app on their phone. The gateway calls `submit` again without fields after 1 to 60 seconds."""
     said = {"poll": round(seconds * 1000), "show": list(show)}
     return Answer({"wait": said if state is None else {**said, "state": json.dumps(state)}})
 
 
 def refused(reason: str, then: Answer | None = None) -> Answer:
-    """Not accepted, for a declared reason. `then=ask(…)`: the step asks the fields of that round."""
+    """Refuse the answer for a declared reason. With `then=ask(…)` the step asks for the fields of that round."""
     return Answer({"refused": reason} if then is None else {"refused": reason, "then": then.result["ask"]})
 
 
 def malformed(field: str, detail: str, reason: str | None = None) -> Answer:
-    """Cannot be judged: 422, and not counted. `detail` is a sentence for the person."""
+    """The input cannot be judged: the user gets 422, and no attempt is counted. `detail` is a sentence for the user."""
     return Answer({"malformed": {"field": field, "detail": detail, **({"reason": reason} if reason else {})}})
 
 
@@ -407,10 +407,10 @@ def proved(
     last_name: str | None = None, record: object = None, renewed: str | None = None,
     facts: dict[str, object] | None = None, multi_factor: bool = False,
 ) -> Answer:
-    """The person is who they say. Only `submit` may answer it.
+    """The user has proved the claim. Only `submit` may answer it.
 
-    `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by the same record one completes. `renewed` is the
-    same secret in a newer form, such as a hash at today's cost: it gives way where the record was changed meanwhile. `facts` are read by policies for the rest
+    `record` replaces the account's record, and REMOVE removes it; only one of several flows that were judged by the same record completes. `renewed` is the
+    same secret in a newer form, such as a hash at the current cost; it is dropped if the record has changed meanwhile. Policies read `facts` for the rest
     of the flow, as `f.providers.NAME.FACT`. `multi_factor`: two factors were proved at once, such as a device and the fingerprint that unlocks it; declare `multi_factor = True`.
     """
     said = {"first_name": first_name, "last_name": last_name, "multi_factor": multi_factor, "identifiers": [_plain(one) for one in identifiers], "claimed": [_plain(one) for one in claimed]}
@@ -433,22 +433,22 @@ def _text(name: str, value: object) -> str:
 
 
 def failed(reason: str) -> Answer:
-    """Of `deliver`: this identifier cannot be reached, for a declared delivery reason. Anything else that goes wrong is a Fault."""
+    """Of `deliver`: this identifier cannot be reached, for a declared delivery reason. Raise a Fault for all other problems."""
     return Answer({"failed": reason})
 
 
 def accepted(text: str | None = None) -> Answer:
-    """Of `hook`: taken. `text` is what the vendor is answered, such as the challenge of its handshake."""
+    """Of `hook`: accept the request. `text` is the answer to the vendor, such as the challenge of its handshake."""
     return Answer({"accepted": {} if text is None else {"text": text}})
 
 
 def rejected(reason: str = "unauthenticated") -> Answer:
-    """Of `hook`: not taken. `reason` is unauthenticated (401), malformed (400) or too_large (413)."""
+    """Of `hook`: reject the request. `reason` is unauthenticated (401), malformed (400) or too_large (413)."""
     return Answer({"refused": reason})
 
 
 def _plain(declared: object) -> dict:
-    """A declaration as the protocol says it: what is left out is not said."""
+    """A declaration in the form of the protocol, without members that have their defaults."""
     return {name: value for name, value in dataclasses.asdict(declared).items() if value not in (None, "", [], {})}
 
 
@@ -461,7 +461,7 @@ def equal(left: str, right: str) -> bool:
 
 
 class _Log:
-    """Writes lines into the gateway's log. Values are texts, numbers or flags. Never log what people typed, codes or secrets."""
+    """Writes lines into the gateway's log. Values are texts, numbers or flags. Never log user input, codes or secrets."""
 
     def info(self, message: str, **values: object) -> None:
         self._write("info", message, values)
@@ -489,24 +489,24 @@ log = _Log()
 
 
 class Provider:
-    """What a provider declares, and what it does. Define `deliver`, or `begin` and `submit`; `hook`, `upgrade` and `maintain` where you need them."""
+    """A provider: its declaration and its methods. Define `deliver`, or `begin` and `submit`; define `hook`, `upgrade` and `maintain` if you need them."""
 
     settings: list[Setting] = []
     words: Words | None = None
     identifier: str | None = None
-    """"phone" or "email": the gateway reads whom a step is for, and tells it in `to` or `identifier`."""
+    """"phone" or "email": the gateway reads the identifier of a step and passes it in `to` or `identifier`."""
     begin_fields: list[Field] = []
     submit_fields: list[Field] = []
     outcomes: list[Outcome] = []
     delivery_reasons: list[DeliveryReason] = []
     callback_fields: list[Field] | None = None
-    """What another site sends back with a person; None: code, state, iss and error."""
+    """The parameters that another site sends back with the user; None: code, state, iss and error."""
     record_version: int = 1
     maintenance_interval: int | None = None
-    """About every so many seconds `maintain` is called, on one gateway of the installation."""
+    """The interval in seconds at which the gateway calls `maintain`, on one gateway of the installation."""
     facts: list[Fact] = []
     hashes: bool = False
-    """Whether `submit` hashes: the gateway then has a permit ready before it counts the attempt."""
+    """Whether `submit` hashes: the gateway then takes a hashing permit before it charges the attempt."""
     multi_factor: bool = False
     """Whether `proved` may say `multi_factor`."""
     federated: bool = False
@@ -516,24 +516,24 @@ class Provider:
     role: list[str] | None = None
 
     def configure(self, values: dict) -> None:
-        """Takes what gateway.lua says, defaults filled in. Raise Fault where a value cannot be used."""
+        """Receives the settings from gateway.lua, with defaults filled in. Raise Fault if a value is not valid."""
         self.values = values
 
     deliver = None
-    """deliver(message): send a code. Return failed(…) for a declared reason; raise where it was not handed over for any other."""
+    """deliver(message): send a code. Return failed(…) for a declared reason; raise an exception for any other failure."""
     begin = None
     """begin(step): open a step. Returns ask, redirect, refused or malformed."""
     submit = None
-    """submit(step): judge what was sent. Returns proved, refused, malformed, ask, wait or redirect."""
+    """submit(step): judge the user's input. Returns proved, refused, malformed, ask, wait or redirect."""
     hook = None
     """hook(webhook): a vendor's server has called. Returns accepted or rejected."""
     upgrade = None
-    """upgrade(record, version): a record of an older `record_version`. Returns it in today's form."""
+    """upgrade(record, version): convert a record of an older `record_version`. Returns it in the current form."""
     maintain = None
-    """maintain(tools, now): what is to be done now and then."""
+    """maintain(tools, now): periodic work."""
 
     def hello(self, name: str) -> dict:
-        """What the gateway is told when the program starts, under the name that gateway.lua calls it."""
+        """The declaration that the gateway receives at the start, for the provider's name in gateway.lua."""
         if (self.deliver is None) == (self.submit is None):
             raise Fault("define `deliver` to send codes, or `begin` and `submit` to verify: one of the two")
         if self.submit is not None and self.begin is None:
@@ -559,7 +559,7 @@ class Provider:
 
 
 class _Folder:
-    """The files beside the program. Where gateway.lua calls the provider otherwise than policy.lua does, its name is replaced in the Lua texts."""
+    """The files beside the program. If gateway.lua calls the provider by another name than policy.lua, the name is replaced in the Lua texts."""
 
     def __init__(self, provider: Provider, name: str) -> None:
         folder = pathlib.Path(sys.modules[type(provider).__module__].__file__).resolve().parent
@@ -586,7 +586,7 @@ class _Folder:
 
 
 def _translations(file: pathlib.Path) -> dict[str, str]:
-    """`English text = translation`, one a line; `#` begins a comment."""
+    """Reads `English text = translation`, one per line; `#` begins a comment."""
     found = {}
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip() and not line.startswith("#"):
@@ -598,7 +598,7 @@ def _translations(file: pathlib.Path) -> dict[str, str]:
 
 
 class _Pipe:
-    """Writes messages, one a line, from any thread."""
+    """Writes messages, one per line, from any thread."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -623,7 +623,7 @@ _pipe: _Pipe | None = None
 
 
 class _Reply:
-    """An answer of the gateway, that a thread waits for."""
+    """An answer of the gateway for which a thread waits."""
 
     def __init__(self) -> None:
         self.is_there = threading.Event()
@@ -641,7 +641,7 @@ class _Reply:
 
 
 class _Loop:
-    """Reads calls and answers each in a thread. Threads are kept: there are as many as calls were ever open at once, which the gateway bounds."""
+    """Reads calls and answers each in a thread. Threads are reused: there are as many as calls were ever open at once, which the gateway limits."""
 
     def __init__(self, provider: Provider, pipe: _Pipe) -> None:
         self.provider, self.pipe = provider, pipe
@@ -692,7 +692,7 @@ class _Loop:
             cancelled.set()
 
     def request(self, call: int, method: str, params: dict) -> dict:
-        """Asks the gateway for something, and waits for its answer."""
+        """Sends a request to the gateway and waits for its answer."""
         reply = _Reply()
         with self.lock:
             self.last += 1
@@ -755,7 +755,7 @@ _DECLARED = {"begin": ("refused", "outcomes"), "submit": ("refused", "outcomes")
 
 
 def _check(answer: object, method: str, provider: Provider) -> dict:
-    """The mistakes that the gateway would answer with 503, in words for the author."""
+    """Reports mistakes that the gateway would answer with 503, in sentences for the author."""
     kinds = answer.result.keys() if isinstance(answer, Answer) else set()
     if method == "begin" and "proved" in kinds:
         raise Fault("`begin` answered proved(); only `submit` may, because the gateway counts attempts there")
@@ -769,7 +769,7 @@ def _check(answer: object, method: str, provider: Provider) -> dict:
 
 
 def _reason(error: Exception, method: str, params: dict) -> str:
-    """What goes to the operator's log: the error, where it was raised, and nothing of what was typed."""
+    """The text for the operator's log: the error and where it was raised, without user input."""
     if isinstance(error, Fault):
         return str(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
@@ -778,7 +778,7 @@ def _reason(error: Exception, method: str, params: dict) -> str:
 
 
 def _redacted(text: str, params: dict) -> str:
-    """Attack: an exception quotes what it could not use, which may be half of a secret. The gateway takes out whole values; this takes out their words."""
+    """Attack: an exception quotes invalid input, which may be half of a secret. The gateway redacts whole values; this redacts their words."""
     account = params.get("account") or {}
     values = [*(params.get("fields") or {}).values(), params.get("code"), params.get("state"), params.get("record"), account.get("record"), *(params.get("settings") or {}).values()]
     pieces = {piece for value in values if isinstance(value, str) for piece in [value, *re.split(r"[\W_]+", value)] if len(piece) > 2}
@@ -788,7 +788,7 @@ def _redacted(text: str, params: dict) -> str:
 
 
 def run(provider: Provider) -> None:
-    """Speaks with the gateway until it says `shutdown` or closes standard input."""
+    """Exchanges messages with the gateway until `shutdown` or the end of standard input."""
     global _pipe
     _pipe = _Pipe()
     _Loop(provider, _pipe).run()
