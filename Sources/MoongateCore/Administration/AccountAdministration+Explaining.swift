@@ -25,9 +25,7 @@ extension AccountAdministration {
 
   private func addLock(to event: inout AuditEvent) async throws(StoreFault) {
     guard let account = event.account else { return }
-    let filter = AuditFilter(people: .init(accounts: [account]), kinds: [.accountLocked, .accountDisabled])
-    let before = try await store.events(matching: filter, limit: Self.most).first { [at = event.at] in $0.at <= at }
-    guard let lock = before else {
+    guard let lock = try await lastLock(of: account, before: event.at) else {
       event.detail["locked_by"] = "not known: the audit trail no longer has the event, or the account was imported so"
       return
     }
@@ -35,6 +33,14 @@ extension AccountAdministration {
     event.detail["locked_at"] = lock.at.text
     event.detail["locked_reason"] = lock.detail["reason"]
     event.detail["locked_event"] = lock.id.text
+  }
+
+  /// The latest event by which an operator locked an account.
+  /// - Parameter moment: later events do not count.
+  func lastLock(of account: String, before moment: Timestamp? = nil) async throws(StoreFault) -> AuditEvent? {
+    let filter = AuditFilter(people: .init(accounts: [account]), kinds: [.accountLocked, .accountDisabled])
+    let events = try await store.events(matching: filter, limit: Self.most)
+    return events.first { event in moment.map { event.at <= $0 } ?? true }
   }
 
   private func addEnd(to event: inout AuditEvent) async throws(StoreFault) {
@@ -55,7 +61,7 @@ extension AccountAdministration {
 
 extension AuditEvent {
   /// The operator and the tool of an operation.
-  fileprivate var actor: String {
+  package var actor: String {
     let tool = detail["by"] ?? "an unknown tool"
     return detail["operator"].map { "\($0) (\(tool))" } ?? tool
   }

@@ -3,6 +3,8 @@ import MoongateSDK
 /// A summary of an account for operators.
 package struct AccountOverview: Sendable {
   package let account: Account
+  /// The event of an operator's lock. nil if the account is not locked, or the audit trail no longer has the event.
+  package let operatorLock: AuditEvent?
   /// The account's active locks.
   package let locks: [NamedLock]
   /// What providers store for the account, without the secrets.
@@ -27,7 +29,8 @@ extension AccountAdministration {
   {
     let filter = AuditFilter(people: .init(accounts: [account.id]), kinds: [.sessionStarted])
     return AccountOverview(
-      account: account, locks: try await locks(of: account, in: generation),
+      account: account, operatorLock: account.isLocked ? try await lastLock(of: account.id) : nil,
+      locks: try await locks(of: account, in: generation),
       factors: try await store.factors(of: account.id),
       sessions: try await sessions(of: account.id), devices: try await devices(of: account.id),
       tokens: try await store.accessTokens(of: account.id),
@@ -54,7 +57,8 @@ extension AccountAdministration {
 
   /// The events that match a filter, newest first.
   package func events(matching filter: AuditFilter, limit: Int) async throws(StoreFault) -> [AuditEvent] {
-    try await store.events(matching: filter, limit: limit)
+    // Several processes append their events in batches.
+    try await store.events(matching: filter, limit: limit).sorted { $0.at > $1.at }
   }
 
   /// Records that the operator is about to export all accounts. It comes first, so that an interrupted export is

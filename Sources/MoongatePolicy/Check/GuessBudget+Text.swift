@@ -35,7 +35,7 @@ extension GuessBudget {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
       let bar = Bar.text(sum / accepted)
       lines.append(
-        "\(sum > accepted ? style.red(bar) : style.green(bar))  \(percent(sum)) of the accepted \(percent(accepted))"
+        "\(sum > accepted ? style.red(bar) : style.green(bar))  \(percent(sum)), accepted: \(percent(accepted))"
       )
     }
     return lines.joined(separator: "\n")

@@ -51,7 +51,8 @@ package struct RiskExcess: Sendable {
     let others = counted.filter { $0.provider != most.provider }.compactMap(\.probability30Days).reduce(0, +)
     let single = changes(of: most, below: accepted - others)
     if !single.isEmpty {
-      return "One of these is enough: \((single + [raised].compactMap(\.self)).joined(separator: "; "))"
+      let changes = single + [raised].compactMap(\.self)
+      return "\(changes.count == 1 ? "This" : "One of these") is enough: \(changes.joined(separator: "; "))"
     }
     let share = accepted / Double(counted.count)
     let above = counted.filter { ($0.probability30Days ?? 0) > share }

@@ -17,7 +17,7 @@ extension SimulationReport {
       let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map {
         probability, accepted in
         let bar = Bar.text(probability / accepted)
-        return "\(isTooLikely ? style.red(bar) : style.green(bar)) of the accepted \(GuessBudget.percent(accepted))"
+        return "\(isTooLikely ? style.red(bar) : style.green(bar)) accepted: \(GuessBudget.percent(accepted))"
       }
       row("chance of entry", probability.map(GuessBudget.percent) ?? "unknown", chance ?? "")
     }

@@ -7,7 +7,7 @@ struct HelpCommand: ParsableCommand {
     commandName: "help", abstract: "Print the help of a command or the reference entry of a name.",
     discussion: """
       A name is a field, for example policy.limits.window, or one of fact.phone.country, function.cidr, metric.moongate_locks, event.locked, \
-      code.too_many_attempts and header.Remote-User.
+      code.too_many_attempts, cause.operator_lock and header.Remote-User.
       """)
 
   @Argument(help: "A command with its subcommands, or a name from the reference.") var names: [String] = []
@@ -18,7 +18,8 @@ struct HelpCommand: ParsableCommand {
     let reference = try ReferenceCommand.reference()
     guard let text = reference.text(of: name) else {
       let commands = Self.subcommands(of: RootCommand.self).map(\.name)
-      let meant = Suggestion.nearest(to: name, among: reference.names + commands)
+      let ending = reference.names.first { $0.hasSuffix(".\(name)") }
+      let meant = ending ?? Suggestion.nearest(to: name, among: reference.names + commands)
       let advice =
         meant.map { "Did you mean `\($0)`?" }
         ?? "Documentation/reference/ lists all names; `moongate help` lists the commands."

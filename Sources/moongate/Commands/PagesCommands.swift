@@ -55,7 +55,7 @@ struct PageWords: AsyncParsableCommand {
     } else {
       for line in Self.lines(texts) { print(line) }
     }
-    if texts.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
+    if texts.isEmpty { throw StartProblem("No text matches\(search.map { " `\($0)`" } ?? "").") }
   }
 
   private func texts(_ generation: any PolicyGeneration) throws -> [PageText] {

@@ -41,7 +41,7 @@ import Testing
         totp                  20          379             0.114 %  not alone
         passkey              925        26846          2.91e-13 %
         pin: if chosen uniformly; guesses cover 44.7 % of the 1,000 most common
-        █████████████████░░░  0.0894 % of the accepted 0.1 %
+        █████████████████░░░  0.0894 %, accepted: 0.1 %
         """, "\(table(false))")
     #expect(table(false).split(separator: "\n").allSatisfy { $0.count <= 80 })
     #expect(table(true).contains("\u{1b}[32m█"))

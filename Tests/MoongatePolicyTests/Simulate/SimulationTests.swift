@@ -170,7 +170,7 @@ import Testing
         guess against phone_otp, 30d, 100 addresses
 
           guesses                 441  ███████████████████░ of 447 that check allows
-          chance of entry     0.044 %  ████████░░░░░░░░░░░░ of the accepted 0.1 %
+          chance of entry     0.044 %  ████████░░░░░░░░░░░░ accepted: 0.1 %
           messages sent           175
           owner's sign-ins         90  61 of them refused
           owner locked out     23d 3h  77% of the time

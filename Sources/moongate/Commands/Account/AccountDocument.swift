@@ -77,6 +77,10 @@ struct OverviewText {
 
   var text: String {
     var lines = [AccountDocument(overview.account).text]
+    if let lock = overview.operatorLock {
+      let reason = lock.detail["reason"].map { ": \($0)" } ?? ""
+      lines += section("locked", ["\(lock.at.text) by \(lock.actor)\(reason)  \(lock.id.text)"])
+    }
     lines += section("locks", overview.locks.map { LockText(named: $0, now: now).line })
     lines += section(
       "factors",
