@@ -95,7 +95,9 @@ def test_a_lock_names_the_person(gateway, number):
 def test_unlocking_ends_every_lock(gateway, number):
     account = gateway.register(number)["account"]["id"]
     flow, code = lock_out(gateway, number)
-    assert tool(gateway, "account", "lock", number, "--as", "ravi")[0] == 0
+    assert tool(gateway, "account", "lock", number, "--as", "ravi", "--reason", "reported stolen")[0] == 0
+    shown = tool(gateway, "account", "show", number)[1]
+    assert re.search(r"^  locked +\S+Z by ravi \(moongate account lock\): reported stolen  dc_\S+$", shown, re.M), shown
     status, text, _ = tool(gateway, "account", "unlock", number)
     assert status == 0 and text.startswith(f"{account} unlocked\nlifted: phone {number[:3]} "), text
     assert tool(gateway, "account", "unlock", number)[:2] == (1, f"{account}: nothing was locked\n")
@@ -108,7 +110,7 @@ def test_unlocking_ends_every_lock(gateway, number):
     acts = [kind for kind in kinds if kind in ("lock_lifted", "account_unlocked", "account_locked")]
     assert status == 0 and acts == ["lock_lifted", "account_unlocked", "account_locked"] and kinds.count("refused") >= 5
     assert all(event["account"] == account for event in json.loads(text) if event["kind"] == "refused")
-    assert "account_locked · by ravi (moongate account lock)" in tool(gateway, "account", "history", number)[1]
+    assert "account_locked · reason reported stolen · by ravi (moongate account lock)" in tool(gateway, "account", "history", number)[1]
     assert tool(gateway, "account", "history", number, "--since", "yesterday")[0] == 2
     assert "did you mean `locked`" in tool(gateway, "account", "history", number, "--kind", "lockd")[2]
     assert tool(gateway, "account", "history", "+919000000002")[0] == 1

@@ -166,7 +166,7 @@ import Testing
 
   @Test(arguments: [
     (["policy.limits.windw"], "policy.limits.window"), (["code.too_many_attemps"], "code.too_many_attempts"),
-    (["serv"], "serve"),
+    (["serv"], "serve"), (["google_oauth.trusted_domains"], "gateway.providers.google_oauth.trusted_domains"),
   ])
   func unknownNameSuggestsTheNearestAndIsBadUsage(names: [String], nearest: String) throws {
     let help = try #require(try RootCommand.parseAsRoot(["help"] + names) as? HelpCommand)
