@@ -107,6 +107,8 @@ import Testing
           let refused = try await client.call(.get, "/api/auth/session", headers: headers)
           #expect(refused.problem() == "unauthenticated")
           let decision = try #require(refused["decision_id"] as? String)
+          // The refusal itself, which has the same token, is then in the store.
+          try await http.gateway.audit.flush()
           return try #require(try await admin.send(.get, "/decisions/\(decision)")["detail"] as? [String: String])
         }
         #expect(try await explained([])["cause"] == "no_session")

@@ -8,6 +8,8 @@ extension AccountAdministration {
     .sessionEnded, .sessionStarted, .accountLocked, .accountDisabled, .factorChanged, .factorRemoved,
     .identifierChanged, .identifierRemoved,
   ]
+  /// The kinds of events in which a session gets a token. A refusal of that token names it too, and is no beginning.
+  private static let beginnings: Set<AuditEvent.Kind> = [.sessionStarted, .sessionExtended, .identifierRemoved]
   /// The maximum number of events that are searched.
   private static let most = 1_000
 
@@ -45,8 +47,8 @@ extension AccountAdministration {
 
   private func addEnd(to event: inout AuditEvent) async throws(StoreFault) {
     guard let token = event.detail["session_hash"] else { return }
-    let starts = try await store.events(matching: AuditFilter(sessionToken: token), limit: Self.most)
-    guard let start = starts.first, let account = start.account else {
+    let beginnings = AuditFilter(kinds: Self.beginnings, sessionToken: token)
+    guard let start = try await store.events(matching: beginnings, limit: 1).first, let account = start.account else {
       event.detail["session_end"] = "not known: no event of the audit trail is about this token"
       return
     }
