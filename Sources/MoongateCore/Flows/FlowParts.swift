@@ -50,7 +50,8 @@ final class FlowParts: Sendable {
     calls = ProviderCalls(
       services: services, seals: seals, lookup: lookup, messengers: messengers, web: outside.web, metrics: metrics)
     notices = FlowNotices(
-      services: services, lookup: lookup, checks: checks, messengers: messengers, deliveries: deliveries)
+      services: services, lookup: lookup, checks: checks, messengers: messengers, deliveries: deliveries,
+      ledger: ledger)
     storage = FlowStorage(services: services, pending: pending, checks: checks, grants: grants, ledger: ledger)
     admission = StepAdmission(services: services, lookup: lookup, ledger: ledger, policies: policies, calls: calls)
     settlement = StepSettlement(

@@ -25,6 +25,15 @@ package enum Notice: Sendable, Equatable {
     if case .newDevice = self { "newDevice" } else { "\(self)" }
   }
 
+  /// Whether it is about a change of the account. Others are about sign-ins and attempts, which anyone may repeat.
+  var isChange: Bool {
+    switch self {
+    case .newDevice, .locked: false
+    case .emailAdded, .emailChanged, .phoneAdded, .phoneChanged, .siteConnected, .siteDisconnected: true
+    case .factor, .factorSet, .factorChanged, .factorRemoved: true
+    }
+  }
+
   /// What has happened, as one sentence without a full stop.
   private func event(in language: any MessageLanguage) -> String {
     switch self {

@@ -8,7 +8,8 @@ package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
   case bcrypt(rounds: Int)
   case argon2(Argon2Hash.Kind, version: UInt32, HashCost)
 
-  /// The maximum size of one hash, about half a second: bcrypt with 2^13 rounds.
+  /// The maximum size of one hash, about half a second of an idle core: bcrypt with 2^13 rounds. A bound by size, not
+  /// by time: every gateway of a store and every run of an import decide the same, however busy the machine is.
   ///
   /// Attack: wrong passwords for an account with an expensive hash keep a hashing thread busy for seconds each.
   package static let largest = HashWork.bcrypt(rounds: 13).size

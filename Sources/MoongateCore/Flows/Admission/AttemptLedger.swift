@@ -89,10 +89,14 @@ struct AttemptLedger: FlowPart {
 
   /// Counts one event against one of the core's own limits, if the limit allows it.
   func count(_ limit: ResolvedLimit, _ request: RequestContext) async throws(FlowError) -> ReservationResult {
+    try await asking { () async throws(StoreFault) in try await count(limit) }
+  }
+
+  /// Counts one event against one of the core's own limits, outside of a request.
+  func count(_ limit: ResolvedLimit) async throws(StoreFault) -> ReservationResult {
     let charge = ReservationRequest(
-      id: ReservationID(from: random), now: max(request.now, clock.now()), limits: [limit], timer: nil,
-      countsAtOnce: true)
-    return try await asking { () async throws(StoreFault) in try await store.reserve(charge) }
+      id: ReservationID(from: random), now: clock.now(), limits: [limit], timer: nil, countsAtOnce: true)
+    return try await store.reserve(charge)
   }
 
   /// Counts an event without an outcome: the begin of a step, or an account that is about to be created.

@@ -45,6 +45,10 @@ struct FlowNotices: FlowPart {
   let checks: AccountChecks
   let messengers: Messengers
   let deliveries: BackgroundDeliveries
+  let ledger: AttemptLedger
+
+  /// The maximum number of notices by SMS to one number in 24 hours: of sign-ins and locks, and again of changes.
+  static let maxBySMS = 5
 
   /// Sends the notices about a completed flow.
   /// - Parameter before: the account before the flow, or the account that another one was merged into; nil if the flow
@@ -166,6 +170,13 @@ struct FlowNotices: FlowPart {
       detail: ["notice": notice.name, "request": request.client.decision.text])
     let localized = messengers.localized(messenger, language, request)
     let started = deliveries.start { [audit, logger] in
+      guard await isWithinLimit(notice, to: address) else {
+        var dropped = failed
+        dropped.detail["fault"] = "not sent: the number got \(Self.maxBySMS) in 24h"
+        audit.record(dropped)
+        logger.info("a notice by SMS was not sent: the number got too many", metadata: ["decision": "\(dropped.id)"])
+        return
+      }
       do throws(DeliveryFault) {
         try await localized.send(message)
       } catch {
@@ -177,5 +188,22 @@ struct FlowNotices: FlowPart {
       }
     }
     if !started { audit.record(failed) }
+  }
+
+  /// Counts a notice by SMS to a number, in the store: all gateways share the limit. If the store fails, the notice is
+  /// sent, because nothing that causes notices succeeds without the store.
+  ///
+  /// Attack: SMS pumping. One account signs in without a device token, again and again, and each sign-in sends an SMS
+  /// to a number of the attacker's choice. Changes are counted separately, so that nobody can silence them by signing
+  /// in or by causing locks.
+  private func isWithinLimit(_ notice: Notice, to address: NoticeAddress) async -> Bool {
+    guard address.channel == .sms else { return true }
+    let counted = ["notice", notice.isChange ? "change" : "sign_in", address.to]
+    let limit = ResolvedLimit(
+      provider: "account", name: "notice", key: .identifier, counter: keys.counterKey(counted.map { Array($0.utf8) }),
+      max: Self.maxBySMS, window: .seconds(86_400), counts: .all, lock: [], disables: false)
+    guard let result = try? await ledger.count(limit) else { return true }
+    if case .reserved = result { return true }
+    return false
   }
 }

@@ -14,6 +14,9 @@ struct ImportedHashCosts {
     var size: Int { kinds.map(\.size).reduce(0, +) }
   }
 
+  private static let advice =
+    "That is long: if it is so on an idle machine, import the accounts with the most expensive kind without their hashes. "
+
   private let costs: [Cost]
 
   /// - Parameter accounts: what the file holds.
@@ -37,7 +40,8 @@ struct ImportedHashCosts {
     costs.first { $0.size > HashWork.largestTogether }.map { cost in
       """
       \(cost.provider): the file and the store would have \(cost.kinds.count) kinds of hash (\(list(cost))), and each wrong \
-      secret is hashed with all of them, because the policy conceals who has an account. That takes more than a second. \
+      secret is hashed with all of them, because the policy conceals who has an account. That is more work than a store may have: two hashes of bcrypt 13, about \
+      a second on an idle core. \
       Import the accounts with the most expensive kind without their hashes; they set a new secret after a code.
       """
     }
@@ -49,10 +53,12 @@ struct ImportedHashCosts {
       try costs.flatMap { cost in
         let time = try ContinuousClock().measure { for kind in cost.kinds { try kind.perform() } }
         let milliseconds = Int(time / .milliseconds(1))
+        let isLong = time > .seconds(1)
         var notes = [
           """
           \(cost.provider) conceals who has an account, so each wrong secret is also hashed as \(list(cost)): \
-          \(milliseconds) ms on this machine. It ends when no account has such a hash any more
+          \(milliseconds) ms on this machine, as busy as it was. \(isLong ? Self.advice : "")It ends when no account has such \
+          a hash any more
           """
         ]
         if let address = cost.shared.min() {
