@@ -81,7 +81,7 @@ import Testing
 
   @Test(arguments: [
     "acount=ac_1", "kinds=refused", "kind=lockd", "kind=refused,", "since=yesterday", "since=2026-11-20", "since=-1d",
-    "decision=1", "limit=0",
+    "decision=1", "limit=0", "limit=300001",
     "limit=x", "follow=yes", "account=a&account=b", "x",
   ]) func unknownParametersAreRefused(_ query: String) async throws {
     try await AdminTests.run(try AdminTests.gateway()) { admin in

@@ -1,6 +1,7 @@
 import MoongateCore
 import HTTPTypes
 import MoongateTesting
+import PhoneOTP
 import Testing
 
 /// The calls of the App API (v1) for a phone number.
@@ -46,6 +47,39 @@ import Testing
       #expect(answer.status == status)
       #expect(answer.problem() == code)
       #expect(answer["field"] as? String == field)
+    }
+  }
+
+  /// If registration is closed, apps learn it. Users who have an account sign in as before, and nothing suggests to
+  /// others that they register.
+  @Test func closedRegistration() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      _ = try await client.register()
+      client.gateway.clock.advance(by: .seconds(900))
+      var closed = TestGeneration.gateway(for: [PhoneOTP()])
+      closed.flows = closed.flows.filter { !$0.value.isForNewAccounts }
+      client.gateway.generations.activate(closed, at: client.gateway.clock.now())
+      for (path, body) in [
+        ("flows", #"{"flow":"register"}"#), ("flows", #"{"flow":"register_email"}"#),
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"register"}"#),
+        ("register", #"{"email":"a@b.test","password":"correct horse 9","first_name":"A","last_name":"B"}"#),
+      ] {
+        let answer = try await client.call(.post, "/api/auth/\(path)", body)
+        #expect(answer.status == 403 && answer.problem() == "registration_closed", "\(path) \(body): \(answer.text)")
+      }
+      #expect(try await client.call(.post, "/api/auth/flows", #"{"flow":"nothing"}"#).problem() == "invalid_input")
+      for flow in ["", #","flow":"enter""#] {
+        let stranger = try await client.call(
+          .post, "/api/auth/send-otp", #"{"phone_number":"+919999999998"\#(flow)}"#)
+        #expect(stranger.problem() == "account_not_found" && stranger.detail == "No account found.")
+      }
+      let sent = try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"+919999999999"}"#)
+      let id = try #require(sent["verification_id"] as? String)
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let done = try await client.call(
+        .post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(code)"}"#)
+      #expect(done.status == 200 && done["token"] is String)
     }
   }
 

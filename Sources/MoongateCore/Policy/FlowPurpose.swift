@@ -219,6 +219,9 @@ extension FlowPurpose {
     case .factor(let provider, let operation): "\(provider)_\(operation.rawValue)"
     }
   }
+
+  /// The names of flows that create accounts, as apps ask for them. If such a flow is off, registration is closed.
+  package static let registrationNames: Set<String> = ["register", "register_email"]
 }
 
 extension FlowDefinition {
@@ -237,6 +240,15 @@ extension FlowDefinition {
 }
 
 extension PolicyGeneration {
+  /// Whether a user without an account can create one with an identifier of a kind that the provider takes.
+  package func registers(identifiersOf provider: ProviderName, by providers: ProviderRegistry) -> Bool {
+    let kinds = Set(providers.descriptor(provider)?.identifierKinds ?? [])
+    return flows.values.filter(\.isForNewAccounts).flatMap { $0.steps.first?.choices ?? [] }.contains { name in
+      let own = Set(providers.descriptor(name)?.identifierKinds ?? [])
+      return !own.contains(.federated) && !own.isDisjoint(with: kinds)
+    }
+  }
+
   /// The purpose of the named flow; `signIn` if the flow does not exist.
   package func purpose(of flow: String) -> FlowPurpose { flows[flow]?.purpose ?? .signIn }
 

@@ -17,10 +17,12 @@ extension AppAPICalls {
   }
 
   private func sendOTP(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
-    let flow = try fields.optionalText("flow") ?? "enter"
-    guard Self.flows.contains(flow) else {
+    let asked = try fields.optionalText("flow") ?? "enter"
+    guard Self.flows.contains(asked) else {
       throw exchange.refusal(.invalidInput, detail: "flow must be login, register or enter.", field: "flow")
     }
+    // Without a flow for both, as if registration is closed, users who have an account sign in as before.
+    let flow = asked == "enter" && exchange.generation.flows[asked] == nil ? "login" : asked
     var inputs: [String: InputValue] = ["phone": .text(try fields.text("phone_number"))]
     if let region = try fields.optionalText("region") { inputs["region"] = .text(region) }
     let begun = try await run(flow, "phone_otp", inputs, naming: ["phone": "phone_number"], exchange)

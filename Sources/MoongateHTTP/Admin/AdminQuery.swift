@@ -36,7 +36,8 @@ struct AdminQuery: Sendable {
     guard let number = Int(text), number > 0 else {
       throw refusal(name, "`\(name)` must be a whole number, 1 or more.")
     }
-    return min(number, most)
+    guard number <= most else { throw refusal(name, "`\(name)` must be at most \(most).") }
+    return number
   }
 
   /// A time, or a duration before now.

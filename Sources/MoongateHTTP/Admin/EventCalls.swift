@@ -9,8 +9,6 @@ import ServiceLifecycle
 /// as they happen, oldest first.
 struct EventCalls: Sendable {
   private static let usual = 1_000
-  /// The size of the audit trail.
-  private static let most = AuditQuota.allCases.map(\.most).reduce(0, +)
   /// How often a follower receives new events.
   private static let interval: Duration = .milliseconds(250)
 
@@ -25,7 +23,7 @@ struct EventCalls: Sendable {
       Endpoint(.call, .events) { exchange throws(Refusal) in
         let known = ["account", "identifier", "kind", "since", "decision", "limit", "follow"]
         let query = try AdminQuery(exchange, known: known, suggestion: suggestion)
-        let limit = try query.count("limit", usual: Self.usual, most: Self.most)
+        let limit = try query.count("limit", usual: Self.usual, most: Operation.mostEvents)
         let filter = try await filter(query, exchange)
         if try query.flag("follow") { return follow(filter) }
         let events = try await exchange.mappingFaults { () async throws(StoreFault) in

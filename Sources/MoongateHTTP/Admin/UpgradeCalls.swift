@@ -12,7 +12,7 @@ package enum UpgradeOutcome: Sendable, Equatable {
 /// `POST /upgrade`: replaces this process by a new one.
 package struct UpgradeCalls: Sendable {
   /// The maximum time for the new process to start serving, in seconds.
-  package static let most = 600
+  package static let most = Operation.mostSecondsOfUpgrade
 
   /// Starts the program, and waits until it serves or has failed.
   let upgrade: @Sendable (_ within: Duration) async -> UpgradeOutcome

@@ -44,7 +44,7 @@ extension Operation {
       Query(
         name: "within", help: "Maximum number of seconds until it serves, at most 600; 60 by default",
         isRequired: false,
-        schema: Schema.positive), Query.asked,
+        schema: Schema.positive(most: mostSecondsOfUpgrade)), Query.asked,
     ], status: 200, content: .json(Schema.answer(["process": Schema.number, "generation": Schema.text])), refusals: act,
     otherAnswers: [422: Schema.answer(["why": Schema.text])])
 
@@ -218,7 +218,8 @@ extension Operation {
         name: "decision", help: "Events of one request, by its decision id", isRequired: false,
         schema: Schema.decision),
       Query(
-        name: "limit", help: "Maximum number of events", isRequired: false, schema: Schema.positive),
+        name: "limit", help: "Maximum number of events", isRequired: false,
+        schema: Schema.positive(most: mostEvents)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
     id: "decision", method: .get, path: "/decisions/{decision}", summary: "One event of the audit trail", tag: .trail,
@@ -247,6 +248,13 @@ extension Operation.Query {
     schema: Schema.queryText)
 }
 
+extension Operation {
+  /// The maximum number of events in an answer: the size of the audit trail.
+  static let mostEvents = AuditQuota.allCases.map(\.most).reduce(0, +)
+  /// How long an upgrade may take, in seconds.
+  static let mostSecondsOfUpgrade = 600
+}
+
 extension Schema {
   static let since: JSONValue = .members([
     "type": .text("string"),
@@ -257,9 +265,9 @@ extension Schema {
   static let one: JSONValue = .members(["type": .text("string"), "enum": .list([.text("1")])])
   static let counts = answer(["step": count, "condition": count, "flow": count, "request": count])
   static let decision: JSONValue = .members(["type": .text("string"), "pattern": .text("^dc_[A-Za-z0-9_-]{1,40}$")])
-  static let positive: JSONValue = .members([
-    "type": .text("integer"), "minimum": .number(1), "maximum": .number(1_000_000),
-  ])
+  static func positive(most: Int) -> JSONValue {
+    .members(["type": .text("integer"), "minimum": .number(1), "maximum": .number(most)])
+  }
 }
 
 extension Components {

@@ -23,7 +23,9 @@ extension Operation {
         "redirect_to": Schema.optionalInput,
       ]),
     status: 201, content: flow,
-    refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
+    refusals: [
+      .denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled, .registrationClosed,
+    ])
   static let viewFlow = Operation(
     id: "viewFlow", method: .get, path: "/api/auth/flows/{flow}",
     summary: "The current state of the flow, without tokens", tag: .flows, status: 200,

@@ -64,6 +64,23 @@ import Testing
     #expect(begun.refusal?.code == .accountNotFound)
   }
 
+  /// A refused user is invited to create an account only if an identifier of that kind can create one.
+  @Test func onlyIdentifiersThatRegisterAreInvited() async throws {
+    let open = try await EngineTestBench.full()
+    let closed = try await EngineTestBench.full { generation in
+      // Only an email address with a password creates accounts, and an identity at another site.
+      for name in ["enter", "register"] {
+        generation.flows[name] = .test(name, account: name == "enter" ? .any : .new, steps: [.test(Self.google)])
+      }
+    }
+    for (bench, detail) in [(open, "No account found. Create one?"), (closed, "No account found.")] {
+      let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: bench.client()).get().id
+      let begun = await bench.engine.begin(
+        id, provider: "phone_otp", fields: ["phone": .text("911111")], client: bench.client())
+      #expect(begun.refusal?.code == .accountNotFound && begun.refusal?.detail == detail)
+    }
+  }
+
   // MARK: renewal
 
   private static func identity(_ bench: EngineTestBench, _ account: String) async throws -> Identifier {

@@ -59,7 +59,8 @@ struct StepAdmission: FlowPart {
     // Limits on failures count this too: asking who is registered is a failed attempt.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
     try await ledger.settle([reservation.settled(outcome, request)], request)
-    let invites = code == .accountNotFound && request.generation.registers
+    let invites =
+      code == .accountNotFound && request.generation.registers(identifiersOf: provider, by: registry(request))
     return request.refusal(code, detail: invites ? "No account found. Create one?" : nil)
   }
 
