@@ -8,7 +8,7 @@
 package struct RedirectTargets: Sendable {
   /// The maximum length of a target, in bytes. RFC 9110 section 4.1 asks for 8,000; the rest is for a target within
   /// another one (`HandoffPage`). Requests may have 32 KiB, in which a target can be percent-encoded.
-  package static let longest = 16_384
+  package static let longest = HandoffService.longestTarget
 
   /// The allowed origins (`scheme://authority`), normalised for comparison: lower case, without the scheme's default
   /// port.

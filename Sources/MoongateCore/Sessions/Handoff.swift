@@ -60,8 +60,8 @@ struct Handoff: Sendable, Equatable {
 
 extension KeyRing {
   private static let handoffOwner = "handoff"
-  /// The maximum length of a code, in bytes. A target of 2,048 bytes fits.
-  private static let longestHandoff = 4096
+  /// The maximum length of a code, in bytes: base64 of the longest target with 1,024 bytes for everything else.
+  private static let longestHandoff = (HandoffService.longestTarget + 1_024) / 3 * 4
 
   fileprivate func code(_ handoff: Handoff) throws -> SecretText {
     SecretText(Base64URL.encode(try seal(handoff.bytes, for: Self.handoffOwner)))
@@ -93,6 +93,10 @@ package enum HandoffRefusal: String, Error, Sendable {
 /// A browser without a cookie for that domain gets a nonce there and is redirected to `public_url`, where it has one.
 /// `issue` creates a code there; `redeem` exchanges the code for a separate token for the domain.
 package struct HandoffService: Sendable {
+  /// The maximum length of a return address (`RedirectTargets`), in bytes. Every one fits in a code, and a code in the
+  /// 32 KiB of a request's head.
+  package static let longestTarget = 16_384
+
   let keys: KeyRing
   let store: any Store
   let clock: any GatewayClock

@@ -86,6 +86,17 @@ import Testing
     }
   }
 
+  /// Every return address that is accepted fits in a code.
+  @Test(arguments: [1_900, 3_500, 8_000, 16_300]) func longAddressesArrive(length: Int) async throws {
+    try await DomainWorld.run { client in
+      let browser = try await DomainBrowser.owner(client)
+      let target = "/x?q=" + String(repeating: "a", count: length)
+      let led = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode(target))")
+      #expect(led.last == DomainWorld.app + target, "\(led.last?.prefix(80) ?? "none")")
+      #expect(try await browser.isSignedIn(DomainWorld.app))
+    }
+  }
+
   @Test func severalTabsCompleteTheirHandoffs() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
