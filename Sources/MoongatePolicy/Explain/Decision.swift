@@ -49,7 +49,9 @@ package struct Decision: Sendable, Codable {
       lines.append("the first of \(count) such refusals from this address within a minute; all have this id")
     }
     lines.append("")
-    func row(_ name: String, _ text: String) { lines.append("  " + Columns.pad(name, to: 11) + text) }
+    func row(_ name: String, _ text: String) {
+      lines.append("  " + Columns.pad(name.isEmpty ? "" : name + "  ", to: 11) + text)
+    }
     if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(style.bold($0))" } ?? "")) }
     if let limit { row("", limit) }
     if let verdict = detail["verdict"] { row("verdict", verdict) }

@@ -26,6 +26,17 @@ import Testing
     return Decision(try #require(try await gateway.audit.event(refusal.decision)))
   }
 
+  /// Names of any length stand apart from their values.
+  @Test func namesAndValuesStandApart() {
+    let event = AuditEvent(
+      id: DecisionID(text: "dc_x"), at: Timestamp(milliseconds: 0), kind: .refused, code: "unauthenticated",
+      detail: ["cause": "session_ended", "session_end": "not known", "session_hash": "lGx", "session": "se_1"])
+    let lines = Decision(event).text(colour: false).split(separator: "\n")
+    for line in ["  session end  not known", "  session hash  lGx", "  session    se_1"] {
+      #expect(lines.contains { $0 == line }, "\(line)")
+    }
+  }
+
   private static let limits = """
     return policy "phone_otp" {
       limits = {
