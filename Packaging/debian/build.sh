@@ -21,7 +21,7 @@ put 644 "$here/lintian-overrides" usr/share/lintian/overrides/moongate
 documents=usr/share/doc/moongate
 put 644 "$here/copyright" "$documents/copyright"
 put 644 "$here/README.Debian" "$documents/README.Debian"
-cp -r "$stage/Documentation" "$stage/Plugins" "$root/$documents"
+cp -r "$stage/Documentation" "$stage/Plugins" "$stage/SECURITY.md" "$root/$documents"
 gzip -9nc "$stage/documents/third-party-licences" >"$work/licences.gz"
 put 644 "$work/licences.gz" "$documents/third-party-licences.gz"
 date=$(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")

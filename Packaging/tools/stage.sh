@@ -23,9 +23,7 @@ complete fish fish/vendor_completions.d/moongate.fish
   --messages smtp://localhost --state /var/lib/moongate </dev/null >/dev/null
 for unit in "$here"/Packaging/systemd/*.{service,socket}; do install -D -m 644 "$unit" "$to/systemd/$(basename "$unit")"; done
 # Messages and manual pages name its guides.
-cp -r "$here/Documentation" "$to/Documentation"
-# The guides lead to the pages of the providers, and those to their policies.
-(cd "$here" && cp --parents Plugins/*/README.md Plugins/*/policy.lua "$to")
+python3 "$here/Packaging/tools/documents.py" "$to"
 # The licences of linked packages require it.
 mkdir -p "$to/documents"
 python3 "$here/Packaging/tools/sbom.py" --licences "$scratch" "$to/documents/third-party-licences"

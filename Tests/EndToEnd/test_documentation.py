@@ -2,6 +2,8 @@
 out."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -312,29 +314,47 @@ def test_every_link_leads_somewhere():
     assert checked > 400, "the links are found"
 
 
-def test_pages_for_operators_lead_only_to_what_a_package_has():
+def test_pages_for_operators_lead_only_to_what_a_package_has(tmp_path):
     """A package has Documentation/ and the pages and policies of the providers, and no sources."""
+    package = packaged(tmp_path)
     pages = [page for page in DOCUMENTATION.rglob("*.md") if is_for_operators(page)]
     assert len(pages) > 40
     missing = [
         f"{page.relative_to(ROOT)}: {address}"
         for page in [*pages, *(ROOT / "Plugins").glob("*/README.md")]
         for address, _ in links(page)
-        if address and not is_packaged((page.parent / address).resolve().relative_to(ROOT))
+        if address and not (package / (page.parent / address).resolve().relative_to(ROOT)).exists()
     ]
     assert missing == []
-    stage = (ROOT / "Packaging" / "tools" / "stage.sh").read_text()
-    assert "Plugins/*/README.md" in stage and "Plugins/*/policy.lua" in stage
+
+
+def test_every_link_of_a_package_leads_somewhere(tmp_path):
+    """Pages for contributors are packaged too. What they say of the sources is plain text there."""
+    package, checked, broken = packaged(tmp_path), 0, []
+    for page in package.rglob("*.md"):
+        for address, anchor in links(page):
+            checked += 1
+            target = (page.parent / address).resolve() if address else page
+            if not target.exists() or anchor and target.suffix == ".md" and anchor not in anchors(target):
+                broken.append(f"{page.relative_to(package)}: {address}#{anchor or ''}")
+    assert broken == [], "\n".join(broken)
+    assert checked > 400, "the links are found"
+    policies = (package / "Documentation" / "architecture" / "policies.md").read_text()
+    assert "Sources/MoongatePolicy/README.md)" not in policies and "`ConfigurationWatcher`" in policies
+    assert "(../Plugins/README.md)" in (package / "Documentation" / "README.md").read_text()
+
+
+def packaged(folder):
+    """The documents of a package, in a folder."""
+    subprocess.run([sys.executable, ROOT / "Packaging" / "tools" / "documents.py", folder], check=True, timeout=60)
+    assert "tools/documents.py" in (ROOT / "Packaging" / "tools" / "stage.sh").read_text()
+    return folder
 
 
 def is_for_operators(page):
     path = page.relative_to(DOCUMENTATION)
     # The index leads everybody, contributors too.
     return path.name != "README.md" and path.parts[0] not in ("architecture", "plugins", "security")
-
-
-def is_packaged(path):
-    return path.parts[0] == "Documentation" or (path.parts[0] == "Plugins" and path.suffix in (".md", ".lua"))
 
 
 def test_the_page_of_the_configuration_stays_short():
