@@ -460,6 +460,8 @@ import Testing
     let failed = Judgement.judgedHost(of: probe, isBelieved: true, settings)
     #expect(failed.state == .failed && failed.message.contains("`Host: app.example` is judged as one for app.example"))
     #expect(Judgement.judgedHost(of: probe, isBelieved: false, settings).state == .ok)
+    let silent = Judgement.judgedHostNotTried("nothing answered")
+    #expect(silent.state == .ok && silent.message.contains("was not tried: nothing answered"))
   }
 
   @Test func namesAreJudged() {

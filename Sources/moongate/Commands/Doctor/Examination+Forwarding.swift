@@ -21,11 +21,13 @@ extension Examination {
   }
 
   /// Sends a request with two hosts to public_url.
-  /// - Returns: nil if nothing answers, or if no route can tell which host was judged.
-  func judgedHost() async -> Finding? {
-    guard let probe = HostProbe(generation.routes, publicURL: gateway.publicURL),
-      let head = await RawExchange.head(of: probe.head(for: gateway.publicURL), from: gateway.publicURL)
-    else { return nil }
+  func judgedHost() async -> Finding {
+    guard let probe = HostProbe(generation.routes, publicURL: gateway.publicURL) else {
+      return Judgement.judgedHostNotTried("no route of another host needs a session, so no answer tells it")
+    }
+    guard let head = await RawExchange.head(of: probe.head(for: gateway.publicURL), from: gateway.publicURL) else {
+      return Judgement.judgedHostNotTried("nothing answered the request at \(gateway.publicURL)")
+    }
     return Judgement.judgedHost(of: probe, isBelieved: probe.isBelieved(in: head), gateway)
   }
 

@@ -40,7 +40,7 @@ struct Examination {
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
     if !addresses.isEmpty { all += await checkPublicURL() }
     all.append(Judgement.proxies(gateway, addresses.isEmpty ? nil : await forwarding()))
-    if !addresses.isEmpty, let finding = await judgedHost() { all.append(finding) }
+    if !addresses.isEmpty { all.append(await judgedHost()) }
     await web.end()
     return all
   }

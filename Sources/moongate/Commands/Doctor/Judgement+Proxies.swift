@@ -125,6 +125,10 @@ extension Judgement {
         + "it chooses the service. For nginx, take `map` and `$moongate_host` from Documentation/guides/nginx.md.")
   }
 
+  static func judgedHostNotTried(_ why: String) -> Finding {
+    .ok("host", "Which host of a request with two is judged was not tried: \(why).")
+  }
+
   private static let setHeader =
     "Let the proxy set X-Forwarded-For to the address of its client, in nginx with `proxy_set_header X-Forwarded-For $remote_addr;`."
 
