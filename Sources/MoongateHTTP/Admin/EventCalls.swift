@@ -23,7 +23,7 @@ struct EventCalls: Sendable {
       Endpoint(.call, .events) { exchange throws(Refusal) in
         let known = ["account", "identifier", "kind", "since", "decision", "limit", "follow"]
         let query = try AdminQuery(exchange, known: known, suggestion: suggestion)
-        let limit = try query.count("limit", usual: Self.usual, most: Operation.mostEvents)
+        let limit = try query.count("limit", usual: Self.usual, most: Operation.mostEventsOfTrail)
         let filter = try await filter(query, exchange)
         if try query.flag("follow") { return follow(filter) }
         let events = try await exchange.mappingFaults { () async throws(StoreFault) in

@@ -219,7 +219,7 @@ extension Operation {
         schema: Schema.decision),
       Query(
         name: "limit", help: "Maximum number of events", isRequired: false,
-        schema: Schema.positive(most: mostEvents)),
+        schema: Schema.positive(most: mostEventsOfTrail)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
     id: "decision", method: .get, path: "/decisions/{decision}", summary: "One event of the audit trail", tag: .trail,
@@ -250,7 +250,7 @@ extension Operation.Query {
 
 extension Operation {
   /// The maximum number of events in an answer: the size of the audit trail.
-  static let mostEvents = AuditQuota.allCases.map(\.most).reduce(0, +)
+  static let mostEventsOfTrail = AuditQuota.allCases.map(\.most).reduce(0, +)
   /// How long an upgrade may take, in seconds.
   static let mostSecondsOfUpgrade = 600
 }
