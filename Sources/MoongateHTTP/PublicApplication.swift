@@ -32,7 +32,7 @@ package struct PublicApplication: ListeningApplication {
     eventLoops: any EventLoopGroup, logger: Logger
   ) {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
-    let ending = SessionEnding(store: store, clock: clock, random: random, keys: keys)
+    let ending = SessionEnding(store: store, clock: clock, random: random)
     let sessions = SessionCalls(driver: driver, ending: ending)
     let account = OwnAccountCalls(driver: driver)
     let api: [[Endpoint]] = [

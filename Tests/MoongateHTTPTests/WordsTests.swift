@@ -144,7 +144,8 @@ import Testing
       .newDevice(userAgent: "Mozilla/5.0 (Linux; Android 15) Chrome/140", at: Timestamp(milliseconds: 0)),
       .locked(for: .seconds(900)),
       .locked(for: nil),
-      .emailChanged, .phoneAdded, .phoneChanged, .siteConnected("X"), .siteDisconnected("X"), .factorSet("X"),
+      .emailChanged, .phoneAdded, .phoneChanged, .siteConnected("X"), .siteDisconnected("X"), .deviceRemoved,
+      .factorSet("X"),
       .factorChanged("X"), .factorRemoved("X"), .factor(factor),
     ]
     for notice in notices {

@@ -24,6 +24,26 @@ extension StoreConformance {
       #expect(try await bench.store.session(token("third")) == nil)
       #expect(try await bench.store.session(replacing: token("second"), at: bench.now) == nil)
     },
+    // Attack: a thief replaces the token until the owner's is forgotten, so that the owner's sign-out ends nothing.
+    StoreConformance("a replaced token is not pushed out by others: the session must sign in again first") {
+      bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")))
+      let token = { (number: Int) in TokenHash(of: "\(number)".utf8) }
+      try await bench.apply(.putSession(bench.session("se_1", of: "ac_1", token: "0")))
+      for start in stride(from: 0, to: 1000, by: 250) {
+        let changes = (start..<start + 250).map { number in
+          Change.replaceSession(token(number), by: bench.session("se_1", of: "ac_1", token: "\(number + 1)"))
+        }
+        #expect(try await bench.store.apply(changes, at: bench.now) == .applied(locks: []))
+      }
+      let beyond = Change.replaceSession(token(1000), by: bench.session("se_1", of: "ac_1", token: "1001"))
+      #expect(try await bench.store.apply([beyond], at: bench.now) == .conflict(.sessionEnded))
+      #expect(try await bench.store.session(replacing: token(0), at: bench.now)?.token == token(1000))
+      let later = bench.now + .seconds(7 * 86_400)
+      #expect(try await bench.store.apply([beyond], at: later) == .applied(locks: []))
+      #expect(try await bench.store.session(replacing: token(0), at: later) == nil)
+      #expect(try await bench.store.session(replacing: token(1000), at: later)?.token == token(1001))
+    },
     StoreConformance("an account trusts at most so many devices, and forgets the one unseen for longest") {
       bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")), .createAccount(bench.account("ac_2")))

@@ -257,7 +257,7 @@
 ---@field name? string the name that users read; without it, the client id
 ---@field public boolean true: the app runs on devices of users, so it has no secret
 ---@field redirect_uris string[] the addresses that receive codes, compared exactly, as in { "https://app.example.com/in" }
----@field consent? "never"|"once"|"always" when a page asks the user before a code leaves: `never`, `once` in each browser, or `always` (default: "once")
+---@field consent? "never"|"once"|"always" when a page asks the user before a code leaves: `never`, `once` until the browser is closed, or `always` (default: "once")
 
 ---A required step of every session: a provider or a choice of providers, with an optional condition.
 ---@class (exact) moongate.SignInRequirement

@@ -96,12 +96,22 @@ package struct AccountAdministration: Sendable {
     try await apply([.setLocked(account: account, false)], .accountUnlocked, account)
   }
 
-  /// For a compromised account: locks it and deletes its PIN, its password and all other records of its providers.
-  /// After unlocking, it can only be opened by a code to one of its identifiers.
+  /// For a compromised account: locks it and deletes its PIN, its password and all other records of its providers, and
+  /// its identities at other sites. After unlocking, it can only be opened by a code to one of its identifiers. An
+  /// account that holds nothing else that signs in keeps its identities.
+  ///
+  /// Attack: a thief has joined an identity of their own, which still opens the account after it was disabled.
   /// - Parameter reason: why, for the audit trail; nil if the operator gives none.
   package func disable(_ account: String, because reason: String? = nil) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
-    let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
+    let now = clock.now()
+    let doors = found.identifiers.filter { held in
+      held.verifiedAt != nil && (held.identifier.kind == .federated || found.isWaiting(held.identifier, at: now))
+    }
+    let keepsDoors = doors.count == found.identifiers.count { $0.verifiedAt != nil }
+    let forgotten =
+      found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
+      + (keepsDoors ? [] : doors.map { Change.removeIdentifier(account: account, $0.identifier) })
     return try await apply(
       [
         .setLocked(account: account, true), .raiseEpoch(account: account),

@@ -6,7 +6,7 @@ package struct App: Sendable, Equatable {
   package enum Consent: String, Sendable, CaseIterable {
     /// Never. The pages of the sign-in still name the app.
     case never
-    /// Once in each browser.
+    /// Once in each browser, until it is closed.
     case once
     /// Before each sign-in.
     case always

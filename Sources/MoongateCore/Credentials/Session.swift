@@ -114,6 +114,13 @@ package struct PassedStep: Sendable, Equatable, Codable {
     self.identifier = identifier
     self.isMultiFactor = isMultiFactor ? true : nil
   }
+
+  /// The same step of something that is too new until then; nil: it is not.
+  package func tooNew(until: Timestamp?) -> PassedStep {
+    var step = self
+    step.tooNewUntil = until
+    return step
+  }
 }
 
 /// A live session with its account, as requests are authorised by it.

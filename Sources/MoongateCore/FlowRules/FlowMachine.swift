@@ -143,11 +143,7 @@ package struct FlowMachine: Sendable {
   /// identifier proves what the other account holds, so it is a factor there.
   /// - Parameter until: until when the identifier is too new in the other account to count; nil: it counts.
   package mutating func joins(_ account: AccountVersion, tooNewUntil until: Timestamp? = nil) {
-    record.passed = record.basis.introduced.map { step in
-      var step = step
-      step.tooNewUntil = until
-      return step
-    }
+    record.passed = record.basis.introduced.map { $0.tooNew(until: until) }
     record.account = account.id
     record.basis.epoch = account.epoch
   }
@@ -174,7 +170,8 @@ package struct FlowMachine: Sendable {
 
   /// Adds a step for another provider that a policy requires, right after the step that was just passed.
   package mutating func requireNext(_ provider: ProviderName) {
-    guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else {
+    let isPassed = record.passed.contains { $0.provider == provider && $0.tooNewUntil == nil }
+    guard !isPassed, !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else {
       return
     }
     record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)

@@ -100,7 +100,8 @@ extension Account {
     guard let proved else { return isResetUntil(provider, rules, at: now) }
     guard let held = identifiers.first(where: { $0.identifier == proved }) else { return nil }
     return isTooNewUntil(
-      HeldIdentifier(identifier: proved, verifiedAt: held.verifiedAt ?? now), rules, at: now)
+      HeldIdentifier(identifier: proved, verifiedAt: held.verifiedAt ?? now, waitsUntil: held.waitsUntil), rules,
+      at: now)
   }
 
   /// Until when the identifier may sign in but not authorise changes or resets; nil if it may authorise them now.
@@ -110,6 +111,7 @@ extension Account {
   /// other verified identifiers is exempt. The oldest identifier of an account that is itself younger than the delay is
   /// also exempt: refusing it would protect no older one.
   func isTooNewUntil(_ held: HeldIdentifier, _ rules: AccountRules, at now: Timestamp) -> Timestamp? {
+    if let waiting = held.waitsUntil, now < waiting { return waiting }
     guard let verifiedAt = held.verifiedAt, createdAt < verifiedAt, now < verifiedAt + rules.recoveryDelay else {
       return nil
     }

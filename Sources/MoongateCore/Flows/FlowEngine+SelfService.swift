@@ -69,6 +69,15 @@ extension FlowEngine {
     }
   }
 
+  /// The audit event about an identifier that is removed outside of a flow.
+  func event(removing identifier: Identifier, from account: Account, _ request: RequestContext) -> AuditEvent {
+    var event = ownEvent(.identifierRemoved, of: account, request)
+    event.provider = registry(request).prover(of: identifier)
+    event.detail["identifier_kind"] = identifier.kind.rawValue
+    event.identifier = keys.logHash(identifier.value)
+    return event
+  }
+
   /// An audit event for an operation of users on their own account outside of a flow.
   func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ request: RequestContext) -> AuditEvent {
     AuditEvent(
@@ -122,10 +131,7 @@ extension FlowEngine {
       }
       let token = SessionToken(from: random)
       let lines = gone.map { identifier -> Change in
-        var event = ownEvent(.identifierRemoved, of: account, request)
-        event.provider = provider
-        event.detail["identifier_kind"] = identifier.kind.rawValue
-        event.identifier = keys.logHash(identifier.value)
+        var event = event(removing: identifier, from: account, request)
         event.detail["sessions"] = "all others"
         event.detail["session"] = own.session.id
         event.detail["session_hash"] = token.hash.trace

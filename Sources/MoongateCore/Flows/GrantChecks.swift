@@ -59,7 +59,7 @@ struct GrantChecks: FlowPart {
   }
 
   private func remembered(_ request: RequestContext) -> RememberedApps {
-    RememberedApps(request.client.allowedApps, keys: keys)
+    RememberedApps(request.client.allowedApps, of: request.client.browser, keys: keys)
   }
 }
 

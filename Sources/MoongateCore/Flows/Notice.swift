@@ -13,6 +13,8 @@ package enum Notice: Sendable, Equatable {
   /// An identity at another site, with the site's display name.
   case siteConnected(String)
   case siteDisconnected(String)
+  /// A trusted device, or several.
+  case deviceRemoved
   /// The provider's own notice about a change of its factor.
   case factor(FactorNotice)
   /// A factor of a provider without its own notice, by display name.
@@ -51,6 +53,7 @@ package enum Notice: Sendable, Equatable {
       language.text("\"{name}\" was connected to your account", ["name": language.translated(site)])
     case .siteDisconnected(let site):
       language.text("\"{name}\" was disconnected from your account", ["name": language.translated(site)])
+    case .deviceRemoved: language.translated("A trusted device was removed from your account")
     case .factor(let notice): language.translated(notice.event)
     case .factorSet(let title):
       language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
@@ -73,6 +76,7 @@ package enum Notice: Sendable, Equatable {
       case .phoneChanged: language.translated("Phone number changed")
       case .siteConnected(let site): language.text("{name} connected", ["name": language.translated(site)])
       case .siteDisconnected(let site): language.text("{name} disconnected", ["name": language.translated(site)])
+      case .deviceRemoved: language.translated("Trusted device removed")
       case .factor(let notice): language.translated(notice.subject)
       case .factorSet(let title): language.text("{name} set up", ["name": language.translated(title)])
       case .factorChanged(let title): language.text("{name} changed", ["name": language.translated(title)])

@@ -3,13 +3,11 @@ package struct SessionEnding: Sendable {
   private let store: any Store
   private let clock: any GatewayClock
   private let random: any RandomSource
-  private let keys: KeyRing
 
-  package init(store: any Store, clock: any GatewayClock, random: any RandomSource, keys: KeyRing) {
+  package init(store: any Store, clock: any GatewayClock, random: any RandomSource) {
     self.store = store
     self.clock = clock
     self.random = random
-    self.keys = keys
   }
 
   /// Ends one session.
@@ -32,29 +30,5 @@ package struct SessionEnding: Sendable {
     guard let session = try await store.session(replacing: token, at: clock.now()) else { return false }
     try await end(session, by: address)
     return true
-  }
-
-  /// Signs the account out everywhere, or everywhere else. Sign-ins and resets that are in progress end too, codes that
-  /// were sent before stop working, and devices are no longer trusted.
-  /// - Parameters:
-  ///   - kept: the session to keep; nil to end all.
-  ///   - device: the device token of the request. With a session to keep, its device stays trusted.
-  ///   - address: the client that requested it.
-  package func endAll(
-    of account: String, except kept: Session? = nil, on device: SecretText? = nil, by address: ClientAddress
-  ) async throws(StoreFault) {
-    let now = clock.now()
-    var trusted: String?
-    if kept != nil, let token = keys.device(device, at: now), let devices = try await store.account(account)?.devices {
-      trusted = keys.trust(token, account, among: devices)
-    }
-    let event = AuditEvent(
-      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: account, address: address.description,
-      detail: ["sessions": kept == nil ? "all" : "all others"])
-    _ = try await store.apply(
-      [
-        .raiseEpoch(account: account), .endSessions(account: account, except: kept?.token),
-        .forgetDevices(account: account, except: trusted), .audit(event),
-      ], at: now)
   }
 }

@@ -197,8 +197,9 @@ package enum Change: Sendable {
   /// claims on those identifiers, their sessions, and the records of the named providers.
   case createAccount(Account, forgetting: Set<ProviderName> = [])
   /// Marks the identifier as verified by the account now. Unverified claims of other accounts on it are removed as
-  /// above. Conflicts if another account has verified it.
-  case verifyIdentifier(account: String, Identifier, forgetting: Set<ProviderName> = [])
+  /// above. Until the given time it signs nobody in. Conflicts if another account has verified it.
+  case verifyIdentifier(
+    account: String, Identifier, forgetting: Set<ProviderName> = [], waitingUntil: Timestamp? = nil)
   /// Replaces the display, the attributes and the groups of a verified identifier of the account. Announced to every
   /// process like a session's change, because facts of the account's sessions depend on them. No effect if the account
   /// has not verified the identifier.

@@ -59,20 +59,18 @@ struct SessionCalls: Sendable {
     return response
   }
 
-  /// Ends all other sessions of the account; `?all=true` also ends the session of the request.
+  /// Ends all other sessions of the account; `?all=true` also ends the session of the request. With a token that was
+  /// replaced, ends the session that has replaced it.
   private func endOthers(_ exchange: Exchange) async throws(Refusal) -> Response {
     let all = try exchange.query()["all"] ?? "false"
     guard ["true", "false"].contains(all) else {
       throw exchange.refusal(.invalidInput, detail: "all must be true or false.", field: "all")
     }
-    let own = try await signedIn(exchange).session
-    let kept = all == "true" ? nil : own
-    try await exchange.mappingFaults { () async throws(StoreFault) in
-      try await ending.endAll(
-        of: own.account, except: kept, on: exchange.credentials.device, by: exchange.client.address)
-    }
+    if try await driver.session(exchange) == nil { return try await signOut(exchange) }
+    let keepsOwn = all == "false"
+    try await driver.engine.signOutEverywhere(keepsOwn: keepsOwn, client: try await driver.caller(exchange)).get()
     var response = Response.nothing
-    if kept == nil { response.setCookies(exchange.cookies.signOut()) }
+    if !keepsOwn { response.setCookies(exchange.cookies.signOut()) }
     return response
   }
 

@@ -18,8 +18,9 @@ extension Operation {
     tag: .sessions, status: 200, content: .json(Schema.list(of: Schema.named("DeviceEntry"))), needsSession: true)
   static let removeDevice = Operation(
     id: "removeDevice", method: .delete, path: "/api/auth/devices/{device}",
-    summary: "No longer trust a device; its sessions continue", tag: .sessions, status: 204, content: .nothing,
-    needsSession: true, refusals: [.notFound, .originRefused])
+    summary: "No longer trust a device; its sessions continue; needs a recent proof of a factor of the account",
+    tag: .sessions, status: 204, content: .nothing,
+    needsSession: true, refusals: recentProof + [.notFound, .originRefused])
   static let exportAccount = Operation(
     id: "exportAccount", method: .get, path: "/api/auth/account/export",
     summary: "Export everything that is stored about you; needs a recent proof of a factor of the account",

@@ -25,16 +25,19 @@ struct AccountPage: Sendable {
       Endpoint(.page, .post, "/auth/account") { exchange throws(Refusal) in
         let form = try await exchange.form()
         guard let own = try await driver.session(exchange)?.session else {
+          // Attack: a thief had the session's token replaced, and its owner is told of a sign-out that ends nothing.
+          if ["everywhere", "elsewhere"].contains(form["action"]), let token = exchange.credentials.session {
+            _ = try await exchange.mappingFaults { () async throws(StoreFault) in
+              try await ending.end(replaced: token, by: exchange.client.address)
+            }
+          }
           return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
         switch form["action"] {
         case "everywhere", "elsewhere":
           let isEverywhere = form["action"] == "everywhere"
-          try await exchange.mappingFaults { () async throws(StoreFault) in
-            try await ending.endAll(
-              of: own.account, except: isEverywhere ? nil : own, on: exchange.credentials.device,
-              by: exchange.client.address)
-          }
+          let client = try await driver.caller(exchange)
+          try await driver.engine.signOutEverywhere(keepsOwn: !isEverywhere, client: client).get()
           return isEverywhere
             ? LogoutPage.leave(to: "/auth/login", exchange)
             : exchange.redirect(to: "/auth/account?done=ended_elsewhere")
@@ -76,13 +79,17 @@ struct AccountPage: Sendable {
     return try await show(own, exchange, refusedName: RefusedName(first: first, last: last, refusal: refusal))
   }
 
-  /// No longer trusts a device. One that is not trusted any more is not an error.
+  /// No longer trusts a device. One that is not trusted any more is not an error. Users without a recent proof are
+  /// first redirected to the step-up, which returns here.
   private func removeDevice(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     let client = try await driver.caller(exchange)
     if case .failure(let refusal) = await driver.engine.removeDevice(form["device"] ?? "", client: client),
       refusal.code != .notFound
     {
-      throw refusal
+      guard let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") else {
+        throw refusal
+      }
+      return exchange.redirect(to: address)
     }
     return exchange.redirect(to: "/auth/account?done=device_removed")
   }

@@ -86,7 +86,7 @@ struct CallbackPage: Sendable {
       }
       let kept = before.isUnderWay ? id : nil
       return .seeOther(
-        exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))
+        exchange.address(ofRefused: error, of: before, by: provider, id: kept, returnTo: called.returnTo))
     }
   }
 

@@ -181,7 +181,7 @@ enum NextPage {
   /// The refusals that a page may be asked to show. Text from a link is never shown.
   static let shown: [RefusalCode] = [
     .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts,
-    .rateLimited,
+    .rateLimited, .identifierTooNew,
   ]
 
   /// The target for a user who leaves a page without doing anything. Pages of the gateway are not a target, because
@@ -190,6 +190,26 @@ enum NextPage {
     guard let returnTo, !returnTo.hasPrefix("/auth/") else { return "/auth/account" }
     return returnTo
   }
+
+  /// A refusal as an address has it: its name and, if it is over at some time, the seconds until then.
+  static func text(of refusal: Refusal, as name: String) -> String {
+    guard refusal.code == .identifierTooNew, let wait = refusal.retryAfter else { return name }
+    return "\(name).\(max(1, wait.components.seconds))"
+  }
+
+  /// The sentence of the gateway's own refusal in an address; nil if it is not one that is shown.
+  static func sentence(ofRefused text: String, _ words: Words) -> String? {
+    let parts = text.split(separator: ".", maxSplits: 1)
+    guard let code = parts.first.flatMap({ RefusalCode(reserved: String($0)) }), shown.contains(code) else {
+      return nil
+    }
+    let seconds = parts.dropFirst().first.flatMap { Int($0) }.flatMap { (1...longestWait).contains($0) ? $0 : nil }
+    let wait = seconds.map { Duration.seconds($0) }
+    return words.sentence(of: Refusal(code, decision: DecisionID(text: ""), retryAfter: wait))
+  }
+
+  /// The longest wait that an address may ask a page to show, in seconds.
+  private static let longestWait = 366 * 86_400
 
   /// The refusal that is shown for a code.
   static func shownCode(_ code: RefusalCode) -> RefusalCode {
@@ -215,12 +235,12 @@ extension ProviderPage {
   /// from a link is never shown.
   func sentence(ofRefused name: String, _ words: Words) -> String? {
     if let said = reasons[name] { return words.sentence(ofReason: name, said) }
-    guard let code = RefusalCode(reserved: name) else {
+    guard let code = name.split(separator: ".").first.flatMap({ RefusalCode(reserved: String($0)) }) else {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
       return outcome.map { words.withTranslations(of: descriptor.words).translated($0.sentence) }
     }
     if code == .oauthFailed { return siteFailed(words) }
-    return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
+    return NextPage.sentence(ofRefused: name, words)
   }
 }
 
@@ -275,9 +295,9 @@ extension Exchange {
   /// The page on which the flow begins, with the message of a refusal. In a step-up, the user stays signed in and
   /// returns to where it was required.
   func address(
-    ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?
+    ofRefused refusal: Refusal, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?
   ) -> String {
-    let shown = shownName(code, by: provider)
+    let shown = NextPage.text(of: refusal, as: shownName(refusal.code, by: provider))
     if view.purpose.connectsSite {
       return FormFields.address("/auth/account", ["refused": shown, "by": provider.rawValue])
     }

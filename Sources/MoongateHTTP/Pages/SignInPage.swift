@@ -140,7 +140,6 @@ struct SignInPage: Sendable {
     guard let name = query["refused"] else { return nil }
     let words = pages.words(exchange)
     if let site = exchange.refusingSite(query["by"]) { return site.sentence(ofRefused: name, words) }
-    guard let code = RefusalCode(reserved: name), NextPage.shown.contains(code) else { return nil }
-    return words.translated(code.sentence)
+    return NextPage.sentence(ofRefused: name, words)
   }
 }

@@ -146,7 +146,8 @@ extension TableShape {
         "the addresses that receive codes, compared exactly, as in { \"https://app.example.com/in\" }"),
       .choice(
         "consent", App.Consent.self,
-        "when a page asks the user before a code leaves: `never`, `once` in each browser, or `always`", .once),
+        "when a page asks the user before a code leaves: `never`, `once` until the browser is closed, or `always`",
+        .once),
     ])
 
   static let accounts = TableShape(

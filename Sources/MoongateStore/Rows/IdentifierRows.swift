@@ -27,13 +27,13 @@ enum IdentifierRows {
     }
   }
 
-  /// More than five parameters: the members of the change, and the transaction.
-  /// Marks the identifier as verified by the account now. One that it has verified already stays unchanged.
+  /// Marks the identifier as verified by the account. One that it has verified already stays unchanged.
   static func verify(
-    _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp,
+    _ held: HeldIdentifier, of account: String, forgetting providers: Set<ProviderName>,
     _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
+    let identifier = held.identifier
     let found = try rows.rows([
       holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
       AccountRows.readPresence(of: account), own(identifier, account),
@@ -46,13 +46,15 @@ enum IdentifierRows {
     try evict(try found[1].map { try $0.text(0) }, from: identifier, forgetting: providers, notifications, rows)
     try AccountRows.proved(account, rows)
     if found[3].isEmpty {
-      try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: nil, rows)
+      try insert(held, of: account, position: nil, rows)
     } else {
       try rows.run(
         """
-        UPDATE identifier SET verified_at = ?1, display = ?5, attributes = ?6, member_of = ?7
+        UPDATE identifier SET verified_at = ?1, display = ?5, attributes = ?6, member_of = ?7, waits_until = ?8
         WHERE account = ?2 AND kind = ?3 AND value = ?4
-        """, [SQLValue(now), .text(account)] + identifier.named + details(identifier))
+        """,
+        [SQLValue(held.verifiedAt), .text(account)] + identifier.named + details(identifier)
+          + [SQLValue(held.waitsUntil)])
     }
     notifications.add(account: account)
   }

@@ -76,8 +76,9 @@ struct PreparedChange: Sendable {
     case .deleteFlow(let id, let version): try FlowRows.delete(id, version: version, rows)
     case .createAccount(let account, let providers):
       try IdentifierRows.create(account, forgetting: providers, notifications, rows)
-    case .verifyIdentifier(let account, let identifier, let providers):
-      try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, notifications, rows)
+    case .verifyIdentifier(let account, let identifier, let providers, let wait):
+      let held = HeldIdentifier(identifier: identifier, verifiedAt: now, waitsUntil: wait)
+      try IdentifierRows.verify(held, of: account, forgetting: providers, notifications, rows)
     case .renewIdentifier(let account, let identifier):
       try IdentifierRows.renew(identifier, of: account, notifications, rows)
     case .putProviderRecord(let account, let provider, let sealed):
@@ -143,7 +144,8 @@ struct PreparedChange: Sendable {
       if let timer = settlement.timer { rowLocks.add(timer: timer.key) }
     case .clearCounters(let limits): rowLocks.add(limits)
     case .clearTimer(let key): rowLocks.add(timer: key)
-    case .verifyIdentifier(let account, _, _), .renewIdentifier(let account, _), .putProviderRecord(let account, _, _),
+    case .verifyIdentifier(let account, _, _, _), .renewIdentifier(let account, _),
+      .putProviderRecord(let account, _, _),
       .requireProviderRecord(let account, _, _), .markImportedHash(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _),
       .nameAccount(let account, _, _),

@@ -8,10 +8,15 @@ import MoongateCore
 enum ReplacedTokenRows {
   /// How long a replaced token is remembered.
   static let lifetime: Duration = .seconds(7 * 86_400)
-  /// The number of tokens that are remembered per session.
-  private static let mostPerSession = 32
+  /// The number of tokens that are remembered per session. A session that replaces its token more often within the
+  /// lifetime must sign in again.
+  private static let mostPerSession = 1000
 
   /// Remembers the token. Tokens that the session had before move with it to its account.
+  ///
+  /// Attack: a thief replaces the token again and again, until the owner's is no longer remembered. No token is
+  /// forgotten within the lifetime.
+  /// - Throws: the conflict `sessionEnded` if the session has replaced its token too often.
   /// - Parameters:
   ///   - session: the session with its new token.
   ///   - old: the account and the ID of the session before.
@@ -31,11 +36,11 @@ enum ReplacedTokenRows {
       ON CONFLICT (token) DO NOTHING
       """, place + [.bytes(token.bytes), SQLValue(now)])
     try rows.run(
-      """
-      DELETE FROM replaced_token WHERE account = ?1 AND session = ?2 AND token NOT IN (
-        SELECT token FROM replaced_token WHERE account = ?1 AND session = ?2
-        ORDER BY replaced_at DESC, token LIMIT \(mostPerSession))
-      """, place)
+      "DELETE FROM replaced_token WHERE account = ?1 AND session = ?2 AND replaced_at <= ?3",
+      place + [SQLValue(now - lifetime)])
+    let beyond = try rows.rows(
+      "SELECT 1 FROM replaced_token WHERE account = ?1 AND session = ?2 LIMIT 1 OFFSET \(mostPerSession)", place)
+    if !beyond.isEmpty { throw ChangeConflict(.sessionEnded) }
   }
 
   /// Tokens whose session no longer exists, or that were replaced by `?3`, for pruning.

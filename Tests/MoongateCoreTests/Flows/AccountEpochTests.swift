@@ -129,9 +129,7 @@ import Testing
     let own = try await bench.signedIn(
       try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()))
     let thief = try await begun(bench, "login")
-    let ending = SessionEnding(
-      store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys)
-    try await ending.endAll(of: own.account.id, by: bench.client().address)
+    try await bench.engine.signOutEverywhere(keepsOwn: false, client: bench.client(session: own)).get()
     #expect(try await bench.store.sessions(of: own.account.id).isEmpty)
     #expect(await bench.submit(thief, bench.code).refusal?.code == .flowExpired)
     #expect(try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client()).status == .complete)

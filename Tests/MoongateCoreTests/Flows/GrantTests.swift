@@ -150,8 +150,8 @@ import Testing
     let bench = try await EngineTestBench.full { $0.apps = .test(.once) }
     let first = try await bench.openedForApp("enter", in: page(bench))
     let cookie = try #require(try await bench.engine.allowApp(first, client: page(bench)).get().cookie)
-    let needsConsent = { (cookie: SecretText?) async throws in
-      let page = page(bench, other, allowed: cookie)
+    func needsConsent(_ cookie: SecretText?, in browser: TokenHash? = nil) async throws -> Bool? {
+      let page = page(bench, browser, allowed: cookie)
       return try await bench.engine.view(try await bench.openedForApp("enter", in: page), client: page).get().app?
         .needsConsent
     }
@@ -161,6 +161,8 @@ import Testing
     for forged in ["mobile", Base64URL.encode(Array("mobile".utf8)), cookie.reveal() + "A", ""] {
       #expect(try await needsConsent(SecretText(forged)) == true, "\(forged)")
     }
+    // Attack: a neighbouring host plants the cookie that the attacker's own browser was given.
+    #expect(try await needsConsent(cookie, in: other) == true)
     // The operator wants each sign-in to be asked about.
     try bench.activate(.test(.always))
     #expect(try await needsConsent(cookie) == true)
@@ -168,10 +170,10 @@ import Testing
 
   @Test func rememberedAppsAreBounded() throws {
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
-    var remembered = RememberedApps(nil, keys: keys)
+    var remembered = RememberedApps(nil, of: TokenHash(of: "browser".utf8), keys: keys)
     for number in 0..<100 { remembered = remembered.adding("app\(number)") }
     remembered = remembered.adding("app90")
-    let read = RememberedApps(try remembered.cookie(keys), keys: keys)
+    let read = RememberedApps(try remembered.cookie(keys), of: TokenHash(of: "browser".utf8), keys: keys)
     #expect(read.ids.count == 20 && read.ids.last == "app90" && !read.ids.contains("app0"))
   }
 

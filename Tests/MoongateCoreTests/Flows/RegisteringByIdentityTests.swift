@@ -41,6 +41,7 @@ import Testing
     let known = try #require(
       try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client()).account)
     #expect(try await bench.google(sub: "asha", email: "911111", by: bench.client()).get().account?.id == known.id)
+    bench.clock.advance(by: .seconds(86_400))
     #expect(try await bench.google(sub: "asha", by: bench.client()).get().account?.id == known.id)
   }
 

@@ -189,12 +189,11 @@ import Testing
     let (bench, session) = try await own()
     let other = try #require(
       try await bench.session(try await bench.pass("login", EngineTestBench.mail, "911111", by: bench.client())))
-    let ending = SessionEnding(
-      store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys)
-    try await ending.endAll(of: session.account.id, except: session.session, by: .unspecified)
+    let client = bench.client(session: session)
+    try await bench.engine.signOutEverywhere(keepsOwn: true, client: client).get()
     #expect(try await bench.store.session(session.session.token) != nil)
     #expect(try await bench.store.session(other.session.token) == nil)
-    try await ending.endAll(of: session.account.id, by: .unspecified)
+    try await bench.engine.signOutEverywhere(keepsOwn: false, client: client).get()
     #expect(try await bench.store.sessions(of: session.account.id).isEmpty)
   }
 }

@@ -104,10 +104,11 @@ import Testing
       switch self {
       case .loginByPhone: return try await bench.pass("login", EngineTestBench.phone, ownerPhone, by: client)
       case .loginByEmail: return try await bench.pass("login", EngineTestBench.mail, ownerEmail, by: client)
-      case .loginByGoogle: return try await bench.google(sub: "asha", by: client).get()
+      case .loginByGoogle: return try await bench.google(sub: "asha", email: ownerEmail, by: client).get()
       case .enterByPhone: return try await bench.pass("enter", EngineTestBench.phone, ownerPhone, by: client)
-      case .enterByGoogle: return try await bench.google("enter", sub: "asha", by: client).get()
-      case .registerByGoogle: return try await bench.google("register", sub: "asha", by: client).get()
+      case .enterByGoogle: return try await bench.google("enter", sub: "asha", email: ownerEmail, by: client).get()
+      case .registerByGoogle:
+        return try await bench.google("register", sub: "asha", email: ownerEmail, by: client).get()
       case .password:
         return try await bench.secret(
           "login_password", ["email": ownerEmail, "secret": "horse"], provider: "password", by: client

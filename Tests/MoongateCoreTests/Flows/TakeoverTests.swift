@@ -88,7 +88,7 @@ import Testing
   @Test func signingOutWithAReplacedTokenEndsTheSession() async throws {
     let bench = try await EngineTestBench.full()
     let (own, _) = try await owner(bench)
-    let ending = SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys)
+    let ending = SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom())
     let address = ClientAddress(bytes: [192, 0, 2, 1]) ?? .unspecified
     let first = try await bench.signedIn(
       try await bench.pass("step_up", Self.phone, nil, by: bench.client(session: own)))
@@ -146,12 +146,11 @@ import Testing
     let bench = try await EngineTestBench.full()
     let (own, device) = try await owner(bench)
     let other = try #require(try await bench.pass("login", Self.phone, "911111", by: bench.client()).deviceToken)
-    let ending = SessionEnding(store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys)
-    let address = ClientAddress(bytes: [192, 0, 2, 1]) ?? .unspecified
-    try await ending.endAll(of: own.account.id, except: own.session, on: device, by: address)
+    let client = bench.client(session: own, device: device)
+    try await bench.engine.signOutEverywhere(keepsOwn: true, client: client).get()
     #expect(try await isTrusted(device, own.account.id, bench))
     #expect(try await isTrusted(other, own.account.id, bench) == false)
-    try await ending.endAll(of: own.account.id, on: device, by: address)
+    try await bench.engine.signOutEverywhere(keepsOwn: false, client: client).get()
     #expect(try await isTrusted(device, own.account.id, bench) == false)
   }
 
@@ -204,6 +203,11 @@ import Testing
     for text in ["new device", "was connected to your account", "An email address was added to your account"] {
       #expect(told.contains { $0.text.contains(text) }, "\(text)")
     }
+    // Attack: in the merged session, the identity is disconnected and connected again, or an address is added.
+    let client = bench.client(session: try await bench.signedIn(merged))
+    #expect(await bench.engine.disconnect(EngineTestBench.google, client: client).refusal?.code == .stepUpRequired)
+    let added = await bench.engine.create("change_email", returnTo: nil, browser: nil, client: client)
+    #expect(added.refusal?.code == .stepUpRequired && added.refusal?.provider == Self.phone)
     let byGoogle = try await bench.google(sub: "mallory", by: bench.client()).refusal
     #expect(byGoogle?.code == .identifierTooNew && byGoogle?.retryAfter == Self.delay)
     let byMail = await refusal { try await bench.pass("login", Self.mail, "933333", by: bench.client()) }

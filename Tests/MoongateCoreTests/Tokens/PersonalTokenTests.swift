@@ -97,10 +97,7 @@ import Testing
     )
     switch how {
     case "everywhere":
-      try await SessionEnding(
-        store: bench.store, clock: bench.clock, random: SystemRandom(), keys: bench.keys
-      ).endAll(
-        of: account, by: .unspecified)
+      try await bench.engine.signOutEverywhere(keepsOwn: false, client: bench.client(session: session)).get()
     case "epoch": _ = try await bench.store.apply([.raiseEpoch(account: account)], at: bench.clock.now())
     case "locked":
       _ = try await operate.lock(account)

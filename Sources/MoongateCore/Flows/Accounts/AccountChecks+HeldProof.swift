@@ -14,9 +14,14 @@ extension AccountChecks {
   func demandRecentProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
     throws(FlowError)
   {
-    let authority = self.authority(over: session.account, request)
-    guard !(session.session.passed + passed).contains(where: authority.accepts) else { return }
-    throw unauthorised(authority, request)
+    guard !hasRecentProof(session, request, counting: passed) else { return }
+    throw unauthorised(authority(over: session.account, request), request)
+  }
+
+  /// Whether the session has a recent proof of something that its account already holds.
+  func hasRecentProof(_ session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = []) -> Bool
+  {
+    (session.session.passed + passed).contains(where: authority(over: session.account, request).accepts)
   }
 
   /// The providers that can authorise a change to the account now, each with the flow in which a session can pass it.

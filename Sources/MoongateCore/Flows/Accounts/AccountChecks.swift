@@ -147,6 +147,44 @@ struct AccountChecks: FlowPart {
     return found?.identifier
   }
 
+  /// Whether the account has an identity at the provider's site. A second one there would sign in unnoticed.
+  func isConnected(to provider: ProviderName, _ account: Account, _ request: RequestContext) -> Bool {
+    account.identifiers.contains { registry(request).proves($0.identifier, by: provider) }
+  }
+
+  /// Whether the account has an identity at the site that the identifier belongs to.
+  func isConnected(toSiteOf identifier: Identifier, _ account: Account, _ request: RequestContext) -> Bool {
+    registry(request).prover(of: identifier).map { isConnected(to: $0, account, request) } ?? false
+  }
+
+  /// Whether a passed step meets a requirement of these choices. A step that was too new does only if the account has
+  /// no older choice.
+  ///
+  /// Attack: a thief adds an address of their own within a stolen session, and meets with it the rule that asks for the
+  /// PIN or a code by mail. An account that has nothing older still signs in.
+  func counts(
+    _ passed: [PassedStep], among choices: [ProviderName], for account: Account?, _ request: RequestContext
+  ) -> Bool {
+    let met = passed.filter { choices.contains($0.provider) }
+    if met.contains(where: { $0.tooNewUntil == nil }) { return true }
+    return !met.isEmpty && !choices.contains { hasSettledFactor(account, $0, request) }
+  }
+
+  /// Whether the account could pass the provider by something that is not too new.
+  func hasSettledFactor(_ account: Account?, _ name: ProviderName, _ request: RequestContext) -> Bool {
+    guard let account, hasFactor(account, name, request) else { return false }
+    let rules = request.generation.accounts
+    guard account.isResetUntil(name, rules, at: request.now) == nil else { return false }
+    if account.credentials.contains(name) { return true }
+    let kinds = registry(request)[name]?.descriptor.identifierKinds ?? []
+    // A provider of federated identities proves that identity. The address that comes with it does not count.
+    let proved: [IdentifierKind] = kinds.contains(.federated) ? [.federated] : kinds
+    return account.identifiers.contains { held in
+      proved.contains(held.identifier.kind) && held.verifiedAt != nil
+        && account.isTooNewUntil(held, rules, at: request.now) == nil
+    }
+  }
+
   /// Whether the account could pass the provider at all.
   func hasFactor(_ account: Account?, _ name: ProviderName, _ request: RequestContext) -> Bool {
     guard let account, let provider = registry(request)[name], request.generation.policies[name] != nil else {

@@ -31,7 +31,7 @@ struct SignInRequirements: FlowPart {
     }
     // Such a flow is refused when it completes.
     if account.isLocked || record.endingRule == .new { return false }
-    for (index, requirement) in requirements.enumerated() where !record.hasMet(requirement) {
+    for (index, requirement) in requirements.enumerated() where !hasMet(requirement, account, record, request) {
       if let when = requirement.when, !(try policies.condition(when, of: account, flow)) { continue }
       guard let step = step(for: requirement, account, record, request) else {
         request.trace.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
@@ -49,11 +49,14 @@ struct SignInRequirements: FlowPart {
   ///
   /// Attack: someone who receives one code to a number registers by a federated identity of their own, adds the number,
   /// and is in its owner's account without the second factor that every other flow asks for.
-  func demandSignIn(of holder: Account, after flow: FlowTransaction) async throws(FlowError) {
+  /// - Parameter until: until when the identifier that leads to the merge is too new in `holder`; nil if it is not.
+  func demandSignIn(of holder: Account, after flow: FlowTransaction, tooNewUntil until: Timestamp?)
+    async throws(FlowError)
+  {
     let (record, request) = (flow.record, flow.request)
-    let proved = Set(record.basis.introduced.map(\.provider))
+    let proved = record.basis.introduced.map { $0.tooNew(until: until) }
     for (index, requirement) in request.generation.accounts.signIn.enumerated()
-    where proved.isDisjoint(with: requirement.choices) {
+    where !checks.counts(proved, among: requirement.choices, for: holder, request) {
       if let when = requirement.when, !(try policies.condition(when, of: holder, flow)) { continue }
       request.trace.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
       throw request.refusal(.alreadyRegistered)
@@ -72,7 +75,10 @@ struct SignInRequirements: FlowPart {
   private func step(
     for requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ request: RequestContext
   ) -> (choices: [ProviderName], purpose: AccountStep)? {
-    let held = requirement.choices.filter { checks.hasFactor(account, $0, request) }
+    let able = requirement.choices.filter { checks.hasFactor(account, $0, request) }
+    // A factor that is too new counts only while the account has no older one among the choices (`hasMet`).
+    let old = able.filter { checks.hasSettledFactor(account, $0, request) }
+    let held = old.isEmpty ? able : old
     // Attack: a password that was reset in this flow (purpose `reset`) does not prove the one that the account
     // requires.
     let provable = held.filter { record.purpose.step(of: $0) == .prove }
@@ -92,19 +98,22 @@ struct SignInRequirements: FlowPart {
   }
 }
 
-extension FlowRecord {
+extension SignInRequirements {
   /// Whether a choice of the requirement was passed in this flow, or set up if that is allowed.
   ///
   /// Attack: a code to a number of the attacker's own, verified before the flow knew the account, is not a factor of
   /// the account: it is in `ProofBasis.introduced` and not in `passed`.
-  fileprivate func hasMet(_ requirement: SignInRequirement) -> Bool {
-    requirement.choices.contains { name in
-      passed.contains { $0.provider == name } || (requirement.enroll && hasSetUp(name))
-    }
+  private func hasMet(
+    _ requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ request: RequestContext
+  ) -> Bool {
+    if requirement.enroll, requirement.choices.contains(where: record.hasSetUp) { return true }
+    return checks.counts(record.passed, among: requirement.choices, for: account, request)
   }
+}
 
+extension FlowRecord {
   /// Whether a step that accounts.lua requires has set up the factor. It is created when the flow completes.
-  private func hasSetUp(_ name: ProviderName) -> Bool {
+  fileprivate func hasSetUp(_ name: ProviderName) -> Bool {
     pendingProofs.records[name]?.sealed != nil
       && steps[..<position].contains { $0.requirement == .enroll && $0.choices.contains(name) }
   }

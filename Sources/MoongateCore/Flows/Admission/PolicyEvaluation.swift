@@ -17,6 +17,8 @@ struct StepQuestion: Sendable {
   let limits: StepLimits
   let facts: Facts
   let account: Account?
+  /// The steps that the flow has passed.
+  let passed: [PassedStep]
 }
 
 /// Evaluates policies: limits with varying numbers, verdicts and conditions.
@@ -172,7 +174,7 @@ struct PolicyEvaluation: FlowPart {
         .policyReason(reason), detail: request.generation.text(ofReason: reason, by: policy.provider))
     case .fault(let fault): throw .policy(fault)
     case .requireAlso(let provider):
-      if facts.flow?.passed.contains(provider) ?? false { return nil }
+      if checks.counts(question.passed, among: [provider], for: question.account, request) { return nil }
       guard checks.hasFactor(question.account, provider, request) else { throw request.refusal(.denied) }
       return provider
     }

@@ -63,7 +63,8 @@ extension StepAdmission {
     let step = attempt.step.of(account.map(AccountVersion.init))
     let facts = policies.facts(flow, subject: subject, account: account)
     let question = StepQuestion(
-      action: .verify, policy: attempt.policy, limits: limits, facts: facts, account: account)
+      action: .verify, policy: attempt.policy, limits: limits, facts: facts, account: account,
+      passed: flow.record.passed)
     let also = try await policies.judge(question, flow.request)
     let capabilities = try await calls.makeCapabilities(attempt.provider, step, attempt.input, flow)
     return Candidate(step: step, capabilities: capabilities, also: also)

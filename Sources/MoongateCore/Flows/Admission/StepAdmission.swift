@@ -20,7 +20,8 @@ struct StepAdmission: FlowPart {
     let account = needsAccount ? try await lookup.loadAccount(subject.account, flow) : nil
     let facts = policies.facts(flow, subject: subject, account: account)
     let limits = try policies.limits(policy, subject, facts: facts, flow.request)
-    let question = StepQuestion(action: .verify, policy: policy, limits: limits, facts: facts, account: account)
+    let question = StepQuestion(
+      action: .verify, policy: policy, limits: limits, facts: facts, account: account, passed: flow.record.passed)
     return (limits, try await policies.judge(question, flow.request))
   }
 

@@ -112,7 +112,8 @@ extension CodeStep {
         recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, request)
     }
     let question = StepQuestion(
-      action: .send, policy: policy, limits: limits, facts: facts, account: recipient.account)
+      action: .send, policy: policy, limits: limits, facts: facts, account: recipient.account,
+      passed: flow.record.passed)
     if let first = try await policies.judge(question, request) { return .needs(first) }
     let charged = try await ledger.charge(
       limits.send, for: .send, timer: limits.timer, hidesDisabled: hides,

@@ -38,7 +38,10 @@ extension FlowCompletion {
         flow.record.purpose.joinsAccounts
         ? try await mergeOutcome(known, flow) : try await existingAccountOutcome(known, flow)
       if outcome.account.id != known.id {
-        let until = tooNewUntil(flow.record, in: outcome.account, request)
+        // Attack: one code merges the thief's account, whose identity then waits. In the merged session the thief
+        // disconnects and connects it again, or adds an address, which signs in at once. The code that merged two
+        // accounts therefore authorises nothing else; a step-up does.
+        let until = tooNewUntil(flow.record, in: outcome.account, request) ?? request.now
         flow.machine.joins(AccountVersion(outcome.account), tooNewUntil: until)
       }
     } else {
@@ -84,13 +87,7 @@ extension FlowCompletion {
         }
         continue
       }
-      // Attack: someone who reads an account's mail for a minute joins an identity of their own to it, and signs in by
-      // that for ever, past the PIN. They may sign in now, but joining the identity is a change that a factor of the
-      // account must authorise. A flow that connects a site has already required one (`demandBasis`).
-      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !requirements.mayJoin(account, flow)
-      {
-        continue
-      }
+      if held == nil, !mayAdd(identifier, to: account, flow) { continue }
       if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
         // Attack: an address that its owner has given up (`change_email`, a former employer's) comes back with the next
         // sign-in by Google, and someone who reads its mail gets in again. An account that has verified another address
@@ -103,9 +100,12 @@ extension FlowCompletion {
         if let holder = try await lookup.holder(of: identifier, flow), holder.id != account.id { continue }
       }
       if let held { outcome.account.identifiers.remove(at: held) }
-      outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: request.now))
+      let wait = wait(of: identifier, in: account, flow)
+      outcome.account.identifiers.append(
+        HeldIdentifier(identifier: identifier, verifiedAt: request.now, waitsUntil: wait))
       outcome.changes.append(
-        .verifyIdentifier(account: account.id, identifier, forgetting: registry(request).identifierSecrets))
+        .verifyIdentifier(
+          account: account.id, identifier, forgetting: registry(request).identifierSecrets, waitingUntil: wait))
     }
     // Identities at several sites are kept side by side.
     if let kind = record.purpose.newIdentifier, kind != .federated,
@@ -159,14 +159,15 @@ extension FlowCompletion {
     // authenticator app protects.
     guard checks.authority(over: holder, request).factors.isEmpty else { throw request.refusal(.alreadyRegistered) }
     guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
-      !moving.contains(where: { $0.identifier.kind == .phone })
+      !moving.contains(where: { $0.identifier.kind == .phone }),
+      !moving.contains(where: { checks.isConnected(toSiteOf: $0.identifier, holder, request) })
     else { throw request.refusal(.alreadyRegistered) }
-    try await requirements.demandSignIn(of: holder, after: flow)
+    try await requirements.demandSignIn(
+      of: holder, after: flow, tooNewUntil: tooNewUntil(record, in: holder, request))
     var joined = holder
     // Attack: one code, read once, gives the attacker's identity and mailbox a way into the account for ever. What is
     // added signs nobody in before the account's owner has had time to remove it.
-    let delay = request.generation.accounts.recoveryDelay
-    let wait = delay > .zero ? request.now + delay : nil
+    let wait = request.waitOfNewIdentity
     joined.identifiers =
       holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }
       + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: request.now, waitsUntil: wait) }
@@ -243,6 +244,7 @@ extension FlowCompletion {
     switch record.purpose {
     case .factor(let provider, .recover):
       forgetDevices(&outcome)
+      dropUnsettled(&outcome, request)
       try await recordReset(of: provider, &outcome, flow)
       let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
       try await clearCounters(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
@@ -253,6 +255,7 @@ extension FlowCompletion {
       outcome.changes.append(change)
     case .factor(let provider, .reset):
       forgetDevices(&outcome)
+      dropUnsettled(&outcome, request)
       try await recordReset(of: provider, &outcome, flow)
       try await clearCounters(at: provider, nil, &outcome, flow)
     case .change:

@@ -41,7 +41,7 @@ extension FlowCompletion {
         own, of: account.id, forgetting: providersWithRemovals(known, account, record.purpose), flow)
       (ending.session, ending.secret) = (grown, token.secret)
       // A device that is trusted already has counters of its own for what it passes in a session, such as the PIN.
-      ending.device = keys.extending(request.device, for: account, passed: record.passed.map(\.provider))
+      ending.device = keys.extending(request.device, for: account, passed: record.passed.settled)
       ending.changes = [.replaceSession(own.token, by: grown)]
     } else {
       let (made, token) = newSession(of: account.id, flow)
@@ -60,13 +60,16 @@ extension FlowCompletion {
   /// Trusts the device on which the user has just signed in. Only a flow that began without a session does: it has
   /// identified the account by itself, and met everything that accounts.lua requires for a sign-in.
   ///
-  /// Attack: someone with a copy of a session completes any flow in it, and their device is trusted for a year.
+  /// Attack: someone with a copy of a session completes any flow in it, and their device is trusted for a year. Or they
+  /// add an address of their own within it, and sign in by that: what is too new trusts no device.
   /// - Returns: nil if the device is not trusted, or if its token cannot be sealed. The sign-in does not fail for that.
   func trust(by account: Account, _ flow: FlowTransaction) -> DeviceTrust? {
     let (record, request) = (flow.record, flow.request)
-    guard record.startedIn == nil, !record.passed.isEmpty else { return nil }
+    guard record.startedIn == nil, !record.passed.isEmpty, record.passed.allSatisfy({ $0.tooNewUntil == nil }) else {
+      return nil
+    }
     return keys.trusting(
-      request.device, for: account, passed: record.passed.map(\.provider), userAgent: request.client.userAgent,
+      request.device, for: account, passed: record.passed.settled, userAgent: request.client.userAgent,
       request.now, random)
   }
 
@@ -124,6 +127,11 @@ extension FlowCompletion {
     return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to="
       + PercentEncoding.encode(returnTo)
   }
+}
+
+extension [PassedStep] {
+  /// The providers of the steps that were not too new.
+  fileprivate var settled: [ProviderName] { filter { $0.tooNewUntil == nil }.map(\.provider) }
 }
 
 extension FlowTransaction {

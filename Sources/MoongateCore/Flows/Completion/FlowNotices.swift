@@ -87,10 +87,14 @@ struct FlowNotices: FlowPart {
   /// that no limit counts: unverified identifiers are not told.
   private func notifyOfIdentifiers(_ flow: FlowTransaction, before: Account, after: Account) {
     let request = flow.request
-    guard flow.record.purpose.newIdentifier != nil else { return }
     let verified = { (account: Account) in account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) }
     let (old, new) = (verified(before), verified(after))
-    for added in new where !old.contains(added) {
+    // An address that the account has claimed itself is no news to its owner.
+    let claimed = before.identifiers.filter { $0.verifiedAt == nil && flow.record.purpose.newIdentifier == nil }
+    for gone in old where gone.kind == .federated && !new.contains(gone) {
+      if let site = registry(request).prover(of: gone) { notifyOfDisconnection(site, before, request) }
+    }
+    for added in new where !old.contains(added) && !claimed.contains(where: { $0.identifier == added }) {
       let isReplaced = old.contains { $0.kind == added.kind && !new.contains($0) }
       let notice: Notice =
         switch added.kind {
@@ -113,6 +117,11 @@ struct FlowNotices: FlowPart {
     if let notice = notice(of: .disable, provider, request) {
       notify(notice, to: recipients(of: account, request), of: account, request)
     }
+  }
+
+  /// Notifies the owner that a device, or several, are no longer trusted.
+  func notifyOfRemovedDevice(_ account: Account, _ request: RequestContext) {
+    notify(.deviceRemoved, to: recipients(of: account, request), of: account, request)
   }
 
   /// Notifies the owner that the provider's site no longer signs in to the account.

@@ -49,11 +49,20 @@ extension ProviderStep {
       }
       return ProofSubject(account: AccountVersion(id: known, epoch: epoch), held: holders.map(\.identifier))
     }
-    if let first = holders.first?.account {
+    let signingIn = holders.filter { !$0.account.isWaiting($0.identifier, at: request.now) }
+    if let first = signingIn.first?.account {
       return ProofSubject(
-        account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
+        account: AccountVersion(first), held: signingIn.filter { $0.account.id == first.id }.map(\.identifier))
     }
-    return try await confirmation(of: proof, step, flow)
+    let confirmed = try await confirmation(of: proof, step, flow)
+    // An identity that still waits leads to its account as before it was joined: by another proof of the account.
+    // Without one, it is refused when the flow completes.
+    if let waiting = holders.first, confirmed.account?.id != waiting.account.id {
+      return ProofSubject(
+        account: AccountVersion(waiting.account),
+        held: holders.filter { $0.account.id == waiting.account.id }.map(\.identifier))
+    }
+    return confirmed
   }
 
   /// The account of a flow that connects another site. The identity must be new to the account, and does not count as a
@@ -80,7 +89,7 @@ extension ProviderStep {
   func demandUnconnected(_ provider: ProviderName, _ account: Account, _ request: RequestContext)
     throws(FlowError)
   {
-    guard account.identifiers.contains(where: { registry(request).proves($0.identifier, by: provider) }) else { return }
+    guard checks.isConnected(to: provider, account, request) else { return }
     throw request.refusal(.alreadySet, detail: "This site is already connected. Disconnect it first.")
   }
 
