@@ -42,8 +42,8 @@ extension ConnectionState {
 
   /// Closes after what there is of a truncated response.
   ///
-  /// Attack, or accident: a truncated response looks complete to a client of HTTP/1.0, to which the end of the connection
-  /// is the end of the response. So it is reset, after the bytes that were good.
+  /// Attack, or accident: a truncated response looks complete to a client of HTTP/1.0, to which the end of the
+  /// connection is the end of the response. So it is reset, after the bytes that were good.
   mutating func cut(at now: NIODeadline) -> ConnectionAction {
     let endsByClose = endsByClose
     let action = linger(at: now)
