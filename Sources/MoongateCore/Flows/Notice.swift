@@ -31,7 +31,7 @@ package enum Notice: Sendable, Equatable {
   var isChange: Bool {
     switch self {
     case .newDevice, .locked: false
-    case .emailAdded, .emailChanged, .phoneAdded, .phoneChanged, .siteConnected, .siteDisconnected: true
+    case .emailAdded, .emailChanged, .phoneAdded, .phoneChanged, .siteConnected, .siteDisconnected, .deviceRemoved: true
     case .factor, .factorSet, .factorChanged, .factorRemoved: true
     }
   }
