@@ -84,9 +84,7 @@ struct OverviewText {
     lines += section("locks", overview.locks.map { LockText(named: $0, now: now).line })
     lines += section(
       "factors",
-      overview.factors.map {
-        "\($0.provider)\($0.addedAt.map { "  since \($0.text)" } ?? "")\($0.changedAt.map { "  changed \($0.text)" } ?? "")"
-      })
+      overview.factors.map { "\($0.provider)  since \($0.addedAt.text)  changed \($0.changedAt.text)" })
     lines += section(
       "sessions",
       overview.sessions.map {
