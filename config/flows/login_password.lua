@@ -12,5 +12,5 @@ return flow "login_password" {
 
   lifetime = "15m",
   session = { lifetime = "12h", idle = "1h" },
-  next = { new = "/profile-setup", returning = "/home" },
+  next = { returning = "/home" },
 }
