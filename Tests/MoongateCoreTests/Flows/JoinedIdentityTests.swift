@@ -134,7 +134,7 @@ import Testing
     let bench = try await EngineTestBench.full()
     let own = try await owner(bench)
     _ = try await joins(bench, attested: false)
-    if !isProved { bench.clock.advance(by: .seconds(3600)) }
+    if !isProved { bench.clock.advance(by: .seconds(1800)) }
     try await bench.engine.signOutEverywhere(keepsOwn: true, client: bench.client(session: own)).get()
     #expect(try await identities(bench, own.account.id).isEmpty == isProved)
     #expect(await told("was disconnected from your account", bench) == (isProved ? ["+911111"] : []))
