@@ -130,7 +130,8 @@ struct OpenAPIDocument: Sendable {
       JSONMember(
         name: String(status),
         value: .members([
-          "description": .text(status == 503 ? "Not ready" : "Refused: the reasons"), "content": .members(["application/json": .members(["schema": schema])]),
+          "description": .text(status == 503 ? "Not ready" : "Refused: the reasons"),
+          "content": .members(["application/json": .members(["schema": schema])]),
         ]))
     }
     return [JSONMember(name: String(operation.status), value: success)] + others
