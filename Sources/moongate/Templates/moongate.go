@@ -86,7 +86,7 @@ type Provider struct {
 	// MaintenanceInterval is the interval at which the gateway calls Maintain, on one gateway of the installation.
 	MaintenanceInterval time.Duration
 	Facts               []Fact
-	Hashes              bool // Whether Submit hashes: the gateway then takes a hashing permit before it charges the attempt.
+	Hashes              bool // Whether Submit hashes: a hashing permit is then taken before the attempt is charged.
 	MultiFactor         bool // Whether a Proved may have MultiFactor.
 	Federated           bool
 	Presentation        map[string]any
