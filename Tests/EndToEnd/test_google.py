@@ -16,6 +16,7 @@ from joserfc import jwt
 from joserfc.jwk import KeySet
 from oidc_provider_mock import User, run_server_in_thread
 
+from attack import Person, bearer, send
 from local_gateway import BIN, problem, wait_for
 from mockgoogle import MockGoogle, Visitor, choose, field, pkce
 
@@ -116,6 +117,24 @@ def test_an_unverified_address_joins_nothing(gateway):
     assert second.account()["id"] != first.account()["id"] and not second.account()["is_email_verified"]
     third.get(choose(third.continues(), account="other", name="Dora Fox", email="DORA@gmail.com", verified="1"))
     assert third.account()["id"] == first.account()["id"]
+
+
+def test_user_whose_identity_waits_reads_until_when(gateway, number):
+    Person(gateway, phone=number)
+    dora = {"account": "other", "name": "Dora Roe", "email": f"dora{number[-7:]}@gmail.com", "verified": "1"}
+    merging = Visitor(gateway)
+    merging.get(choose(merging.continues(), **dora))
+    own = bearer(merging.session.cookies["moongate"])
+    flow = gateway.api("POST", "/flows", {"flow": "join_phone"}, **own).json()["id"]
+    code = send(gateway, flow, "phone_otp", number, **own)
+    assert gateway.api("POST", f"/flows/{flow}/submit", {"code": code}, **own).status_code == 200
+    again = Visitor(gateway)
+    back = again.get(choose(again.continues(), **dora)).headers["Location"]
+    assert "refused=identifier_too_new." in back
+    assert "too recently to be used here. Please try again in" in again.get(back).text
+    for unbelievable in ("99999999999", "-1", "x"):
+        page = again.get(f"/auth/login?refused=identifier_too_new.{unbelievable}").text
+        assert "too recently to be used here. Please try again later." in page
 
 
 def test_another_issuer_is_not_believed_about_gmail(new_gateway):

@@ -104,18 +104,20 @@ def test_a_new_token_ends_the_old_one_at_once(gate):
     used(gate, answer.json()["token"])
 
 
-@pytest.mark.parametrize("call", ["api", "app", "page"])
+@pytest.mark.parametrize("call", ["api", "app", "page", "everywhere", "everywhere on the page"])
 def test_signing_out_with_a_replaced_token_ends_the_session(gate, number, call):
     """Attack: the token was replaced by a flow of a thief. The owner signs out with the one that the browser has."""
     old = gate.register(number)["session"]["token"]
     answer = gate.api("POST", "/set-passcode", {"passcode": "482915"}, headers=bearer(old))
     new = answer.json()["token"]
     used(gate, new)
-    if call == "page":
+    if "page" in call:
         cookie = {"Cookie": f"moongate={old}", "Origin": gate.url, "Accept": "text/html"}
-        form = {"return_to": "/"}
-        answer = requests.post(f"{gate.url}/auth/logout", form, headers=cookie, allow_redirects=False, timeout=10)
+        path, form = ("logout", {"return_to": "/"}) if call == "page" else ("account", {"action": "everywhere"})
+        answer = requests.post(f"{gate.url}/auth/{path}", form, headers=cookie, allow_redirects=False, timeout=10)
         assert answer.status_code == 303
+    elif call == "everywhere":
+        assert gate.api("DELETE", "/sessions", headers=bearer(old)).status_code == 204
     elif call == "app":
         assert gate.api("POST", "/logout", {}, headers=bearer(old)).status_code == 204
     else:

@@ -53,7 +53,7 @@ extension FlowEngine {
       var ended = ownEvent(.sessionEnded, of: account, request)
       ended.detail["sessions"] = keepsOwn ? "all others" : "all"
       var changes: [Change] = [
-        .requireEpoch(AccountVersion(account)), .raiseEpoch(account: account.id),
+        .raiseEpoch(account: account.id),
         .endSessions(account: account.id, except: keepsOwn ? own.session.token : nil), .audit(ended),
       ]
       let isProved = checks.hasRecentProof(own, request)
