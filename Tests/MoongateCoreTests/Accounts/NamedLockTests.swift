@@ -48,6 +48,33 @@ import Testing
     #expect(found.first?.sources == [NamedLock.Source(address: "203.0.113.9", count: 1)])
   }
 
+  /// A gateway appends its events in batches, after those that a command has appended meanwhile.
+  @Test func theHistoryIsSortedByTime() async throws {
+    let bench = try await EngineTestBench()
+    let (operators, account) = try await locked(bench)
+    let start = bench.clock.now()
+    for seconds in [30, 10, 20] {
+      let event = AuditEvent(
+        id: DecisionID(text: "dc_\(seconds)"), at: start + .seconds(seconds), kind: .refused, account: account)
+      try await bench.store.append([event])
+    }
+    let events = try await operators.events(matching: AuditFilter(people: .init(accounts: [account])), limit: 3)
+    #expect(events.map(\.id.text) == ["dc_30", "dc_20", "dc_10"])
+  }
+
+  @Test func theOverviewTellsWhoLockedTheAccount() async throws {
+    let bench = try await EngineTestBench()
+    let (desks, id) = try await locked(bench)
+    let operators = desks.acting(as: OperatorIdentity(name: "ravi", tool: "test"))
+    let generation = bench.generations.current
+    let open = try #require(try await bench.store.account(id))
+    #expect(try await operators.overview(of: open, in: generation).operatorLock == nil)
+    _ = try await operators.lock(id, because: "reported stolen")
+    let account = try #require(try await bench.store.account(id))
+    let lock = try #require(try await operators.overview(of: account, in: generation).operatorLock)
+    #expect(lock.actor == "ravi (test)" && lock.detail["reason"] == "reported stolen")
+  }
+
   @Test func unlockingEndsAndListsEveryLock() async throws {
     let bench = try await EngineTestBench()
     let (desks, account) = try await locked(bench)
