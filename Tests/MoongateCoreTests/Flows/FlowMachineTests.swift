@@ -23,8 +23,8 @@ import Testing
   /// A property that `CodingKeys` lacks would be lost between two requests.
   @Test func everyPropertyIsStoredUnderItsName() {
     let labels = Mirror(reflecting: machine(.test(phone)).record).children.compactMap(\.label)
-    // Wrapped properties are listed as `_network`. One name is older than its property.
-    let names = labels.map { $0 == "pendingProofs" ? "gathered" : String($0.trimmingPrefix("_")) }
+    // Wrapped properties are listed as `_network`.
+    let names = labels.map { String($0.trimmingPrefix("_")) }
     #expect(Set(names) == Set(FlowRecord.CodingKeys.allCases.map(\.rawValue)))
   }
 
