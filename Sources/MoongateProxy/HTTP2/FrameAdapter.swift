@@ -57,7 +57,7 @@ final class FrameAdapter: ChannelDuplexHandler {
   private var left = 0
   /// Whether the remaining bytes are dropped instead.
   private var drops = false
-  /// The last stream that is served after GOAWAY; nil before.
+  /// The last stream that is served, once the client was told GOAWAY; nil before. The library begins no stream then.
   var lastServed: UInt32?
   /// Received bytes that wait for the rest of a frame header, or of a SETTINGS or PRIORITY frame.
   private var held = ByteBuffer()

@@ -281,6 +281,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     case is NIOHTTP2BulkStreamWindowChangeEvent: break
     case is ChannelShouldQuiesceEvent:
       isQuiescing = true
+      adapter.lastServed = UInt32(Int(lastStream))
       for stream in Array(streams.values) { stream.quiesce() }
       // The manager would say GOAWAY with a later stream than was said.
       if lastServed == nil { context.fireUserInboundEventTriggered(event) }
@@ -375,6 +376,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     if idle >= Self.idleTime + Self.graceTime || isQuiescing && idle >= Self.graceTime {
       close(context)
     } else if idle >= Self.idleTime, !isQuiescing {
+      adapter.lastServed = UInt32(Int(lastStream))
       // Only the manager is behind this handler.
       context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
     }

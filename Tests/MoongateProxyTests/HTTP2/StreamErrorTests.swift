@@ -207,6 +207,25 @@ import Testing
     }
   }
 
+  /// Attack, or a race: while the gateway shuts down, a request that begins on the connection of a proxy, with a body or
+  /// cancelled, ends the downloads of all users. RFC 9113 section 6.8.
+  @Test(arguments: [true, false]) func lateRequestOfADrainingConnectionEndsNothing(isCancelled: Bool) async throws {
+    try await onOneThread { client in
+      try client.send(client.head(1, path: "/download"))
+      try client.answer("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+      _ = try client.frames()
+      client.channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+      let cancel = EmbeddedStreams.frame(3, stream: 3, [0, 0, 0, 8])
+      let rest = isCancelled ? cancel : EmbeddedStreams.data(3, "x", end: true)
+      try client.send(client.head(3, "POST", path: "/late", end: false) + rest)
+      #expect(try resets(client.frames()) == [[3, 7]])
+      try client.answer("rest")
+      let found = try client.frames()
+      #expect(found.contains { $0.type == 0 && $0.stream == 1 && $0.text == "rest" && $0.flags == 1 })
+      #expect(!found.contains { $0.type == 7 && $0.code != 0 })
+    }
+  }
+
   /// Attack: a client takes nothing, and resets a stream whose head the library still holds. To the library, the head
   /// belongs to no stream then.
   @Test func headOfAResetStreamEndsNothing() async throws {
