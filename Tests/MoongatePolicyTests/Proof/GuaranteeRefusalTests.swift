@@ -204,9 +204,9 @@ import Testing
         ),
       ],
       "guarantees.lua:2: guarantee \"administration takes the app\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3). In flow \"step_up\", pin is passed (flows/step_up.lua:4). The session has passed phone_otp and pin. It "
-        + "passes the route at routes.lua:2 (GET /admin), where `decide` (routes.lua:2) allows it: it has not passed totp. Facts: "
-        + "f.account.exists = true, f.account.phone_verified = true, f.account.factors.pin = true"),
+        + "(flows/login.lua:3). In flow \"pin_change\", pin is passed (Plugins/PIN/flows/pin_change.lua:8). The session has passed "
+        + "phone_otp and pin. It passes the route at routes.lua:2 (GET /admin), where `decide` (routes.lua:2) allows it: it has not "
+        + "passed totp. Facts: f.account.exists = true, f.account.factors.pin = true"),
     Broken(
       "the route allows an older proof",
       [

@@ -106,6 +106,9 @@ import Testing
     INSERT INTO group_member SELECT 'g' || n % 50, 'ac_' || n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO session SELECT sha256(n::text::bytea), 'se_' || n, 'ac_' || n, n, n, 1, n, '[]', NULL FROM generate_series(1, 20000) AS n;
     INSERT INTO session_domain SELECT sha256(n::text::bytea), 'ac_' || n, 'se_' || n, 'example.org', '\\x00', '[]' FROM generate_series(1, 20000) AS n;
+    INSERT INTO trusted_device SELECT 'ac_' || n, 'de_' || n, n, n, NULL FROM generate_series(1, 20000) AS n;
+    INSERT INTO replaced_token SELECT sha256(n::text::bytea), 'ac_' || n, 'se_' || n, n FROM generate_series(1, 20000) AS n;
+    INSERT INTO factor_reset SELECT 'ac_' || n, 'pin', n FROM generate_series(1, 20000) AS n;
     INSERT INTO spent_code SELECT sha256(n::text::bytea), n FROM generate_series(1, 20000) AS n;
     INSERT INTO counter SELECT sha256(n::text::bytea), 'p', 'n', 1, n, n, CASE WHEN n % 50 = 0 THEN n END, 0, CASE WHEN n % 100 = 0 THEN n END, n
       FROM generate_series(1, 20000) AS n;
