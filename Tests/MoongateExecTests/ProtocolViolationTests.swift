@@ -342,6 +342,7 @@ import Testing
           old(message)
       """#)
     #expect(try await provider.judge("open").isProof)
+    #expect(fixture.log.lines.contains { $0.contains("sent a request `give_session`") })
   }
 
   /// Attack: a program that sends requests without reading the answers fills the gateway's memory.

@@ -41,7 +41,7 @@ extension BrokenProgramsTests {
     word(
       "a flow about another's factor", [.descriptor],
       declares:
-        "said['protocol'] = 2; said['flows'] = {'toy_reset': 'return flow \"toy_reset\" { purpose = \"reset\", provider = \"pin\", steps = { { \"toy\" } } }'}"
+        "said['flows'] = {'toy_reset': 'return flow \"toy_reset\" { purpose = \"reset\", provider = \"pin\", steps = { { \"toy\" } } }'}"
     ),
   ]
 

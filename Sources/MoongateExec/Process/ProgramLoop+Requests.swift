@@ -7,7 +7,9 @@ extension ProgramLoop {
     guard requests.allows(at: now) else { return terminate("floods the gateway with requests", at: now) }
     guard let method = ProgramMethod(rawValue: name) else {
       let known = ProgramMethod.allCases.map(\.rawValue).joined(separator: ", ")
-      return refuse(id, .noSuchMethod, "there is no method `\(log.secrets.redacted(name).prefix(40))`: \(known)")
+      let name = log.secrets.redacted(name).prefix(40)
+      log.complain("request", "it sent a request `\(name)`, which is not a method of the gateway", at: now)
+      return refuse(id, .noSuchMethod, "there is no method `\(name)`: \(known)")
     }
     let parameters: ProgramRequest.Parameters
     do {
