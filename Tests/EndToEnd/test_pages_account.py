@@ -192,7 +192,7 @@ def test_the_groups(person):
     groups = person.js(
         "return [...document.querySelectorAll('section')].map(part => document.getElementById(part.getAttribute('aria-labelledby')).textContent)"
     )
-    assert groups == ["Sign-in", "Security", "Devices", "Your data"], groups
+    assert groups == ["Sign-in", "Security", "Devices", "Trusted devices", "Your data"], groups
     assert person.all("main button")[-1].text == "Sign out", "the last thing, and a quiet one"
     person.is_sound("the account").presses("Back to Moongate").at("/home").presses("Your account").at("/auth/account")
 
