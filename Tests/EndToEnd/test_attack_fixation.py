@@ -253,7 +253,8 @@ def test_app_flow_with_the_attackers_password_has_no_page(gateway, victim):
         {"provider": "password", "email": email, "password": CHOSEN, "first_name": "A", "last_name": "B"},
     )
     problem(begun, 409, "step_not_open")
-    problem(gateway.api("POST", f"/flows/{id}/begin", {"provider": "email_code"}), 409, "step_not_open")
+    coded = gateway.api("POST", f"/flows/{id}/begin", {"provider": "email_code", "email": email})
+    problem(coded, 409, "step_not_open")
     before = len(gateway.app.requested)
     assert not types_code_if_asked(victim, f"/auth/email?id={id}", "123456"), "the page asks for the code"
     assert len(gateway.app.requested) == before, "the victim's browser was sent to the app"
