@@ -157,7 +157,7 @@ import Testing
     let quoted = section.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
     #expect(quoted.count >= 15)
     var sources = ""
-    for folder in ["Sources/MoongatePolicy", "Sources/CLua", "Sources/moongate"] {
+    for folder in ["Sources/MoongatePolicy", "Sources/CLua", "Sources/moongate", "Plugins"] {
       let root = TestFolder.root + "/" + folder
       for case let name as String in FileManager.default.enumerator(atPath: root) ?? .init()
       where name.hasSuffix(".swift") || name.hasSuffix(".c") {
