@@ -207,8 +207,8 @@ import Testing
     }
   }
 
-  /// Attack, or a race: while the gateway shuts down, a request that begins on the connection of a proxy, with a body or
-  /// cancelled, ends the downloads of all users. RFC 9113 section 6.8.
+  /// Attack, or a race: while the gateway shuts down, a request that begins on the connection of a proxy, with a body
+  /// or cancelled, ends the downloads of all users. RFC 9113 section 6.8.
   @Test(arguments: [true, false]) func lateRequestOfADrainingConnectionEndsNothing(isCancelled: Bool) async throws {
     try await onOneThread { client in
       try client.send(client.head(1, path: "/download"))
