@@ -40,7 +40,7 @@ extension ConnectionState {
     return .awaitWritten
   }
 
-  /// Closes after what there is of a truncated response.
+  /// Closes after the part of a truncated response that has arrived.
   ///
   /// Attack, or accident: a truncated response looks complete to a client of HTTP/1.0, to which the end of the
   /// connection is the end of the response. So it is reset, after the bytes that were good.

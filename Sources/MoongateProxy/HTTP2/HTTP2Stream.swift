@@ -66,7 +66,7 @@ final class HTTP2Stream: ClientWire {
   private var window = HTTP2Stream.firstWindow
   private var fullWindow = HTTP2Stream.firstWindow
   private var isOpeningWindow = false
-  /// Promises for the end of the response, or of what there is of a truncated one.
+  /// Promises for the end of the response, or of the part of it that has arrived.
   private var waitingForEnd: [EventLoopPromise<Void>] = []
 
   /// Whether the stream has ended. It sends nothing then.

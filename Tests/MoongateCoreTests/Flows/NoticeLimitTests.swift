@@ -48,7 +48,7 @@ import Testing
     #expect(await told(bench, after: &seen).map(\.to) == ["+911111"])
   }
 
-  /// Mail costs nothing, and a user who is told by mail misses no notice.
+  /// Mail costs nothing, and a user whose notices go by mail misses none.
   @Test func noticesByMailAreNotBounded() async throws {
     let bench = try await EngineTestBench.full()
     var seen = 0
