@@ -190,7 +190,7 @@
 ---@field provider? string the provider whose factor the flow manages, such as "pin"
 ---@field identifier? "phone"|"email"|"federated" kind of identifier that the flow adds, changes or removes
 ---@field account "existing"|"new"|"any" which accounts the flow accepts: "existing", "new" or "any"
----@field registers? string[] with account = "existing": the providers by which the flow creates accounts all the same, such as { "google_oauth" }
+---@field registers? string[] with account = "existing": the names of the providers by which the flow creates accounts all the same
 ---@field steps (string|moongate.AnyOf|moongate.Fallback|moongate.Step)[] steps that a user has to pass, in order
 ---@field lifetime? moongate.Duration how long a user has to complete the flow, such as "15m" (default: "15m")
 ---@field session? moongate.Session the lifetime of sessions

@@ -20,6 +20,8 @@ struct FlowSituation {
     let knowsAccount: Bool
     let proved: Set<IdentifierKind>
     let lastProved: IdentifierKind?
+    /// Depends on which proofs came before the account was known.
+    let endingRule: AccountRule
     let set: Set<ProviderName>
     let hasBegun: Bool
     let isSettled: Bool
@@ -53,8 +55,8 @@ struct FlowSituation {
   var key: Key {
     Key(
       steps: Array(machine.record.steps.dropFirst(machine.record.position)), passed: Set(passed), facts: facts,
-      knowsAccount: knowsAccount, proved: Set(proved), lastProved: proved.last, set: Set(set), hasBegun: hasBegun,
-      isSettled: isSettled)
+      knowsAccount: knowsAccount, proved: Set(proved), lastProved: proved.last,
+      endingRule: machine.record.endingRule, set: Set(set), hasBegun: hasBegun, isSettled: isSettled)
   }
 
   /// The origin of the current step.

@@ -197,7 +197,7 @@ import Testing
     var short = PostgresTiming.patient
     short.queue = .milliseconds(150)
     let database = try bench.database(short, more: "pool=1")
-    try await database.add(1)
+    try await eventually("the only connection is made") { (try? await database.add(1)) != nil }
     let (begun, announce) = AsyncStream.makeStream(of: Void.self)
     let gate = DispatchSemaphore(value: 0)
     async let held: Void = database.write(at: now) { _ in
