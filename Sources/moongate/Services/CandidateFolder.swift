@@ -1,10 +1,8 @@
+// Import Glibc explicitly: the compiler attributes `struct stat` to the first of these modules that it loads.
+import CDispatch
+import CoreFoundation
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
+import Glibc
 
 /// Checks whether the gateway may load a configuration from a folder named over the admin listener.
 ///

@@ -1,4 +1,8 @@
+// Import Glibc explicitly: the compiler attributes `struct timespec` to the first of these modules that it loads.
+import CDispatch
+import CoreFoundation
 import Foundation
+import Glibc
 import Synchronization
 
 /// Sends the state of the gateway to the service manager (sd_notify(3)), as datagrams to the socket in `NOTIFY_SOCKET`.

@@ -1,4 +1,8 @@
+// Import Glibc explicitly: the compiler attributes `struct stat` to the first of these modules that it loads.
+import CDispatch
+import CoreFoundation
 import Foundation
+import Glibc
 
 /// The system user that the Debian package creates.
 enum ServiceUser {

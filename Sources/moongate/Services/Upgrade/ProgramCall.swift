@@ -1,4 +1,8 @@
+// Import Glibc explicitly: the compiler attributes `struct stat` to the first of these modules that it loads.
+import CDispatch
+import CoreFoundation
 import Foundation
+import Glibc
 
 /// The command line of this process, for an upgrade to start it again. The file may have been replaced since.
 struct ProgramCall: Sendable {
