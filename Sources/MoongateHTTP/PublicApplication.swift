@@ -28,7 +28,7 @@ package struct PublicApplication: ListeningApplication {
     random: any RandomSource, keys: KeyRing, audit: AuditTrail, keySet: @escaping @Sendable () -> String,
     pages: PageRenderer,
     server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
-    bodies: BodyReader = BodyReader(), forwardingFaults: ForwardingFaultLog? = nil,
+    bodies: BodyReader = BodyReader(), forwardingFaults: FoldedLog<LoggedForwardingFault>? = nil,
     eventLoops: any EventLoopGroup, logger: Logger
   ) {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
@@ -63,7 +63,8 @@ package struct PublicApplication: ListeningApplication {
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies,
-      forwardingFaults: forwardingFaults ?? ForwardingFaultLog(logger: logger, clock: clock), providers: providers,
+      forwardingFaults: forwardingFaults ?? FoldedLog<LoggedForwardingFault>(logger: logger, clock: clock),
+      providers: providers,
       refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.server = server

@@ -66,7 +66,7 @@ package final class Proxy: Sendable {
   }
 
   /// The log of forwarding headers that cannot be read.
-  package var forwardingFaults: ForwardingFaultLog { shared.forwardingFaults }
+  package var forwardingFaults: FoldedLog<LoggedForwardingFault> { shared.forwardingFaults }
 
   /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers and limits of HTTP/2.
   package func logSuppressedFailures() {

@@ -9,7 +9,7 @@ import MoongateSDK
 package struct FlowEngine: FlowPart {
   let services: FlowServices
   let parts: FlowParts
-  let policyFaults: PolicyFaultLog
+  let policyFaults: FoldedLog<LoggedPolicyFault>
   let shadow: PolicyShadow?
   /// Limits the account exports that run at the same time.
   let exports = ConcurrencyLimit(2)
@@ -40,7 +40,7 @@ package struct FlowEngine: FlowPart {
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
     web: any WebClient = UnreachableWeb(), hashing: any HashingPermits = UnavailableHashing(), clock: any GatewayClock,
     random: any RandomSource,
-    keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
+    keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: FoldedLog<LoggedPolicyFault>? = nil,
     shadow: PolicyShadow? = nil, languages: any MessageLanguages = EnglishMessages(), sharesFlows: Bool = false
   ) {
     services = FlowServices(
@@ -48,7 +48,7 @@ package struct FlowEngine: FlowPart {
       audit: audit, logger: logger)
     let outside = ProviderServices(delivery: delivery, web: web, hashing: hashing, languages: languages)
     parts = FlowParts(services, outside, sharesFlows: sharesFlows)
-    self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
+    self.policyFaults = policyFaults ?? FoldedLog<LoggedPolicyFault>(logger: logger, clock: clock)
     self.shadow = shadow
   }
 

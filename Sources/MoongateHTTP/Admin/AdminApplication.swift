@@ -39,7 +39,7 @@ package struct AdminApplication: ListeningApplication {
     audit: AuditTrail,
     clock: any GatewayClock,
     random: any RandomSource,
-    pages: PageRenderer, address: ListenAddress? = nil, forwardingFaults: ForwardingFaultLog? = nil,
+    pages: PageRenderer, address: ListenAddress? = nil, forwardingFaults: FoldedLog<LoggedForwardingFault>? = nil,
     eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] },
     values: @escaping @Sendable (any PolicyGeneration) -> PolicyValues = { PolicyValues(generation: $0.id) },
@@ -86,7 +86,7 @@ package struct AdminApplication: ListeningApplication {
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(),
-      forwardingFaults: forwardingFaults ?? ForwardingFaultLog(logger: logger, clock: clock),
+      forwardingFaults: forwardingFaults ?? FoldedLog<LoggedForwardingFault>(logger: logger, clock: clock),
       refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, _ throws(Refusal) in try adminGuard.check(exchange) })
     self.eventLoops = eventLoops

@@ -12,7 +12,7 @@ package struct GatewayResponder: HTTPResponder {
   let random: any RandomSource
   let recorder: RefusalRecorder
   let reader: BodyReader
-  let forwardingFaults: ForwardingFaultLog
+  let forwardingFaults: FoldedLog<LoggedForwardingFault>
   var providers = ProviderRegistry.none
   /// Shows a refusal as a page, to a browser.
   let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration) -> Response
@@ -98,10 +98,10 @@ package struct GatewayResponder: HTTPResponder {
     do throws(ForwardingFault) {
       try client.read(fields, bytes.span, trusted: gateway.trustedProxies)
     } catch {
-      forwardingFaults.report(error, from: peer)
+      forwardingFaults.report(LoggedForwardingFault(error, from: peer))
       return (client, error)
     }
-    if let fault = client.addressFault { forwardingFaults.report(fault, from: peer) }
+    if let fault = client.addressFault { forwardingFaults.report(LoggedForwardingFault(fault, from: peer)) }
     return (client, nil)
   }
 

@@ -1,3 +1,4 @@
+import Logging
 import MoongateCore
 import NIOCore
 
@@ -109,9 +110,9 @@ extension ClientConnection {
   ) {
     service.passOver(cause, reason: reason)
     guard service.target != nil else { return }
-    loop.shared.upstreamFailures.logRetry(
-      cause, upstream: target.upstream.description, route: loop.metrics.label(service.route.metricsIndex),
-      reason: reason ?? cause.words)
+    let failure = LoggedUpstreamFailure(
+      upstream: target.upstream.description, cause: cause, reason: reason ?? cause.words, isRetried: true)
+    loop.shared.upstreamFailures.report(failure, ["route": "\(loop.metrics.label(service.route.metricsIndex))"])
   }
 
   /// Refuses a request to which no upstream responded. This is counted and logged.
@@ -126,9 +127,10 @@ extension ClientConnection {
 
   func report(_ cause: UpstreamFailureCause, _ reason: String, _ route: RoutePlan, _ decision: DecisionID) {
     loop.metrics.count(route.metricsIndex, cause)
+    let failure = LoggedUpstreamFailure(
+      upstream: upstreamNames(route), cause: cause, reason: reason, isRetried: false)
     loop.shared.upstreamFailures.report(
-      cause, upstream: upstreamNames(route), route: loop.metrics.label(route.metricsIndex), reason: reason,
-      decision: decision)
+      failure, ["route": "\(loop.metrics.label(route.metricsIndex))", "decision": "\(decision)"])
   }
 
   private func upstreamNames(_ route: RoutePlan) -> String {

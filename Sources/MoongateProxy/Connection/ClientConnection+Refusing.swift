@@ -17,7 +17,7 @@ extension ClientConnection {
 
   /// Refuses a request whose forwarding headers cannot be read.
   func refuse(_ fault: ForwardingFault, _ head: RequestHead) {
-    loop.shared.forwardingFaults.report(fault, from: peer)
+    loop.shared.forwardingFaults.report(LoggedForwardingFault(fault, from: peer))
     refuse(.badRequest, reason: fault.reason, head: head)
   }
 

@@ -154,7 +154,7 @@ extension ClientConnection {
       state.exchange.client = named ?? peer
     } catch {
       state.exchange.client = peer
-      loop.shared.forwardingFaults.report(error, from: peer)
+      loop.shared.forwardingFaults.report(LoggedForwardingFault(error, from: peer))
     }
   }
 

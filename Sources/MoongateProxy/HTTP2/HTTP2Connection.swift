@@ -507,7 +507,7 @@ extension HTTP2Connection {
       failure = .enhanceYourCalm
     } else {
       isOverLimit = true
-      loop.shared.http2Limits.report(limit, from: peer)
+      loop.shared.http2Limits.report(LoggedHTTP2Limit(limit: limit, peer: peer))
     }
     flush()
   }

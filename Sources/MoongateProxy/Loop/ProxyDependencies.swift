@@ -15,7 +15,7 @@ package struct ProxyDependencies: Sendable {
   package let random: any RandomSource
   package let audit: AuditTrail
   package let logger: Logger
-  let policyFaults: PolicyFaultLog
+  let policyFaults: FoldedLog<LoggedPolicyFault>
   /// The providers of the program, for the pages that users are redirected to.
   let providers: ProviderRegistry
   /// Receives the spans of requests.
@@ -31,7 +31,7 @@ package struct ProxyDependencies: Sendable {
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore,
     keys: KeyRing,
     clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger,
-    policyFaults: PolicyFaultLog? = nil,
+    policyFaults: FoldedLog<LoggedPolicyFault>? = nil,
     providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(),
     shadow: PolicyShadow? = nil, mostConnections: Int = .max
   ) {
@@ -49,6 +49,6 @@ package struct ProxyDependencies: Sendable {
     self.random = random
     self.audit = audit
     self.logger = logger
-    self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
+    self.policyFaults = policyFaults ?? FoldedLog<LoggedPolicyFault>(logger: logger, clock: clock)
   }
 }

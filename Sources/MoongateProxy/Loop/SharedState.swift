@@ -17,9 +17,9 @@ final class SharedState: Sendable {
   let redirectLoops = RedirectLoopDetector()
   let page: RefusalPage?
   let accessLog: AccessLog?
-  let upstreamFailures: UpstreamFailureLog
-  let forwardingFaults: ForwardingFaultLog
-  let http2Limits: HTTP2LimitLog
+  let upstreamFailures: FoldedLog<LoggedUpstreamFailure>
+  let forwardingFaults: FoldedLog<LoggedForwardingFault>
+  let http2Limits: FoldedLog<LoggedHTTP2Limit>
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
 
@@ -27,9 +27,9 @@ final class SharedState: Sendable {
     self.dependencies = dependencies
     self.accessLog = accessLog
     self.page = page
-    upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
-    forwardingFaults = ForwardingFaultLog(logger: dependencies.logger, clock: dependencies.clock)
-    http2Limits = HTTP2LimitLog(logger: dependencies.logger, clock: dependencies.clock)
+    upstreamFailures = FoldedLog<LoggedUpstreamFailure>(logger: dependencies.logger, clock: dependencies.clock)
+    forwardingFaults = FoldedLog<LoggedForwardingFault>(logger: dependencies.logger, clock: dependencies.clock)
+    http2Limits = FoldedLog<LoggedHTTP2Limit>(logger: dependencies.logger, clock: dependencies.clock)
     assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
   }
 

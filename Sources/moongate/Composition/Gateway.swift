@@ -61,7 +61,7 @@ struct Gateway {
     store.memory.recorded.subscribe { signIns.note($0) }
     let securityLog = SecurityLog(logger: Logger(label: "security"))
     store.memory.recorded.subscribe { securityLog.note($0) }
-    let policyFaults = PolicyFaultLog(logger: logger, clock: clock)
+    let policyFaults = FoldedLog<LoggedPolicyFault>(logger: logger, clock: clock)
     let outbox = Outbox(clock: clock)
     let web = SiteClient()
     let pages: PageRenderer

@@ -13,13 +13,13 @@ import Testing
     PolicyFault(kind: kind, location: SourceLocation(file: "routes.lua", line: line), message: message)
   }
 
-  private func report(_ faults: PolicyFaultLog, _ fault: PolicyFault, _ decision: String = "dc_1") {
+  private func report(_ faults: FoldedLog<LoggedPolicyFault>, _ fault: PolicyFault, _ decision: String = "dc_1") {
     faults.report(fault, rule: "routes[2].decide", decision: DecisionID(text: decision))
   }
 
   /// Attack: requests without end, each of which writes a line to the log.
   @Test func eachErrorIsLoggedOnceAMinuteWithACount() {
-    let faults = PolicyFaultLog(logger: log.logger, clock: clock)
+    let faults = FoldedLog<LoggedPolicyFault>(logger: log.logger, clock: clock)
     for index in 0..<1_000 { report(faults, fault(line: 9, "broken at \(index)")) }
     report(faults, fault(line: 10))
     report(faults, fault(line: 9, kind: .steps))
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test func suppressedErrorsAreLoggedAfterTheMinute() {
-    let faults = PolicyFaultLog(logger: log.logger, clock: clock)
+    let faults = FoldedLog<LoggedPolicyFault>(logger: log.logger, clock: clock)
     for _ in 0..<5 { report(faults, fault(line: 9)) }
     report(faults, fault(line: 10))
     faults.logSuppressed()
@@ -49,11 +49,13 @@ import Testing
   }
 
   @Test func logMemoryIsBounded() {
-    let faults = PolicyFaultLog(logger: log.logger, clock: clock)
+    let faults = FoldedLog<LoggedPolicyFault>(logger: log.logger, clock: clock)
     for line in 1...3_000 { report(faults, fault(line: line)) }
     #expect(log.lines.count == 1_000)
     #expect(log.lines.allSatisfy { $0.utf8.count < 600 })
-    report(PolicyFaultLog(logger: log.logger, clock: clock), fault(line: 1, String(repeating: "x", count: 5_000)))
+    report(
+      FoldedLog<LoggedPolicyFault>(logger: log.logger, clock: clock),
+      fault(line: 1, String(repeating: "x", count: 5_000)))
     #expect(log.lines.last?.utf8.count ?? 0 < 700)
   }
 }

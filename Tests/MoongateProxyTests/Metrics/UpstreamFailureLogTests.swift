@@ -11,14 +11,17 @@ import Testing
   private let captured = CapturedLog()
 
   private func report(
-    _ log: UpstreamFailureLog, _ cause: UpstreamFailureCause = .timeout, upstream: String = "http://one:1"
+    _ log: FoldedLog<LoggedUpstreamFailure>, _ cause: UpstreamFailureCause = .timeout,
+    upstream: String = "http://one:1", reason: String? = nil, isRetried: Bool = false
   ) {
-    log.report(cause, upstream: upstream, route: "/", reason: cause.words, decision: DecisionID(text: "dc_1"))
+    log.report(
+      LoggedUpstreamFailure(upstream: upstream, cause: cause, reason: reason ?? cause.words, isRetried: isRetried),
+      ["route": "/", "decision": "dc_1"])
   }
 
   /// Attack: many requests to a failing service would fill the disk with log lines.
   @Test func upstreamFailureIsLoggedOnceAMinuteWithACount() {
-    let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
+    let log = FoldedLog<LoggedUpstreamFailure>(logger: captured.logger, clock: clock)
     for _ in 0..<1_000 { report(log) }
     report(log, upstream: "http://two:2")
     report(log, .unreachable)
@@ -39,26 +42,25 @@ import Testing
   }
 
   @Test func eachReasonOfACauseIsLogged() {
-    let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
-    let decision = DecisionID(text: "dc_1")
+    let log = FoldedLog<LoggedUpstreamFailure>(logger: captured.logger, clock: clock)
     for reason in ["a chunk's size is not a hexadecimal number", "no HTTP/1 status line"] {
       for _ in 0..<2 {
-        log.report(.unreadable, upstream: "http://one:1", route: "/", reason: reason, decision: decision)
+        report(log, .unreadable, reason: reason)
       }
       #expect(captured.lines.count { $0.contains(reason) } == 1)
     }
     #expect(captured.lines.count == 2)
     // Attack: a service with ever new reasons. They are bounded.
     for number in 0..<2_000 {
-      log.report(.cut, upstream: "http://one:1", route: "/", reason: "\(number)", decision: decision)
+      report(log, .cut, reason: "\(number)")
     }
     #expect(captured.lines.count == 1_000)
   }
 
   /// If one of several upstreams is down, requests succeed with another one, and only the log reports it.
   @Test func skippedUpstreamIsLoggedOnceAMinute() {
-    let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
-    for _ in 0..<10 { log.logRetry(.unreachable, upstream: "http://one:1", route: "/", reason: "refused") }
+    let log = FoldedLog<LoggedUpstreamFailure>(logger: captured.logger, clock: clock)
+    for _ in 0..<10 { report(log, .unreachable, reason: "refused", isRetried: true) }
     report(log, .unreachable)
     #expect(
       captured.lines.filter { $0.contains("the request was retried with another one") && $0.contains("http://one:1") }
