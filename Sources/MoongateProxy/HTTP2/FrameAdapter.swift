@@ -17,7 +17,7 @@ import NIOHTTP2
 /// - To the library, a PRIORITY frame of a wrong length is an error of the connection, not of the stream (section 6.3).
 ///   Priorities are deprecated (section 5.3.2) and not used, so PRIORITY frames are dropped.
 /// - To the library, frames of a stream that the client opened before it knew of a GOAWAY are an error of the
-///   connection (section 6.8). All but its heads, which the header compression needs, are dropped (`lastServed`).
+///   connection (section 6.8). All but its heads, which the header compression needs, are dropped (`HTTP2Shutdown.lastServed`).
 /// - The library waits for all bytes of the preface. A wrong one is refused at its first wrong byte.
 final class FrameAdapter: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
@@ -57,8 +57,8 @@ final class FrameAdapter: ChannelDuplexHandler {
   private var left = 0
   /// Whether the remaining bytes are dropped instead.
   private var drops = false
-  /// The last stream that is served, once the client was told GOAWAY; nil before. The library begins no stream then.
-  var lastServed: UInt32?
+  /// How the connection ends. Frames of streams that are not served are dropped here; `HTTP2Connection` does the rest.
+  var shutdown = HTTP2Shutdown()
   /// Received bytes that wait for the rest of a frame header, or of a SETTINGS or PRIORITY frame.
   private var held = ByteBuffer()
   /// Whether the client's first SETTINGS have arrived.
@@ -178,7 +178,7 @@ final class FrameAdapter: ChannelDuplexHandler {
   }
 
   private func isUnserved(_ head: FrameHead) -> Bool {
-    guard let lastServed, head.stream > lastServed else { return false }
+    guard let last = shutdown.lastServed, head.stream > UInt32(Int(last)) else { return false }
     return head.type == FrameHead.data || head.type == FrameHead.rstStream || head.type == FrameHead.windowUpdate
   }
 

@@ -18,9 +18,6 @@ final class HTTP2Connection: ChannelDuplexHandler {
   typealias OutboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
-  private static let idleTime: TimeAmount = .seconds(60)
-  /// The time limit for a client to close after GOAWAY.
-  private static let graceTime: TimeAmount = .seconds(5)
   private static let interval: TimeAmount = .seconds(1)
   private static let connectionWindow = 4 * 1024 * 1024
   /// The maximum number of concurrent streams, and how many the library accepts, so that those between can be refused.
@@ -48,23 +45,11 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private var earlyResets: [(stream: HTTP2Stream, at: NIODeadline)] = []
   /// How many streams of the library are reset for the client.
   private var openResets = 0
-  /// The last stream that the client has opened.
-  private var lastStream = HTTP2StreamID.rootStream
   private var idleSince = NIODeadline.uptimeNanoseconds(0)
   /// Whether the connection has begun and not ended. It is counted then.
   private var isOpen = false
-  private var isQuiescing = false
-  /// Why the connection has to end, if the library has not told the client.
-  private var failure: HTTP2ErrorCode?
-  /// Whether the library has told the client of an error of the connection.
-  private var hasToldError = false
   /// Whether the connection is being closed. Further frames are ignored.
   private var isEnding = false
-  private var counts = HTTP2LimitCounts()
-  /// Whether a limit was reached: no stream is begun any more.
-  private var isOverLimit = false
-  /// The last stream that is still served, of which the client was told after a limit was reached.
-  private var lastServed: HTTP2StreamID?
   private var timer: RepeatedTask?
 
   /// The streams that received a frame in the current read.
@@ -232,10 +217,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
   /// - Returns: nil if there is nothing to receive.
   private func open(_ frame: HTTP2Frame) -> HTTP2Stream? {
     // A stream that began after the end of the connection would never be closed.
-    guard case .headers = frame.payload, frame.streamID > lastStream, isOpen, !isOverLimit, let channel else {
-      return nil
-    }
-    lastStream = frame.streamID
+    guard case .headers = frame.payload, isOpen, let channel, adapter.shutdown.open(frame.streamID) else { return nil }
     let isRefused = streams.count - openResets >= Self.maxStreams
     let stream = HTTP2Stream(frame.streamID, transport: self)
     streams[frame.streamID] = stream
@@ -280,11 +262,9 @@ final class HTTP2Connection: ChannelDuplexHandler {
     case let event as NIOHTTP2WindowUpdatedEvent: windowChanged(event)
     case is NIOHTTP2BulkStreamWindowChangeEvent: break
     case is ChannelShouldQuiesceEvent:
-      isQuiescing = true
-      adapter.lastServed = UInt32(Int(lastStream))
+      let isToldByManager = adapter.shutdown.quiesce()
       for stream in Array(streams.values) { stream.quiesce() }
-      // The manager would say GOAWAY with a later stream than was said.
-      if lastServed == nil { context.fireUserInboundEventTriggered(event) }
+      if isToldByManager { context.fireUserInboundEventTriggered(event) }
     default: context.fireUserInboundEventTriggered(event)
     }
   }
@@ -295,12 +275,12 @@ final class HTTP2Connection: ChannelDuplexHandler {
     if let error = error as? NIOHTTP2Errors.StreamError {
       // A frame of this stream could not be written.
       streams[error.streamID]?.reset(.internalError)
-    } else if hasToldError || !(error is any NIOHTTP2Error) {
+    } else if adapter.shutdown.hasToldError || !(error is any NIOHTTP2Error) {
       close(context)
     } else if Self.concernsStream(error) {
       if !isFlushing { count(.errors) }
     } else {
-      failure = .internalError
+      adapter.shutdown.fail(.internalError)
       flush()
     }
   }
@@ -365,20 +345,17 @@ final class HTTP2Connection: ChannelDuplexHandler {
 
   private var needsConnectionWindow: Bool { connectionWindow <= Self.connectionWindow / 2 }
 
-  /// Attack: a client that ignores GOAWAY keeps its connection open forever.
   private func checkTime(_ context: ChannelHandlerContext) {
     if !earlyResets.isEmpty {
       finishResets(before: loop.now - Self.earlyResetTime, context)
       context.flush()
     }
     guard streams.isEmpty else { return }
-    let idle = loop.now - idleSince
-    if idle >= Self.idleTime + Self.graceTime || isQuiescing && idle >= Self.graceTime {
-      close(context)
-    } else if idle >= Self.idleTime, !isQuiescing {
-      adapter.lastServed = UInt32(Int(lastStream))
-      // Only the manager is behind this handler.
-      context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    switch adapter.shutdown.action(afterIdle: loop.now - idleSince) {
+    case .close: close(context)
+    // Only the manager is behind this handler.
+    case .shutDown: context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    case nil: break
     }
   }
 
@@ -399,19 +376,23 @@ final class HTTP2Connection: ChannelDuplexHandler {
     isFlushing = true
     defer { isFlushing = false }
     noteWritten()
-    while failure == nil, !isEnding, !outbox.isEmpty || !opening.isEmpty || needsConnectionWindow {
+    while adapter.shutdown.failure == nil, !isEnding, !outbox.isEmpty || !opening.isEmpty || needsConnectionWindow {
       writeWindows(context)
       writeFrames(context)
       context.flush()
       noteWritten()
     }
     guard !isEnding else { return }
-    if let code = failure {
-      write(.goAway(lastStreamID: lastStream, errorCode: code, opaqueData: nil), .rootStream, context)
+    switch adapter.shutdown.nextGoAway() {
+    case .failure(let code, let last):
+      write(.goAway(lastStreamID: last, errorCode: code, opaqueData: nil), .rootStream, context)
       context.flush()
       close(context)
-    } else if isOverLimit, lastServed == nil {
-      takeNoMoreStreams(context)
+    // `checkTime` closes the connection after the last stream.
+    case .noMoreStreams(let last):
+      write(.goAway(lastStreamID: last, errorCode: .enhanceYourCalm, opaqueData: nil), .rootStream, context)
+      context.flush()
+    case nil: break
     }
   }
 
@@ -471,7 +452,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
     switch frame.payload {
     case .data(let data): written.append((frame.streamID, data.data.readableBytes, data.endStream))
     case .headers(let headers): if headers.endStream { written.append((frame.streamID, 0, true)) }
-    case .goAway(let last, let code, _): if code != .noError, last != lastServed { hasToldError = true }
+    case .goAway(let last, let code, _): adapter.shutdown.wroteGoAway(last: last, code)
     default: break
     }
   }
@@ -490,38 +471,18 @@ final class HTTP2Connection: ChannelDuplexHandler {
   }
 }
 
-/// The limits of what costs a client less than the gateway.
 extension HTTP2Connection {
-  /// Counts it. When the limit is reached, the client may open no more streams, and those that are open are served to
-  /// their end: a proxy in front has the requests of many users on the connection. At a second time, the connection
-  /// ends.
-  ///
-  /// Attack: CVE-2023-44487 and CVE-2025-8671. A stream that the client resets, or makes the gateway reset, costs the
-  /// client nothing, and a service gets its request.
+  /// Counts what costs a client less than the gateway. At the second limit that is reached, the connection ends.
   private func count(_ limit: HTTP2Limit) {
-    let count = counts.count(limit, at: loop.now)
-    guard count > HTTP2LimitCounts.most, failure == nil else { return }
-    guard count > HTTP2LimitCounts.mostOfProxies || !isTrusted else { return }
-    counts = HTTP2LimitCounts()
-    if isOverLimit {
-      failure = .enhanceYourCalm
-    } else {
-      isOverLimit = true
-      loop.shared.http2Limits.report(LoggedHTTP2Limit(limit: limit, peer: peer))
+    switch adapter.shutdown.count(limit, at: loop.now, isTrusted: isTrusted) {
+    case .isWithinLimit: return
+    case .endsNewStreams: loop.shared.http2Limits.report(LoggedHTTP2Limit(limit: limit, peer: peer))
+    case .endsConnection: break
     }
     flush()
   }
 
   private var isTrusted: Bool { ForwardedClient.trusts(peer, loop.currentPlan().trustedProxies) }
-
-  /// Says GOAWAY. `checkTime` closes the connection after the last stream.
-  private func takeNoMoreStreams(_ context: ChannelHandlerContext) {
-    lastServed = lastStream
-    isQuiescing = true
-    write(.goAway(lastStreamID: lastStream, errorCode: .enhanceYourCalm, opaqueData: nil), .rootStream, context)
-    adapter.lastServed = UInt32(Int(lastStream))
-    context.flush()
-  }
 }
 
 extension HTTP2Connection: HTTP2Stream.Transport {
