@@ -6,21 +6,6 @@ struct RecordingGeneration: WrappingGeneration {
   let base: any PolicyGeneration
   let record: CoverageRecord
 
-  var id: String { base.id }
-  var gateway: GatewaySettings { base.gateway }
-  var routes: RouteTable { base.routes }
-  var flows: [String: FlowDefinition] { base.flows }
-  var policies: [ProviderName: ProviderPolicy] { base.policies }
-  var tokenPolicy: ProviderPolicy { base.tokenPolicy }
-  var accounts: AccountRules { base.accounts }
-  var apps: AppTable { base.apps }
-  var pages: [PageFile] { base.pages }
-  var pads: Set<ProviderName> { base.pads }
-  var identityProvers: IdentityProvers { base.identityProvers }
-  var registry: ProviderRegistry? { base.registry }
-  var warnings: [ConfigurationProblem] { base.warnings }
-  var lease: GenerationLease { base.lease }
-
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator {
     let generation = base as? Generation
     var probe: BranchProbe?

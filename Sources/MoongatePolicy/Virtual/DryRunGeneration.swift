@@ -5,23 +5,6 @@ import MoongateSDK
 struct DryRunGeneration: WrappingGeneration {
   let base: any PolicyGeneration
   let registry: ProviderRegistry?
-
-  var id: String { base.id }
-  var changeMark: String { base.changeMark }
-  var gateway: GatewaySettings { base.gateway }
-  var routes: RouteTable { base.routes }
-  var flows: [String: FlowDefinition] { base.flows }
-  var policies: [ProviderName: ProviderPolicy] { base.policies }
-  var tokenPolicy: ProviderPolicy { base.tokenPolicy }
-  var accounts: AccountRules { base.accounts }
-  var apps: AppTable { base.apps }
-  var pages: [PageFile] { base.pages }
-  var pads: Set<ProviderName> { base.pads }
-  var identityProvers: IdentityProvers { base.identityProvers }
-  var warnings: [ConfigurationProblem] { base.warnings }
-  var lease: GenerationLease { base.lease }
-
-  func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try base.makeEvaluator() }
 }
 
 extension ProviderRegistry {
