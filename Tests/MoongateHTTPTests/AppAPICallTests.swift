@@ -58,7 +58,9 @@ import Testing
       _ = try await client.register()
       client.gateway.clock.advance(by: .seconds(900))
       var closed = TestGeneration.gateway(for: [PhoneOTP()])
-      closed.flows = closed.flows.filter { !$0.value.isForNewAccounts }
+      let names = closed.flows.values.filter(\.isForNewAccounts).map(\.name)
+      closed.flows = closed.flows.filter { !names.contains($0.key) }
+      closed.closedRegistrations = Set(names)
       client.gateway.generations.activate(closed, at: client.gateway.clock.now())
       for (path, body) in [
         ("flows", #"{"flow":"register"}"#), ("flows", #"{"flow":"register_email"}"#),
@@ -80,6 +82,24 @@ import Testing
       let done = try await client.call(
         .post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(code)"}"#)
       #expect(done.status == 200 && done["token"] is String)
+    }
+  }
+
+  /// A folder without any file of a flow that creates accounts. Apps ask for registration by calls of their own, and
+  /// any other flow that does not exist is one that the app must not name.
+  @Test func registrationWithoutAFlowIsClosed() async throws {
+    try await HTTPGateway { generation in
+      generation.flows = generation.flows.filter { !$0.value.isForNewAccounts }
+    }.run { client in
+      for (path, body) in [
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"register"}"#),
+        ("register", #"{"email":"a@b.test","password":"correct horse 9","first_name":"A","last_name":"B"}"#),
+      ] {
+        let answer = try await client.call(.post, "/api/auth/\(path)", body)
+        #expect(answer.status == 403 && answer.problem() == "registration_closed", "\(path): \(answer.text)")
+      }
+      let unknown = try await client.call(.post, "/api/auth/flows", #"{"flow":"register"}"#)
+      #expect(unknown.status == 422 && unknown.problem() == "invalid_input")
     }
   }
 

@@ -89,6 +89,30 @@ import Testing
     #expect(found.first?.contains(sentence) ?? false, "\(found)")
   }
 
+  // MARK: - Registration that is off
+
+  /// The purpose and the account rule say whether registration is closed, not the name. A file that only turns a flow
+  /// off has the purpose of its usual name.
+  @Test(arguments: [
+    ("register", "enabled = false", true),
+    ("register_email", "enabled = false", true),
+    ("join_us", "enabled = false, purpose = \"register\", account = \"any\"", true),
+    ("join_us", "enabled = false, account = \"new\", steps = { { \"phone_otp\" } }", true),
+    ("join_us", "enabled = false", false),
+    ("enter", "enabled = false, account = \"any\", steps = { { \"phone_otp\" } }", false),
+    ("register", "enabled = false, purpose = \"sign_in\", account = \"any\"", false),
+    ("pin_set", "enabled = false", false),
+    // Its provider is not configured.
+    (
+      "with_site",
+      "purpose = \"register\", provider = \"google_oauth\", account = \"new\", steps = { { \"google_oauth\" } }", true
+    ),
+    ("register", "purpose = \"register\", account = \"new\", steps = { { \"phone_otp\" } }", false),
+  ]) func registrationIsClosedByPurpose(_ name: String, _ fields: String, _ isClosed: Bool) throws {
+    let generation = try Self.load(try Self.folder(fields, named: name))
+    #expect(generation.closedRegistrations == (isClosed ? [name] : []))
+  }
+
   // MARK: - The purpose field
 
   @Test(arguments: [

@@ -8,6 +8,8 @@ package struct TestGeneration: PolicyGeneration {
   package var gateway: GatewaySettings
   package var routes: RouteTable
   package var flows: [String: FlowDefinition]
+  /// The flows that would create accounts and are off.
+  package var closedRegistrations: Set<String> = []
   package var policies: [ProviderName: ProviderPolicy]
   /// The rules of `accounts.lua`.
   package var accounts = AccountRules.standard

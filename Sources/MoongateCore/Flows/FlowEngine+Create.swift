@@ -64,7 +64,7 @@ extension FlowEngine {
     let id = FlowID(from: random)
     guard let definition = request.generation.flows[draft.name] else {
       request.watch?.asked(.flow(draft.name))
-      if FlowPurpose.registrationNames.contains(draft.name) { throw request.refusal(.registrationClosed) }
+      if request.generation.closedRegistrations.contains(draft.name) { throw request.refusal(.registrationClosed) }
       throw request.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
     }
     request.watch?.asked(.flow(draft.name))

@@ -219,9 +219,6 @@ extension FlowPurpose {
     case .factor(let provider, let operation): "\(provider)_\(operation.rawValue)"
     }
   }
-
-  /// The names of flows that create accounts, as apps ask for them. If such a flow is off, registration is closed.
-  package static let registrationNames: Set<String> = ["register", "register_email"]
 }
 
 extension FlowDefinition {

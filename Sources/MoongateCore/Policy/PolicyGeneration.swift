@@ -11,6 +11,9 @@ package protocol PolicyGeneration: Sendable {
   var gateway: GatewaySettings { get }
   var routes: RouteTable { get }
   var flows: [String: FlowDefinition] { get }
+  /// The names of flows that would create accounts, and that are off or whose provider is not configured. Beginning one
+  /// is refused with `registration_closed`.
+  var closedRegistrations: Set<String> { get }
   var policies: [ProviderName: ProviderPolicy] { get }
   /// `policies/token.lua`: the limits on invalid tokens.
   var tokenPolicy: ProviderPolicy { get }
@@ -41,6 +44,7 @@ package protocol PolicyGeneration: Sendable {
 
 extension PolicyGeneration {
   package var changeMark: String { id }
+  package var closedRegistrations: Set<String> { [] }
   package var pages: [PageFile] { [] }
   package var tokenPolicy: ProviderPolicy { .tokens }
   package var registry: ProviderRegistry? { nil }

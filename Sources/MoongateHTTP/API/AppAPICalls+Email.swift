@@ -29,7 +29,10 @@ extension AppAPICalls {
     for name in ["first_name", "last_name"] {
       if let text = try fields.optionalText(name) { inputs[name] = .text(text) }
     }
-    var driven = try await run(name(of: .register(setting: "password"), exchange), "password", inputs, exchange)
+    guard let flow = exchange.generation.flow(for: .register(setting: "password")) else {
+      throw exchange.refusal(.registrationClosed)
+    }
+    var driven = try await run(flow.name, "password", inputs, exchange)
     // `verify-email` verifies the address later, so a skippable step for it is skipped here.
     while driven.view.status == .pending {
       let before = driven

@@ -25,6 +25,7 @@ extension AppAPICalls {
     let flow = asked == "enter" && exchange.generation.flows[asked] == nil ? "login" : asked
     var inputs: [String: InputValue] = ["phone": .text(try fields.text("phone_number"))]
     if let region = try fields.optionalText("region") { inputs["region"] = .text(region) }
+    if flow == "register", exchange.generation.flows[flow] == nil { throw exchange.refusal(.registrationClosed) }
     let begun = try await run(flow, "phone_otp", inputs, naming: ["phone": "phone_number"], exchange)
     let now = clock.now()
     let seconds = { (moment: Timestamp?) in

@@ -12,7 +12,11 @@ extension FolderReader {
         continue
       }
       guard let body = body(file, "flow", title: title) else { continue }
-      flows[title] = FlowReader(name: title, providers: catalog, problems: problems).read(body, functions: &functions)
+      switch FlowReader(name: title, providers: catalog, problems: problems).read(body, functions: &functions) {
+      case .flow(let flow): flows[title] = flow
+      case .leftOut(let createsAccounts): if createsAccounts { closedRegistrations.insert(title) }
+      case .invalid: break
+      }
     }
     addFlowsOfProviders()
     // Include flows that could not be read, so that one mistake is not reported twice.
@@ -44,7 +48,7 @@ extension FolderReader {
   private mutating func shippedFlow(_ source: PolicySource, of descriptor: ProviderDescriptor) -> FlowDefinition? {
     guard let body = body(ConfigurationFiles.File(source), "flow", title: source.name) else { return nil }
     let reader = FlowReader(name: source.name, providers: catalog, origin: descriptor.name, problems: problems)
-    guard let flow = reader.read(body, functions: &functions) else { return nil }
+    guard case .flow(let flow) = reader.read(body, functions: &functions) else { return nil }
     // Attack: a plugin that is installed for a second factor ships a flow that signs users in.
     guard flow.purpose.needsSession else {
       problems.add(

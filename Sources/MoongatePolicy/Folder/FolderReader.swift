@@ -22,6 +22,7 @@ struct FolderReader {
   var policies: [ProviderName: ProviderPolicy] = [:]
   var tokenPolicy: ProviderPolicy?
   var flows: [String: FlowDefinition] = [:]
+  var closedRegistrations: Set<String> = []
   /// The flows that other files may name, including those that could not be read.
   var flowNames: [String] = []
   var accounts = AccountRules.standard
@@ -181,7 +182,7 @@ struct FolderReader {
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
       id: files.digest, changeMark: files.changeMark, gateway: gateway, routes: RouteTable(routes: routes),
-      flows: flows,
+      flows: flows, closedRegistrations: closedRegistrations,
       policies: policies.filter { configured.contains($0.key) },
       tokenPolicy: tokenPolicy ?? .tokens,
       accounts: accounts, apps: apps, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,

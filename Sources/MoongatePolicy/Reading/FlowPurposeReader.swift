@@ -66,6 +66,18 @@ struct FlowPurposeReader {
     }
   }
 
+  /// Whether a flow that is left out would create accounts, by its account rule and its purpose. A file that only turns
+  /// a flow off names no purpose: it is that of which the flow has the usual name, as in
+  /// `flow "register" { enabled = false }`.
+  func createsAccounts(_ reader: TableReader) -> Bool {
+    if case .text(AccountRule.new.rawValue)? = reader.explicitValue("account")?.value { return true }
+    if let purpose = reader.explicitValue("purpose")?.value {
+      return if case .text(FlowPurposeKind.register.rawValue) = purpose { true } else { false }
+    }
+    let settings: [ProviderName?] = [nil] + providers.descriptors.map(\.name)
+    return settings.contains { FlowPurpose.register(setting: $0).usualName == flow }
+  }
+
   /// Reads the purpose of the flow; nil with a problem if it is invalid.
   /// - Parameters:
   ///   - steps: the steps that could be read.

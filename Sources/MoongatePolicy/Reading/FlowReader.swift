@@ -3,6 +3,15 @@ import MoongateSDK
 
 /// Reads flows/NAME.lua, from the operator's folder or shipped with a provider.
 struct FlowReader {
+  /// What a file is read as.
+  enum ReadResult {
+    case flow(FlowDefinition)
+    /// The flow is off, or its provider is not configured.
+    case leftOut(createsAccounts: Bool)
+    /// The problems are reported.
+    case invalid
+  }
+
   let name: String
   let providers: ProviderCatalog
   let problems: Problems
@@ -42,16 +51,26 @@ struct FlowReader {
     return choices
   }
 
-  /// Reads the flow; nil with a problem if it is invalid; nil with at most a warning if it is disabled or left out
-  /// because its provider is not configured.
-  func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
+  /// Reads the flow. One that is left out because its provider is not configured has a warning.
+  func read(_ node: LuaNode, functions: inout FunctionTable) -> ReadResult {
     let before = problems.all.count
-    guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
-    if reader.explicitValue("enabled") != nil, reader.flag("enabled") == false { return nil }
+    guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return .invalid }
     let purposes = FlowPurposeReader(flow: name, providers: providers, problems: problems)
+    if reader.explicitValue("enabled") != nil, reader.flag("enabled") == false {
+      return .leftOut(createsAccounts: purposes.createsAccounts(reader))
+    }
+    if let flow = read(reader, purposes, since: before, functions: &functions) { return .flow(flow) }
+    return problems.all.count > before ? .invalid : .leftOut(createsAccounts: purposes.createsAccounts(reader))
+  }
+
+  /// - Parameter before: the number of problems before the file was read.
+  /// - Returns: nil with a problem if the flow is invalid, and nil with a warning if its provider is not configured.
+  private func read(
+    _ reader: TableReader, _ purposes: FlowPurposeReader, since before: Int, functions: inout FunctionTable
+  ) -> FlowDefinition? {
     if let absent = purposes.unconfiguredProvider(reader) {
       problems.warn(
-        node.location, "provider", "is `\(absent)`, which gateway.lua does not configure: the flow is left out")
+        reader.location, "provider", "is `\(absent)`, which gateway.lua does not configure: the flow is left out")
       return nil
     }
     unavailable.leavesFlowOut = origin != nil || purposes.isOfAccount(reader)
@@ -60,7 +79,7 @@ struct FlowReader {
     let steps = stepsNode.map { readSteps($0, &functions) } ?? []
     if problems.all.count == before, !unavailable.providers.isEmpty {
       problems.warn(
-        node.location, "",
+        reader.location, "",
         "is left out: a step needs \(Suggestion.list(unavailable.providers)), which gateway.lua does not configure. "
           + "Name it under `providers`, or write flows/\(name).lua with other steps or with enabled = false")
       return nil
@@ -78,7 +97,7 @@ struct FlowReader {
     }
     return FlowDefinition(
       name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next,
-      location: node.location, registers: registers,
+      location: reader.location, registers: registers,
       stepLocations: stepsNode.map(Self.locations) ?? [])
   }
 

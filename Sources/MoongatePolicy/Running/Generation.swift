@@ -8,6 +8,7 @@ struct Generation: PolicyGeneration {
   let gateway: GatewaySettings
   let routes: RouteTable
   let flows: [String: FlowDefinition]
+  let closedRegistrations: Set<String>
   let policies: [ProviderName: ProviderPolicy]
   let tokenPolicy: ProviderPolicy
   let accounts: AccountRules

@@ -16,6 +16,7 @@ extension WrappingGeneration {
   var gateway: GatewaySettings { base.gateway }
   var routes: RouteTable { base.routes }
   var flows: [String: FlowDefinition] { base.flows }
+  var closedRegistrations: Set<String> { base.closedRegistrations }
   var policies: [ProviderName: ProviderPolicy] { base.policies }
   var tokenPolicy: ProviderPolicy { base.tokenPolicy }
   var accounts: AccountRules { base.accounts }
