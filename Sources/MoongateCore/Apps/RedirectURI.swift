@@ -12,24 +12,23 @@ package struct RedirectURI: Sendable, Equatable {
   /// The maximum length in bytes.
   package static let longest = 2000
 
-  /// The kinds of redirect URI (RFC 8252 section 7).
-  private enum Kind: Sendable, Equatable {
-    case secure(PublicURL)
-    /// http to the machine of the user. `tail` is what follows the port.
-    case loopback(host: String, port: Int?, tail: String)
-    case privateScheme(String)
+  /// What precedes and follows the port of an address of the user's own machine.
+  private struct LoopbackForm: Sendable, Equatable {
+    let head: String
+    let tail: String
   }
 
   package let text: String
-  private let kind: Kind
+  /// nil for https and private schemes, whose addresses have no free port.
+  private let loopback: LoopbackForm?
 
   /// - Throws: `RedirectURIProblem` if an app must not register it.
   package init(_ text: String) throws(RedirectURIProblem) {
     self.text = text
-    kind = try Self.kind(of: text)
+    loopback = try Self.read(text)
   }
 
-  private static func kind(of text: String) throws(RedirectURIProblem) -> Kind {
+  private static func read(_ text: String) throws(RedirectURIProblem) -> LoopbackForm? {
     let refuse = { (message: String) in RedirectURIProblem(message: message) }
     guard text.utf8.count <= longest else { throw refuse("is longer than \(longest) bytes") }
     guard !text.contains("*") else {
@@ -50,25 +49,22 @@ package struct RedirectURI: Sendable, Equatable {
           "has the scheme `\(scheme):`; write https, or a private scheme with a dot, such as \"com.example.app:/in\"")
       }
       guard rest.hasPrefix("/") else { throw refuse("has no path: write \"\(scheme):/in\"") }
-      return .privateScheme(scheme)
+      return nil
     }
     guard rest.hasPrefix("//") else { throw refuse("has no host: write \"\(scheme)://app.example.com/in\"") }
     let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" }
     guard !authority.contains("@") else { throw refuse("has user information before the host: remove it") }
-    guard let host = HostName(String(authority)) else {
+    guard let address = WebAddress(text) else {
       throw refuse("has no valid host, as in \"https://app.example.com/in\"")
     }
-    let (isSecure, tail) = (scheme == "https", rest.dropFirst(2 + authority.count))
-    let canonical = host.origin(isSecure: isSecure)
+    let canonical = "\(address.origin)\(address.tail)"
     // Clients and browsers write the host in lower case and leave the default port out, so another form never matches.
-    guard canonical == "\(scheme)://\(authority)" else { throw refuse("write \"\(canonical)\(tail)\"") }
-    guard !isSecure else {
-      return .secure(PublicURL(isSecure: true, host: host.name, port: host.port ?? 443))
-    }
-    guard Loopback.isAddress(host.name) else {
+    guard canonical == text else { throw refuse("write \"\(canonical)\"") }
+    if address.origin.isSecure { return nil }
+    guard Loopback.isAddress(address.origin.host) else {
       throw refuse("uses http, which others can read on the way: write https, or an address of the user's own machine")
     }
-    return .loopback(host: host.name, port: host.port, tail: String(tail))
+    return LoopbackForm(head: "http://\(address.origin.host)", tail: String(address.tail))
   }
 
   /// Whether this is the registered address, byte for byte. For loopback addresses the port may differ, because an app
@@ -76,25 +72,13 @@ package struct RedirectURI: Sendable, Equatable {
   package func matches(_ address: String) -> Bool {
     // Strings compare equal if they are canonically equivalent. Attack: U+037E is not `;`.
     if text.utf8.elementsEqual(address.utf8) { return true }
-    guard case .loopback(let host, _, let tail) = kind, let rest = Self.rest(of: address, after: "http://\(host)"),
-      let end = Self.end(ofPort: rest)
+    guard let loopback, let rest = Self.rest(of: address, after: loopback.head), let end = Self.end(ofPort: rest)
     else { return false }
-    return rest[end...].elementsEqual(tail.utf8)
+    return rest[end...].elementsEqual(loopback.tail.utf8)
   }
 
   /// The origin of an address that matches; nil for a private scheme.
-  func origin(of address: String) -> PublicURL? {
-    switch kind {
-    case .secure(let origin): return origin
-    case .privateScheme: return nil
-    case .loopback(let host, _, _):
-      guard let rest = Self.rest(of: address, after: "http://\(host)"), let end = Self.end(ofPort: rest) else {
-        return nil
-      }
-      let digits = String(decoding: rest[..<end].dropFirst(), as: UTF8.self)
-      return PublicURL(isSecure: false, host: host, port: Int(digits) ?? 80)
-    }
-  }
+  func origin(of address: String) -> PublicURL? { WebAddress(address)?.origin }
 
   /// The origin that is registered; nil for a private scheme.
   package var origin: PublicURL? { origin(of: text) }

@@ -123,16 +123,12 @@ struct HandoffPage: Sendable {
 
   /// The origin and path of the target: an absolute URL at a host of a route on a further domain.
   private func destination(_ text: String?, _ exchange: Exchange) -> (origin: String, target: String)? {
-    guard let text = exchange.targets.accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://")
+    guard let address = exchange.targets.accept(text).flatMap({ WebAddress($0) }),
+      exchange.gateway.furtherDomain(of: address.origin.host) != nil,
+      exchange.generation.routes.routes.contains(where: { $0.host == address.origin.host }),
+      address.origin == exchange.gateway.siblingOrigin(address.origin.host)
     else { return nil }
-    let rest = text[separator.upperBound...]
-    let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
-    guard let host = HostName(String(rest[..<end])), exchange.gateway.furtherDomain(of: host.name) != nil,
-      exchange.generation.routes.routes.contains(where: { $0.host == host.name })
-    else { return nil }
-    let origin = exchange.gateway.siblingOrigin(host.name).description
-    guard host.origin(isSecure: text.lowercased().hasPrefix("https:")) == origin else { return nil }
-    return (origin, rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...])
+    return (address.origin.description, address.tail.hasPrefix("/") ? String(address.tail) : "/" + address.tail)
   }
 
   /// Redirects to the sign-in page, which returns here. Attack on a user's patience: a browser without cookies would be

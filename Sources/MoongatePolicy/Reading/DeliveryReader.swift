@@ -200,15 +200,13 @@ struct DeliveryReader {
   /// - Parameter what: the content of the requests, for messages.
   func site(_ node: LuaNode, _ path: String, carrying what: String = "codes") -> String? {
     guard let text = Field.text(node, path, problems) else { return nil }
-    let isSecure = text.hasPrefix("https://")
-    let authority = text.dropFirst(isSecure ? 8 : 7).prefix { !"/?".contains($0) }
-    guard isSecure || text.hasPrefix("http://"), let host = HostName(String(authority)),
+    guard let origin = WebAddress(text)?.origin,
       text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && !"\"#<>\\^`{|}".utf8.contains($0) })
     else {
       problems.add(node.location, path, "\"\(text)\" is not a valid URL, such as \"https://sms.example.com/send\"")
       return nil
     }
-    if !isSecure, !Loopback.contains(host.name) {
+    if !origin.isSecure, !Loopback.contains(origin.host) {
       problems.warn(node.location, path, "\(what) would be sent unencrypted: use https outside this machine")
     }
     return text

@@ -91,7 +91,7 @@ struct GatewayReader {
   /// Reads `https://host:port` without a path.
   func origin(_ node: LuaNode, _ path: String) -> PublicURL? {
     guard let text = Field.text(node, path, problems) else { return nil }
-    guard let url = OriginText.parse(text) else {
+    guard let url = PublicURL(parsing: text) else {
       problems.add(
         node.location, path,
         "\"\(text)\" is not an origin, such as \"https://auth.example.com\": scheme, host and port only"

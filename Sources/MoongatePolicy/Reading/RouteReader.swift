@@ -187,7 +187,7 @@ struct RouteReader {
       texts = [(text, node)]
     }
     return texts.compactMap { item in
-      guard let url = OriginText.parse(item.text) else {
+      guard let url = PublicURL(parsing: item.text) else {
         problems.add(
           item.node.location, path,
           "\"\(item.text)\" is not a valid upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path"

@@ -56,7 +56,7 @@ struct SetupAnswers {
   }
 
   static func publicURL(_ text: String) throws(Problem) -> PublicURL {
-    guard let url = OriginText.parse(text) else {
+    guard let url = PublicURL(parsing: text) else {
       throw Problem(
         sentence:
           "\"\(text)\" is not a public URL. Use scheme, host and port only, for example https://auth.example.com.")
@@ -74,7 +74,7 @@ struct SetupAnswers {
     let isPort = !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     let place = isPort ? "127.0.0.1:\(text)" : text
     let full = HostName(place)?.port.map { "\($0 == 443 ? "https" : "http")://\(place)" } ?? text
-    guard let url = OriginText.parse(full) else {
+    guard let url = PublicURL(parsing: full) else {
       throw Problem(
         sentence:
           "\"\(text)\" is not the URL of a service. Use scheme, host and port only, for example http://127.0.0.1:3000.")
