@@ -113,6 +113,17 @@ import Testing
     #expect(generation.closedRegistrations == (isClosed ? [name] : []))
   }
 
+  /// Pages lead to the flow of a purpose, whatever its name. The usual name is preferred.
+  @Test func flowIsFoundByItsPurpose() throws {
+    let fields = "purpose = \"step_up\", account = \"existing\", steps = { { \"pin\" } }"
+    #expect(try Self.load(try Self.folder(fields, named: "confirm")).flowName(for: .stepUp) == "confirm")
+    let both = try Self.folder(fields, named: "confirm", ["flows/step_up.lua": "return flow \"step_up\" {\(fields)}"])
+    #expect(try Self.load(both).flowName(for: .stepUp) == "step_up")
+    let none = try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }")
+    #expect(try Self.load(none).flowName(for: .stepUp) == "step_up")
+    #expect(try Self.load(none).flow(for: .signIn)?.name == "login")
+  }
+
   // MARK: - The purpose field
 
   @Test(arguments: [

@@ -68,7 +68,7 @@ extension Route {
   }
 
   /// The flow in which a signed-in user passes what is missing.
-  package var stepUpFlow: String { flow == "login" ? "step_up" : flow }
+  package var stepUpFlow: String { flow == FlowPurpose.signIn.usualName ? FlowPurpose.stepUp.usualName : flow }
 }
 
 extension Requirement {

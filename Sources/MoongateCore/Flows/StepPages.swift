@@ -30,11 +30,8 @@ extension ProviderRegistry {
 
   /// The path of the page on which a session passes the provider.
   package func stepPage(of name: ProviderName) -> String {
-    ownPage(of: name) ?? (isOnSignInPage(name) ? "/auth/login" : Self.allSteps)
+    ownPage(of: name) ?? (isOnSignInPage(name) ? PagePath.signIn : PagePath.step)
   }
-
-  /// The page of all providers without a page of their own.
-  package static let allSteps = "/auth/step"
 }
 
 extension ProviderDescriptor {

@@ -205,11 +205,10 @@ extension FlowPurpose: RawRepresentable, Codable {
 // MARK: - Names of flows
 
 extension FlowPurpose {
-  /// The usual name of a flow with this purpose, which is preferred if several flows have the same purpose; nil if
-  /// none exists.
-  package var usualName: String? {
+  /// The usual name of a flow with this purpose, which is preferred if several flows have the same purpose.
+  package var usualName: String {
     switch self {
-    case .signIn: nil
+    case .signIn: "login"
     case .register(let provider): provider == nil ? "register" : "register_email"
     case .stepUp: "step_up"
     case .verify(let kind): "verify_\(kind.rawValue)"
@@ -251,9 +250,12 @@ extension PolicyGeneration {
 
   /// The flow for a purpose. If there are several, the one with the usual name, otherwise the first by name.
   package func flow(for purpose: FlowPurpose) -> FlowDefinition? {
-    if let name = purpose.usualName, let usual = flows[name], usual.purpose == purpose { return usual }
+    if let usual = flows[purpose.usualName], usual.purpose == purpose { return usual }
     return flows.values.filter { $0.purpose == purpose }.min { $0.name < $1.name }
   }
+
+  /// The name of the flow for a purpose; without one, its usual name, which no flow of this purpose has.
+  package func flowName(for purpose: FlowPurpose) -> String { flow(for: purpose)?.name ?? purpose.usualName }
 
   /// The flow that connects an account to a provider's site. If there are several, the first by name.
   package func flow(connecting provider: ProviderName) -> FlowDefinition? {

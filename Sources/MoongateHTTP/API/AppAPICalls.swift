@@ -56,7 +56,7 @@ struct AppAPICalls: Sendable {
 
   /// The name of the flow for a purpose; without one, the usual name, which is then refused.
   func name(of purpose: FlowPurpose, _ exchange: Exchange) -> String {
-    exchange.generation.flow(for: purpose)?.name ?? purpose.usualName ?? ""
+    exchange.generation.flowName(for: purpose)
   }
 
   /// The answer to a complete flow; 403 with the flow's id if it requires another step.

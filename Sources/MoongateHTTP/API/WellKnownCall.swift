@@ -18,7 +18,7 @@ struct WellKnownCall: Sendable {
         let site = PublicSite(
           origin: origin, accountPage: "\(origin)/auth/account",
           setUpPage: making.map {
-            "\(origin)\(ProviderPage.stepAddress($0.name, with: nil, returnTo: "/auth/account"))"
+            "\(origin)\(ProviderPage.stepAddress($0.name, with: nil, returnTo: PagePath.account))"
           },
           settings: generation.gateway.providers[provider]?.forSteps ?? StepSettings())
         let document: String?

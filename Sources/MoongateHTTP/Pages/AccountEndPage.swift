@@ -19,7 +19,7 @@ struct AccountEndPage: Sendable {
           return try await calls.export(exchange)
         } catch {
           // A download has no page to return to.
-          return try proving(after: error, "/auth/account?done=confirmed", exchange)
+          return try proving(after: error, PagePath.account(done: "confirmed"), exchange)
         }
       },
       Endpoint(.page, .get, Self.deletePath) { exchange throws(Refusal) in
@@ -32,14 +32,14 @@ struct AccountEndPage: Sendable {
         let model = DeleteModel(
           heading: words["sign_out_everywhere_title"], subtitle: words["sign_out_everywhere_subtitle"],
           confirm: words["sign_out_everywhere"],
-          action: "/auth/account", wanted: "everywhere")
+          action: PagePath.account, wanted: "everywhere")
         return pages.page(model, title: words["sign_out_everywhere"], exchange)
       },
       Endpoint(.page, .post, Self.deletePath) { exchange throws(Refusal) in
         if try exchange.isSwitch { return page(exchange) }
         do throws(Refusal) {
           try await calls.delete(exchange)
-          return LogoutPage.leave(to: "/auth/login", exchange)
+          return LogoutPage.leave(to: PagePath.signIn, exchange)
         } catch {
           return try proving(after: error, Self.deletePath, exchange)
         }
@@ -55,7 +55,7 @@ struct AccountEndPage: Sendable {
   }
 
   private func signIn(_ exchange: Exchange) throws(Refusal) -> Response {
-    try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+    try exchange.redirectToSignIn(returnTo: PagePath.account)
   }
 
   private func page(_ exchange: Exchange) -> Response {

@@ -9,7 +9,7 @@ extension AccountPage {
   /// The address of a page that returns here.
   /// - Parameter done: the value of `done=` on return.
   static func returningAddress(_ path: String, _ flow: String, done: String? = nil) -> String {
-    FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(done ?? flow)"])
+    FormFields.address(path, ["flow": flow, "return_to": PagePath.account(done: done ?? flow)])
   }
 
   /// The user's sign-in methods: phone number, email address, password and other sites.
@@ -59,7 +59,7 @@ extension AccountPage {
       offers(flow, exchange)
         ? AccountModel.Link(
           label: label,
-          address: FormFields.address("/auth/login", ["with": "reset", "return_to": "/auth/account?done=\(flow)"]),
+          address: FormFields.address(PagePath.signIn, ["with": "reset", "return_to": PagePath.account(done: flow)]),
           name: "\(label): \(title)") : nil
     }
     return AccountModel.Row(
@@ -111,7 +111,7 @@ extension AccountPage {
         flow.steps.first?.choices == [page.name], offers(flow.name, exchange)
       else { return nil }
       let address = ProviderPage.stepAddress(
-        flow.name, with: nil, returnTo: "/auth/account?done=\(flow.name)", about: held.id)
+        flow.name, with: nil, returnTo: PagePath.account(done: flow.name), about: held.id)
       return AccountModel.Link(label: own[label], address: address, name: "\(own[label]): \(held.name)")
     }
     return AccountModel.Item(

@@ -16,13 +16,13 @@ struct AccountPage: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.page, .get, "/auth/account") { exchange throws(Refusal) in
+      Endpoint(.page, .get, PagePath.account) { exchange throws(Refusal) in
         guard let found = try await driver.session(exchange) else {
-          return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return try exchange.redirectToSignIn(returnTo: PagePath.account)
         }
         return try await show(found, exchange)
       },
-      Endpoint(.page, .post, "/auth/account") { exchange throws(Refusal) in
+      Endpoint(.page, .post, PagePath.account) { exchange throws(Refusal) in
         let form = try await exchange.form()
         guard let own = try await driver.session(exchange)?.session else {
           // Attack: a thief had the session's token replaced, and its owner is told of a sign-out that ends nothing.
@@ -31,7 +31,7 @@ struct AccountPage: Sendable {
               try await ending.end(replaced: token, by: exchange.client.address)
             }
           }
-          return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return try exchange.redirectToSignIn(returnTo: PagePath.account)
         }
         switch form["action"] {
         case "everywhere", "elsewhere":
@@ -39,8 +39,8 @@ struct AccountPage: Sendable {
           let client = try await driver.caller(exchange)
           try await driver.engine.signOutEverywhere(keepsOwn: !isEverywhere, client: client).get()
           return isEverywhere
-            ? LogoutPage.leave(to: "/auth/login", exchange)
-            : exchange.redirect(to: "/auth/account?done=ended_elsewhere")
+            ? LogoutPage.leave(to: PagePath.signIn, exchange)
+            : exchange.redirect(to: PagePath.account(done: "ended_elsewhere"))
         case "rename": return try await rename(form, exchange)
         case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
@@ -58,8 +58,8 @@ struct AccountPage: Sendable {
           }
         }
         let isOver = form["session"] == own.id
-        guard isOver else { return exchange.redirect(to: "/auth/account?done=ended") }
-        return LogoutPage.leave(to: "/auth/login", exchange)
+        guard isOver else { return exchange.redirect(to: PagePath.account(done: "ended")) }
+        return LogoutPage.leave(to: PagePath.signIn, exchange)
       },
     ]
   }
@@ -70,7 +70,7 @@ struct AccountPage: Sendable {
     let (first, last) = (form["first_name"] ?? "", form["last_name"])
     guard case .failure(let refusal) = await driver.engine.renameAccount(first: first, last: last, client: client)
     else {
-      return exchange.redirect(to: "/auth/account?done=renamed")
+      return exchange.redirect(to: PagePath.account(done: "renamed"))
     }
     guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else {
       throw refusal
@@ -86,12 +86,12 @@ struct AccountPage: Sendable {
     if case .failure(let refusal) = await driver.engine.removeDevice(form["device"] ?? "", client: client),
       refusal.code != .notFound
     {
-      guard let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") else {
+      guard let address = StepUpRedirect.address(after: refusal, backTo: PagePath.account(done: "confirmed")) else {
         throw refusal
       }
       return exchange.redirect(to: address)
     }
-    return exchange.redirect(to: "/auth/account?done=device_removed")
+    return exchange.redirect(to: PagePath.account(done: "device_removed"))
   }
 
   /// A name that was refused.
@@ -108,11 +108,11 @@ struct AccountPage: Sendable {
       let flow = exchange.generation.flow(connecting: site.name)?.name
     else { throw exchange.refusal(.badRequest) }
     let outcome = await PageFlow(driver: driver).begin(
-      flow, nil, site.name.rawValue, [:], returnTo: "/auth/account?done=\(flow)", exchange)
+      flow, nil, site.name.rawValue, [:], returnTo: PagePath.account(done: flow), exchange)
     switch outcome.result {
     case .success(let begun): return pages.continueFlow(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
-      if let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") {
+      if let address = StepUpRedirect.address(after: refusal, backTo: PagePath.account(done: "confirmed")) {
         return exchange.redirect(to: address)
       }
       guard let own = try await driver.session(exchange) else { throw refusal }
@@ -146,9 +146,9 @@ struct AccountPage: Sendable {
     switch await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) {
     case .success(let token):
       return exchange.redirect(
-        to: "/auth/account?done=disconnected", token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
+        to: PagePath.account(done: "disconnected"), token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
     case .failure(let refusal):
-      guard let address = StepUpRedirect.address(after: refusal, backTo: "/auth/account?done=confirmed") else {
+      guard let address = StepUpRedirect.address(after: refusal, backTo: PagePath.account(done: "confirmed")) else {
         throw refusal
       }
       return exchange.redirect(to: address)
@@ -180,7 +180,8 @@ struct AccountPage: Sendable {
     let model = AccountModel(
       notice: refusedName == nil && refused == nil ? done : nil,
       refusal: refused?.sentence ?? self.refused(query, words, exchange),
-      back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next
+      back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flow(for: .signIn)?
+        .next
         .returning ?? "/",
       backLabel: words.text("back_to", ["service": exchange.gateway.brand.name ?? exchange.gateway.service]),
       initial: called.first { $0.isLetter }.map { String($0).uppercased() }, called: called,
@@ -195,7 +196,7 @@ struct AccountPage: Sendable {
       tokens: await tokens(words, exchange))
     return pages.page(
       model, title: words["account_page"], refusal: refusedName?.refusal ?? refused?.refusal,
-      at: refusedName == nil && refused == nil ? nil : "/auth/account", exchange)
+      at: refusedName == nil && refused == nil ? nil : PagePath.account, exchange)
   }
 
   private func nameForm(_ account: Account, shown: String, _ refusedName: RefusedName?, _ words: Words)

@@ -226,7 +226,7 @@ struct CodePage: Sendable {
       heading: words["verified_title"], sentence: words["verified_message"],
       links: [
         MessageModel.Link(address: view.next ?? "/", label: words["continue"]),
-        MessageModel.Link(address: "/auth/login", label: words["sign_in_again"], style: "link"),
+        MessageModel.Link(address: PagePath.signIn, label: words["sign_in_again"], style: "link"),
       ])
   }
 }

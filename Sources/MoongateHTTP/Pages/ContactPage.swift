@@ -19,7 +19,7 @@ struct ContactPage: Sendable {
       throw exchange.refusal(.flowNotFound)
     }
     guard let own = try await driver.session(exchange) else {
-      return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+      return try exchange.redirectToSignIn(returnTo: exchange.request.head.path)
     }
     guard
       let definition = query["flow"].map({ exchange.generation.flows[$0] })
@@ -30,7 +30,7 @@ struct ContactPage: Sendable {
     let flow = definition.name
     let returnTo = exchange.targets.accept(query["return_to"])
     if definition.purpose == .verify(kind), own.account.identifier(kind)?.verifiedAt != nil {
-      return exchange.redirect(to: returnTo ?? "/auth/account")
+      return exchange.redirect(to: returnTo ?? PagePath.account)
     }
     let refusal = try await driver.refusal(ofChange: flow, exchange)
     return page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
@@ -53,7 +53,7 @@ struct ContactPage: Sendable {
     let region = SignInForm.region(sent["region"])
     if try exchange.isSwitch {
       guard let own else {
-        return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": returnTo]))
+        return try exchange.redirectToSignIn(returnTo: returnTo)
       }
       let id = sent["id"].map(FlowID.init(text:))
       return page(flow: flow, id: id, returnTo: returnTo, own.account, typed: typed, region: region, nil, exchange)
@@ -69,7 +69,7 @@ struct ContactPage: Sendable {
     case .success(let begun): return exchange.redirect(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal):
       guard refusal.code != .unauthenticated else {
-        return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": returnTo]))
+        return try exchange.redirectToSignIn(returnTo: returnTo)
       }
       if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       exchange.log(refusal)

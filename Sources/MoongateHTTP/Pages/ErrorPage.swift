@@ -9,7 +9,7 @@ struct ErrorPage: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.page, .get, "/auth/error", servesAllDomains: true) { exchange throws(Refusal) in
+      Endpoint(.page, .get, PagePath.error, servesAllDomains: true) { exchange throws(Refusal) in
         if let decision = try await storedRefusal(try exchange.query()["decision"]) {
           return pages.page(for: decision, to: exchange.request, exchange.generation)
         }

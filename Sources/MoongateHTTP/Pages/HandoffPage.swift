@@ -148,7 +148,7 @@ struct HandoffPage: Sendable {
     // A URL that is too long would be ignored after the sign-in. The first page of the site is better than the wrong
     // site.
     let returnTo = whole.utf8.count <= RedirectTargets.longest ? whole : back("/")
-    return leave(to: FormFields.address("/auth/login", ["flow": query["flow"], "return_to": returnTo]), [])
+    return leave(to: FormFields.address(PagePath.signIn, ["flow": query["flow"], "return_to": returnTo]), [])
   }
 
   /// A redirect whose page cannot run scripts and cannot be framed.

@@ -9,13 +9,13 @@ struct LogoutPage: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.page, .get, "/auth/logout", servesAllDomains: true) { exchange throws(Refusal) in
+      Endpoint(.page, .get, PagePath.signOut, servesAllDomains: true) { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try exchange.query()["return_to"])
         let model = LogoutModel(
           isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo, back: NextPage.back(returnTo))
         return pages.page(model, title: pages.words(exchange)["sign_out"], exchange)
       },
-      Endpoint(.page, .post, "/auth/logout", servesAllDomains: true) { exchange throws(Refusal) in
+      Endpoint(.page, .post, PagePath.signOut, servesAllDomains: true) { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try await exchange.form()["return_to"])
         if let session = try await driver.session(exchange)?.session {
           try await exchange.mappingFaults { () async throws(StoreFault) in
@@ -27,7 +27,7 @@ struct LogoutPage: Sendable {
           }
         }
         // Signing out twice succeeds. All remaining cookies are removed.
-        return Self.leave(to: returnTo ?? "/auth/login", exchange)
+        return Self.leave(to: returnTo ?? PagePath.signIn, exchange)
       },
     ]
   }

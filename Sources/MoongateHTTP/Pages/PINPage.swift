@@ -53,7 +53,7 @@ struct PINPage: Sendable {
       return try await page(task, flow: view.flow, view: view, returnTo: view.returnTo, nil, notice: notice, exchange)
     }
     guard let own = try await driver.session(exchange) else {
-      return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+      return try exchange.redirectToSignIn(returnTo: exchange.request.head.path)
     }
     guard
       let definition = query["flow"].map({ exchange.generation.flows[$0] })
@@ -69,13 +69,13 @@ struct PINPage: Sendable {
     if !hasPIN, purpose.setProvider != provider, let making {
       return exchange.redirect(to: FormFields.address(path, ["flow": making.name, "return_to": returnTo]))
     }
-    if hasPIN, purpose.setProvider == provider { return exchange.redirect(to: returnTo ?? "/auth/account") }
+    if hasPIN, purpose.setProvider == provider { return exchange.redirect(to: returnTo ?? PagePath.account) }
     if purpose.resetProvider == provider {
       return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange)
     }
     guard definition.steps.first?.choices.contains(provider) ?? false else {
       // The flow begins with another step.
-      return exchange.redirect(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
+      return exchange.redirect(to: FormFields.address(PagePath.signIn, ["flow": flow, "return_to": returnTo]))
     }
     var refusal = try await driver.refusal(ofChange: flow, exchange)
     if refusal == nil { refusal = try await lock(in: flow, purpose, exchange) }
@@ -226,7 +226,7 @@ struct PINPage: Sendable {
     _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String],
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    let signIn = FormFields.address("/auth/login", ["return_to": returnTo])
+    let signIn = FormFields.address(PagePath.signIn, ["return_to": returnTo])
     if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var view: FlowView?
     if let id { view = try? await driver.view(id, exchange).get() }

@@ -187,7 +187,7 @@ enum NextPage {
   /// The target for a user who leaves a page without doing anything. Pages of the gateway are not a target, because
   /// they would redirect here again.
   static func back(_ returnTo: String?) -> String {
-    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return "/auth/account" }
+    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return PagePath.account }
     return returnTo
   }
 
@@ -218,15 +218,17 @@ enum NextPage {
   }
 
   /// The default flow of the sign-in or registration page.
-  static func defaultFlow(of page: String) -> String { page == "/auth/register" ? "register" : "login" }
+  static func defaultFlow(of page: String) -> String {
+    (page == PagePath.register ? FlowPurpose.register(setting: nil) : .signIn).usualName
+  }
 
   /// The page on which the flow begins.
   static func page(of view: FlowView) -> String { page(of: view.purpose, view.flow) }
 
   /// The page on which a flow of this purpose and name begins.
   static func page(of purpose: FlowPurpose, _ flow: String) -> String {
-    if case .register = purpose { return "/auth/register" }
-    return flow == "register" ? "/auth/register" : "/auth/login"
+    if case .register = purpose { return PagePath.register }
+    return flow == defaultFlow(of: PagePath.register) ? PagePath.register : PagePath.signIn
   }
 }
 
@@ -299,7 +301,7 @@ extension Exchange {
   ) -> String {
     let shown = NextPage.text(of: refusal, as: shownName(refusal.code, by: provider))
     if view.purpose.connectsSite {
-      return FormFields.address("/auth/account", ["refused": shown, "by": provider.rawValue])
+      return FormFields.address(PagePath.account, ["refused": shown, "by": provider.rawValue])
     }
     if ProviderPage(provider, providers)?.isOnStepPage ?? true {
       if let id {
@@ -312,7 +314,7 @@ extension Exchange {
     let isOfSite = RefusalCode(reserved: shown) == nil || shown == RefusalCode.oauthFailed.name
     let site = isOfSite && refusingSite(nil)?.name != provider ? provider.rawValue : nil
     // The default flow of a page does not have to be named.
-    let page = view.purpose.needsSession ? "/auth/login" : NextPage.page(of: view)
+    let page = view.purpose.needsSession ? PagePath.signIn : NextPage.page(of: view)
     let flow =
       view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.defaultFlow(of: page) != view.flow
       ? view.flow : nil

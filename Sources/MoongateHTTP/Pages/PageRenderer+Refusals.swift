@@ -11,9 +11,9 @@ extension PageRenderer {
     let isShownAgain = [.get, .head].contains(request.method) && !path.hasPrefix("/auth/callback/")
     let code = RefusalCode(reserved: refusal.code.name) ?? .denied
     return page(
-      message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")),
+      message(for: refusal, words, isHere: !path.hasPrefix(PagePath.error)),
       title: { $0.translated(refusal.code.title) }, refusal: refusal,
-      at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]), request, generation)
+      at: isShownAgain ? nil : FormFields.address(PagePath.error, ["code": code.name]), request, generation)
   }
 
   /// The page as text, for the proxy, which writes its own headers. It may be shown on any host, so its links are
@@ -39,9 +39,9 @@ extension PageRenderer {
       signedInAs: visitor.account.hint.map { words.text("signed_in_as", ["who": $0]) },
       links: [
         MessageModel.Link(
-          address: base + FormFields.address("/auth/logout", ["return_to": visitor.address]),
+          address: base + FormFields.address(PagePath.signOut, ["return_to": visitor.address]),
           label: words["sign_in_as_other"]),
-        MessageModel.Link(address: base + "/auth/account", label: words["account_page"], style: "link"),
+        MessageModel.Link(address: base + PagePath.account, label: words["account_page"], style: "link"),
       ], reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true)
   }
 
@@ -50,14 +50,14 @@ extension PageRenderer {
     let links: [MessageModel.Link] =
       switch refusal.code {
       case .unauthenticated, .registrationClosed:
-        [MessageModel.Link(address: base + "/auth/login", label: words["sign_in"])]
+        [MessageModel.Link(address: base + PagePath.signIn, label: words["sign_in"])]
       case .flowNotFound, .flowExpired, .originRefused:
-        [MessageModel.Link(address: base + "/auth/login", label: words["start_again"])]
+        [MessageModel.Link(address: base + PagePath.signIn, label: words["start_again"])]
       case .handoffFailed: [MessageModel.Link(address: "/", label: words["start_again"])]
       case .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout, .rateLimited:
         isHere ? [MessageModel.Link(address: "", label: words["try_again"])] : []
       case .denied, .notFound:
-        [MessageModel.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
+        [MessageModel.Link(address: base + PagePath.account, label: words["account_page"], style: "link")]
       default: []
       }
     return MessageModel(

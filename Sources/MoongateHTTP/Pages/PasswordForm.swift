@@ -37,7 +37,7 @@ struct PasswordForm: Sendable {
   {
     guard let flow = exchange.generation.flows[name], flow.purpose.needsSession else { return nil }
     // The button on the account page connects a site.
-    if flow.purpose.connectsSite { return exchange.redirect(to: "/auth/account") }
+    if flow.purpose.connectsSite { return exchange.redirect(to: PagePath.account) }
     let methods = methods(flow, account, exchange)
     if methods.password != nil || !methods.sites.isEmpty {
       return page(methods, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange)
@@ -79,12 +79,15 @@ struct PasswordForm: Sendable {
       outcome = await steps.prove(FlowID(text: id), provider.name.rawValue, inputs, exchange)
     } else {
       outcome = await steps.begin(
-        sent["flow"] ?? "step_up", nil, provider.name.rawValue, inputs, returnTo: returnTo, exchange)
+        sent["flow"] ?? exchange.generation.flowName(for: .stepUp), nil, provider.name.rawValue, inputs,
+        returnTo: returnTo, exchange)
     }
     switch outcome.result {
     case .success(let driven): return exchange.redirect(to: exchange.address(of: driven.view), outcome.cookies)
     case .failure(let refusal):
-      let flow = sent["flow"] ?? exchange.generation.flow(for: .factor(provider.name, .recover))?.name ?? "step_up"
+      let flow =
+        sent["flow"] ?? exchange.generation.flow(for: .factor(provider.name, .recover))?.name
+        ?? exchange.generation.flowName(for: .stepUp)
       return try await refused(
         refusal, by: provider, id: outcome.id?.secret.reveal() ?? sent["id"], flow, returnTo, outcome.cookies, exchange)
     }
@@ -127,7 +130,8 @@ struct PasswordForm: Sendable {
       sites: methods.sites.map { SiteButton($0, words) }, hasSites: !methods.sites.isEmpty, isNew: isNew, id: id,
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
       wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: refusal?.code == .tooManyAttempts)
-    let address = FormFields.address("/auth/login", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
+    let address = FormFields.address(
+      PagePath.signIn, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
     return pages.page(model, title: model.heading, refusal: refusal, at: address, exchange)
   }
 }

@@ -31,7 +31,7 @@ extension SignInPage {
     let forgotten =
       form.method == .email && isOffered(.reset, form.flow, exchange)
       ? self.address(of: .reset, here, form, exchange) : nil
-    let otherPath = isLogin ? "/auth/register" : "/auth/login"
+    let otherPath = isLogin ? PagePath.register : PagePath.signIn
     let other = SignInModel.Link(
       label: words[name + "_other"],
       address: self.address(
@@ -40,7 +40,7 @@ extension SignInPage {
     let hasOther =
       isLogin
       ? exchange.generation.registers && SignInPage(.register, driver, pages).offersAnything(nil, exchange)
-      : exchange.generation.flows["login"] != nil
+      : exchange.generation.flows[FlowPurpose.signIn.usualName] != nil
     let buttons = form.method == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
     let model = SignInModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin,

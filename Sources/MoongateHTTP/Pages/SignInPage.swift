@@ -9,7 +9,7 @@ struct SignInPage: Sendable {
   enum Kind: Sendable {
     case login, register
 
-    var path: String { self == .login ? "/auth/login" : "/auth/register" }
+    var path: String { self == .login ? PagePath.signIn : PagePath.register }
   }
 
   /// A sign-in method on these pages.

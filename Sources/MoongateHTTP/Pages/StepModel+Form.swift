@@ -124,7 +124,7 @@ extension StepModel {
   /// The target for users who leave the page without doing anything, except pages that require the step.
   static func back(_ form: StepForm) -> String {
     switch form.flowPurpose {
-    case .factor: "/auth/account"
+    case .factor: PagePath.account
     case let purpose where purpose.needsSession: NextPage.back(form.returnTo)
     default: NextPage.page(of: form.flowPurpose, form.flow)
     }

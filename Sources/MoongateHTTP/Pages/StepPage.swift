@@ -10,7 +10,7 @@ struct StepPage: Sendable {
   let pages: PageRenderer
   let clock: any GatewayClock
 
-  private static let path = "/auth/step"
+  private static let path = PagePath.step
 
   var endpoints: [Endpoint] {
     [
@@ -42,7 +42,7 @@ struct StepPage: Sendable {
 
   /// Shows a flow that is not begun yet. If there is only one provider, its form is shown at once.
   private func enter(_ query: FormFields, _ typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    let name = query["flow"] ?? "step_up"
+    let name = query["flow"] ?? exchange.generation.flowName(for: .stepUp)
     guard let flow = exchange.generation.flows[name] else { throw exchange.refusal(.notFound) }
     let returnTo = exchange.targets.accept(query["return_to"])
     let account = try await driver.session(exchange)?.account
@@ -53,7 +53,7 @@ struct StepPage: Sendable {
     if let made = purpose.setProvider, account?.credentials.contains(made) ?? false,
       exchange.isOffer || !(exchange.page(of: made)?.keepsSeveral ?? false)
     {
-      return exchange.redirect(to: returnTo ?? "/auth/account")
+      return exchange.redirect(to: returnTo ?? PagePath.account)
     }
     let choices: [ProviderName]
     let isForChange = query["for"] == StepUpRedirect.purpose
@@ -86,7 +86,7 @@ struct StepPage: Sendable {
     if let item = query[HeldItem.field.name], let chosen, [.change, .disable].contains(purpose.step(of: chosen)) {
       // The item was removed meanwhile, in another tab or elsewhere.
       guard let held = try await held(item, of: chosen, exchange) else {
-        return exchange.redirect(to: "/auth/account?done=gone")
+        return exchange.redirect(to: PagePath.account(done: "gone"))
       }
       form.item = held
     }
@@ -102,7 +102,7 @@ struct StepPage: Sendable {
 
   /// The page on which the provider's step of the flow begins; nil if it is this page.
   private func ownPage(of page: ProviderPage, in flow: FlowDefinition, _ exchange: Exchange) -> String? {
-    if page.isOnSignInPage { return "/auth/login" }
+    if page.isOnSignInPage { return PagePath.signIn }
     guard page.sendsCodes, !flow.needsSession(by: exchange.providers) else { return page.ownPath }
     // The sign-in page asks for the identifier if this provider has its field there; otherwise, this page does.
     guard case .field(let kind, _)? = page.descriptor.entrance else { return nil }
@@ -265,7 +265,7 @@ struct StepPage: Sendable {
     let back =
       state.id == nil
       ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
-    let signIn = FormFields.address("/auth/login", ["return_to": back])
+    let signIn = FormFields.address(PagePath.signIn, ["return_to": back])
     if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var response: Response
     if let id = state.id,
@@ -305,7 +305,7 @@ struct StepPage: Sendable {
     else {
       return nil
     }
-    let back = purpose.isProofAlone ? form.returnTo : "/auth/account?done=\(reset)"
+    let back = purpose.isProofAlone ? form.returnTo : PagePath.account(done: reset)
     return ProviderPage.stepAddress(reset, with: nil, returnTo: back)
   }
 

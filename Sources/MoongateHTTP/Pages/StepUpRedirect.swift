@@ -9,12 +9,12 @@ enum StepUpRedirect {
   /// - Parameter page: the page to return to.
   static func address(after refusal: Refusal?, backTo page: String) -> String? {
     guard let refusal, refusal.code == .stepUpRequired else { return nil }
-    return address(of: refusal.flow ?? "step_up", backTo: page)
+    return address(of: refusal.flow ?? FlowPurpose.stepUp.usualName, backTo: page)
   }
 
   /// The page on which the user chooses a provider that authorizes a change.
   static func address(of flow: String, backTo page: String?) -> String {
-    FormFields.address("/auth/step", ["flow": flow, "return_to": page, "for": purpose])
+    FormFields.address(PagePath.step, ["flow": flow, "return_to": page, "for": purpose])
   }
 }
 

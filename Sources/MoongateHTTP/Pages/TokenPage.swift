@@ -42,7 +42,7 @@ struct TokenPage: Sendable {
   /// Redirects users who have to sign in, or need a recent proof, and back here.
   private func redirect(after refusal: Refusal, _ exchange: Exchange) throws(Refusal) -> Response {
     if refusal.code == .unauthenticated {
-      return try exchange.redirectToSignIn(FormFields.address("/auth/login", ["return_to": Self.path]))
+      return try exchange.redirectToSignIn(returnTo: Self.path)
     }
     guard let address = StepUpRedirect.address(after: refusal, backTo: Self.path) else { throw refusal }
     return exchange.redirect(to: address)
@@ -99,11 +99,11 @@ extension AccountPage {
   func revokeToken(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let id = form["token"] else { throw exchange.refusal(.badRequest) }
     switch await driver.engine.revokeToken(id, client: try await driver.caller(exchange)) {
-    case .success: return exchange.redirect(to: "/auth/account?done=token_revoked")
+    case .success: return exchange.redirect(to: PagePath.account(done: "token_revoked"))
     case .failure(let refusal):
       // It was already revoked in another tab.
       guard refusal.code == .notFound else { throw refusal }
-      return exchange.redirect(to: "/auth/account?done=gone")
+      return exchange.redirect(to: PagePath.account(done: "gone"))
     }
   }
 }

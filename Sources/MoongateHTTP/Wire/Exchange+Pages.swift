@@ -27,6 +27,11 @@ extension Exchange {
     return response
   }
 
+  /// Redirects a browser without a session to the sign-in page, which leads back to the address.
+  func redirectToSignIn(returnTo address: String?) throws(Refusal) -> Response {
+    try redirectToSignIn(FormFields.address(PagePath.signIn, ["return_to": address]))
+  }
+
   /// Redirects a browser without a session to the sign-in page. Only a navigation is redirected, and the pages' own
   /// script, which gets the address.
   /// - Throws: 401 `unauthenticated` for any other request.

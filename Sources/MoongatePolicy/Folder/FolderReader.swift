@@ -145,8 +145,8 @@ struct FolderReader {
     let reader = RouteReader(
       catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups, problems: problems)
     routes = reader.read(node, functions: &functions)
-    let needsLogin = routes.first { !$0.isOpen && $0.flow == "login" }
-    if let needsLogin, !flowNames.contains("login") {
+    let needsLogin = routes.first { !$0.isOpen && $0.flow == FlowPurpose.signIn.usualName }
+    if let needsLogin, !flowNames.contains(needsLogin.flow) {
       problems.add(
         needsLogin.location, "",
         "sends users without a session to the flow `login`, but flows/login.lua does not exist")

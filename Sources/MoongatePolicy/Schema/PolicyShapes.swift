@@ -100,7 +100,7 @@ extension TableShape {
       .optional("methods", "string[]", "a list, such as { \"GET\", \"POST\" }"),
       .required("to", "string|string[]", "an upstream, such as \"http://127.0.0.1:3000\""),
       .optional("allow", "boolean", "true: open to all", .flag(false)),
-      .optional("flow", "string", "the name of a flow", .text("login")),
+      .optional("flow", "string", "the name of a flow", .text(FlowPurpose.signIn.usualName)),
       .optional("require", "moongate.Requirement", "the requirements on the session"),
       .optional(
         "tokens", "boolean|moongate.RouteTokens",

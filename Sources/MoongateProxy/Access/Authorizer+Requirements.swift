@@ -140,9 +140,9 @@ extension Authorizer {
 extension Authorizer {
   /// Where a browser signs in for the route.
   fileprivate func signIn(on route: Route, _ request: AccessRequest) -> String {
-    let flow = route.flow == "login" || route.requirement != nil ? nil : route.flow
+    let flow = route.flow == FlowPurpose.signIn.usualName || route.requirement != nil ? nil : route.flow
     if plan.settings.furtherDomain(of: request.origin.host.name) != nil { return handoff(flow: flow, request) }
-    return location("/auth/login", flow: flow, request)
+    return location(PagePath.signIn, flow: flow, request)
   }
 
   /// The page where a browser gets a session token for another root domain: on the same host, with the scheme and port
@@ -155,7 +155,7 @@ extension Authorizer {
 
   /// The provider parameter for `/auth/step`; nil if the provider has its own page.
   fileprivate func named(_ provider: ProviderName) -> ProviderName? {
-    plan.providers.stepPage(of: provider) == ProviderRegistry.allSteps ? provider : nil
+    plan.providers.stepPage(of: provider) == PagePath.step ? provider : nil
   }
 
   /// The absolute URL of the request.

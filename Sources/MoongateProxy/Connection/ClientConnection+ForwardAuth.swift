@@ -59,7 +59,7 @@ extension ClientConnection {
     case .loops(let found):
       // nginx does not show the body of a 401.
       refuse(
-        found, about: original.detail(in: request.head), page: dialect == .nginx ? plan.issuer + "/auth/error" : nil)
+        found, about: original.detail(in: request.head), page: dialect == .nginx ? plan.issuer + PagePath.error : nil)
     case .needsLookup(let lookup): look(up: lookup, for: request.head)
     }
   }

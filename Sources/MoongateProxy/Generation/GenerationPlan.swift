@@ -45,7 +45,7 @@ final class GenerationPlan {
       \.descriptor.name)
     let verifying = generation.flow(for: .verify(.email))?.steps.first?.choices ?? []
     let ordered = verifying + senders.filter { generation.policies[$0] != nil } + senders
-    return ordered.lazy.compactMap { self.providers.ownPage(of: $0) }.first ?? "/auth/account"
+    return ordered.lazy.compactMap { self.providers.ownPage(of: $0) }.first ?? PagePath.account
   }()
 
   init(

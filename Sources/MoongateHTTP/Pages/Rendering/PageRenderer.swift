@@ -240,7 +240,7 @@ package final class PageRenderer: Sendable {
   {
     let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
-    let isError = target[0] == "/auth/error"
+    let isError = target[0] == PagePath.error
     let kept = fields.filter { field in
       if isError, field.hasPrefix("code=") { return RefusalCode(reserved: String(field.dropFirst(5))) != nil }
       return (Self.carried + (isError ? ["decision"] : [])).contains { field.hasPrefix($0 + "=") }

@@ -35,7 +35,7 @@ struct ProviderPage {
   // MARK: - Paths
 
   /// The page of all providers without their own page.
-  static let stepPath = ProviderRegistry.allSteps
+  static let stepPath = PagePath.step
 
   /// Whether its steps are shown on `/auth/step`.
   var isOnStepPage: Bool { ownPath == nil && !isOnSignInPage }
