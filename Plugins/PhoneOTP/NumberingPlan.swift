@@ -42,10 +42,12 @@ enum NumberingPlan {
   }
 
   /// Parses a number.
+  /// - Parameter region: the country of a number without `+`; nil for a number with its country code.
   /// - Throws: why the text is not a number.
-  static func read(_ typed: TypedNumber, in region: Region) throws(Problem) -> Number {
+  static func read(_ typed: TypedNumber, in region: Region?) throws(Problem) -> Number {
     var number = cphone_number()
-    switch cphone_read(typed.digits, typed.digits.utf8.count, region.code, &number) {
+    // To libphonenumber, ZZ is an unknown region.
+    switch cphone_read(typed.digits, typed.digits.utf8.count, region?.code ?? "ZZ", &number) {
     case CPHONE_POSSIBLE: break
     case CPHONE_TOO_SHORT: throw .tooShort
     case CPHONE_TOO_LONG: throw .tooLong

@@ -52,6 +52,11 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
     } catch {
       throw NumberSentence.problem(error as? TypedNumber.Problem, region: region)
     }
+    guard region != nil || typed.digits.hasPrefix("+") else {
+      throw InputProblem(
+        field: "region", reason: .invalidInput,
+        detail: "Please enter the number with + and its country code, or choose a country.")
+    }
     do {
       let number = try NumberingPlan.read(typed, in: region)
       return Identifier(
@@ -85,7 +90,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   /// The calling code of the country.
   public func callingCode(region: String) -> String? { NumberingPlan.Region(region).map { "+\($0.callingCode)" } }
 
-  private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region {
+  /// The client's country or that of the gateway; nil if there is none.
+  private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region? {
     if let text = try input.optionalText("region") {
       guard let region = NumberingPlan.Region(text) else {
         throw InputProblem(
@@ -94,9 +100,6 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       }
       return region
     }
-    guard let region = NumberingPlan.Region(input.defaultRegion) else {
-      throw InputProblem(field: "region", reason: .invalidInput, detail: "Please choose a country.")
-    }
-    return region
+    return NumberingPlan.Region(input.defaultRegion)
   }
 }

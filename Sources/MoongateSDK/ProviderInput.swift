@@ -12,7 +12,8 @@ public enum InputValue: Sendable, Equatable {
 /// What the client sent for a step. Fields that a provider did not ask for are ignored.
 public struct ProviderInput: Sendable {
   public let fields: [String: InputValue]
-  /// ISO 3166-1 alpha-2: the `region` in gateway.lua. A provider may prefer the client's own `region` field.
+  /// ISO 3166-1 alpha-2: the `region` in gateway.lua; empty if it names none. A provider may prefer the client's own
+  /// `region` field.
   public let defaultRegion: String
 
   public init(fields: [String: InputValue], defaultRegion: String) {

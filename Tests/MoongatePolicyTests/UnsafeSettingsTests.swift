@@ -211,6 +211,11 @@ import Testing
       ])
   }
 
+  /// No country is assumed, so a number without a country code is refused until one is set.
+  @Test func regionHasNoDefault() throws {
+    #expect(try read("").get().gateway.region.isEmpty)
+  }
+
   @Test(arguments: ["IN", "US", "GB", "XK", "AC", "ZW", "AD"]) func countriesAreRegions(_ region: String) throws {
     #expect(try read("region = \"\(region)\",").get().gateway.region == region)
   }

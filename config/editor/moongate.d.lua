@@ -31,7 +31,7 @@
 ---@field tls? moongate.TLS certificate of the public listener: a table with cert and key. Without it the listener speaks HTTP
 ---@field store? string|moongate.Secret the database, such as "sqlite:data/moongate.db" (default: "sqlite:data/moongate.db")
 ---@field key? moongate.Secret the master key: file "data/master.key", env "MOONGATE_KEY" or credential "master.key" (default: file "data/master.key")
----@field region? string country of phone numbers without a country code, in two letters, such as "IN" (default: "IN")
+---@field region? string country of phone numbers without a country code, in two letters, such as "IN"
 ---@field trusted_proxies? string[] address blocks of the proxies whose X-Forwarded headers are trusted
 ---@field redirect_hosts? string[] additional hosts that a sign-in may redirect to; codes of apps never go there
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in

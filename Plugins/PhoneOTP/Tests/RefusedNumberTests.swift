@@ -59,6 +59,21 @@ import Testing
     }
   }
 
+  @Test("a number without a country code, where neither the client nor the gateway names a country")
+  func noRegion() throws {
+    #expect(
+      throws: InputProblem(
+        field: "region", reason: .invalidInput,
+        detail: "Please enter the number with + and its country code, or choose a country.")
+    ) { try phone.readIdentifier(.typed("99999 99999", region: "")) }
+    #expect(try phone.readIdentifier(.typed("+91 99999 99999", region: "")).value == "+919999999999")
+    let chosen = ProviderInput(fields: ["phone": .text("99999 99999"), "region": .text("IN")], defaultRegion: "")
+    #expect(try phone.readIdentifier(chosen).value == "+919999999999")
+    #expect(throws: InputProblem(field: "phone", reason: .invalidPhone, detail: "Please enter your phone number.")) {
+      try phone.readIdentifier(.typed(" ", region: ""))
+    }
+  }
+
   @Test(
     "fields of another type, and missing fields",
     arguments: [

@@ -20,7 +20,7 @@ package struct GatewaySettings: Sendable {
   package var tls: TLSFiles?
   package var store: StoreLocation
   package var key: KeyLocation
-  /// ISO 3166-1 alpha-2, for phone numbers entered without `+`.
+  /// ISO 3166-1 alpha-2, for phone numbers entered without `+`; empty if gateway.lua names none.
   package var region: String
   /// The proxies whose `X-Forwarded-*` headers are trusted.
   package var trustedProxies: [AddressBlock]

@@ -46,7 +46,7 @@ enum FlowListing {
   static func lines(_ gateway: GatewaySettings) -> [PolicyListing.Line] {
     let providers = gateway.providers.keys.sorted().map(\.rawValue).joined(separator: ", ")
     let values: [(String, String)] = [
-      ("public_url", "\"\(gateway.publicURL)\""), ("region", "\"\(gateway.region)\""),
+      ("public_url", "\"\(gateway.publicURL)\""), ("region", gateway.region.isEmpty ? "none" : "\"\(gateway.region)\""),
       ("risk_budget", gateway.riskBudget.map { "\(GuessBudget.percent($0)) in 30 days" } ?? "none"),
       ("providers", "{ \(providers) }"),
     ]

@@ -185,8 +185,10 @@ struct GatewayReader {
 
   // MARK: other settings
 
+  /// The country of numbers without a country code; empty if the file names none. nil with a problem if it is invalid.
   private func readRegion(_ reader: TableReader) -> String? {
-    guard let node = reader.take("region"), let text = Field.text(node, "region", problems) else { return nil }
+    guard let node = reader.explicitValue("region") else { return "" }
+    guard let text = Field.text(node, "region", problems) else { return nil }
     if CountryCode.contains(text) { return text }
     problems.add(
       node.location, "region",

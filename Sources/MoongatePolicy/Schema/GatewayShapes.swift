@@ -17,7 +17,7 @@ extension TableShape {
         "key", "moongate.Secret",
         "the master key: file \"data/master.key\", env \"MOONGATE_KEY\" or credential \"master.key\"",
         .call("file", "data/master.key")),
-      .optional("region", "string", "a country in two letters, such as \"IN\"", .text("IN")),
+      .optional("region", "string", "a country in two letters, such as \"IN\""),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),

@@ -11,7 +11,7 @@ import Testing
   private static let files = [
     "gateway.lua": """
     return gateway {
-      public_url = "http://localhost:8080",
+      public_url = "http://localhost:8080", region = "IN",
       providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox() }, pin = {} },
     }
     """,

@@ -46,7 +46,7 @@ import Testing
   private static let files = [
     "gateway.lua": """
     return gateway {
-      public_url = "http://localhost:8080",
+      public_url = "http://localhost:8080", region = "IN",
       providers = { phone_otp = { sms = outbox() }, approval = {} },
     }
     """,

@@ -189,7 +189,8 @@ export default function enhance(field) {
   picker.disabled = false;
   picker.addEventListener("click", () => openList(field, region.value, choose));
   choose(countries.find((country) => country.region === region.value) ??
-    countries.find((country) => country.region === "IN"), true);
+    countries.find((country) => country.region === new Intl.Locale(navigator.language).maximize().region) ??
+    countries[0], true);
   if (input.value) judge(); else settle();
 }
 
