@@ -17,7 +17,8 @@ import NIOHTTP2
 /// - To the library, a PRIORITY frame of a wrong length is an error of the connection, not of the stream (section 6.3).
 ///   Priorities are deprecated (section 5.3.2) and not used, so PRIORITY frames are dropped.
 /// - To the library, frames of a stream that the client opened before it knew of a GOAWAY are an error of the
-///   connection (section 6.8). All but its heads, which the header compression needs, are dropped (`HTTP2Shutdown.lastServed`).
+///   connection (section 6.8). All but its heads, which the header compression needs, are dropped
+///   (`HTTP2Shutdown.lastServed`).
 /// - The library waits for all bytes of the preface. A wrong one is refused at its first wrong byte.
 final class FrameAdapter: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
