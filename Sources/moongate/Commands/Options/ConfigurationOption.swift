@@ -1,5 +1,9 @@
 import ArgumentParser
+// Import Glibc explicitly: the compiler attributes `struct stat` to the first of these modules that it loads.
+import CDispatch
+import CoreFoundation
 import Foundation
+import Glibc
 import MoongateCore
 import MoongatePolicy
 
