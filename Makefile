@@ -71,19 +71,23 @@ build: deps
 	$(SWIFT_BUILD)
 
 # The programs for `make run`, without benches and test helpers.
-programs: moongate $(BIN)/demo-service
+programs: moongate $(BIN)/moongate-provider $(BIN)/demo-service
 
 moongate: deps
 	@echo "Building (the first build takes about three minutes on two cores)"
 	$(SWIFT_BUILD) --product moongate
 
-# Planning a build takes eight seconds of processor time, so skip it if the demo service has not changed.
+# Planning a build takes eight seconds of processor time, so skip it for what has not changed.
+$(BIN)/moongate-provider: $(shell find Sources Plugins -type f) Package.swift | moongate
+	$(SWIFT_BUILD) --product moongate-provider
+	touch $@
+
 $(BIN)/demo-service: $(wildcard Sources/demo-service/*.swift Sources/DemoGoogle/*.swift) Package.swift | moongate
 	$(SWIFT_BUILD) --product demo-service
 	touch $@
 
 # Generates Documentation/reference/ and the editor types from the code.
-reference: moongate
+reference: moongate $(BIN)/moongate-provider
 	$(BIN)/moongate reference Documentation/reference
 	$(BIN)/moongate policy types > config/editor/moongate.d.lua
 

@@ -81,7 +81,7 @@ struct CompiledIn {
   }
 }
 
-/// The compiled-in providers. Sources/moongate/Composition/Providers.swift lists them in the order in which pages offer
+/// The compiled-in providers. Sources/MoongateProgram/Providers.swift lists them in the order in which pages offer
 /// them.
 let providers = [
   CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber")),
@@ -108,6 +108,7 @@ let package = Package(
   name: "moongate",
   products: [
     .executable(name: "moongate", targets: ["moongate"]),
+    .executable(name: "moongate-provider", targets: ["moongate-provider"]),
     .library(name: "MoongateSDK", targets: ["MoongateSDK"]),
     .library(name: "MoongateConformance", targets: ["MoongateConformance"]),
     // For programs that add their own providers.
@@ -188,19 +189,42 @@ let package = Package(
         nioHTTP1, nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
       exclude: ["README.md", "Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
-    // The `moongate` command as a library, for `moongate` and for programs with their own providers.
+    // What the programs share: how they run a command, print and log, and the list of compiled-in providers.
     .target(
-      name: "MoongateCommand",
+      name: "MoongateProgram",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateExec", "CLinux", arguments, logging]
+        + providers.map(\.dependency),
+      swiftSettings: strict),
+    // The commands and services of `moongate`.
+    .target(
+      name: "MoongateGateway",
       dependencies: [
-        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery",
-        "MoongateProxy", "MoongateHTTP", "MoongateExec", "CLinux", "CSpawn",
-        "CVersions", arguments, lifecycle, unixSignals, logging, hummingbird,
-        hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
-      ] + providers.map(\.dependency),
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy",
+        "MoongateHTTP", "MoongateExec", "MoongateProgram", "CLinux", "CSpawn", "CVersions", arguments, lifecycle,
+        unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
+      ],
       path: "Sources/moongate", exclude: ["README.md", "Main", "Templates"], swiftSettings: strict,
       plugins: ["EmbedFiles"]),
     .executableTarget(
-      name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
+      name: "moongate", dependencies: ["MoongateGateway", "MoongateProgram"], path: "Sources/moongate/Main",
+      swiftSettings: strict),
+    // The tools for authors of providers: the commands of `moongate-provider`.
+    .target(
+      name: "MoongateProviderTools",
+      dependencies: [
+        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateExec", "MoongateProgram",
+        arguments, logging,
+      ],
+      path: "Sources/moongate-provider", exclude: ["Main", "Templates"], swiftSettings: strict,
+      plugins: ["EmbedFiles"]),
+    .executableTarget(
+      name: "moongate-provider", dependencies: ["MoongateProviderTools", "MoongateProgram"],
+      path: "Sources/moongate-provider/Main", swiftSettings: strict),
+    // Both programs as one library, for programs with their own providers.
+    .target(
+      name: "MoongateCommand",
+      dependencies: ["MoongateSDK", "MoongateProgram", "MoongateGateway", "MoongateProviderTools"],
+      swiftSettings: strict),
     // The service of the demo, and the mock of Google that it serves beside its pages.
     .target(
       name: "DemoGoogle",
@@ -297,9 +321,14 @@ let package = Package(
     .testTarget(
       name: "moongateTests",
       dependencies: [
-        "MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateHTTP",
-        "MoongateTesting", nioCore,
-        nioPosix, logging, lifecycle,
+        "MoongateGateway", "MoongateProviderTools", "MoongateProgram", "MoongateSDK", "MoongateCore", "MoongatePolicy",
+        "MoongateHTTP", "MoongateTesting", arguments, nioCore, nioPosix, logging, lifecycle,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MoongateProviderToolsTests",
+      dependencies: [
+        "MoongateProviderTools", "MoongateProgram", "MoongateSDK", "MoongateConformance", "MoongateTesting",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -7,7 +7,7 @@ PACKAGE_PRODUCTS := $(PACKAGE_DIR)/products
 PACKAGE_BIN := $(PACKAGE_DIR)/release/moongate
 PACKAGE_TOOLS := dpkg-dev binutils chrpath python3
 PACKAGE_TEST_PACKAGES := lintian debootstrap man-db zsh fish curl python3-venv
-# MOONGATE_BUILT=1 uses the existing binary in $(PACKAGE_BIN).
+# MOONGATE_BUILT=1 uses the existing programs: $(PACKAGE_BIN), and moongate-provider beside it.
 MOONGATE_BUILT ?=
 
 export MOONGATE_VERSION := $(shell sed -nE 's/.*static let number = "(.*)"/\1/p' Sources/moongate/Composition/Process/BuildVersion.swift)
@@ -20,15 +20,17 @@ PACKAGE_DATE = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
 PACKAGE_FLAGS := -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xswiftc -use-ld=lld $(foreach option,--no-export-dynamic -z pack-relative-relocs,-Xlinker $(option))
 package-binary: deps
 	@$(call need,$(PACKAGE_TOOLS))
-	[ -z "$(MOONGATE_BUILT)" ] || { test -x $(PACKAGE_BIN); exit 0; }
+	[ -z "$(MOONGATE_BUILT)" ] || { test -x $(PACKAGE_BIN) -a -x $(PACKAGE_BIN)-provider; exit 0; }
 	commit=$$(git rev-parse HEAD); git diff --quiet HEAD -- Sources Plugins Package.swift || commit=$$commit-changed
 	swift package --scratch-path $(PACKAGE_DIR) resolve
 	export MOONGATE_COMMIT=$$commit
 	export MOONGATE_SWIFT=$$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9.]+).*/\1/p' | head -1)
 	export MOONGATE_NIO_SSL=$$(python3 Packaging/tools/sbom.py --version-of swift-nio-ssl $(PACKAGE_DIR)/workspace-state.json)
-	swift build -c release --product moongate --scratch-path $(PACKAGE_DIR) --static-swift-stdlib --explicit-target-dependency-import-check error \
-	  -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=/usr/src/moongate -Xcc -ffile-prefix-map=$(CURDIR)=/usr/src/moongate \
-	  $(PACKAGE_FLAGS)
+	for product in moongate moongate-provider; do
+	  swift build -c release --product $$product --scratch-path $(PACKAGE_DIR) --static-swift-stdlib --explicit-target-dependency-import-check error \
+	    -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=/usr/src/moongate -Xcc -ffile-prefix-map=$(CURDIR)=/usr/src/moongate \
+	    $(PACKAGE_FLAGS)
+	done
 
 deb: package-binary
 	@SOURCE_DATE_EPOCH=$(PACKAGE_DATE) Packaging/debian/build.sh $(PACKAGE_BIN) $(PACKAGE_PRODUCTS)

@@ -11,7 +11,7 @@ stage=$work/stage root=$work/debian/moongate
 "$top/Packaging/tools/stage.sh" "$binary" "$stage"
 
 put() { install -D -m "$1" "$2" "$root/$3"; }
-put 755 "$stage/bin/moongate" usr/bin/moongate
+for program in moongate moongate-provider; do put 755 "$stage/bin/$program" "usr/bin/$program"; done
 mkdir -p "$root/usr" "$root/lib/systemd" "$root/etc"
 cp -r "$stage/share" "$root/usr/share"
 cp -r "$stage/systemd" "$root/lib/systemd/system"
@@ -31,10 +31,10 @@ printf 'moongate (%s) unstable; urgency=medium\n\n  * Moongate %s. See changelog
 gzip -9nc "$work/debian/changelog" >"$root/$documents/changelog.Debian.gz"
 gzip -9nc "$top/CHANGELOG.md" >"$root/$documents/changelog.gz"
 
-# The dependencies are the libraries that it is linked against.
+# The dependencies are the libraries that the programs are linked against.
 cp "$here/control" "$work/debian/control"
 mkdir -p "$root/DEBIAN"
-(cd "$work" && dpkg-shlibdeps -Tdebian/substvars debian/moongate/usr/bin/moongate)
+(cd "$work" && dpkg-shlibdeps -Tdebian/substvars debian/moongate/usr/bin/moongate*)
 printf 'misc:Depends=\n' >>"$work/debian/substvars"
 (cd "$root" && find etc -type f -printf '/%p\n' | LC_ALL=C sort) >"$root/DEBIAN/conffiles"
 (cd "$root" && find usr lib -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"

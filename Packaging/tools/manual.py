@@ -1,5 +1,5 @@
-"""Generates manual pages from the output of `moongate --experimental-dump-help`: moongate.1, and moongate-COMMAND.1 for
-each command.
+"""Generates manual pages from the output of `--experimental-dump-help`: of `moongate`, moongate.1 and moongate-COMMAND.1
+for each command; of another program, one page.
 
 usage: manual.py HELP.json FOLDER VERSION DATE"""
 
@@ -148,8 +148,7 @@ def table(title, rows):
     return lines
 
 
-def page(command, version, date):
-    words = ["moongate", command["commandName"]]
+def page(words, command, version, date):
     lines = (
         header("-".join(words), command.get("abstract", ""), version, date)
         + [".SH SYNOPSIS"]
@@ -185,9 +184,14 @@ def main(source, folder, version, date):
     command = json.loads(pathlib.Path(source).read_text())["command"]
     target = pathlib.Path(folder)
     target.mkdir(parents=True, exist_ok=True)
+    name = command["commandName"]
+    if name != "moongate":
+        (target / f"{name}.1").write_text(page([name], command, version, date))
+        return
     (target / "moongate.1").write_text(overview(command, version, date))
     for child in children(command):
-        (target / f"moongate-{child['commandName']}.1").write_text(page(child, version, date))
+        words = ["moongate", child["commandName"]]
+        (target / f"{'-'.join(words)}.1").write_text(page(words, child, version, date))
 
 
 if __name__ == "__main__":

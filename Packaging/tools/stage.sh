@@ -1,22 +1,25 @@
 #!/bin/bash
-# usage: stage.sh BINARY FOLDER   collects the contents of both packages: program, manual pages, completions and a
-# configuration.
+# usage: stage.sh BINARY FOLDER   collects the contents of both packages: the program with moongate-provider, which lies
+# beside it, manual pages, completions and a configuration.
 set -euo pipefail
 binary=$1 to=$2 scratch=$(dirname "$(dirname "$1")") here=$(cd "$(dirname "$0")/../.." && pwd)
-install -D -m 755 "$binary" "$to/bin/moongate"
-strip --strip-unneeded "$to/bin/moongate"
-# Attack: a library in a writable folder beside the program is loaded in place of the system's.
-chrpath --delete "$to/bin/moongate" >/dev/null
 moongate=$to/bin/moongate
-
 help=$(mktemp); trap 'rm -f "$help"' EXIT
-"$moongate" --experimental-dump-help >"$help"
-python3 "$here/Packaging/tools/manual.py" "$help" "$to/share/man/man1" "$MOONGATE_VERSION" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)"
+complete() { mkdir -p "$(dirname "$to/share/$3")"; "$1" --generate-completion-script "$2" | sed '1{/^#!/d}' >"$to/share/$3"; }
+for name in moongate moongate-provider; do
+  program=$to/bin/$name
+  install -D -m 755 "$(dirname "$binary")/$name" "$program"
+  strip --strip-unneeded "$program"
+  # Attack: a library in a writable folder beside the program is loaded in place of the system's.
+  chrpath --delete "$program" >/dev/null
+  # The page moongate-provider(1) of the program replaces that of the command `moongate provider`.
+  "$program" --experimental-dump-help >"$help"
+  python3 "$here/Packaging/tools/manual.py" "$help" "$to/share/man/man1" "$MOONGATE_VERSION" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)"
+  complete "$program" bash "bash-completion/completions/$name"
+  complete "$program" zsh "zsh/vendor-completions/_$name"
+  complete "$program" fish "fish/vendor_completions.d/$name.fish"
+done
 gzip -9n "$to"/share/man/man1/*.1
-complete() { mkdir -p "$(dirname "$to/share/$2")"; "$moongate" --generate-completion-script "$1" | sed '1{/^#!/d}' >"$to/share/$2"; }
-complete bash bash-completion/completions/moongate
-complete zsh zsh/vendor-completions/_moongate
-complete fish fish/vendor_completions.d/moongate.fish
 
 # The output of `moongate init` for production. Its four answers are placeholders that the operator changes.
 "$moongate" init "$to/etc/moongate" --public-url https://auth.example.com --upstream http://127.0.0.1:3000 --store sqlite \

@@ -7,9 +7,9 @@ import Testing
   /// Folders that are no part of their target's graph.
   private static let others: Set<String> = [
     // Targets of their own.
-    "EmbedFiles/Plugin", "EmbedFiles/Tool", "moongate/Main",
-    // Files that `moongate provider new` writes.
-    "moongate/Templates",
+    "EmbedFiles/Plugin", "EmbedFiles/Tool", "moongate/Main", "moongate-provider/Main",
+    // Files that `moongate init` and `moongate-provider new` write.
+    "moongate/Templates", "moongate-provider/Templates",
   ]
 
   @Test func everyFolderIsListed() throws {

@@ -1,4 +1,4 @@
-"""The client libraries of Sources/moongate/Templates: one provider, written with each, behaves the same.
+"""The client libraries of Sources/moongate-provider/Templates: one provider, written with each, behaves the same.
 
 `probe/` contains the provider in each language. The test plays the gateway and validates the output with
 Plugins/exec.schema.json."""
@@ -14,7 +14,7 @@ import pytest
 from processes import ROOT
 
 PROBE = ROOT / "Tests" / "EndToEnd" / "probe"
-TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
+TEMPLATES = ROOT / "Sources" / "moongate-provider" / "Templates"
 SCHEMA = json.loads((ROOT / "Plugins" / "exec.schema.json").read_text())
 # The methods of this gateway's schema.
 METHODS = SCHEMA["$defs"]["results"]["properties"]

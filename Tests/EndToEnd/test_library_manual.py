@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from processes import ROOT
 
-TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
+TEMPLATES = ROOT / "Sources" / "moongate-provider" / "Templates"
 MANUAL = (ROOT / "Documentation" / "plugins" / "programs.md").read_text()
 COLUMNS = ("python", "node", "go")
 # Plain objects of the program or of the protocol, whose members are not part of the library.

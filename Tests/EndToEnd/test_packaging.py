@@ -18,9 +18,12 @@ PACKAGING = ROOT / "Packaging"
 KUBERNETES = PACKAGING / "kubernetes"
 
 
-def moongate(*arguments, **env):
+PROGRAMS = ("moongate", "moongate-provider")
+
+
+def moongate(*arguments, program="moongate", **env):
     return subprocess.run(
-        [str(BIN / "moongate"), *map(str, arguments)],
+        [str(BIN / program), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -41,12 +44,13 @@ def documents(*files):
 @pytest.fixture(scope="module")
 def manual(tmp_path_factory):
     folder = tmp_path_factory.mktemp("manual")
-    (folder / "help.json").write_text(moongate("--experimental-dump-help").stdout)
-    subprocess.run(
-        [sys.executable, PACKAGING / "tools/manual.py", folder / "help.json", folder / "man1", "0.1.0", "2026-01-01"],
-        check=True,
-        timeout=60,
-    )
+    for program in PROGRAMS:
+        (folder / "help.json").write_text(moongate("--experimental-dump-help", program=program).stdout)
+        subprocess.run(
+            [sys.executable, PACKAGING / "tools/manual.py", folder / "help.json", folder / "man1", "0.1.0", "2026-01-01"],
+            check=True,
+            timeout=60,
+        )
     return folder / "man1"
 
 
@@ -54,6 +58,9 @@ def test_every_command_has_a_manual_page(manual):
     commands = re.findall(r"^  ([a-z-]+) ", moongate("--help").stdout.split("SUBCOMMANDS:")[1], re.M)
     assert len(commands) > 10
     assert {file.name for file in manual.iterdir()} == {"moongate.1"} | {f"moongate-{name}.1" for name in commands}
+    # The page of the program, in place of that of the command `moongate provider`.
+    tools = (manual / "moongate-provider.1").read_text()
+    assert ".SS test\n" in tools and ".SS new\n" in tools and "\\-\\-show\\-secrets" in tools
     account = (manual / "moongate-account.1").read_text()
     assert ".SS account unlock" in account and "\\-\\-config" in account
     for file in manual.iterdir():
@@ -66,12 +73,13 @@ def test_every_command_has_a_manual_page(manual):
             ), (file, line)
 
 
+@pytest.mark.parametrize("program, command", zip(PROGRAMS, ("health", "test")))
 @pytest.mark.parametrize(
     "shell, syntax", [("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])]
 )
-def test_completions(shell, syntax, tmp_path):
-    script = moongate("--generate-completion-script", shell)
-    assert script.returncode == 0 and "health" in script.stdout
+def test_completions(shell, syntax, program, command, tmp_path):
+    script = moongate("--generate-completion-script", shell, program=program)
+    assert script.returncode == 0 and command in script.stdout
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     file = tmp_path / "completion"

@@ -55,7 +55,7 @@ def test_a_code_program_may_take_webhooks(new_gateway):
     (folder / "receipts.py").write_text(RECEIPTS)
     (folder / "receipts.py").chmod(0o755)
     (folder / "policy.lua").write_text(POLICY)
-    (folder / "moongate.py").write_text((ROOT / "Sources" / "moongate" / "Templates" / "moongate.py").read_text())
+    (folder / "moongate.py").write_text((ROOT / "Sources" / "moongate-provider" / "Templates" / "moongate.py").read_text())
     configured(new_gateway, "receipts", "./receipts/receipts.py")
     told = run(new_gateway, "check")
     assert told.returncode == 0, told.stdout + told.stderr

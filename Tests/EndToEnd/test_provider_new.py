@@ -1,12 +1,15 @@
-"""`moongate provider new` creates a provider that passes its own tests and the conformance suite, in every language.
+"""`moongate-provider new` creates a provider that passes its own tests and the conformance suite, in every language.
+`moongate provider` runs the same program.
 
 Building the Swift package from scratch takes minutes, so it runs only with MOONGATE_NEW_PROVIDER=1.
-Tests/moongateTests/ProviderNewTests checks its files."""
+Tests/MoongateProviderToolsTests/ProviderNewTests checks its files."""
 
 import json
+import mmap
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 
@@ -14,6 +17,7 @@ import pytest
 from processes import ROOT
 
 MOONGATE = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build" / "debug")) / "moongate"
+TOOLS = MOONGATE.with_name("moongate-provider")
 # For each language: required programs, the file to test, the build command, and the test command.
 LANGUAGES = {
     "python": ("python3", "pigeon_post.py", None, ["python3", "-m", "unittest"]),
@@ -22,8 +26,8 @@ LANGUAGES = {
 }
 
 
-def moongate(*words, folder=None):
-    return subprocess.run([MOONGATE, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=120)
+def moongate(*words, folder=None, program=MOONGATE):
+    return subprocess.run([program, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("shape", ["code", "full"])
@@ -41,14 +45,16 @@ def test_a_new_program_passes(tmp_path, tmp_path_factory, language, shape):
         "GOPROXY": "off",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    made = moongate("provider", "new", "pigeon_post", "--language", language, "--shape", shape, "--into", tmp_path)
+    made = moongate(
+        "new", "pigeon_post", "--language", language, "--shape", shape, "--into", tmp_path, program=TOOLS
+    )
     assert made.returncode == 0 and "Next:" in made.stdout, made.stdout + made.stderr
     folder = tmp_path / "pigeon_post"
     if build:
         subprocess.run(build, cwd=folder, env=environment, check=True)
     before = sorted(folder.rglob("*"))
     # The subject beside it is used by default.
-    told = moongate("provider", "test", f"./{program}", folder=folder)
+    told = moongate("test", f"./{program}", folder=folder, program=TOOLS)
     assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout + told.stderr
     assert ("✓ concurrency" if shape == "full" else "✓ delivery") in told.stdout and "✓ secrets" in told.stdout, (
         told.stdout
@@ -177,3 +183,50 @@ def test_one_rule_is_run_and_traced():
 def test_unrunnable_program_is_reported(arguments, told):
     tested = subprocess.run([MOONGATE, "provider", "test", "pin", *arguments], capture_output=True, text=True)
     assert tested.returncode not in (0, 1) and told in tested.stderr and tested.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [["test", "email_code"], ["test", "nobody"], ["test", "--help"], ["new"]])
+def test_both_spellings_are_the_same(arguments):
+    run, forwarded = (moongate(*arguments, program=TOOLS), moongate("provider", *arguments))
+    assert (run.returncode, run.stdout, run.stderr) == (forwarded.returncode, forwarded.stdout, forwarded.stderr)
+    assert run.stdout + run.stderr and "moongate-provider" in moongate("provider", "--help").stdout
+
+
+def test_the_gateway_has_no_conformance_suite():
+    def mentions(program):
+        with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as code:
+            return code.find(b"MoongateConformance") >= 0
+
+    assert mentions(TOOLS) and not mentions(MOONGATE)
+
+
+def test_only_the_program_beside_it_is_run(tmp_path):
+    """Attack: a program of the same name in the current folder or in PATH is run by an operator."""
+    other = tmp_path / "moongate-provider"
+    other.write_text("#!/bin/sh\necho stolen\n")
+    other.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    alone = tmp_path / "alone" / "moongate"
+    alone.parent.mkdir()
+    shutil.copy(MOONGATE, alone)
+    for program, told in ((MOONGATE, "It has phone_otp"), (alone, f"{alone.parent}/moongate-provider cannot be run")):
+        run = subprocess.run(
+            [program, "provider", "test", "nobody"], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert run.returncode == 2 and told in run.stderr and "stolen" not in run.stdout, run.stderr
+
+
+def test_a_signal_ends_it(tmp_path):
+    """The process that `moongate` becomes takes signals while the tested program is silent."""
+    silent = tmp_path / "silent.py"
+    silent.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\ncat >/dev/null\n")
+    silent.chmod(0o755)
+    running = subprocess.Popen([MOONGATE, "provider", "test", silent], stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 30
+        while not (tmp_path / "begun").exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(10) == -signal.SIGTERM
+    finally:
+        running.kill()

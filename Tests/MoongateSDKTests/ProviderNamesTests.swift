@@ -25,7 +25,7 @@ import Testing
   /// Files that may name providers: the list of compiled-in providers, the calls of the first apps, whose contract says
   /// so, and the demonstration.
   private static let allowed = [
-    "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/AppAPICalls",
+    "Sources/MoongateProgram/Providers.swift", "Sources/MoongateHTTP/API/AppAPICalls",
     "Sources/DemoGoogle/", "Sources/demo-service/",
   ]
 
@@ -127,6 +127,6 @@ import Testing
         naming.append(String(file.path.dropFirst(Self.root.path.count + 1)))
       }
     }
-    #expect(naming == ["Sources/moongate/Composition/Providers.swift"])
+    #expect(naming == ["Sources/MoongateProgram/Providers.swift"])
   }
 }

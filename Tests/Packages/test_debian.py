@@ -93,21 +93,19 @@ def test_from_installation_to_sign_in(debian, deb, tmp_path):
     assert stat.S_IMODE(state.stat().st_mode) == 0o700 and not list(state.iterdir())
     assert debian.sh("id -un $(stat -c %u /var/lib/moongate)").stdout == "moongate\n"
     # No Swift, no path of the machine that built it.
-    linked = debian.sh("ldd /usr/bin/moongate").stdout
-    assert (
-        "RUNPATH"
-        not in subprocess.run(
-            ["readelf", "-d", debian.root / "usr/bin/moongate"], capture_output=True, text=True, check=True
-        ).stdout
-    )
-    assert "swift" not in linked and "not found" not in linked
+    for program in ("usr/bin/moongate", "usr/bin/moongate-provider"):
+        linked = debian.sh(f"ldd /{program}").stdout
+        assert "swift" not in linked and "not found" not in linked
+        tags = subprocess.run(["readelf", "-d", debian.root / program], capture_output=True, text=True, check=True)
+        assert "RUNPATH" not in tags.stdout
+        assert str(ROOT).encode() not in (debian.root / program).read_bytes()
+    assert " 0 broken" in debian.moongate("provider", "test", "email_code").stdout
     version = debian.moongate("--version").stdout
     assert (
         version.startswith(f"moongate {VERSION}\ncommit ")
         and "development" not in version
         and re.search(r"^Swift +6\.\d+\.\d+$", version, re.M)
     ), version
-    assert str(ROOT).encode() not in (debian.root / "usr/bin/moongate").read_bytes()
     # What the package ships is good as it is.
     good = debian.moongate("check", "--config", "/etc/moongate")
     assert "warning" not in good.stdout
@@ -271,6 +269,8 @@ def test_the_tarball_needs_no_swift(tmp_path):
     ):
         assert f"`{file}`" in readme, f"README.md leaves out {file}"
     told = subprocess.run([program, "check", "--config", folder / "config"], capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stdout + told.stderr
+    told = subprocess.run([program, "provider", "test", "email_code"], capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stdout + told.stderr
     for page in (folder / "share/man/man1").iterdir():
         shown = subprocess.run(

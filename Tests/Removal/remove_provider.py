@@ -1,5 +1,5 @@
 """Takes a shipped provider out of a copy of the sources as a person would: its folder, its line in Package.swift, its import and its entry in
-Sources/moongate/Composition/Providers.swift. Then checks that nothing of it is left, builds the rest and plays it.
+Sources/MoongateProgram/Providers.swift. Then checks that nothing of it is left, builds the rest and plays it.
 
     python3 Tests/Removal/remove_provider.py PIN SCRATCH_FOLDER [--no-build]
 
@@ -55,11 +55,11 @@ def wanted(plugin: str) -> dict[str, bytes]:
     if len(package) - len(others) != 1:
         raise Left(f"Package.swift has {len(package) - len(others)} lines for {plugin}, not one.")
     files["Package.swift"] = "".join(others).encode()
-    lines = files["Sources/moongate/Composition/Providers.swift"].decode().splitlines(keepends=True)
+    lines = files["Sources/MoongateProgram/Providers.swift"].decode().splitlines(keepends=True)
     kept = [line for line in lines if line.strip() not in (f"import {plugin}", f"{plugin}(),")]
     if len(lines) - len(kept) != 2:
         raise Left(f"Providers.swift has {len(lines) - len(kept)} lines about {plugin}, not its import and its entry.")
-    files["Sources/moongate/Composition/Providers.swift"] = "".join(kept).encode()
+    files["Sources/MoongateProgram/Providers.swift"] = "".join(kept).encode()
     # Tests that are about it; a list of all shipped providers only loses an entry.
     for name in [name for name in files if name.startswith("Tests/") and name.endswith(".swift")]:
         text = files[name].decode()
@@ -218,9 +218,10 @@ def configuration(folder: pathlib.Path, copy: pathlib.Path, name: str, providers
 
 def build_and_play(copy: pathlib.Path, plugin: str, name: str) -> None:
     """Builds the rest, and asks it for its providers, their suites, flows and cases."""
-    build = [*shlex.split(os.environ.get("SWIFT_BUILD", "swift build -c debug")), "--product", "moongate"]
-    if subprocess.run(build, cwd=copy).returncode != 0:
-        raise Left(f"Without {plugin} the rest does not build.")
+    build = shlex.split(os.environ.get("SWIFT_BUILD", "swift build -c debug"))
+    for product in ("moongate", "moongate-provider"):
+        if subprocess.run([*build, "--product", product], cwd=copy).returncode != 0:
+            raise Left(f"Without {plugin} the rest does not build.")
     moongate = subprocess.check_output([*build, "--show-bin-path"], cwd=copy).decode().strip() + "/moongate"
 
     def run(*words):
@@ -228,7 +229,7 @@ def build_and_play(copy: pathlib.Path, plugin: str, name: str) -> None:
 
     listed = json.loads(run("provider", "list", "--json").stdout)
     shipped = len(
-        re.findall(r"^    \w+\(\),$", (copy / "Sources/moongate/Composition/Providers.swift").read_text(), re.M)
+        re.findall(r"^    \w+\(\),$", (copy / "Sources/MoongateProgram/Providers.swift").read_text(), re.M)
     )
     if len(listed) != shipped or any(entry["name"] == name for entry in listed):
         raise Left(f"{len(listed)} providers are listed, and {shipped} are left.")

@@ -5,7 +5,7 @@ import MoongateTesting
 import Synchronization
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The audit trail is sent to a sink at least once, in order, by one gateway at a time.
 @Suite struct AuditSenderTests {

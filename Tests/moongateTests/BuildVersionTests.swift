@@ -1,7 +1,7 @@
 import MoongateCore
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The output of `moongate --version` and the health command.
 @Suite struct BuildVersionTests {

@@ -1,10 +1,11 @@
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The checks of `check`, start and reload beyond the syntax of the files.
 @Suite struct ConfigurationFolderTests {

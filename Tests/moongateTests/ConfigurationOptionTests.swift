@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The folder that commands use without `--config`.
 struct ConfigurationOptionTests {

@@ -1,11 +1,12 @@
 import Foundation
 import Logging
 import MoongateCore
+import MoongateProgram
 import MoongateStore
 import Synchronization
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite struct DedicatedThreadTests {
   /// All work runs on one thread, and other threads of the process continue.

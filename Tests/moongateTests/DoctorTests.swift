@@ -7,7 +7,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The findings of `moongate doctor` for measured values.
 @Suite struct DoctorTests {

@@ -1,9 +1,10 @@
 import Foundation
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite struct EditorTypesTests {
   /// To fix a failure, run `moongate policy types > config/editor/moongate.d.lua`.

@@ -1,8 +1,9 @@
 import MoongateCore
+import MoongateProgram
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// Checks of a gateway during its heartbeat.
 @Suite struct HeartbeatTests {

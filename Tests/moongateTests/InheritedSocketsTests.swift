@@ -1,10 +1,11 @@
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite("Sockets from systemd", .serialized) struct InheritedSocketsTests {
   private static let process: pid_t = 4711

@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// A running gateway reloads a changed key file.
 @Suite struct KeyReloadTests {

@@ -1,8 +1,9 @@
 import Logging
+import MoongateProgram
 import Synchronization
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite("A log line") struct LineLogTests {
   /// The logged lines without their time.

@@ -1,9 +1,10 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite("The master key") struct MasterKeyTests {
   let folder: ScratchFolder

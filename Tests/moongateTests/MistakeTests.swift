@@ -1,10 +1,11 @@
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// Typical mistakes in policies, each in a file of Tests/Mistakes with the expected output of `check`. The first line
 /// of the output must be at the line of the mistake and say what to do.

@@ -5,7 +5,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// Opening the `store` of gateway.lua.
 @Suite struct OpenedStoreTests {

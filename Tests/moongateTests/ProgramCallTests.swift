@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The command line that an upgrade starts again.
 @Suite struct ProgramCallTests {

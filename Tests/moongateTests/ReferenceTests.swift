@@ -2,10 +2,12 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
+@testable import MoongateProviderTools
 
 /// Documentation/reference/ and `moongate help` match the code completely.
 @Suite struct ReferenceTests {
@@ -14,7 +16,7 @@ import Testing
 
   private let reference: Reference
 
-  init() throws { reference = try ReferenceCommand.reference() }
+  init() throws { reference = try ReferenceCommand.reference(tools: ProviderToolsCommand._dumpHelp()) }
 
   private func source(_ path: String) throws -> String {
     try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
@@ -99,9 +101,9 @@ import Testing
   /// The parser's help texts are written by other code than the description that the reference reads.
   @Test func everyOptionOfEveryCommandIsThere() throws {
     var commands = 0
-    func check(_ command: any ParsableCommand.Type, _ path: String) throws {
+    func check(_ command: any ParsableCommand.Type, _ path: String, of root: any ParsableCommand.Type) throws {
       commands += 1
-      let help = RootCommand.helpMessage(for: command, columns: 400)
+      let help = root.helpMessage(for: command, columns: 400)
       let shown = help.matches(of: /(?m)^  (?:-[a-z], )?(--[a-z-]+)/).map { String($0.1) }.filter {
         $0 != "--help" && $0 != "--version"
       }
@@ -110,9 +112,13 @@ import Testing
       let told = section.entries.map { String($0.name.dropFirst(path.count + 1)) }
       #expect(told.count == shown.count + arguments.count, "\(path): \(told), \(shown), \(arguments)")
       for name in shown { #expect(told.contains { $0.contains(name) }, "\(path) \(name)") }
-      for child in command.configuration.subcommands { try check(child, "\(path) \(child._commandName)") }
+      for child in command.configuration.subcommands { try check(child, "\(path) \(child._commandName)", of: root) }
     }
-    for command in RootCommand.configuration.subcommands { try check(command, "moongate \(command._commandName)") }
+    for root: any ParsableCommand.Type in [RootCommand.self, ProviderToolsCommand.self] {
+      for command in root.configuration.subcommands {
+        try check(command, "\(root._commandName) \(command._commandName)", of: root)
+      }
+    }
     #expect(commands > 40)
     #expect(reference.pages.first { $0.file == "commands.md" }?.sections.count == commands)
   }

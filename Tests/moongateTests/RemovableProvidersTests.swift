@@ -1,4 +1,5 @@
 import Foundation
+import MoongateProgram
 import Testing
 
 /// To remove an included provider, remove its folder, its line in Package.swift, and its import and entry in
@@ -28,9 +29,11 @@ import Testing
   @Test(arguments: plugins) func oneFileOfTheProgramNamesIt(_ plugin: String) throws {
     let pattern = try Regex("(?m)^(?:@testable )?import \(plugin)$")
     let importing = Self.sources(in: "Sources").filter { $0.text.contains(pattern) }.map(\.path)
-    #expect(importing == ["Sources/moongate/Composition/Providers.swift"])
-    let lines = try #require(Self.sources(in: "Sources/moongate").first { $0.path.hasSuffix("/Providers.swift") }).text
-      .components(separatedBy: "\n")
+    #expect(importing == ["Sources/MoongateProgram/Providers.swift"])
+    let lines = try String(
+      contentsOf: Self.root.appending(path: "Sources/MoongateProgram/Providers.swift"), encoding: .utf8
+    )
+    .components(separatedBy: "\n")
     #expect(
       lines.filter { $0.contains(plugin) }.map { $0.trimmingCharacters(in: .whitespaces) } == [
         "import \(plugin)", "\(plugin)(),",

@@ -2,7 +2,7 @@ import MoongateCore
 import ServiceLifecycle
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite struct ServiceNameTests {
   private struct Keeper: Service {

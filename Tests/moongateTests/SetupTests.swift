@@ -1,9 +1,10 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The answers of `moongate init` and the written files.
 @Suite struct SetupTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite struct SpanTests {
   @Test(
@@ -9,11 +9,11 @@ import Testing
       ("+5m", nil), ("-5m", nil), ("0s", nil), ("999ms", nil), ("5", nil), ("m", nil), ("", nil),
     ] as [(String, Int64?)]) func isWrittenAsInLuaFiles(_ text: String, _ seconds: Int64?)
   {
-    #expect(MoongateCommand.Span(argument: text)?.duration == seconds.map { Duration.seconds($0) })
+    #expect(MoongateGateway.Span(argument: text)?.duration == seconds.map { Duration.seconds($0) })
   }
 
   @Test func helpShowsTheDefaults() {
-    #expect(MoongateCommand.Span.month.defaultValueDescription == "30d")
-    #expect(MoongateCommand.Span.nineSeconds.defaultValueDescription == "9s")
+    #expect(MoongateGateway.Span.month.defaultValueDescription == "30d")
+    #expect(MoongateGateway.Span.nineSeconds.defaultValueDescription == "9s")
   }
 }

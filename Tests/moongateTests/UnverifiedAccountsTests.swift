@@ -5,7 +5,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// Accounts without a verified identifier are removed after `unverified_lifetime` (accounts.lua).
 @Suite struct UnverifiedAccountsTests {

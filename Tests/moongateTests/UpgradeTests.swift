@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The messages between two processes during an upgrade.
 @Suite struct UpgradeMessageTests {

@@ -5,7 +5,7 @@ import NIOPosix
 import Synchronization
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 @Suite("The service manager") struct WatchdogTests {
   private static func wait(_ loop: any EventLoop) async throws { try await loop.submit {}.get() }

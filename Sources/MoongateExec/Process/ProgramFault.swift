@@ -21,7 +21,7 @@ package enum ProgramFault: Error, Sendable, Hashable, CustomStringConvertible {
   /// The message is too long for a line.
   case tooLong
 
-  /// In the description of an answer whose reason `hello` does not declare; `moongate provider test` looks for it.
+  /// In the description of an answer whose reason `hello` does not declare; `moongate-provider test` looks for it.
   package static let undeclaredReason = "an undeclared reason"
 
   package var description: String {

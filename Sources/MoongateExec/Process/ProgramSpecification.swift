@@ -1,3 +1,5 @@
+import Foundation
+
 /// The command of one entry in gateway.lua. Equal specifications share one program.
 package struct ProgramSpecification: Hashable, Sendable {
   /// The name of the provider and of the entry.
@@ -29,5 +31,10 @@ package struct ProgramSpecification: Hashable, Sendable {
     self.folder = folder
     self.timeout = timeout
     self.digest = digest
+  }
+
+  /// The environment of a program. It inherits only PATH, because the gateway's environment contains secrets.
+  package static var leastEnvironment: [String: String] {
+    ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"]
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate check`: reports all problems of a configuration folder, without starting a server or creating files.

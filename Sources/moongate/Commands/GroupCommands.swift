@@ -1,6 +1,7 @@
 import ArgumentParser
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate group`: manages group members. Works directly on the store, whether or not a gateway is running.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// `moongate health`: reports whether the gateway on this machine is ready, for health checks of containers and
 /// scripts.

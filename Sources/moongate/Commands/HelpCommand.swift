@@ -1,5 +1,6 @@
 import ArgumentParser
 import MoongatePolicy
+import MoongateProgram
 
 /// `moongate help NAME`: prints an entry of the reference or the help of a command.
 struct HelpCommand: ParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate locks`: manages the locks of limits. Works directly on the store, whether or not a gateway is running.

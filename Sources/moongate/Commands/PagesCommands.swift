@@ -1,6 +1,7 @@
 import ArgumentParser
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate pages`: the texts of the hosted pages.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate reference FOLDER`: writes the pages of Documentation/reference/.
@@ -11,12 +12,15 @@ struct ReferenceCommand: ParsableCommand {
   @Argument(help: "The output folder. Existing files are overwritten.") var folder: String
 
   /// The reference of this program: its providers and its commands.
-  static func reference() throws -> Reference {
-    try Reference(providers: Providers.all.map(\.descriptor), commandHelp: RootCommand._dumpHelp())
+  /// - Parameter tools: the commands of `moongate-provider`, as `--experimental-dump-help` prints them.
+  static func reference(tools: String? = nil) throws -> Reference {
+    try Reference(
+      providers: Providers.all.map(\.descriptor),
+      commandHelp: [RootCommand._dumpHelp(), tools].compactMap(\.self))
   }
 
   func run() throws {
-    let reference = try Self.reference()
+    let reference = try Self.reference(tools: ProviderTools.dumpedHelp())
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
       for page in reference.pages {

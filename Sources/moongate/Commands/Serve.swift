@@ -3,6 +3,7 @@ import CoreMetrics
 import Foundation
 import Logging
 import MoongateCore
+import MoongateProgram
 import MoongateProxy
 import Tracing
 

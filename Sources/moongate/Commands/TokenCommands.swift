@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate token`: manages access tokens of programs. Works directly on the store, whether or not a gateway is

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 
 /// `moongate upgrade`: replaces the running gateway process with a new one.
 struct Upgrade: AsyncParsableCommand {

@@ -5,6 +5,7 @@ import MoongateCore
 import MoongateDelivery
 import MoongateHTTP
 import MoongatePolicy
+import MoongateProgram
 import MoongateProxy
 import MoongateSDK
 import MoongateStore

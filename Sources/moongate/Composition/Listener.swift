@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import NIOCore
 import ServiceLifecycle
 

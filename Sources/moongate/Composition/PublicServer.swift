@@ -1,5 +1,6 @@
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import MoongateProxy
 
 /// Builds the channels of the public listener: the proxy pipeline, with TLS if gateway.lua names a certificate.

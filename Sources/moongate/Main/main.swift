@@ -1,3 +1,4 @@
-import MoongateCommand
+import MoongateGateway
+import MoongateProgram
 
-await Moongate.run()
+await CommandLineCall.run(RootCommand.self)

@@ -1,6 +1,7 @@
 import Logging
 import MoongateCore
 import MoongateDelivery
+import MoongateProgram
 import MoongateSDK
 import ServiceLifecycle
 import Synchronization

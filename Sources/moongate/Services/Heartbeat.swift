@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 import ServiceLifecycle
 import Synchronization

@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import Logging
 import MoongateCore
+import MoongateProgram
 import ServiceLifecycle
 
 /// Reloads the master keys when their file changes, through `moongate keys` or a copy from another machine.

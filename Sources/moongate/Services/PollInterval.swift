@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import MoongateProgram
 import Synchronization
 
 /// The pause between two polls for session changes. It ends early when there is a change.

@@ -1,5 +1,6 @@
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// Refuses a candidate that would change too many recorded decisions (`gate` in gateway.lua).

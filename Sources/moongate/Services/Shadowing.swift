@@ -1,6 +1,7 @@
 import Logging
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// Dependencies for evaluating a candidate in shadow mode.
 struct Shadowing: Sendable {

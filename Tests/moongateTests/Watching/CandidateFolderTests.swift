@@ -2,7 +2,7 @@ import Foundation
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// The allowed folders of candidates named over the admin listener.
 @Suite struct CandidateFolderTests {

@@ -1,10 +1,11 @@
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateGateway
 
 /// A reload that would change too many recorded decisions is refused.
 @Suite struct ReloadGateTests {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate account`: manages accounts. Works directly on the store, whether or not a gateway is running.

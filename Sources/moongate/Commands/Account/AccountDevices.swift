@@ -1,5 +1,6 @@
 import ArgumentParser
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate account devices NAME`.

@@ -2,6 +2,7 @@ import ArgumentParser
 import MoongateCore
 import MoongateHTTP
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate account history NAME`.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 
 /// Options that include provider records in an export or import and select the key that seals them.

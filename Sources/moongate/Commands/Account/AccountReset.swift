@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import MoongateCore
 import MoongateDelivery
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate account reset NAME --provider PROVIDER`.

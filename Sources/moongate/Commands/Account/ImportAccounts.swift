@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate account import FILE`: imports accounts from JSON lines, all of them or none.

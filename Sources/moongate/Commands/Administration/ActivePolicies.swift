@@ -2,6 +2,7 @@ import Foundation
 import MoongateCore
 import MoongateHTTP
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// The policies of the running gateway, from its admin listener (`GET /policy/values`).

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 import NIOCore
 import NIOPosix

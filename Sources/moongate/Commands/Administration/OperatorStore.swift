@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 import MoongateStore
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// The gateway that runs with a configuration, reached by its admin listener.
 struct RunningGateway {

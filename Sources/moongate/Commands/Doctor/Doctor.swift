@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// `moongate doctor`: examines the environment of a gateway.
 struct Doctor: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongateDelivery
+import MoongateProgram
 import MoongateSDK
 import MoongateStore
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// `moongate init FOLDER`: writes a production configuration from four answers.
 struct Init: AsyncParsableCommand {

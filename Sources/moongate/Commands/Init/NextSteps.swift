@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 
 /// The closing output of `moongate init`: the next steps, and the configuration of a proxy.

@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 import MoongateStore
 

@@ -4,6 +4,7 @@ import CoreFoundation
 import Foundation
 import Glibc
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 
 /// The configuration that `moongate init` writes.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate keys`: manages the master keys. The commands print no key material, except `add`, `rotate` and `retire` if

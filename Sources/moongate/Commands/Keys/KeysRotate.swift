@@ -1,5 +1,6 @@
 import ArgumentParser
 import MoongateCore
+import MoongateProgram
 import MoongateStore
 
 /// `moongate keys add`.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// The admin listener of the running gateway.
 struct AdminOption: ParsableArguments {

@@ -6,6 +6,7 @@ import Foundation
 import Glibc
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// The configuration folder of a command.
 struct ConfigurationOption: ParsableArguments {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongateProgram
 
 /// The name of the operator who runs the command, for the audit trail.
 struct OperatorOption: ParsableArguments {

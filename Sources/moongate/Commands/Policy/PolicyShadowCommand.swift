@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 
 /// `moongate policy shadow`: evaluates live traffic with a candidate configuration, without effect.
 struct PolicyShadowCommand: AsyncParsableCommand {

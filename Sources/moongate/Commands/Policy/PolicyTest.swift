@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate policy test`: runs the cases of `tests/` and prints the acts of those that fail.

@@ -1,8 +1,8 @@
 import ArgumentParser
 
-/// `moongate provider`: tools for authors of providers. Each subcommand is in its own file.
+/// `moongate provider`: lists providers, and runs the tools for their authors.
 struct ProviderCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "provider", abstract: "List, test and create providers.",
-    subcommands: [ProviderList.self, ProviderTest.self, ProviderNew.self])
+    subcommands: [ProviderList.self, RunProviderTest.self, RunProviderNew.self])
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// `moongate provider list`: lists the providers of this program.

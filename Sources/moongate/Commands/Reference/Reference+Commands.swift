@@ -32,15 +32,18 @@ extension Reference {
     let command: Command
   }
 
-  /// - Parameter commandHelp: the descriptions of all commands, as `--experimental-dump-help` prints them.
-  static func commands(_ commandHelp: String) throws -> ReferencePage {
-    let root = try JSONDecoder().decode(Description.self, from: Data(commandHelp.utf8)).command
+  /// - Parameter commandHelp: the commands of each program, as `--experimental-dump-help` prints them.
+  static func commands(_ commandHelp: [String]) throws -> ReferencePage {
+    let programs = try commandHelp.map { try JSONDecoder().decode(Description.self, from: Data($0.utf8)).command }
     return ReferencePage(
       file: "commands.md", title: "Commands",
       introduction: """
         `moongate help COMMAND` prints the same text. Every command exits with 0 on success, with 1 if it found a problem, and with 2 if it
         could not run because of bad usage or missing input.
-        """, sections: unique(root.subcommands).flatMap { sections(of: $0, behind: "moongate") })
+        """,
+      sections: programs.flatMap { program in
+        own(program.subcommands).flatMap { sections(of: $0, behind: program.commandName) }
+      })
   }
 
   private static func sections(of command: Description.Command, behind parent: String) -> [ReferenceSection] {
@@ -52,13 +55,12 @@ extension Reference {
     let summary = [command.abstract, command.discussion].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
     let section = ReferenceSection(
       title: path, summary: summary, subject: "Option", entries: entries, prefix: path + " ")
-    return [section] + unique(command.subcommands).flatMap { sections(of: $0, behind: path) }
+    return [section] + own(command.subcommands).flatMap { sections(of: $0, behind: path) }
   }
 
-  /// Removes the parser's own `help`, which follows ours.
-  private static func unique(_ commands: [Description.Command]?) -> [Description.Command] {
-    var seen: Set<String> = []
-    return (commands ?? []).filter { seen.insert($0.commandName).inserted }
+  /// Removes the parser's own `help`.
+  private static func own(_ commands: [Description.Command]?) -> [Description.Command] {
+    (commands ?? []).filter { $0.abstract != "Show subcommand help information." }
   }
 
   /// Whether the argument is `--help` or `--version`, which every command has.

@@ -8,8 +8,8 @@ struct Reference: Sendable {
 
   /// - Parameters:
   ///   - providers: all providers of the program.
-  ///   - commandHelp: the descriptions of all commands, as `--experimental-dump-help` prints them.
-  init(providers: [ProviderDescriptor], commandHelp: String) throws {
+  ///   - commandHelp: the commands of each program, as `--experimental-dump-help` prints them.
+  init(providers: [ProviderDescriptor], commandHelp: [String]) throws {
     let schema = SchemaReference(providers: providers)
     pages =
       SchemaReference.Root.allCases.map { Self.page(of: $0, in: schema) } + [

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 import MoongateStore
 

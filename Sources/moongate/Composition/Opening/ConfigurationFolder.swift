@@ -2,6 +2,7 @@ import Foundation
 import MoongateCore
 import MoongateHTTP
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// A configuration folder, loaded in the same way by `serve`, `check` and every reload. Beyond the syntax of its files,

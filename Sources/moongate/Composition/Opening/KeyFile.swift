@@ -4,6 +4,7 @@ import CoreFoundation
 import Foundation
 import Glibc
 import MoongateCore
+import MoongateProgram
 
 /// Atomic changes of a key file by one process at a time.
 enum KeyFile {

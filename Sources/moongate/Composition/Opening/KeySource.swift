@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 
 /// The place of the master keys, for commands that change them.
 struct KeySource {

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 
 /// Providers with settings that are safe only while no other machine reaches the gateway, such as the issuer of the

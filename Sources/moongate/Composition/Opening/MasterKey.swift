@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// The master keys of this installation, read from the place in gateway.lua; created at the first start.

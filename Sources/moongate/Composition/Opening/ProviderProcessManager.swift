@@ -3,6 +3,7 @@ import Logging
 import MoongateCore
 import MoongateExec
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 import Synchronization
 
@@ -79,11 +80,6 @@ final class ProviderProcessManager: ProgramStarter {
 }
 
 extension ProgramSpecification {
-  /// The environment of a program. It inherits only PATH, because the gateway's environment contains secrets.
-  static var leastEnvironment: [String: String] {
-    ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"]
-  }
-
   init(_ entry: ProgramEntry) {
     var environment = Self.leastEnvironment
     environment.merge(entry.environment.mapValues { $0.reveal() }) { _, own in own }

@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 
 /// The sockets that systemd opened for this process (sd_listen_fds(3)): descriptors from 3 on. `LISTEN_FDS` has their
 /// number, and `LISTEN_FDNAMES` their names, `listen` and `admin`.

@@ -3,6 +3,7 @@ import CDispatch
 import CoreFoundation
 import Foundation
 import Glibc
+import MoongateProgram
 import Synchronization
 
 /// Sends the state of the gateway to the service manager (sd_notify(3)), as datagrams to the socket in `NOTIFY_SOCKET`.

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateProgram
 
 /// One end of the socket pair between two processes of an upgrade. Reads block, so use a dedicated thread.
 final class ControlSocket: Sendable {

@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import MoongateCore
 import MoongateHTTP
+import MoongateProgram
 
 /// The process that started this one as its replacement.
 final class Predecessor: Sendable {

@@ -2,6 +2,7 @@ import CSpawn
 import Foundation
 import MoongateCore
 import MoongateExec
+import MoongateProgram
 
 /// The new process of an upgrade. All calls block, so use a dedicated thread.
 final class Successor {

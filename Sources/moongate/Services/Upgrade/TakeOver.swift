@@ -1,5 +1,6 @@
 import MoongateCore
 import MoongateDelivery
+import MoongateProgram
 import ServiceLifecycle
 import Synchronization
 

@@ -3,6 +3,7 @@ import Logging
 import MoongateCore
 import MoongateDelivery
 import MoongateHTTP
+import MoongateProgram
 import MoongateProxy
 import MoongateSDK
 

@@ -1,16 +1,16 @@
 /// Why a command ended early, as a sentence that says what happened, where, and what to do.
-struct StartProblem: Error {
-  let sentence: String
-  let status: ExitStatus
+package struct StartProblem: Error {
+  package let sentence: String
+  package let status: ExitStatus
 
-  init(_ sentence: String, status: ExitStatus = .found) {
+  package init(_ sentence: String, status: ExitStatus = .found) {
     self.sentence = sentence
     self.status = status
   }
 }
 
 /// The exit status of a command.
-enum ExitStatus: Int32 {
+package enum ExitStatus: Int32 {
   case fine = 0
   /// Problems were found and printed.
   case found = 1

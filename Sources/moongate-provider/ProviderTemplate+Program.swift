@@ -80,7 +80,7 @@ extension ProviderTemplate {
     ]
     let command = language.command.replacing("new_provider", with: new.name.rawValue)
     var steps: [(command: String, what: String)] = [
-      ("moongate provider test ./\(command)", "runs the conformance suite"),
+      ("moongate-provider test ./\(command)", "runs the conformance suite"),
       (language.tests, "runs your tests and the suite"),
     ]
     if !language.build.isEmpty { steps.insert((language.build, "builds it"), at: 0) }

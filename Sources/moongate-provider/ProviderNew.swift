@@ -1,8 +1,9 @@
 import ArgumentParser
 import Foundation
+import MoongateProgram
 import MoongateSDK
 
-/// `moongate provider new NAME`: creates a folder with a provider that builds and passes the conformance suite, with
+/// `moongate-provider new NAME`: creates a folder with a provider that builds and passes the conformance suite, with
 /// its policy, tests and README.
 struct ProviderNew: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,3 +1,4 @@
+import MoongateProgram
 import MoongateSDK
 
 // A Swift package with one provider, and a second package with a gateway that contains it. The first depends only on

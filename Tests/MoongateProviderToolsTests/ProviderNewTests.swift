@@ -1,12 +1,13 @@
 import Foundation
 import MoongateConformance
+import MoongateProgram
 import MoongateSDK
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateProviderTools
 
-/// `moongate provider new`. `Tests/EndToEnd/test_provider_new.py` checks that its output builds and passes, if enabled.
+/// `moongate-provider new`. `Tests/EndToEnd/test_provider_new.py` checks that its output builds and passes, if enabled.
 @Suite struct ProviderNewTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().path
@@ -120,7 +121,7 @@ import Testing
     let new = try NewProvider(name: "pigeon_post", shape: .code, moongate: nil)
     #expect(ProviderTemplate.program(new, in: .python).next(in: "pigeon_post").contains("cp -r . …/config/pigeon_post"))
     let placed = ProviderTemplate.program(new, in: .python, isPlaced: true).next(in: "config/pigeon_post")
-    #expect(!placed.contains("cp -r") && placed.contains("moongate provider test ./pigeon_post.py"))
+    #expect(!placed.contains("cp -r") && placed.contains("moongate-provider test ./pigeon_post.py"))
   }
 
   @Test(arguments: [

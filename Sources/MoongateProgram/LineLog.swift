@@ -7,26 +7,27 @@ import MoongateCore
 ///
 /// Attack: a client sends a value with line breaks or terminal escapes to forge log lines. All control characters are
 /// escaped.
-struct LineLog: LogHandler {
-  var metadata: Logger.Metadata = [:]
-  var metadataProvider: Logger.MetadataProvider?
-  var logLevel: Logger.Level
+package struct LineLog: LogHandler {
+  package var metadata: Logger.Metadata = [:]
+  package var metadataProvider: Logger.MetadataProvider?
+  package var logLevel: Logger.Level
   private let label: String
   private let write: @Sendable (String) -> Void
 
   /// - Parameter write: receives one line including its line feed.
-  init(label: String, level: Logger.Level, write: @escaping @Sendable (String) -> Void = LineLog.standardError) {
+  package init(label: String, level: Logger.Level, write: @escaping @Sendable (String) -> Void = LineLog.standardError)
+  {
     self.label = label
     logLevel = level
     self.write = write
   }
 
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+  package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }
   }
 
-  func log(event: LogEvent) {
+  package func log(event: LogEvent) {
     var values = metadata
     if let provided = metadataProvider?.get() { values.merge(provided) { _, new in new } }
     if let given = event.metadata { values.merge(given) { _, new in new } }
@@ -39,7 +40,7 @@ struct LineLog: LogHandler {
   }
 
   /// Writes each line with one call, so that lines of several threads do not mix.
-  static let standardError: @Sendable (String) -> Void = { line in
+  package static let standardError: @Sendable (String) -> Void = { line in
     // A failing log must not stop the process.
     _ = DescriptorIO.writeAll(Array(line.utf8), to: STDERR_FILENO)
   }
@@ -49,7 +50,7 @@ struct LineLog: LogHandler {
   }
 
   /// The text with control characters escaped.
-  static func plain(_ text: String) -> String {
+  package static func plain(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return text }
     var plain = ""
     for scalar in text.unicodeScalars {
@@ -80,7 +81,7 @@ struct LineLog: LogHandler {
 extension Logger.Level {
   /// The level of `MOONGATE_LOG`; `notice` if the variable is empty.
   /// - Throws: an error if the value is not a level.
-  static func fromEnvironment() throws(StartProblem) -> Self {
+  package static func fromEnvironment() throws(StartProblem) -> Self {
     guard let text = ProcessInfo.processInfo.environment["MOONGATE_LOG"], !text.isEmpty else { return .notice }
     guard let level = Self(rawValue: text.lowercased()), level != .critical else {
       throw StartProblem(

@@ -1,4 +1,5 @@
 import Foundation
+import MoongateProgram
 
 /// The source of Moongate for a new package.
 struct MoongateSource {

@@ -1,9 +1,9 @@
 import Foundation
 
 /// JSON output for programs.
-enum ToolJSON {
+package enum ToolJSON {
   /// Reformats existing JSON like `text(_ value:)`.
-  static func text(_ json: [UInt8]) throws -> String {
+  package static func text(_ json: [UInt8]) throws -> String {
     let value = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
     let options: JSONSerialization.WritingOptions = [
       .sortedKeys, .withoutEscapingSlashes, .prettyPrinted, .fragmentsAllowed,
@@ -11,7 +11,7 @@ enum ToolJSON {
     return String(decoding: try JSONSerialization.data(withJSONObject: value, options: options), as: UTF8.self)
   }
 
-  static func text(_ value: some Encodable) throws -> String {
+  package static func text(_ value: some Encodable) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
     return String(decoding: try encoder.encode(value), as: UTF8.self)

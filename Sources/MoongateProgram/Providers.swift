@@ -10,8 +10,8 @@ import TOTP
 
 /// The compiled-in providers, in the order in which pages offer them. To add one, depend on its target in Package.swift
 /// and add it here. No other code names a provider.
-enum Providers {
-  static let shipped: [any Provider] = [
+package enum Providers {
+  package static let shipped: [any Provider] = [
     PhoneOTP(),
     EmailCode(),
     PIN(),
@@ -22,16 +22,16 @@ enum Providers {
   ]
 
   /// The providers of this program: the included ones, unless the entry point sets others.
-  @TaskLocal static var all: [any Provider] = shipped
+  @TaskLocal package static var all: [any Provider] = shipped
 
   /// The providers that `moongate init` configures: codes by email or SMS, and second factors.
-  static let mailCodes: ProviderName = "email_code"
-  static let smsCodes: ProviderName = "phone_otp"
-  static let passkeys: ProviderName = "passkey"
-  static let secondFactors: [ProviderName] = [passkeys, "totp"]
+  package static let mailCodes: ProviderName = "email_code"
+  package static let smsCodes: ProviderName = "phone_otp"
+  package static let passkeys: ProviderName = "passkey"
+  package static let secondFactors: [ProviderName] = [passkeys, "totp"]
 
   /// The parsers for each kind of identifier, for programs that ask for an identifier.
-  static var readers: [IdentifierKind: any CodeProvider] {
+  package static var readers: [IdentifierKind: any CodeProvider] {
     let readers = all.compactMap { provider in
       provider.descriptor.identifierKinds.first.flatMap { kind in (provider as? any CodeProvider).map { (kind, $0) } }
     }
@@ -39,7 +39,7 @@ enum Providers {
   }
 
   /// - Throws: an error if a descriptor is invalid or two providers have the same name.
-  static func registry() throws(StartProblem) -> ProviderRegistry {
+  package static func registry() throws(StartProblem) -> ProviderRegistry {
     do { return try ProviderRegistry(all) } catch { throw StartProblem(error.description) }
   }
 }

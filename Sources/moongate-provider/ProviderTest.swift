@@ -3,9 +3,10 @@ import Foundation
 import MoongateConformance
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
-/// `moongate provider test NAME` and `moongate provider test ./program`: the conformance suite, run against a provider.
+/// `moongate-provider test NAME` and `moongate-provider test ./program`: the conformance suite, run against a provider.
 struct ProviderTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Run the conformance suite against a provider.",
@@ -51,7 +52,7 @@ struct ProviderTest: AsyncParsableCommand {
     throw StartProblem("There is no rule `\(name)`\(hint)\(hint.hasSuffix("?") ? "" : ".")", status: .couldNotRun)
   }
 
-  /// The `subject.json` beside a program, as `moongate provider new` writes it.
+  /// The `subject.json` beside a program, as `moongate-provider new` writes it.
   static func subject(beside name: String) -> String? {
     guard isPath(name) else { return nil }
     let file = URL(filePath: name).standardizedFileURL.deletingLastPathComponent().appending(path: "subject.json").path(

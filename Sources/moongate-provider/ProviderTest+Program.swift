@@ -1,11 +1,13 @@
 import Foundation
+import Logging
 import MoongateConformance
 import MoongateCore
 import MoongateExec
+import MoongateProgram
 import MoongateSDK
 import Synchronization
 
-// `moongate provider test ./program`: runs the conformance suite against a provider program.
+// `moongate-provider test ./program`: runs the conformance suite against a provider program.
 
 /// A program under test. It is started like in a gateway, with settings from the subject file or made up, in a
 /// separate temporary folder.
@@ -135,7 +137,10 @@ final class ProgramTestEnvironment: Sendable {
     case nil: (site, file) = (nil, nil)
     }
     let listening = Listening()
-    programs = ProviderProcessManager.programsForTools { listening.receive($0) }
+    // The findings of the suite report violations, so nothing is logged.
+    programs = Programs(
+      readers: Providers.readers, logger: Logger(label: "exec") { _ in SwiftLogNoOpLogHandler() },
+      listener: { listening.receive($0) }, jitter: { Double.random(in: 0..<1) })
     self.listening = listening
     do {
       try FileManager.default.createDirectory(

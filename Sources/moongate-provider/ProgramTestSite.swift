@@ -1,6 +1,7 @@
 import Foundation
 import MoongateConformance
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 import Synchronization
 

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateConformance
+import MoongateProgram
 import MoongateSDK
 
 /// A program that computes an answer for a conformance subject: it reads a round as JSON from standard input and writes

@@ -4,7 +4,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateProviderTools
 
 /// The suite can fail for programs as for providers in Swift: each of these breaks one thing, and the suite reports the
 /// right rule.

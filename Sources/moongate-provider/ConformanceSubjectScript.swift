@@ -1,6 +1,7 @@
 import Foundation
 import MoongateConformance
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// Reads `right` and `wrong` of a subject file: values by field. Some are computed while the suite runs.

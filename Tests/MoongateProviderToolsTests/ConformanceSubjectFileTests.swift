@@ -1,10 +1,11 @@
 import Foundation
 import MoongateConformance
+import MoongateProgram
 import MoongateSDK
 import MoongateTesting
 import Testing
 
-@testable import MoongateCommand
+@testable import MoongateProviderTools
 
 /// Subject files: their contents, messages about mistakes, and computed answers.
 @Suite struct ConformanceSubjectFileTests {

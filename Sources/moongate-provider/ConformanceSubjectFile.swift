@@ -2,6 +2,7 @@ import Foundation
 import MoongateConformance
 import MoongateCore
 import MoongatePolicy
+import MoongateProgram
 import MoongateSDK
 
 /// The subject file of a provider's author: the identifiers that the conformance suite uses, in several spellings, and

@@ -1,4 +1,5 @@
 import Foundation
+import MoongateProgram
 import MoongateSDK
 
 /// A subject file as JSON, read member by member, with line numbers for messages.

@@ -1,4 +1,5 @@
 import Foundation
+import MoongateProgram
 import MoongateSDK
 
 /// The files of a new provider and the next steps.

@@ -1,0 +1,4 @@
+import MoongateProgram
+import MoongateProviderTools
+
+await CommandLineCall.run(ProviderToolsCommand.self)
