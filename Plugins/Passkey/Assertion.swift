@@ -50,9 +50,9 @@ struct Assertion {
     else { throw .response }
     // 5 and 6. The request allowed all credentials of the account, so a credential in the record was requested.
     guard var credential = record[rawID] else { throw .notAllowed }
-    if let handle = answer.response.userHandle, !handle.isEmpty, Base64URL.decode(handle) != Array(account.utf8) {
-      throw .userHandle
-    }
+    let handle = answer.response.userHandle.flatMap { $0.isEmpty ? nil : $0 }
+    let expected = if let foreign = credential.foreign { foreign.userHandle } else { Base64URL.encode(account.utf8) }
+    if let handle, handle != expected ?? handle || !Self.isUserHandle(handle) { throw .userHandle }
     // 8 to 14.
     guard let client = ClientData(clientBytes) else { throw .clientData }
     if let fault = client.fault(type: "webauthn.get", challenge: challenge, site: site) { throw fault }
@@ -60,7 +60,8 @@ struct Assertion {
     // 15 to 18.
     try data.demand(site, rules)
     // 19.
-    guard data.flags.contains(.backupEligible) == credential.isBackupEligible else { throw .backup }
+    let isEligible = data.flags.contains(.backupEligible)
+    guard isEligible == credential.isBackupEligible || credential.foreign?.isUsed == false else { throw .backup }
     // 20 and 21.
     guard let keyBytes = Base64URL.decode(credential.key), let key = PublicKey(cose: keyBytes) else { throw .algorithm }
     guard key.isSignature(signature, of: dataBytes + client.hash) else { throw .signature }
@@ -73,7 +74,14 @@ struct Assertion {
     credential.signCount = max(credential.signCount, data.signCount)
     credential.isBackedUp = data.flags.contains(.backedUp)
     credential.usedAt = now
+    if credential.foreign != nil {
+      credential.isBackupEligible = isEligible
+      credential.foreign = ForeignCredential(isUsed: true, userHandle: expected ?? handle)
+    }
     return Verdict(
       credential: credential, isUserVerified: data.flags.contains(.verified), isPerhapsCloned: isPerhapsCloned)
   }
+
+  /// Whether it is base64url of at most 64 bytes (section 5.4.3), because the record of an imported passkey keeps it.
+  private static func isUserHandle(_ text: String) -> Bool { Base64URL.decode(text).map { $0.count <= 64 } ?? false }
 }

@@ -46,12 +46,14 @@ struct Credential: Codable, Equatable {
   var usedAt: Int64
   /// The transports reported by the browser, as hints for later requests.
   let transports: [String]
-  let isBackupEligible: Bool
+  var isBackupEligible: Bool
   var isBackedUp: Bool
   /// Whether the user has ever been verified with it.
   let isUserVerified: Bool
   /// The authenticator model as a UUID; zeros if it is not disclosed.
   let aaguid: String
+  /// For a passkey that was registered at another system and imported.
+  var foreign: ForeignCredential?
 
   /// The name with the days of creation and last use.
   var line: String { "\(name) · \(Self.day(createdAt)) · \(Self.day(usedAt))" }
@@ -80,6 +82,14 @@ struct Credential: Codable, Equatable {
     Date(timeIntervalSince1970: Double(time) / 1000).formatted(.iso8601.year().month().day()).replacing(
       "-", with: "-\u{2060}")
   }
+}
+
+/// What the import of a passkey does not tell. Its first assertion does, and later ones must agree.
+struct ForeignCredential: Codable, Equatable {
+  /// Whether the backup state of the credential is known.
+  var isUsed = false
+  /// The user handle of the other system, in base64url; nil if it is not known.
+  var userHandle: String?
 }
 
 /// The state of a step between rounds. The core encrypts it and binds it to the flow and provider.

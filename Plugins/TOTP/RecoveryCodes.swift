@@ -29,6 +29,9 @@ struct RecoveryCodes: Codable, Equatable {
   static let none = RecoveryCodes(
     salt: [UInt8](repeating: 0, count: 16), hashes: Array(repeating: [UInt8](repeating: 0, count: 32), count: count))
 
+  /// No codes: those of another system are not imported. The user gets new ones with the flow `totp_change`.
+  static let empty = RecoveryCodes(salt: [UInt8](repeating: 0, count: 16), hashes: [])
+
   /// The code as it was shown, without its hyphen; nil if the input does not have the form of a code.
   static func read(_ typed: String) -> [UInt8]? {
     let code = TypedCode(typed).text

@@ -158,3 +158,11 @@ extension ProviderInstance: SecretImporting where Base: SecretImporting {
 
   package func hash(exporting record: [UInt8]) -> String? { base.hash(exporting: record) }
 }
+
+extension ProviderInstance: FactorImporting where Base: FactorImporting {
+  package var importedField: String { descriptor.instanceOf == nil ? base.importedField : descriptor.name.rawValue }
+
+  package func record(importing json: [UInt8], at now: Int64) throws(FactorImportProblem) -> [UInt8] {
+    try base.record(importing: json, at: now)
+  }
+}
