@@ -144,7 +144,7 @@ let package = Package(
     // The conformance suite, without package access, like tests outside this repository.
     .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
-      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging, tracing],
+      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, cryptoExtras, logging, tracing],
       exclude: ["README.md", "FlowRules/flow.mermaid"],
       swiftSettings: busy),
     .target(name: "CSpawn"),

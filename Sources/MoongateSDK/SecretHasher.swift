@@ -11,9 +11,9 @@ public protocol SecretHasher: Sendable {
   func hash(_ secret: [UInt8]) async throws -> String
 
   /// Compares in constant time. bcrypt judges the first 72 bytes.
-  /// - Parameter hash: the result of `hash`, perhaps at an older cost, or an imported Argon2 or bcrypt hash. nil does
-  ///   the same work without comparing, so that an unknown account takes as long as a known one. The gateway makes up
-  ///   for the different cost of imported hashes after the refusal.
+  /// - Parameter hash: the result of `hash`, perhaps at an older cost, or an imported hash (``SecretHashKind``). nil
+  ///   does the same work without comparing, so that an unknown account takes as long as a known one. The gateway makes
+  ///   up for the different cost of imported hashes after the refusal.
   /// - Throws: if the text is not a usable hash.
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict
 }

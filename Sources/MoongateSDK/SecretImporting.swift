@@ -20,4 +20,14 @@ public enum SecretHashKind: String, Sendable, CaseIterable, Codable {
   case argon2
   /// `$2a$…`, `$2b$…` and `$2y$…`, 60 characters.
   case bcrypt
+  /// PBKDF2 with SHA-1, SHA-256 or SHA-512, of Django, Keycloak, ASP.NET Core Identity, passlib and Werkzeug.
+  case pbkdf2
+  /// scrypt, of Firebase, Django, Node, passlib and Werkzeug.
+  case scrypt
+  /// `$5$…` and `$6$…`.
+  case shaCrypt = "sha_crypt"
+  /// `{SSHA}…`, `{SSHA512}…` and others of LDAP servers.
+  case saltedDigest = "salted_digest"
+  /// `$1$…`, `{SMD5}…`, `{MD5}…` and `md5$…`.
+  case md5
 }

@@ -10,7 +10,10 @@ import time
 import pytest
 import requests
 
+from authenticator import App
 from local_gateway import BIN, problem, wait_for, wrong
+from passkeys import Passkey, cbor, options
+from passkeys import text as base64url
 
 ARGON2 = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"  # of "password"
 
@@ -362,3 +365,115 @@ def test_costs_of_imported_hashes(gateway):
     assert status == 1 and "-:1: `password` is not a valid hash: it costs too much to check" in text, text
     status, text, error = dry_run(bcrypt(13), bcrypt(12), large)
     assert status == 1 and "3 kinds of hash" in error and "more work than a store may have" in error, (text, error)
+
+
+FOREIGN = {
+    "django": "pbkdf2_sha256$1000$aBcDeFgHiJkLmNoPqRsTuV$sBhz6SiQZR6f4FpeVTDdVpW1T+zS7A1qNhK4pS4OU1w=",
+    "keycloak": "$pbkdf2-sha256$27500$AAECAwQFBgcICQoLDA0ODw==$qnA427fe69fAjkevcHZvnm7vp3MewnxKL4g2WLfI7U6teQVH1eR2L5DfcV0psPIfjGPtlZbkpnogYX+2TaSl6w==",
+    "aspnet": "AQAAAAEAACcQAAAAEAABAgMEBQYHCAkKCwwNDg/lFQcOA1On2wE5YZhLh7q7ntzP9Krf9NCBoM//wxbovw==",
+    "passlib": "$scrypt$ln=10,r=8,p=1$lHLOWYtRqjWGEMIY47wXQg$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA",
+    "node": "$scrypt$ln=14,r=8,p=1$AAECAwQFBgcICQoLDA0ODw==$JbN2hANm9NOw4h5BRHZnbjzQ6Jr0QwNWojTOC2WgIbViM+ewsk8HvJNAGV8ZyQodp1YlFO0HYqba48J/9bB9Yg==",
+    "firebase": "$firebase-scrypt$ln=10,r=8$Bw==$jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==$42xEC+ixf3L2lw==$tm34/go+iWJJV9JUbbiyfO9fF6yfO/o71kdU4jZ3MrwhpmgzJLmIsaDwiiHV97yTIXx3nUrVen71smZcm35BrQ==",
+    "flask": "pbkdf2:sha256:1000$3ke46vHt8NKL9Of9$64c9b9a6a90e2759a9720a21f84f244b80983f2d37639c0bfc0d411f52219dd0",
+    "unix5": "$5$abcdefgh$ruMep1ijHnJPZbETDNiumskxcX3kN4lzZd5VlsqE7eB",
+    "unix6": "{CRYPT}$6$4EL9DVSUZkAB$RnyhgNDCRdjVmNkVbMhECsRhLpLtOSx6Lgn7AWvaS7AqVSG7TrHqw/uMV1LYpVA4kLJL7lcNSyylaj/Ocz7.s.",
+    "ssha": "{SSHA}45t+zCEyMYRqQvOJu7mAKpQLKklC9sfq",
+    "ssha512": "{SSHA512}f3gYv3ecW2iwL0epO7Q5Dni2oaJ8YaYDsiJUDEYX6gQQH6sEhl33wK2u9uunXTN8GbYTNf+SbKpqhSMMa8vGOGHsThL3iDXF",
+}
+WEAK = {"md5crypt": "$1$abcdefgh$y6iHhJNbuC0xpbk0w9pm80", "md5": "{MD5}PLTnMmMfR+brlh80VUt83g=="}
+
+
+def people(hashes):
+    return "\n".join(
+        json.dumps({"identifiers": [{"email": f"{name}@example.com", "verified": True}], "password": each})
+        for name, each in hashes.items()
+    )
+
+
+def signs_in(gateway, name, password):
+    flow = gateway.flow("login_password")
+    answer = {"provider": "password", "email": f"{name}@example.com", "password": password}
+    return gateway.api("POST", f"/flows/{flow}/begin", answer), flow
+
+
+def test_moving_in_with_hashes_of_other_programs(gateway):
+    """The hashes are those that the programs made of "correct horse"; ForeignHashTests says which versions."""
+    # Attack: an imported hash with 2^40 iterations stops the gateway.
+    huge = "pbkdf2_sha256$1099511627776$aBcDeFgHiJkLmNoPqRsTuV$sBhz6SiQZR6f4FpeVTDdVpW1T+zS7A1qNhK4pS4OU1w="
+    bad = {"huge": huge, "cut": FOREIGN["firebase"][:-9], **WEAK}
+    status, text, _ = tool(gateway, "account", "import", "-", text=people(FOREIGN | bad))
+    lines = [line for line in text.splitlines() if line.startswith("-:")]
+    assert status == 1 and len(lines) == 4, text
+    first = len(FOREIGN) + 1
+    assert lines[0].startswith(f"-:{first}: `password` is not a valid hash: it costs too much to check"), text
+    assert lines[1] == f"-:{first + 1}: `password` is not a valid hash: it is not well formed", text
+    assert "`password` is a weak hash" in lines[2] and "--weak" in lines[3], text
+
+    status, text, error = tool(gateway, "account", "import", "-", text=people(FOREIGN))
+    assert (status, text) == (0, f"{len(FOREIGN)} accounts taken in\n"), (text, error)
+    status, text, error = tool(gateway, "account", "import", "-", "--weak", text=people(WEAK))
+    assert status == 0 and "2 accounts have weak hashes" in error, (text, error)
+
+    # An export is imported again by a gateway without these accounts, with the same hashes.
+    exported = tool(gateway, "account", "export", "--hashes")[1]
+    everyone = [json.loads(line) for line in exported.splitlines()]
+    assert {line["identifiers"][0]["email"]: line["password"] for line in everyone} == {
+        f"{name}@example.com": each for name, each in (FOREIGN | WEAK).items()
+    }
+    for line in everyone:
+        assert tool(gateway, "account", "delete", line["id"], "--yes")[0] == 0
+    assert tool(gateway, "account", "import", "-", "--weak", text=exported)[0] == 0
+    again = tool(gateway, "account", "export", "--hashes")[1]
+    assert sorted(again.splitlines()) == sorted(exported.splitlines())
+
+    problem(signs_in(gateway, "django", "correct hors")[0], 401, "invalid_password")
+    for name in FOREIGN | WEAK:
+        assert signs_in(gateway, name, "correct horse")[0].json()["status"] == "complete", name
+    kept = [json.loads(line)["password"] for line in tool(gateway, "account", "export", "--hashes")[1].splitlines()]
+    assert all(each.startswith("$argon2id$v=19$m=19456,t=2,p=1,keyid=") for each in kept), kept
+    assert signs_in(gateway, "firebase", "correct horse")[0].json()["status"] == "complete", "by the new hash"
+
+
+def test_moving_in_with_second_factors(gateway):
+    app = App("otpauth://totp/Old:asha?secret=JBSWY3DPEHPK3PXP&issuer=Old&algorithm=SHA1&digits=6&period=30")
+    key = Passkey(gateway.url)
+    key.handle = base64url(b"user 17 of the old system")
+    numbers = key.key.public_key().public_numbers()
+    cose = cbor({1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")})
+    asha = {
+        "identifiers": [{"email": "asha@example.com", "verified": True}],
+        "password": FOREIGN["django"],
+        "totp": {"secret": app.secret},
+        "passkeys": [{"id": base64url(key.id), "public_key": base64url(cose), "counter": 0, "name": "Old phone"}],
+    }
+    for change, told in (
+        ({"totp": {"secret": "JBSW"}}, "`totp` must have a `secret` of 16 to 103 letters"),
+        ({"totp": app.secret}, "`totp` must be an object with `secret`"),
+        ({"passkeys": [{"id": "AAAA", "public_key": "AAAA"}]}, "`passkeys` has a `public_key` in passkey 1"),
+        ({"passkeys": {}}, "`passkeys` must be a list"),
+    ):
+        status, out, _ = tool(gateway, "account", "import", "-", text=json.dumps(asha | change))
+        assert status == 1 and f"-:1: {told}" in out and app.secret not in out, out
+    assert tool(gateway, "account", "import", "-", text=json.dumps(asha))[:2] == (0, "1 account taken in\n")
+
+    begun, flow = signs_in(gateway, "asha", "correct horse")
+    assert begun.json()["status"] == "pending" and not begun.json()["session"], begun.text
+    assert gateway.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}).status_code == 200
+    wrong_code = "000000" if app.code() not in ("000000", "000001") else "000002"
+    problem(gateway.api("POST", f"/flows/{flow}/submit", {"code": wrong_code}), 401, "invalid_code")
+    done = gateway.api("POST", f"/flows/{flow}/submit", {"code": app.code()})
+    assert done.json()["status"] == "complete", done.text
+    owner = {"Authorization": f"Bearer {done.json()['session']['token']}"}
+
+    flow = gateway.api("POST", "/flows", {"flow": "passkey_unlock"}, headers=owner).json()["id"]
+    begun = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"}, headers=owner)
+    shown = options(begun)
+    assert [each["id"] for each in shown["allowCredentials"]] == [base64url(key.id)], shown
+    done = gateway.api("POST", f"/flows/{flow}/submit", {"credential": key.get(shown)}, headers=owner)
+    assert done.json()["status"] == "complete", done.text
+
+    # Everything that the import made goes along with --records.
+    exported = tool(gateway, "account", "export", "--records")[1]
+    assert app.secret not in exported
+    assert tool(gateway, "account", "delete", json.loads(exported)["id"], "--yes")[0] == 0
+    assert tool(gateway, "account", "import", "-", "--records", text=exported)[:2] == (0, "1 account taken in\n")

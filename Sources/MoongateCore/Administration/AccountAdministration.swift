@@ -266,6 +266,16 @@ extension AccountAdministration {
   /// The compiled-in providers and instances that can import hashes.
   package var importers: [any SecretImporting] { providers.all.compactMap { $0 as? any SecretImporting } }
 
+  /// The compiled-in providers and instances that can import factors of other systems.
+  package var factorImporters: [any FactorImporting] { providers.all.compactMap { $0 as? any FactorImporting } }
+
+  /// The number of accounts with a hash that only `--weak` imports.
+  package func weakHashes(in accounts: [ImportedAccount]) -> Int {
+    accounts.count { account in
+      account.records.contains { providers.isWeakHash(in: $0.value.bytes, of: $0.key) }
+    }
+  }
+
   /// The hash that a provider stores for the account; nil if it stores none or something else.
   package func hash(of account: String, for importer: any SecretImporting) async throws(StoreFault) -> String? {
     try await record(of: account, for: importer.descriptor.name).flatMap { importer.hash(exporting: $0.bytes) }

@@ -32,7 +32,7 @@ package final class AttemptHashes: Sendable {
   /// The work of these kinds that was not done, for each secret.
   func missing(_ kinds: Set<HashWork>) -> [(secret: [UInt8], work: HashWork)] {
     state.withLock { state in
-      state.works.flatMap { secret, done in kinds.subtracting(done).sorted().map { (secret, $0) } }
+      state.works.flatMap { secret, done in HashWork.missing(kinds, after: done).map { (secret, $0) } }
     }
   }
 

@@ -2,11 +2,12 @@ import CArgon2
 import MoongateSDK
 
 /// The work of one comparison with a stored hash: its function with all parameters that the time depends on. It does
-/// not depend on the secret.
+/// not depend on the secret, except on its length for SHA-crypt.
 package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// - Parameter rounds: the binary logarithm of the number of rounds.
   case bcrypt(rounds: Int)
   case argon2(Argon2Hash.Kind, version: UInt32, HashCost)
+  case foreign(ForeignWork)
 
   /// The maximum size of one hash, about half a second of an idle core: bcrypt with 2^13 rounds. A bound by size, not
   /// by time: every gateway of a store and every run of an import decide the same, however busy the machine is.
@@ -21,15 +22,17 @@ package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
     switch self {
     case .bcrypt(let rounds): 96 << rounds
     case .argon2(_, _, let cost): Int(cost.memory) * Int(cost.passes)
+    case .foreign(let work): work.size
     }
   }
 
-  /// The stored form: `bcrypt 12`, `argon2id 19 65536 3 4` (version, memory, passes, lanes).
+  /// The stored form: `bcrypt 12`, `argon2id 19 65536 3 4` (version, memory, passes, lanes), or that of `ForeignWork`.
   package var description: String {
     switch self {
     case .bcrypt(let rounds): "bcrypt \(rounds)"
     case .argon2(let kind, let version, let cost):
       "\(kind.rawValue) \(version) \(cost.memory) \(cost.passes) \(cost.lanes)"
+    case .foreign(let work): work.description
     }
   }
 
@@ -45,7 +48,8 @@ package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
       self = .argon2(
         kind, version: numbers[0], HashCost(memory: numbers[1], passes: numbers[2], lanes: numbers[3]))
     } else {
-      return nil
+      guard let work = ForeignWork(text) else { return nil }
+      self = .foreign(work)
     }
   }
 
@@ -54,16 +58,33 @@ package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
     (left.size, left.description) < (right.size, right.description)
   }
 
-  /// Computes a hash of nothing.
-  package func perform() throws(HashingFault) {
+  /// What is left of these kinds after the work that was done, cheapest first. PBKDF2 works in iterations, so its most
+  /// expensive kind stands for the others of the same function, and cheaper ones are topped up: accounts of one program
+  /// often have ten different numbers of iterations.
+  package static func missing(_ kinds: Set<HashWork>, after done: [HashWork]) -> [HashWork] {
+    var iterations: [ForeignDigest: Int] = [:]
+    for case .foreign(.pbkdf2(let digest, let count)) in kinds {
+      iterations[digest] = max(iterations[digest] ?? 0, count)
+    }
+    for case .foreign(.pbkdf2(let digest, let count)) in done { iterations[digest]? -= count }
+    let others = kinds.filter { if case .foreign(.pbkdf2) = $0 { false } else { !done.contains($0) } }
+    return
+      (others + iterations.filter { $0.value > 0 }.map { HashWork.foreign(.pbkdf2($0.key, iterations: $0.value)) })
+      .sorted()
+  }
+
+  /// Computes a hash that is not used.
+  /// - Parameter secret: what a SHA-crypt hash is computed of, because its time depends on the length.
+  package func perform(of secret: [UInt8] = []) throws(HashingFault) {
     switch self {
     case .bcrypt(let rounds):
-      var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))
+      var output = [CChar](repeating: 0, count: Int(CARGON2_CRYPT_SIZE))
       let setting = "$2b$\(rounds < 10 ? "0" : "")\(rounds)$" + String(repeating: ".", count: 53)
-      guard cargon2_bcrypt("", setting, &output) == 0 else { throw .unreadable(.illFormed) }
+      guard cargon2_crypt("", setting, &output) == 0 else { throw .unreadable(.illFormed) }
     case .argon2(let kind, let version, let cost):
       _ = try Argon2Hash(
         [0], kind: kind, version: version, cost: cost, pepper: nil, salt: [UInt8](repeating: 0, count: 16))
+    case .foreign(let work): try work.perform(of: secret)
     }
   }
 }

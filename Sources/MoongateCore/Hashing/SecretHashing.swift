@@ -55,6 +55,10 @@ package struct SecretHashing: Sendable {
       // Attack: bcrypt has judged the first 72 bytes alone, so a mistyped ending would replace the password for good.
       // Up to 71 bytes, the NUL behind the secret was judged too, so that it is the whole of the password.
       return .right(rehashed: secret.count < Self.bcryptBytes ? try self.hash(secret, salt: salt) : nil)
+    case .foreign(let stored):
+      let isRight = try stored.matches(secret)
+      done.record(hash.work, of: secret)
+      return isRight ? .right(rehashed: try self.hash(secret, salt: salt)) : .wrong
     }
   }
 
@@ -64,7 +68,7 @@ package struct SecretHashing: Sendable {
   /// Computes one hash of each kind, and one of the gateway's own, for each secret for which that was not done.
   package func balance(_ kinds: Set<HashWork>, _ done: AttemptHashes) throws(HashingFault) {
     for (secret, work) in done.missing(kinds.union([ownWork])) {
-      try work.perform()
+      try work.perform(of: secret)
       done.record(work, of: secret)
     }
   }
@@ -78,8 +82,8 @@ package struct SecretHashing: Sendable {
     let hasNUL = secret.contains(0)
     let text =
       (hasNUL ? secret.map { $0 == 0 ? 1 : $0 } : secret).prefix(bcryptBytes).map { CChar(bitPattern: $0) } + [0]
-    var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))
-    guard cargon2_bcrypt(text, stored, &output) == 0 else { throw .unreadable(.illFormed) }
+    var output = [CChar](repeating: 0, count: Int(CARGON2_CRYPT_SIZE))
+    guard cargon2_crypt(text, stored, &output) == 0 else { throw .unreadable(.illFormed) }
     let made = output.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
     return constantTimeEquals(made, Array(stored.utf8)) && !hasNUL
   }

@@ -2,21 +2,27 @@ import CArgon2
 import Foundation
 import MoongateSDK
 
-/// A stored or imported hash of a PIN or password: Argon2 in PHC format, or bcrypt.
+/// A stored or imported hash of a PIN or password: Argon2 in PHC format, bcrypt, or a format of another program.
 package enum StoredHash: Sendable, Equatable {
   case argon2(Argon2Hash)
   /// `$2a$`, `$2b$` or `$2y$`, 60 characters.
   case bcrypt(String)
+  /// A format that the gateway never writes.
+  case foreign(ForeignHash)
 
   /// Why a text is not a usable hash.
   package enum Problem: String, Error, Sendable {
-    case unknownKind = "it is neither $argon2id$, $argon2i$ nor bcrypt ($2a$, $2b$, $2y$)"
+    case unknownKind = "it has none of the formats in the guide on users and locks, under \"Move in from elsewhere\""
     case illFormed = "it is not well formed"
     /// Attack: an imported hash whose cost keeps a thread busy for seconds or days (`HashWork.largest`).
     case tooExpensive =
-      "it costs too much to check: Argon2 up to 256 MiB, 16 lanes, and 768 MiB for all passes together; bcrypt up to 2^13 rounds"
+      """
+      it costs too much to check: Argon2 up to 256 MiB, 16 lanes, and 768 MiB for all passes together; bcrypt up to \
+      2^13 rounds; PBKDF2 up to 1,572,864 iterations of SHA-1 or SHA-256 and 786,432 of SHA-512, for all blocks of the \
+      digest together; scrypt up to N·r·p = 2^20, 256 MiB and r = 16; SHA-crypt up to 786,432 rounds
+      """
     /// The digest is so short that another secret could match it.
-    case tooWeak = "its salt or its digest is too short: 8 and 16 bytes at least"
+    case tooWeak = "its salt or its digest is too short: 8 and 16 bytes at least, any salt in formats of other programs"
   }
 
   /// The kind of hash, as providers declare which kinds they accept.
@@ -24,8 +30,12 @@ package enum StoredHash: Sendable, Equatable {
     switch self {
     case .argon2: .argon2
     case .bcrypt: .bcrypt
+    case .foreign(let hash): hash.kind
     }
   }
+
+  /// Whether an operator must ask for it by name: somebody who has the hash finds the password of most users.
+  package var isWeak: Bool { if case .foreign(let hash) = self { hash.isWeak } else { false } }
 
   /// The work of comparing a secret with it.
   package var work: HashWork {
@@ -33,6 +43,7 @@ package enum StoredHash: Sendable, Equatable {
     case .argon2(let hash): hash.work
     // The form was validated: the number follows the second dollar sign.
     case .bcrypt(let text): .bcrypt(rounds: Int(text.dropFirst(4).prefix(2)) ?? 0)
+    case .foreign(let hash): .foreign(hash.work)
     }
   }
 
@@ -40,7 +51,7 @@ package enum StoredHash: Sendable, Equatable {
   package var isForeign: Bool {
     switch self {
     case .argon2(let hash): hash.pepper == nil
-    case .bcrypt: true
+    case .bcrypt, .foreign: true
     }
   }
 
@@ -48,12 +59,15 @@ package enum StoredHash: Sendable, Equatable {
   package init(_ text: String) throws(Problem) {
     // Longer than anything that the bounds below allow, so reject it without parsing.
     guard text.utf8.count <= 512, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { throw .illFormed }
+    // LDAP servers write the name of the scheme before hashes that have a format of their own.
+    let text = text.replacing(/^\{(?:CRYPT|ARGON2)\}/.ignoresCase(), with: "")
     if text.hasPrefix("$argon2") {
       self = .argon2(try Argon2Hash(text))
     } else if ["$2a$", "$2b$", "$2y$"].contains(where: text.hasPrefix) {
       self = .bcrypt(try Self.bcrypt(text))
     } else {
-      throw .unknownKind
+      guard let hash = try ForeignFormat.read(text) else { throw .unknownKind }
+      self = .foreign(hash)
     }
   }
 

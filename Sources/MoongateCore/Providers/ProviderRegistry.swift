@@ -68,10 +68,16 @@ package struct ProviderRegistry: Sendable {
 
   /// The work of comparing a secret with the hash of another program in a provider's record; nil if it holds none.
   package func importedHash(in record: [UInt8], of provider: ProviderName) -> HashWork? {
-    guard let importer = byName[provider] as? any SecretImporting, let text = importer.hash(exporting: record),
-      let hash = try? StoredHash(text), hash.isForeign
-    else { return nil }
-    return hash.work
+    storedHash(in: record, of: provider).flatMap { $0.isForeign ? $0.work : nil }
+  }
+
+  /// Whether a provider's record holds a hash that only `--weak` imports.
+  package func isWeakHash(in record: [UInt8], of provider: ProviderName) -> Bool {
+    storedHash(in: record, of: provider)?.isWeak ?? false
+  }
+
+  private func storedHash(in record: [UInt8], of provider: ProviderName) -> StoredHash? {
+    (byName[provider] as? any SecretImporting)?.hash(exporting: record).flatMap { try? StoredHash($0) }
   }
 
   /// The provider whose name prefixes a federated identity (`IdentityProvers.issuer`).

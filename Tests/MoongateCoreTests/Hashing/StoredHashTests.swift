@@ -58,7 +58,7 @@ import Testing
   @Test(
     "what cannot be judged says why",
     arguments: [
-      ("", .unknownKind), ("plain", .unknownKind), ("$1$abc$def", .unknownKind), ("$2x$05$CCCC", .unknownKind),
+      ("", .unknownKind), ("plain", .unknownKind), ("$1$abc$def", .illFormed), ("$2x$05$CCCC", .unknownKind),
       ("$argon2d$v=19$m=256,t=2,p=1$a$b", .unknownKind),
       ("$argon2id$", .illFormed),
       ("$argon2id$v=18$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .illFormed),

@@ -161,6 +161,34 @@ import Testing
     #expect(one.count == 1 && one.first?.count == 1, "\(one)")
   }
 
+  /// Accounts of Django, LDAP and Firebase sign in, and until then cost every refused attempt the same.
+  @Test func hashesOfOtherProgramsAreReplacedAtTheFirstSignIn() async throws {
+    let permits = RecordingPermits(
+      SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
+    let bench = try SecretsBench(permits: permits)
+    try await bench.person()
+    let hashes = [
+      "django": "pbkdf2_sha256$1000$aBcDeFgHiJkLmNoPqRsTuV$sBhz6SiQZR6f4FpeVTDdVpW1T+zS7A1qNhK4pS4OU1w=",
+      "ldap": "{SSHA}45t+zCEyMYRqQvOJu7mAKpQLKklC9sfq",
+      "crypt": "$5$abcdefgh$ruMep1ijHnJPZbETDNiumskxcX3kN4lzZd5VlsqE7eB",
+      "passlib": "$scrypt$ln=10,r=8,p=1$lHLOWYtRqjWGEMIY47wXQg$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA",
+    ]
+    var ids: [String: String] = [:]
+    for (name, hash) in hashes { ids[name] = try await bench.imported(hash, address: "\(name)@example.com") }
+    var works: Set<[HashWork]> = []
+    for name in ["nobody", "asha"] + hashes.keys.sorted() {
+      #expect(await bench.login("wrong horse", as: "\(name)@example.com").told == "invalid_password")
+      works.insert(permits.last)
+    }
+    #expect(works.count == 1 && works.first?.count == 5, "\(works)")
+    for (name, id) in ids {
+      #expect(await bench.login("correct horse", as: "\(name)@example.com").told == "complete")
+      #expect(try await bench.record("password", of: id)?.hasPrefix("$argon2id$") == true)
+      #expect(await bench.login("correct horse", as: "\(name)@example.com").told == "complete")
+    }
+    #expect(try await bench.store.importedHashes(of: "password").isEmpty)
+  }
+
   /// Attack: bcrypt judges 72 bytes, so a mistyped ending was accepted and became the password for good.
   @Test func aPasswordThatWasNotJudgedAsAWholeIsNotKept() async throws {
     let bench = try SecretsBench()

@@ -8,7 +8,8 @@ import MoongateSDK
 ///      "first_name":"Asha","last_name":"Rao","password":"$2b$12$…","created_at":"2024-05-01T12:00:00Z","locked":false}
 ///
 /// A password hash is a field with the name of its provider; every provider that conforms to `SecretImporting` is
-/// allowed. Only `identifiers` is required, with at least one item. A line with the `id` of an exported account may
+/// allowed. A factor of another system is a field of a provider that conforms to `FactorImporting`:
+/// `"totp":{"secret":"BASE32"}`, `"passkeys":[{"id":"…","public_key":"…","counter":0,"name":"…"}]`. Only `identifiers` is required, with at least one item. A line with the `id` of an exported account may
 /// have none, because another account may have verified its only address since. The value of `federated` is "ISSUER
 /// SUBJECT", or "INSTANCE ISSUER SUBJECT" for a provider instance.
 struct AccountLine {
@@ -29,14 +30,21 @@ struct AccountLine {
   let records: AccountRecords
   /// The providers whose hashes a line may contain, each under the provider's name.
   private let importers: [any SecretImporting]
+  /// The providers whose factors a line may contain, by the name of the field.
+  private let factors: [(field: String, importer: any FactorImporting)]
+  /// Whether hashes are allowed that are found within hours (`StoredHash.isWeak`).
+  private let allowsWeak: Bool
   private let fieldNames: [String]
 
-  init(administration: AccountAdministration, region: String, records: AccountRecords) {
+  init(administration: AccountAdministration, region: String, records: AccountRecords, allowsWeak: Bool) {
     self.administration = administration
     self.region = region
     self.records = records
+    self.allowsWeak = allowsWeak
     importers = Self.importers(of: administration)
-    fieldNames = Self.ownFields + importers.map(\.descriptor.name.rawValue)
+    let hashes = Self.ownFields + importers.map(\.descriptor.name.rawValue)
+    factors = administration.factorImporters.map { ($0.importedField, $0) }.filter { !hashes.contains($0.0) }
+    fieldNames = hashes + factors.map(\.field)
   }
 
   /// The providers whose hashes a line may contain. A provider with the same name as a field of the line is excluded.
@@ -69,25 +77,52 @@ struct AccountLine {
     default: problems.append("`locked` must be true or false")
     }
     account.groups = groups(fields["groups"], &problems)
-    for importer in importers {
-      let provider = importer.descriptor.name
-      guard let hash = text(provider.rawValue, fields, &problems) else { continue }
-      // A message never contains the hash: a bad line is often a plain password in the wrong field.
-      do throws(StoredHash.Problem) {
-        let kind = try StoredHash(hash).kind
-        if !importer.importedHashes.contains(kind) {
-          problems.append("`\(provider)` does not accept \(kind.rawValue) hashes")
-        }
-      } catch {
-        problems.append("`\(provider)` is not a valid hash: \(error.rawValue)")
-      }
-      account.records[provider] = ProviderRecord(
-        bytes: importer.record(importing: hash), version: importer.descriptor.recordVersion)
-    }
+    account.records = credentials(fields, &problems)
     let sealed = (text("records", fields, &problems), text("records_key", fields, &problems))
     guard problems.isEmpty else { throw Problems(sentences: problems) }
     account.records.merge(try records.open(sealed, of: account)) { _, exported in exported }
     return account
+  }
+
+  /// The records for the hashes and factors of the line.
+  private func credentials(_ fields: [String: Any], _ problems: inout [String]) -> [ProviderName: ProviderRecord] {
+    var records: [ProviderName: ProviderRecord] = [:]
+    for importer in importers {
+      let provider = importer.descriptor.name
+      guard let hash = text(provider.rawValue, fields, &problems) else { continue }
+      problem(of: hash, for: importer).map { problems.append("`\(provider)` \($0)") }
+      records[provider] = ProviderRecord(
+        bytes: importer.record(importing: hash), version: importer.descriptor.recordVersion)
+    }
+    let now = Int64(Date.now.timeIntervalSince1970 * 1000)
+    for (field, importer) in factors {
+      guard let value = fields[field], !(value is NSNull) else { continue }
+      do throws(FactorImportProblem) {
+        guard let json = try? JSONSerialization.data(withJSONObject: value, options: .fragmentsAllowed) else {
+          throw FactorImportProblem("is not JSON")
+        }
+        records[importer.descriptor.name] = ProviderRecord(
+          bytes: try importer.record(importing: Array(json), at: now), version: importer.descriptor.recordVersion)
+      } catch {
+        problems.append("`\(field)` \(error.sentence)")
+      }
+    }
+    return records
+  }
+
+  /// Why a hash cannot be imported; nil if it can. The sentence never contains the hash: a bad line is often a plain
+  /// password in the wrong field.
+  private func problem(of text: String, for importer: any SecretImporting) -> String? {
+    do throws(StoredHash.Problem) {
+      let hash = try StoredHash(text)
+      guard importer.importedHashes.contains(hash.kind) else { return "does not accept \(hash.kind.rawValue) hashes" }
+      guard allowsWeak || !hash.isWeak else {
+        return "is a weak hash (MD5, or without a salt): use --weak, and reset it after its owner's next sign-in"
+      }
+      return nil
+    } catch {
+      return "is not a valid hash: \(error.rawValue)"
+    }
   }
 
   private func text(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {

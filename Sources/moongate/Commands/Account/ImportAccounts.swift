@@ -12,12 +12,14 @@ struct ImportAccounts: AsyncParsableCommand {
     discussion: """
       A line is {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],"first_name":"Asha",\
       "last_name":"Rao","password":"$2b$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z"}. Only identifiers is required. A hash is a field with \
-      the name of its provider, in Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$) format; it is replaced at the next sign-in, unless bcrypt has judged only the first 72 bytes of the password. With --records, the lines must be those of `account export --records`. Every bad line is listed with its number.
+      the name of its provider, in Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$) format, or as Django, Keycloak, ASP.NET Core Identity, Firebase, passlib, Werkzeug, Node, LDAP or crypt of Unix write it (the guide lists the formats); \
+      it is replaced at the next sign-in, unless bcrypt has judged only the first 72 bytes of the password. Second factors of other systems are fields too, such as `"totp":{"secret":"BASE32"}` and `"passkeys":[{"id":"…","public_key":"…","counter":0,"name":"…"}]`. With --records, the lines must be those of `account export --records`. Every bad line is listed with its number.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The file, or - for standard input.") var file: String
   @Flag(help: "Check the lines without importing them.") var dryRun = false
+  @Flag(help: "Accept hashes of MD5 and hashes without a salt. Reset these passwords afterwards.") var weak = false
   @OptionGroup var identity: OperatorOption
   @OptionGroup var records: RecordOptions
   @Flag(help: "Print JSON.") var json = false
@@ -80,15 +82,16 @@ struct ImportAccounts: AsyncParsableCommand {
     try await OperatorStore.with(configuration) { opened in
       let records = AccountRecords(try records.keys(opened), opened)
       let lines = Lines(
-        data, by: AccountLine(administration: opened.administration, region: opened.gateway.region, records: records))
+        data,
+        by: AccountLine(
+          administration: opened.administration, region: opened.gateway.region, records: records, allowsWeak: weak))
       guard lines.problems.isEmpty else {
         return try printReport(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
       }
       let costs = try await ImportedHashCosts(of: lines.accounts, opened)
       if let excess = costs.excess { throw StartProblem(excess) }
-      if dryRun {
-        return try printReport(Report(imported: 0, problems: [], notes: try costs.notes), of: lines.accounts.count)
-      }
+      let notes = try costs.notes + Self.advice(on: opened.administration.weakHashes(in: lines.accounts))
+      if dryRun { return try printReport(Report(imported: 0, problems: [], notes: notes), of: lines.accounts.count) }
       let administration = opened.administration.acting(as: try identity.identity("moongate account import"))
       let rejected = try await administration.add(lines.accounts)
       let problems = rejected.map {
@@ -99,8 +102,19 @@ struct ImportAccounts: AsyncParsableCommand {
       try printReport(
         Report(
           imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? [],
-          notes: rejected == nil ? try costs.notes : []), of: lines.accounts.count)
+          notes: rejected == nil ? notes : []), of: lines.accounts.count)
     }
+  }
+
+  /// What an operator does after the import of weak hashes.
+  private static func advice(on weak: Int) -> [String] {
+    guard weak > 0 else { return [] }
+    return [
+      """
+      \(weak) account\(weak == 1 ? " has a weak hash" : "s have weak hashes"): whoever has a copy of the old database \
+      knows most of these passwords. Reset them with `moongate account reset`; their owners set new ones after a code
+      """
+    ]
   }
 
   private func printReport(_ report: Report, of count: Int) throws {

@@ -31,7 +31,8 @@ struct ImportedHashCosts {
       }
       let counts = Dictionary(claims.map { ($0.identifier.value, 1) }, uniquingKeysWith: +)
       return Cost(
-        provider: provider, kinds: (kinds[provider] ?? []).sorted(), shared: Set(counts.filter { $0.value > 1 }.keys))
+        provider: provider, kinds: HashWork.missing(kinds[provider] ?? [], after: []),
+        shared: Set(counts.filter { $0.value > 1 }.keys))
     }
   }
 
