@@ -189,6 +189,10 @@ let package = Package(
         nioHTTP1, nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
       exclude: ["README.md", "Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
+    // The calls of the first apps, and the events of hosted pages.
+    .target(
+      name: "MoongateAppAPI",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateHTTP", hummingbird, httpTypes], swiftSettings: strict),
     // What the programs share: how they run a command, print and log, and the list of compiled-in providers.
     .target(
       name: "MoongateProgram",
@@ -200,8 +204,8 @@ let package = Package(
       name: "MoongateGateway",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy",
-        "MoongateHTTP", "MoongateExec", "MoongateProgram", "CLinux", "CSpawn", "CVersions", arguments, lifecycle,
-        unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
+        "MoongateHTTP", "MoongateAppAPI", "MoongateExec", "MoongateProgram", "CLinux", "CSpawn", "CVersions", arguments,
+        lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ],
       path: "Sources/moongate", exclude: ["README.md", "Main", "Templates"], swiftSettings: strict,
       plugins: ["EmbedFiles"]),
@@ -301,8 +305,8 @@ let package = Package(
     .testTarget(
       name: "MoongateHTTPTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore",
-        "MoongateDelivery",
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateAppAPI", "MoongateProxy", "MoongateTesting",
+        "MoongateStore", "MoongateDelivery",
         "DemoGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
         httpTypes, nioCore, nioPosix,
         nioEmbedded, logging,

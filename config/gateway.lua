@@ -1,6 +1,6 @@
--- The gateway itself: addresses, storage, providers. Changes of `listen`, `admin`, `store` and
--- `key` need a restart. All other changes take effect within two seconds. Relative paths start at
--- this folder. `moongate help gateway` explains every field.
+-- The gateway itself: addresses, storage, providers. Changes of `listen`, `admin`, `store`, `key`
+-- and `app_api` need a restart. All other changes take effect within two seconds. Relative paths
+-- start at this folder. `moongate help gateway` explains every field.
 return gateway {
   -- The public listener: pages, API, and the requests for your services.
   listen = "127.0.0.1:8080",
@@ -42,6 +42,10 @@ return gateway {
 
   -- Origins of other sites whose pages may call /api/auth.
   -- cors_origins = { "https://spa.example.com" },
+
+  -- The calls of the App API (v1), such as /api/auth/send-otp, and the events that hosted pages
+  -- report to the audit trail. Default: false.
+  app_api = true,
 
   -- The name of the service in messages: {service} in their texts.
   service = "Moongate",

@@ -4,6 +4,13 @@ import Logging
 import MoongateCore
 import NIOCore
 
+/// Calls that another target adds to the public listener.
+package protocol AddedCalls: Sendable {
+  func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls) -> [Endpoint]
+  /// Schemas that the calls use in `openapi.json`.
+  var schemas: [(key: String, value: JSONValue)] { get }
+}
+
 /// The gateway's own endpoints on the public listener: API and pages. `server` is the channel in front of them.
 package struct PublicApplication: ListeningApplication {
   /// Builds the channel of a connection around the responder of its requests.
@@ -18,6 +25,7 @@ package struct PublicApplication: ListeningApplication {
 
   /// More than five parameters: one for each service.
   /// - Parameters:
+  /// - adding: the calls of other targets.
   /// - keySet: returns the document of `/.well-known/moongate/jwks.json`.
   /// - server: builds the channel of a connection.
   /// - bodies: limits on request bodies.
@@ -26,7 +34,7 @@ package struct PublicApplication: ListeningApplication {
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry,
     clock: any GatewayClock,
     random: any RandomSource, keys: KeyRing, audit: AuditTrail, keySet: @escaping @Sendable () -> String,
-    pages: PageRenderer,
+    pages: PageRenderer, adding: (any AddedCalls)? = nil,
     server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
     bodies: BodyReader = BodyReader(), forwardingFaults: FoldedLog<LoggedForwardingFault>? = nil,
     eventLoops: any EventLoopGroup, logger: Logger
@@ -38,13 +46,11 @@ package struct PublicApplication: ListeningApplication {
     let api: [[Endpoint]] = [
       FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
       PersonalTokenCalls(driver: driver).endpoints, DeviceCalls(driver: driver).endpoints,
-      PhoneFormatCall(providers: providers, pages: pages).endpoints,
-      AppAPICalls(driver: driver, sessions: sessions, clock: clock).endpoints,
-      ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
+      PhoneFormatCall(providers: providers, pages: pages).endpoints, adding?.endpoints(driver, sessions) ?? [],
     ]
     let described = OpenAPICall(
       describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers),
-      events: ClientEvent.names(sites: ClientEvent.sites(of: providers)))
+      schemas: adding?.schemas ?? [])
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
       ForwardingCall(keys: keys, clock: clock).endpoints, WellKnownCall().endpoints,

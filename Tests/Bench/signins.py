@@ -25,7 +25,7 @@ import peers
 
 GATEWAY = """return gateway {{
   listen = "127.0.0.1:{port}", admin = "127.0.0.1:{admin}", public_url = "http://localhost:{port}", store = "sqlite:data/moongate.db",
-  key = file "data/master.key", region = "IN", service = "Moongate",
+  key = file "data/master.key", region = "IN", service = "Moongate", app_api = true,
   providers = {{ phone_otp = {{ sms = outbox() }}, email_code = {{ mail = outbox() }}, pin = {{}} }},
 }}
 """

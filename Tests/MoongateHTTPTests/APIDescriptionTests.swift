@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import MoongateAppAPI
 import MoongateCore
 import MoongateHTTP
 import MoongateTesting
@@ -53,7 +54,8 @@ import Testing
   /// The reference and `moongate help` describe the same calls.
   @Test func theReferenceHasEveryCall() {
     let calls = { (all: [APICall]) in all.map { $0.address.replacing(/^[A-Z]+/) { "\($0.output.lowercased())" } } }
-    #expect(Set(calls(APICall.api)) == Self.calls && APICall.api.count == Self.calls.count)
+    let api = APICall.api + AppAPI.calls
+    #expect(Set(calls(api)) == Self.calls && api.count == Self.calls.count)
     #expect(Set(calls(APICall.admin)) == AdminDescriptionTests.calls)
     #expect(APICall.admin.count == AdminDescriptionTests.calls.count)
   }

@@ -1,5 +1,7 @@
-import MoongateCore
 import HTTPTypes
+import MoongateAppAPI
+import MoongateCore
+import MoongateHTTP
 import MoongateTesting
 import PhoneOTP
 import Testing
@@ -100,6 +102,31 @@ import Testing
       }
       let unknown = try await client.call(.post, "/api/auth/flows", #"{"flow":"register"}"#)
       #expect(unknown.status == 422 && unknown.problem() == "invalid_input")
+    }
+  }
+
+  /// Without `app_api = true`, its paths are unknown. Nothing describes them, and no page uses them.
+  @Test func withoutTheSettingNothingOfItIsThere() async throws {
+    try await HTTPGateway(hasAppAPI: false).run { client in
+      let description = try await client.call(.get, "/api/auth/openapi.json").text
+      for name in ["\"Calls for apps\"", "\"User\"", "\"ClientEventName\""] {
+        #expect(!description.contains(name), "\(name)")
+      }
+      for call in AppAPI.calls {
+        let path = String(call.address.drop { $0 != "/" })
+        #expect(!description.contains("\"\(path)\""), "\(path)")
+        for target in [path, path + "/"] {
+          let answers = [try await client.call(.get, target), try await client.call(.post, target, "{}")]
+          #expect(answers.allSatisfy { $0.status == 404 && $0.problem() == "not_found" }, "\(target)")
+        }
+      }
+      let page = try await client.send(.get, "/auth/login")
+      #expect(page.status == 200 && !page.text.contains("data-events"))
+    }
+    try await HTTPGateway().run { client in
+      #expect(try await client.call(.get, "/api/auth/openapi.json").text.contains(#""name":"Calls for apps""#))
+      let page = try await client.send(.get, "/auth/login")
+      #expect(page.text.contains(#"data-events="/api/auth/client-events""#))
     }
   }
 

@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
+import MoongateAppAPI
 import MoongateCore
 import MoongateHTTP
 import MoongateSDK
@@ -21,17 +22,20 @@ struct HTTPGateway: Sendable {
   init(
     providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [],
     timeLimit: Duration? = .seconds(10),
-    store: (any Store)? = nil,
+    store: (any Store)? = nil, hasAppAPI: Bool = true,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {
     var generation = TestGeneration.gateway(for: providers, settings: settings, routes: routes)
     change(&generation)
     gateway = try TestGateway(providers: providers, generation: generation, store: store)
+    let appAPI =
+      hasAppAPI ? AppAPI(clock: gateway.clock, audit: gateway.audit, providers: gateway.providers) : nil
     let part = PublicApplication(
       engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
       clock: gateway.clock,
       random: gateway.random, keys: gateway.keys, audit: gateway.audit, keySet: { Self.keySet },
-      pages: try PageRenderer(logger: gateway.log.logger),
+      pages: try PageRenderer(logger: gateway.log.logger, events: appAPI?.events),
+      adding: appAPI,
       bodies: BodyReader(timeLimit: timeLimit),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application

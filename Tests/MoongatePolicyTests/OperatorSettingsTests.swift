@@ -25,6 +25,12 @@ import Testing
 
   private static let one = "{ name = \"x\", role = \"read\", token = env \"ONE\" }"
 
+  @Test func appAPIIsOffUnlessGatewayLuaSaysOtherwise() throws {
+    #expect(try !read("").get().gateway.appAPI && !read("app_api = false,").get().gateway.appAPI)
+    #expect(try read("app_api = true,").get().gateway.appAPI)
+    #expect(try problems("app_api = 1,") == ["gateway.lua:2: app_api: must be true or false, not the number 1"])
+  }
+
   @Test func tokensHaveNamesAndRoles() throws {
     let gateway = try read(
       tokens(

@@ -94,12 +94,13 @@ import Testing
   @Test func someSettingsNeedARestart() throws {
     let started = try TestFolder().generation().gateway
     let changed = TestFolder.gateway.replacing(
-      "region", with: "listen = \"127.0.0.1:1\",\nstore = \"sqlite:other.db\",\nregion")
+      "region", with: "listen = \"127.0.0.1:1\",\nstore = \"sqlite:other.db\",\napp_api = true,\nregion")
     let now = try TestFolder(["gateway.lua": changed]).generation().gateway
     #expect(
       now.changesThatNeedRestart(since: started).map(\.description).filter { !$0.contains("key:") } == [
         "gateway.lua:3: listen: changed; takes effect after a restart of the gateway",
         "gateway.lua:4: store: changed; takes effect after a restart of the gateway",
+        "gateway.lua:5: app_api: changed; takes effect after a restart of the gateway",
       ])
     #expect(started.changesThatNeedRestart(since: started) == [])
   }

@@ -37,6 +37,7 @@
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
 ---@field cors_origins? string[] origins whose scripts may call the API
+---@field app_api? boolean true: adds the calls of the App API (v1), and hosted pages report events (default: false)
 ---@field hsts? moongate.Duration|false the max-age of Strict-Transport-Security, or false to omit the header (default: "365d")
 ---@field service? string the name of the service in messages (default: "Moongate")
 ---@field brand? moongate.Brand the name, logo, colour and links of the hosted pages

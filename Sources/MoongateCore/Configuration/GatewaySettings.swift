@@ -48,6 +48,8 @@ package struct GatewaySettings: Sendable {
   /// How long open connections (requests, WebSockets, event streams) may finish when the gateway stops or hands over to
   /// another process.
   package var drain = GatewaySettings.usualDrain
+  /// Whether the public listener has the calls of the App API (v1).
+  package var appAPI = false
   /// The source location of each setting, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
 

@@ -2,19 +2,19 @@ import MoongateCore
 import MoongateSDK
 
 /// The fields of a request body.
-struct CallFields: Sendable {
+package struct CallFields: Sendable {
   private let exchange: Exchange
   private let body: JSONValue
 
   /// - Throws: as `Exchange.object`.
-  init(_ exchange: Exchange) async throws(Refusal) {
+  package init(_ exchange: Exchange) async throws(Refusal) {
     self.exchange = exchange
     body = try await exchange.object()
   }
 
   /// The text; nil if the field is missing or null.
   /// - Throws: 422 with the field if it is not text.
-  func optionalText(_ name: String) throws(Refusal) -> String? {
+  package func optionalText(_ name: String) throws(Refusal) -> String? {
     switch body[name] {
     case .text(let text): return text
     case nil, .null: return nil
@@ -23,7 +23,7 @@ struct CallFields: Sendable {
   }
 
   /// - Throws: 422 with the field if it is missing or not text.
-  func text(_ name: String) throws(Refusal) -> String {
+  package func text(_ name: String) throws(Refusal) -> String {
     guard let text = try optionalText(name) else {
       throw exchange.refusal(.invalidInput, detail: "\(name) is missing.", field: name)
     }

@@ -16,7 +16,7 @@ extension JSONValue {
     return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + device)
   }
 
-  static func account(_ account: AccountView) -> JSONValue {
+  package static func account(_ account: AccountView) -> JSONValue {
     .members([
       "id": .text(account.id), "phone": .optional(account.phone), "email": .optional(account.email),
       "first_name": .optional(account.firstName),

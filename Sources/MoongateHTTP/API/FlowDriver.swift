@@ -2,24 +2,24 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// Runs flows for HTTP requests. API, pages and the App API all use it, so binding flows to browsers and setting
-/// cookies is in one place.
-struct FlowDriver: Sendable {
-  let engine: FlowEngine
-  let sessions: SessionDirectory
-  let random: any RandomSource
+/// Runs flows for HTTP requests. All calls and pages use it, so binding flows to browsers and setting cookies is in one
+/// place.
+package struct FlowDriver: Sendable {
+  package let engine: FlowEngine
+  package let sessions: SessionDirectory
+  package let random: any RandomSource
 
   /// The result of a flow operation, with cookies to set.
-  struct Outcome: Sendable {
-    var view: FlowView
+  package struct Outcome: Sendable {
+    package var view: FlowView
     /// `Set-Cookie` header values.
-    var cookies: [String] = []
+    package var cookies: [String] = []
     /// The browser that this request has bound the flow to.
-    var browser: TokenHash?
+    package var browser: TokenHash?
   }
 
   /// The client, with its live session, if any.
-  func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
+  package func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
     var client = ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
       browser: exchange.credentials.browserHash, session: try await session(exchange),
@@ -39,7 +39,7 @@ struct FlowDriver: Sendable {
   }
 
   /// The live session of the request.
-  func session(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
+  package func session(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
     guard let token = exchange.credentials.session else { return nil }
     let found = try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(token) }
     // Attack: a token of one root domain is used at a host of another.
@@ -47,7 +47,7 @@ struct FlowDriver: Sendable {
   }
 
   /// The live session of a token that the same request has issued.
-  func session(of token: SecretText, _ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
+  package func session(of token: SecretText, _ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
     let hash = TokenHash(of: token.reveal().utf8)
     return try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(hash) }
   }
@@ -56,7 +56,7 @@ struct FlowDriver: Sendable {
   /// - Parameters:
   /// - grant: the app that receives the result.
   /// - session: the session that the flow belongs to, if the same request has created it.
-  func create(
+  package func create(
     _ name: String, returnTo: String?, grant: Grant? = nil, in session: SessionSnapshot? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> Outcome {
@@ -79,7 +79,7 @@ struct FlowDriver: Sendable {
   /// - Parameters:
   /// - created: the result of `create` in the same request, whose cookie the browser does not have yet.
   /// - session: as for `create`.
-  func drive(
+  package func drive(
     _ exchange: Exchange, as created: Outcome? = nil, in session: SessionSnapshot? = nil,
     _ verb: (FlowEngine, ClientContext) async -> Result<FlowView, Refusal>
   ) async throws(Refusal) -> Outcome {

@@ -35,7 +35,7 @@ struct OpenAPIDocument: Sendable {
       "info": .members([
         "title": .text(title), "version": .text("1"), "description": .text(description),
       ]),
-      "tags": .list(tags.map { .members(["name": .text($0.rawValue)]) }),
+      "tags": .list(tags.map { .members(["name": .text($0.name)]) }),
       "paths": .object(paths.map { JSONMember(name: $0.path, value: .object($0.operations)) }),
       "components": .members([
         "securitySchemes": .object([
@@ -62,7 +62,7 @@ struct OpenAPIDocument: Sendable {
     var members: [JSONMember] = [
       JSONMember(name: "operationId", value: .text(operation.id)),
       JSONMember(name: "summary", value: .text(operation.summary)),
-      JSONMember(name: "tags", value: .list([.text(operation.tag.rawValue)])),
+      JSONMember(name: "tags", value: .list([.text(operation.tag.name)])),
     ]
     let parameters =
       operation.parameters.map { parameter($0, in: "path", isRequired: true, nil, Schema.id) }

@@ -2,7 +2,7 @@ import Hummingbird
 import MoongateCore
 
 /// `/api/auth/session` and `/api/auth/sessions`: the current session, and all sessions of the account.
-struct SessionCalls: Sendable {
+package struct SessionCalls: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
 
@@ -44,7 +44,7 @@ struct SessionCalls: Sendable {
   }
 
   /// Ends the session of the request, or the session that has replaced the token of the request.
-  func signOut(_ exchange: Exchange) async throws(Refusal) -> Response {
+  package func signOut(_ exchange: Exchange) async throws(Refusal) -> Response {
     if let found = try await driver.session(exchange) {
       try await end(found.session, exchange)
     } else {
@@ -75,7 +75,7 @@ struct SessionCalls: Sendable {
   }
 
   /// - Throws: 401 without a live session.
-  func signedIn(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot {
+  package func signedIn(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot {
     guard let found = try await driver.session(exchange) else { throw exchange.unauthenticated() }
     return found
   }

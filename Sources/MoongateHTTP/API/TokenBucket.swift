@@ -38,7 +38,7 @@ struct TokenBucket: Sendable, Equatable {
 }
 
 /// The token buckets of all addresses. Their number is bounded; when it is reached, new addresses have to wait.
-final class EventAllowances: Sendable {
+package final class EventAllowances: Sendable {
   private static let maxAddresses = 20_000
 
   private let most: Double
@@ -48,7 +48,7 @@ final class EventAllowances: Sendable {
   /// - Parameters:
   /// - most: the capacity of a bucket.
   /// - perSecond: the refill rate.
-  init(most: Double = 200, perSecond: Double = 2) {
+  package init(most: Double = 200, perSecond: Double = 2) {
     self.most = most
     self.perSecond = perSecond
   }
@@ -62,7 +62,7 @@ final class EventAllowances: Sendable {
   }
 
   /// - Returns: how long to wait if there are not enough tokens.
-  func take(_ count: Int, from address: [UInt8], at now: Timestamp) -> Duration? {
+  package func take(_ count: Int, from address: [UInt8], at now: Timestamp) -> Duration? {
     known.withLock { known in
       if known[address] == nil, known.count >= Self.maxAddresses {
         known = known.filter { !$0.value.isFull(at: now) }

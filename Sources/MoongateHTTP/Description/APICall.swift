@@ -22,9 +22,9 @@ package struct APICall: Sendable {
   /// The error codes that its refusals can have, besides those that every call can have.
   package let codes: [String]
 
-  init(_ operation: Operation) {
+  package init(_ operation: Operation) {
     id = operation.id
-    section = operation.tag.rawValue
+    section = operation.tag.name
     address = "\(operation.method.rawValue) \(operation.path)"
     summary = operation.summary
     fields = operation.query.map { $0.isRequired ? $0.name : "\($0.name)?" } + Self.fields(of: operation.body)

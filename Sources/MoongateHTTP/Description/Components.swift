@@ -1,5 +1,5 @@
 /// `components/schemas`: the schemas that several calls share.
-enum Components {
+package enum Components {
   static let schemas: KeyValuePairs<String, JSONValue> = [
     "Flow": Schema.answer(
       [
@@ -37,18 +37,7 @@ enum Components {
       ]),
     "InputChoice": Schema.answer(["value": Schema.text, "label": Schema.text]),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),
-    "Account": Schema.answer([
-      "id": Schema.text, "phone": Schema.optionalText, "email": Schema.optionalText, "first_name": Schema.optionalText,
-      "last_name": Schema.optionalText, "is_phone_verified": Schema.flag, "is_email_verified": Schema.flag,
-      "has_pin": Schema.flag,
-      "is_new_user": Schema.flag,
-    ]),
-    "User": Schema.answer([
-      "id": Schema.text, "phone": Schema.optionalText, "email": Schema.optionalText, "first_name": Schema.optionalText,
-      "last_name": Schema.optionalText, "is_phone_verified": Schema.flag, "is_email_verified": Schema.flag,
-      "has_pin": Schema.flag,
-      "is_new_user": Schema.flag, "account_type": Schema.oneOf(["free"]),
-    ]),
+    "Account": Schema.answer(account),
     "Session": Schema.answer(
       ["expires_at": Schema.moment, "aal": Schema.count, "passed": Schema.list(of: Schema.named("PassedStep"))],
       perhaps: ["token": Schema.text]),
@@ -65,6 +54,13 @@ enum Components {
         "provider": Schema.text,
         "flow": Schema.text, "flow_id": Schema.text, "reason": Schema.text, "permanent": Schema.flag,
       ]),
+  ]
+
+  /// An account, as its user sees it.
+  package static let account: KeyValuePairs<String, JSONValue> = [
+    "id": Schema.text, "phone": Schema.optionalText, "email": Schema.optionalText, "first_name": Schema.optionalText,
+    "last_name": Schema.optionalText, "is_phone_verified": Schema.flag, "is_email_verified": Schema.flag,
+    "has_pin": Schema.flag, "is_new_user": Schema.flag,
   ]
 
   /// A trusted device.

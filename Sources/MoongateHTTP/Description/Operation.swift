@@ -3,9 +3,9 @@ import MoongateCore
 
 /// The description of an API endpoint. `openapi.json` is generated from these. Each is attached to its endpoint, so the
 /// document cannot omit one.
-struct Operation: Sendable {
+package struct Operation: Sendable {
   /// The content of an answer.
-  enum Content: Sendable {
+  package enum Content: Sendable {
     case nothing
     case json(JSONValue)
     /// Text of a media type.
@@ -13,7 +13,7 @@ struct Operation: Sendable {
   }
 
   /// A parameter of the query.
-  struct Query: Sendable {
+  package struct Query: Sendable {
     let name: String
     let help: String
     let isRequired: Bool
@@ -24,39 +24,65 @@ struct Operation: Sendable {
   let id: String
   let method: HTTPRequest.Method
   /// The path, with a name in braces for each variable segment: `/api/auth/flows/{flow}`.
-  let path: String
+  package let path: String
   let summary: String
   /// The section of the document that it belongs to.
   let tag: Tag
-  var query: [Query] = []
-  var body: JSONValue?
+  let query: [Query]
+  let body: JSONValue?
   /// The status of the successful answer.
   let status: Int
   let content: Content
   /// Whether it requires a session.
-  var needsSession = false
+  let needsSession: Bool
   /// Whether a call of the admin listener requires no token.
-  var isOpen = false
+  let isOpen: Bool
   /// Refusals in addition to those of every call.
-  var refusals: [RefusalCode] = []
+  let refusals: [RefusalCode]
   /// Successful answers with other statuses.
-  var otherAnswers: [Int: JSONValue] = [:]
+  let otherAnswers: [Int: JSONValue]
   /// Other media types in which it can answer if the request asks for them.
-  var otherTypes: [String] = []
+  let otherTypes: [String]
 
-  enum Tag: String, Sendable, CaseIterable {
-    case flows = "Flows"
-    case sessions = "Sessions"
-    case account = "Account"
-    case apps = "Calls for apps"
-    case more = "More"
+  /// More than five parameters: one for each field.
+  package init(
+    id: String, method: HTTPRequest.Method, path: String, summary: String, tag: Tag, query: [Query] = [],
+    body: JSONValue? = nil, status: Int, content: Content, needsSession: Bool = false, isOpen: Bool = false,
+    refusals: [RefusalCode] = [], otherAnswers: [Int: JSONValue] = [:], otherTypes: [String] = []
+  ) {
+    self.id = id
+    self.method = method
+    self.path = path
+    self.summary = summary
+    self.tag = tag
+    self.query = query
+    self.body = body
+    self.status = status
+    self.content = content
+    self.needsSession = needsSession
+    self.isOpen = isOpen
+    self.refusals = refusals
+    self.otherAnswers = otherAnswers
+    self.otherTypes = otherTypes
+  }
+
+  /// A section of the document.
+  package struct Tag: Sendable, Hashable {
+    let name: String
+
+    package init(_ name: String) { self.name = name }
+
+    static let flows = Tag("Flows")
+    static let sessions = Tag("Sessions")
+    static let account = Tag("Account")
+    package static let more = Tag("More")
     // Tags of the admin listener.
-    case people = "People and locks"
-    case programs = "Tokens of programs"
-    case trail = "Audit trail"
-    case operation = "Operation"
+    static let people = Tag("People and locks")
+    static let programs = Tag("Tokens of programs")
+    static let trail = Tag("Audit trail")
+    static let operation = Tag("Operation")
 
-    static let ofAPI: [Tag] = [.flows, .sessions, .account, .apps, .more]
+    static let ofAPI: [Tag] = [.flows, .sessions, .account, .more]
     static let ofAdmin: [Tag] = [.people, .programs, .trail, .operation]
   }
 
@@ -78,19 +104,19 @@ struct Operation: Sendable {
 
 extension [RefusalCode] {
   /// Refusals of every step.
-  static let steps: [RefusalCode] = [
+  package static let steps: [RefusalCode] = [
     .flowNotFound, .flowExpired, .stepNotOpen, .denied, .disabled, .unauthenticated, .tooManyAttempts, .rateLimited,
     .policyError, .busy,
   ]
   /// Refusals of a step that sends a message.
-  static let sending: [RefusalCode] =
+  package static let sending: [RefusalCode] =
     steps + [
       .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail,
       .stepUpRequired,
       .identifierTooNew,
     ]
   /// Refusals of a step that checks an answer.
-  static let judging: [RefusalCode] =
+  package static let judging: [RefusalCode] =
     steps + [
       .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered,
       .alreadySet, .noPIN, .weakPIN,

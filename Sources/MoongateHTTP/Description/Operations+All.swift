@@ -2,10 +2,8 @@ extension Operation {
   /// Every call of the public listener. A test compares the list with the endpoints.
   static let api: [Operation] = [
     .createFlow, .viewFlow, .beginStep, .submitStep, .resendCode, .skipStep, .deleteFlow, .session, .signOut,
-    .sessions, .endSession, .phoneFormat, .clientEvents, .openAPI, .endSessions, .exportAccount, .deleteAccount,
-    .devices, .removeDevice, .tokens, .createToken, .revokeToken, .sendOTP, .verifyOTP, .register, .login, .verifyEmail,
-    .resendVerification,
-    .setPasscode, .changePasscode, .verifyPasscode, .requestPasscodeReset, .resetPasscode, .disablePasscode, .logout,
+    .sessions, .endSession, .phoneFormat, .openAPI, .endSessions, .exportAccount, .deleteAccount, .devices,
+    .removeDevice, .tokens, .createToken, .revokeToken,
   ]
 
   /// Every call of the admin listener. A test compares the list with the endpoints.

@@ -87,14 +87,6 @@ extension Operation {
         "formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag, "problem": Schema.optionalText,
       ])),
     refusals: [.notFound])
-  /// The maximum number of events in one request of `clientEvents`.
-  static let mostEvents = 50
-  static let clientEvents = Operation(
-    id: "clientEvents", method: .post, path: "/api/auth/client-events",
-    summary: "Report events that only the browser knows, from a closed list", tag: .more,
-    body: Schema.body(
-      ["events": Schema.list(of: Schema.body(["name": Schema.named("ClientEventName")]), atMost: mostEvents)],
-      perhaps: ["flow": Schema.optionalInput]), status: 204, content: .nothing, refusals: [.rateLimited])
   static let openAPI = Operation(
     id: "openAPI", method: .get, path: "/api/auth/openapi.json", summary: "This document", tag: .more, status: 200,
     content: .json(Schema.body(["openapi": Schema.text])))

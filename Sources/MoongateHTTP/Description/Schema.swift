@@ -1,40 +1,40 @@
 /// The parts of JSON Schema (2020-12, as in OpenAPI 3.1) that this API uses.
-enum Schema {
-  static let text: JSONValue = .members(["type": .text("string")])
-  static let flag: JSONValue = .members(["type": .text("boolean")])
-  static let count: JSONValue = .members(["type": .text("integer"), "minimum": .number(0)])
+package enum Schema {
+  package static let text: JSONValue = .members(["type": .text("string")])
+  package static let flag: JSONValue = .members(["type": .text("boolean")])
+  package static let count: JSONValue = .members(["type": .text("integer"), "minimum": .number(0)])
   static let number: JSONValue = .members(["type": .text("integer")])
   /// An object whose members are defined by another standard.
   static let anyObject: JSONValue = .members(["type": .text("object")])
   /// ISO 8601 in UTC.
   static let moment: JSONValue = .members(["type": .text("string"), "format": .text("date-time")])
   /// Text, or null as if it were absent.
-  static let optionalText: JSONValue = .members(["type": .list([.text("string"), .text("null")])])
+  package static let optionalText: JSONValue = .members(["type": .list([.text("string"), .text("null")])])
 
   // Input of clients.
 
   /// Any text without NUL, which `JSONReader` refuses.
-  static let input = input(pattern: anyText)
+  package static let input = input(pattern: anyText)
   /// The same, or null as if it were absent.
-  static let optionalInput: JSONValue = .members([
+  package static let optionalInput: JSONValue = .members([
     "type": .list([.text("string"), .text("null")]), "pattern": .text(anyText),
   ])
   /// An email address as `EmailAddress` reads it. International domains are sent in their ASCII form.
-  static let email: JSONValue = .members([
+  package static let email: JSONValue = .members([
     "type": .text("string"), "format": .text("email"), "pattern": .text(emailPattern),
   ])
-  static let passcode = input(pattern: "^[0-9]{6}$")
+  package static let passcode = input(pattern: "^[0-9]{6}$")
   /// Any characters are allowed.
-  static let password: JSONValue = .members([
+  package static let password: JSONValue = .members([
     "type": .text("string"), "minLength": .number(1), "maxLength": .number(1024),
   ])
-  static let newPassword: JSONValue = .members([
+  package static let newPassword: JSONValue = .members([
     "type": .text("string"), "minLength": .number(8), "maxLength": .number(1024),
   ])
   /// The SHA-256 of a verifier in base64url (RFC 7636, section 4.2).
   static let challenge = input(pattern: "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$")
   /// The name of a person.
-  static let name: JSONValue = .members([
+  package static let name: JSONValue = .members([
     "type": .text("string"), "minLength": .number(1), "maxLength": .number(100), "pattern": .text(anyText),
   ])
   /// The name of a personal token (`PersonalTokenName`). It must have a visible character.
@@ -72,7 +72,7 @@ enum Schema {
     ])
   ])
 
-  static func oneOf(_ words: [String]) -> JSONValue {
+  package static func oneOf(_ words: [String]) -> JSONValue {
     .members(["type": .text("string"), "enum": .list(words.map { .text($0) })])
   }
 
@@ -83,21 +83,21 @@ enum Schema {
   static func list(of item: JSONValue) -> JSONValue { .members(["type": .text("array"), "items": item]) }
 
   /// A list that a client sends, with at most this many items.
-  static func list(of item: JSONValue, atMost most: Int) -> JSONValue {
+  package static func list(of item: JSONValue, atMost most: Int) -> JSONValue {
     .members(["type": .text("array"), "items": item, "maxItems": .number(most)])
   }
 
   /// A reference to `components/schemas`.
-  static func named(_ name: String) -> JSONValue { .members(["$ref": .text("#/components/schemas/\(name)")]) }
+  package static func named(_ name: String) -> JSONValue { .members(["$ref": .text("#/components/schemas/\(name)")]) }
 
   static func anyOf(_ schemas: [JSONValue]) -> JSONValue { .members(["anyOf": .list(schemas)]) }
 
   /// The schema, or null.
-  static func nullable(_ schema: JSONValue) -> JSONValue { anyOf([schema, .members(["type": .text("null")])]) }
+  package static func nullable(_ schema: JSONValue) -> JSONValue { anyOf([schema, .members(["type": .text("null")])]) }
 
   /// An answer of the gateway: these members and no others.
   /// - Parameter more: further members that are always present, after those that several answers share.
-  static func answer(
+  package static func answer(
     _ required: KeyValuePairs<String, JSONValue>, and more: KeyValuePairs<String, JSONValue> = [:],
     perhaps optional: KeyValuePairs<String, JSONValue> = [:]
   ) -> JSONValue {
@@ -105,7 +105,7 @@ enum Schema {
   }
 
   /// A request body. Unknown members are ignored.
-  static func body(
+  package static func body(
     _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
   ) -> JSONValue {
     object(Array(required), Array(optional), isClosed: false)

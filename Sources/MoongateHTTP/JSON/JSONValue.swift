@@ -1,5 +1,5 @@
 /// A JSON value (RFC 8259) whose members keep their order.
-enum JSONValue: Sendable, Equatable {
+package enum JSONValue: Sendable, Equatable {
   case null
   case flag(Bool)
   /// As it was written.
@@ -9,20 +9,20 @@ enum JSONValue: Sendable, Equatable {
   case object([JSONMember])
 
   /// An object from names and values.
-  static func members(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
+  package static func members(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
     .object(members.map { JSONMember(name: $0.key, value: $0.value) })
   }
 
-  static func number(_ number: Int) -> JSONValue { .number(String(number)) }
+  package static func number(_ number: Int) -> JSONValue { .number(String(number)) }
 
   /// The text, or null.
-  static func optional(_ text: String?) -> JSONValue { text.map { .text($0) } ?? .null }
+  package static func optional(_ text: String?) -> JSONValue { text.map { .text($0) } ?? .null }
 
   /// The number, or null.
-  static func optional(_ number: Int?) -> JSONValue { number.map { .number($0) } ?? .null }
+  package static func optional(_ number: Int?) -> JSONValue { number.map { .number($0) } ?? .null }
 
   /// The member of an object.
-  subscript(name: String) -> JSONValue? {
+  package subscript(name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.first { $0.name == name }?.value
   }
@@ -88,7 +88,12 @@ enum JSONValue: Sendable, Equatable {
 }
 
 /// A member of an object.
-struct JSONMember: Sendable, Equatable {
-  let name: String
-  let value: JSONValue
+package struct JSONMember: Sendable, Equatable {
+  package let name: String
+  package let value: JSONValue
+
+  package init(name: String, value: JSONValue) {
+    self.name = name
+    self.value = value
+  }
 }

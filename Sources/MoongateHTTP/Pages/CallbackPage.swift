@@ -93,16 +93,16 @@ struct CallbackPage: Sendable {
   /// Records the result of a sign-in with another site. The browser continues to the service, so no script of the
   /// gateway could send it.
   private func record(
-    _ event: ClientEvent.SiteEvent, _ view: FlowView, of provider: ProviderName, _ exchange: Exchange
+    _ event: SiteEvent, _ view: FlowView, of provider: ProviderName, _ exchange: Exchange
   ) {
     guard view.purpose.letsIn, let page = ProviderPage(provider, exchange.providers) else { return }
-    let isNew = event == .success ? view.account.map { ["is_new_user": String($0.isNewUser)] } : nil
+    var detail = ["name": event.name(at: page.eventName)]
+    if event == .success { detail["is_new_user"] = view.account.map { String($0.isNewUser) } }
     audit.record(
       AuditEvent(
         id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: view.flow,
         flowPrefix: view.id.prefix, provider: provider,
-        account: view.account?.id, address: exchange.client.address.description,
-        detail: ClientEvent(event, at: page.eventName, parameters: isNew ?? [:]).detail))
+        account: view.account?.id, address: exchange.client.address.description, detail: detail))
   }
 }
 

@@ -6,16 +6,16 @@ import NIOCore
 
 extension Response {
   /// An answer of the API: JSON that must not be cached.
-  static func json(_ value: JSONValue, status: HTTPResponse.Status = .ok) -> Response {
+  package static func json(_ value: JSONValue, status: HTTPResponse.Status = .ok) -> Response {
     plain(status, type: "application/json", value.bytes + [UInt8(ascii: "\n")])
   }
 
   /// 204 No Content.
-  static var nothing: Response { Response(status: .noContent, headers: careful) }
+  package static var nothing: Response { Response(status: .noContent, headers: careful) }
 
   /// A refusal as problem+json (RFC 9457), with its headers.
   /// - Parameter more: additional members of the document.
-  static func problem(_ refusal: Refusal, _ more: KeyValuePairs<String, String> = [:]) -> Response {
+  package static func problem(_ refusal: Refusal, _ more: KeyValuePairs<String, String> = [:]) -> Response {
     var response = plain(refusal.code.httpStatus, type: Refusal.mediaType, refusal.document(with: more))
     response.addRefusalHeaders(refusal)
     return response
@@ -46,7 +46,7 @@ extension Response {
   }
 
   /// Adds `Set-Cookie` headers.
-  mutating func setCookies(_ lines: [String]) {
+  package mutating func setCookies(_ lines: [String]) {
     for line in lines { headers.append(HTTPField(name: .setCookie, value: line)) }
   }
 

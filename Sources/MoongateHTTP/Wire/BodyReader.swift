@@ -63,7 +63,7 @@ package struct BodyReader: Sendable {
 extension Exchange {
   /// The body as a JSON object.
   /// - Throws: 415 for another Content-Type, 408, 413, and 400 if it is not a JSON object.
-  func object() async throws(Refusal) -> JSONValue {
+  package func object() async throws(Refusal) -> JSONValue {
     guard isMedia("application/json") else { throw refusal(.notJSON) }
     let bytes = try await reader.read(self)
     let value: JSONValue

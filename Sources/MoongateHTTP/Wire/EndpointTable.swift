@@ -3,9 +3,9 @@ import Hummingbird
 import MoongateCore
 
 /// An endpoint of the gateway.
-struct Endpoint: Sendable {
+package struct Endpoint: Sendable {
   /// The format of refusals and the required Origin.
-  enum Kind: Sendable {
+  package enum Kind: Sendable {
     /// JSON. Unsafe methods need the gateway's Origin if the request has a cookie of the gateway.
     case call
     /// HTML. Forms always need the gateway's Origin: even without a cookie, another site could sign a user in to a
@@ -40,7 +40,7 @@ struct Endpoint: Sendable {
   }
 
   /// A call of the API, at the address of its operation.
-  init(
+  package init(
     _ kind: Kind, _ operation: Operation, toleratesSlash: Bool = false, servesAllDomains: Bool = false,
     handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
   ) {

@@ -6,17 +6,17 @@ import MoongateSDK
 import Synchronization
 
 /// A request with everything that is determined before its handler runs. It lives as long as the request.
-struct Exchange: Sendable {
+package struct Exchange: Sendable {
   let request: Request
   /// The kind of endpoint that the request is for.
   let kind: Endpoint.Kind
   /// The path parameters, one for each `{}`, as received.
   let parameters: [String]
   /// The generation that serves this request to its end.
-  let generation: any PolicyGeneration
+  package let generation: any PolicyGeneration
   /// The address of the connection's peer.
   let peer: ClientAddress
-  let client: ForwardedClient
+  package let client: ForwardedClient
   let credentials: Credentials
   /// The id of the decision for this request.
   let decision: DecisionID
@@ -29,9 +29,9 @@ struct Exchange: Sendable {
   let shown = ShownFlow()
 
   /// The providers of the generation, or else of the program.
-  var providers: ProviderRegistry { generation.registry ?? builtIn }
+  package var providers: ProviderRegistry { generation.registry ?? builtIn }
 
-  var gateway: GatewaySettings { generation.gateway }
+  package var gateway: GatewaySettings { generation.gateway }
 
   /// The allowed targets of `return_to`.
   var targets: RedirectTargets {
@@ -58,7 +58,7 @@ struct Exchange: Sendable {
   /// - Parameters:
   /// - detail: a sentence for the user, instead of that of the code.
   /// - fault, reason: for the operator. A fault is also logged as an error.
-  func refusal(
+  package func refusal(
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil,
     reason: String? = nil
   ) -> Refusal {
@@ -75,11 +75,11 @@ struct Exchange: Sendable {
   }
 
   /// Logs a refusal that the handler answers itself.
-  func log(_ refusal: Refusal) { recorder.log(refusal, method: request.method.rawValue) }
+  package func log(_ refusal: Refusal) { recorder.log(refusal, method: request.method.rawValue) }
 
   /// Accesses the store.
   /// - Throws: 503 if the store is unavailable.
-  func mappingFaults<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Refusal) -> Answer {
+  package func mappingFaults<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Refusal) -> Answer {
     do {
       return try await body()
     } catch {

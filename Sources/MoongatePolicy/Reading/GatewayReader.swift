@@ -30,6 +30,7 @@ struct GatewayReader {
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
     let hsts = readHSTS(reader)
+    let appAPI = reader.flag("app_api")
     let audit = reader.take("audit").map {
       AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit")
     }
@@ -62,6 +63,7 @@ struct GatewayReader {
     settings.tracing = tracing
     settings.gate = gate
     settings.drain = drain
+    settings.appAPI = appAPI ?? false
     return settings
   }
 

@@ -25,6 +25,8 @@ extension TableShape {
         "domains", "string[]", "the root domains that share one sign-in, such as { \"example.com\", \"example.org\" }"),
       .optional("cors_origins", "string[]", "a list of origins"),
       .optional(
+        "app_api", "boolean", "true: adds the calls of the App API (v1), and hosted pages report events", .flag(false)),
+      .optional(
         "hsts", "moongate.Duration|false", "the max-age of Strict-Transport-Security, or false to omit the header",
         .text("365d")),
       .optional("service", "string", "the name of the service in messages", .text("Moongate")),

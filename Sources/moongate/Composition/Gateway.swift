@@ -1,6 +1,7 @@
 import Foundation
 import Hummingbird
 import Logging
+import MoongateAppAPI
 import MoongateCore
 import MoongateDelivery
 import MoongateHTTP
@@ -65,8 +66,9 @@ struct Gateway {
     let policyFaults = FoldedLog<LoggedPolicyFault>(logger: logger, clock: clock)
     let outbox = Outbox(clock: clock)
     let web = SiteClient()
+    let appAPI = settings.appAPI ? AppAPI(clock: clock, audit: audit, providers: registry) : nil
     let pages: PageRenderer
-    do { pages = try PageRenderer(logger: logger) } catch {
+    do { pages = try PageRenderer(logger: logger, events: appAPI?.events) } catch {
       throw StartProblem("The hosted pages of this program are invalid: \(error)")
     }
     let deliveries = Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)
@@ -132,7 +134,7 @@ struct Gateway {
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, server: server,
+      keySet: { proxy.keySet }, pages: pages, adding: appAPI, server: server,
       bodies: BodyReader(timeLimit: nil), forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops,
       logger: logger)
     let adminApplication = AdminApplication(

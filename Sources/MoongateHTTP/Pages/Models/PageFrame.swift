@@ -35,6 +35,8 @@ struct PageFrame: Decodable {
   /// Whether the languages are shown as a menu instead of a row.
   let hasMenu: Bool
   let hasScript: Bool
+  /// Where scripts report events; nil: they report none.
+  let events: String?
   /// The page's kind for scripts and the stylesheet.
   let kind: String
 }

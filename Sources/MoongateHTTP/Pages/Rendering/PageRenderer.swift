@@ -55,10 +55,13 @@ package final class PageRenderer: Sendable {
   private let made = Mutex<[(generation: String, set: PageSet)]>([])
   private static let most = 4
   private let logger: Logger
+  private let events: String?
 
+  /// - Parameter events: where the scripts of pages report what only the browser knows; nil: they do not.
   /// - Throws: if a built-in template cannot be parsed. A test covers this.
-  package init(logger: Logger) throws {
+  package init(logger: Logger, events: String? = nil) throws {
     self.logger = logger
+    self.events = events
     let own = PageSet.faults
     if let fault = own.first { throw BrokenPage(problem: fault) }
   }
@@ -222,7 +225,7 @@ package final class PageRenderer: Sendable {
       privacy: gateway.brand.privacy, hasLegal: gateway.brand.terms != nil || gateway.brand.privacy != nil,
       languages: languages,
       languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.maxPerRow,
-      hasScript: hasScript, kind: kind)
+      hasScript: hasScript, events: hasScript ? events : nil, kind: kind)
   }
 
   /// The maximum number of languages in a row at the bottom of a page. More languages are shown as a menu.

@@ -51,7 +51,7 @@ struct ProviderPage {
     if case .externalSite(let button) = presentation { button } else { nil }
   }
 
-  /// The name of its site in client events: the provider's name up to the first `_`, such as `google`.
+  /// The name of its site in the events of the audit trail: the provider's name up to the first `_`, such as `google`.
   var eventName: String { String(name.rawValue.prefix { $0 != "_" }) }
 
   /// The label of the button that starts its ceremony.
@@ -153,6 +153,20 @@ struct ProviderPage {
   static func spoken(_ name: String) -> String {
     let text = name.replacing("_", with: " ")
     return text.prefix(1).uppercased() + text.dropFirst()
+  }
+}
+
+/// The events of a sign-in with another site in the audit trail, such as `login_google_started`.
+package enum SiteEvent: String, Sendable, CaseIterable {
+  case started, success, cancelled
+
+  /// - Parameter site: `ProviderPage.eventName`.
+  package func name(at site: String) -> String { "login_\(site)_\(rawValue)" }
+
+  /// The names of the other sites, for a program's providers or a registry with instances and programs.
+  package static func sites(of providers: ProviderRegistry) -> [String] {
+    providers.all.compactMap { ProviderPage($0.descriptor.name, providers) }.filter { $0.siteButton != nil }.map(
+      \.eventName)
   }
 }
 

@@ -1,3 +1,4 @@
+import MoongateAppAPI
 import MoongateHTTP
 
 /// The calls of both listeners.
@@ -6,8 +7,9 @@ extension Reference {
     file: "api.md", title: "API",
     introduction: """
       The calls of the public listener. `/api/auth/openapi.json` describes them for programs, with the schema of each \
-      body. Every refusal is `application/problem+json` (RFC 9457) with one of the [error codes](codes.md).
-      """, calls: APICall.api, prefix: "api.")
+      body. Every refusal is `application/problem+json` (RFC 9457) with one of the [error codes](codes.md). \
+      The calls for apps and `clientEvents` need `app_api = true` in [gateway.lua](gateway.md).
+      """, calls: APICall.api + AppAPI.calls, prefix: "api.")
 
   static let adminAPI = page(
     file: "admin-api.md", title: "Admin API",

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// An event that a hosted page reports. The list of events is closed and every value has a fixed form, so that nothing
@@ -20,20 +21,6 @@ struct ClientEvent: Sendable, Equatable {
     case createAccount = "login_create_account_tapped"
   }
 
-  /// The events of a sign-in with another site, such as `login_google_started`. The word in the middle is
-  /// `ProviderPage.eventName`.
-  enum SiteEvent: String, Sendable, CaseIterable {
-    case started, success, cancelled
-
-    func name(at site: String) -> String { "login_\(site)_\(rawValue)" }
-  }
-
-  /// The names of other sites in client events, for a program's providers or a registry with instances and programs.
-  static func sites(of providers: ProviderRegistry) -> [String] {
-    providers.all.compactMap { ProviderPage($0.descriptor.name, providers) }.filter { $0.siteButton != nil }.map(
-      \.eventName)
-  }
-
   /// The names of all events.
   static func names(sites: [String]) -> [String] {
     Name.allCases.map(\.rawValue) + sites.flatMap { site in SiteEvent.allCases.map { $0.name(at: site) } }
@@ -53,15 +40,10 @@ struct ClientEvent: Sendable, Equatable {
   let name: String
   let parameters: [String: String]
 
-  init(_ event: SiteEvent, at site: String, parameters: [String: String] = [:]) {
-    name = event.name(at: site)
-    self.parameters = parameters
-  }
-
   /// The detail of the event in the audit trail.
   var detail: [String: String] { parameters.merging(["name": name]) { first, _ in first } }
 
-  /// - Parameter sites: the names of other sites that sign users in, as in `ProviderPage.eventName`.
+  /// - Parameter sites: the names of other sites that sign users in (`SiteEvent.sites`).
   /// - Returns: nil for an unknown event, or for an invalid value of a parameter. Unknown parameters are dropped.
   init?(_ value: JSONValue, sites: some Sequence<String>) {
     guard case .text(let text)? = value["name"],

@@ -1,5 +1,6 @@
 import Hummingbird
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// The passcode calls: flows of a signed-in user. Each call that passes a step replaces the token.

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// The App API (v1): adapters over the same flows, with the same limits and refusals, under the names that existing

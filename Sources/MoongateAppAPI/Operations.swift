@@ -1,8 +1,19 @@
 // The operations of the App API (v1).
 import HTTPTypes
 import MoongateCore
+import MoongateHTTP
+
+extension Operation.Tag {
+  fileprivate static let apps = Operation.Tag("Calls for apps")
+}
 
 extension Operation {
+  /// Every call of the App API. A test compares the list with the endpoints.
+  static let appAPI: [Operation] = [
+    .sendOTP, .verifyOTP, .register, .login, .verifyEmail, .resendVerification, .setPasscode, .changePasscode,
+    .verifyPasscode, .requestPasscodeReset, .resetPasscode, .disablePasscode, .logout, .clientEvents,
+  ]
+
   private static let signedIn = Schema.answer(["user": Schema.named("User"), "token": Schema.text])
   /// `token` is present if the call has replaced it.
   private static let done = Content.json(Schema.answer(["message": Schema.text], perhaps: ["token": Schema.text]))
@@ -89,4 +100,12 @@ extension Operation {
     id: "logout", method: .post, path: "/api/auth/logout", summary: "Sign out", tag: .apps, body: Schema.body([:]),
     status: 204, content: .nothing,
     needsSession: true)
+  /// The maximum number of events in one request of `clientEvents`.
+  static let mostEvents = 50
+  static let clientEvents = Operation(
+    id: "clientEvents", method: .post, path: "/api/auth/client-events",
+    summary: "Report events that only the browser knows, from a closed list", tag: .more,
+    body: Schema.body(
+      ["events": Schema.list(of: Schema.body(["name": Schema.named("ClientEventName")]), atMost: mostEvents)],
+      perhaps: ["flow": Schema.optionalInput]), status: 204, content: .nothing, refusals: [.rateLimited])
 }

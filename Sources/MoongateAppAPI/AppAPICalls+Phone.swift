@@ -1,5 +1,6 @@
 import Hummingbird
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// `send-otp`, `verify-otp` and `logout`.

@@ -1,5 +1,6 @@
 import Hummingbird
 import MoongateCore
+import MoongateHTTP
 
 /// `POST /api/auth/client-events`: events that only the browser knows, for the audit trail.
 struct ClientEventCall: Sendable {
@@ -28,7 +29,7 @@ struct ClientEventCall: Sendable {
       throw exchange.refusal(
         .invalidInput, detail: "events must be a list of at most \(Operation.mostEvents).", field: "events")
     }
-    let sites = ClientEvent.sites(of: exchange.providers)
+    let sites = SiteEvent.sites(of: exchange.providers)
     var events: [ClientEvent] = []
     for (index, item) in items.enumerated() {
       guard let event = ClientEvent(item, sites: sites) else {

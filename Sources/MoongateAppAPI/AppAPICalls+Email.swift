@@ -1,5 +1,6 @@
 import Hummingbird
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// `register`, `login`, `verify-email` and `resend-verification`.

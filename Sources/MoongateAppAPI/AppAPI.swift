@@ -1,0 +1,34 @@
+import MoongateCore
+import MoongateHTTP
+
+/// The App API (v1): the calls that existing apps use, and the events that hosted pages report.
+///
+/// The gateway has it if gateway.lua says `app_api = true`.
+package struct AppAPI: AddedCalls {
+  /// The calls, as the reference describes them.
+  package static let calls = Operation.appAPI.map(APICall.init)
+  /// Where hosted pages report events.
+  package let events = Operation.clientEvents.path
+
+  private let clock: any GatewayClock
+  private let audit: AuditTrail
+  private let providers: ProviderRegistry
+
+  package init(clock: any GatewayClock, audit: AuditTrail, providers: ProviderRegistry) {
+    self.clock = clock
+    self.audit = audit
+    self.providers = providers
+  }
+
+  package func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls) -> [Endpoint] {
+    AppAPICalls(driver: driver, sessions: sessions, clock: clock).endpoints
+      + ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints
+  }
+
+  package var schemas: [(key: String, value: JSONValue)] {
+    [
+      ("User", Schema.answer(Components.account, and: ["account_type": Schema.oneOf(["free"])])),
+      ("ClientEventName", Schema.oneOf(ClientEvent.names(sites: SiteEvent.sites(of: providers)))),
+    ]
+  }
+}
