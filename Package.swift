@@ -192,7 +192,8 @@ let package = Package(
     // The calls of the first apps, and the events of hosted pages.
     .target(
       name: "MoongateAppAPI",
-      dependencies: ["MoongateSDK", "MoongateCore", "MoongateHTTP", hummingbird, httpTypes], swiftSettings: strict),
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateHTTP", hummingbird, httpTypes, logging],
+      swiftSettings: strict),
     // What the programs share: how they run a command, print and log, and the list of compiled-in providers.
     .target(
       name: "MoongateProgram",

@@ -1,5 +1,7 @@
+import Logging
 import MoongateCore
 import MoongateHTTP
+import MoongateSDK
 
 /// The App API (v1): the calls that existing apps use, and the events that hosted pages report.
 ///
@@ -10,18 +12,26 @@ package struct AppAPI: AddedCalls {
   /// Where hosted pages report events.
   package let events = Operation.clientEvents.path
 
+  private let remembered: RememberedFlows
   private let clock: any GatewayClock
   private let audit: AuditTrail
   private let providers: ProviderRegistry
 
-  package init(clock: any GatewayClock, audit: AuditTrail, providers: ProviderRegistry) {
+  /// More than five parameters: one for each service.
+  package init(
+    store: any Store, keys: KeyRing, clock: any GatewayClock, audit: AuditTrail, providers: ProviderRegistry,
+    logger: Logger
+  ) {
+    let values = ProviderKeyValues(
+      of: RememberedFlows.place, in: store, keys: keys, clock: clock, logger: logger, most: RememberedFlows.most)
+    remembered = RememberedFlows(values: values, clock: clock)
     self.clock = clock
     self.audit = audit
     self.providers = providers
   }
 
   package func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls) -> [Endpoint] {
-    AppAPICalls(driver: driver, sessions: sessions, clock: clock).endpoints
+    AppAPICalls(driver: driver, sessions: sessions, clock: clock, remembered: remembered).endpoints
       + ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints
   }
 

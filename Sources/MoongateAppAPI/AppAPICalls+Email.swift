@@ -72,15 +72,16 @@ extension AppAPICalls {
   private func verification(in own: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> RememberedFlows
     .Entry?
   {
-    let now = clock.now()
-    let mailed = own.unverifiedEmail.flatMap { remembered.find(.address($0), at: now) }
-    let newer = mailed.flatMap { $0.account == own.account.id && $0.session != own.session.id ? $0 : nil }
-    guard let newer else { return remembered.find(.verification(session: own.session.id), at: now) }
+    var mailed: RememberedFlows.Entry?
+    if let address = own.unverifiedEmail { mailed = try await remembered.find(.address(address), exchange) }
+    guard let newer = mailed, newer.account == own.account.id, newer.session != own.session.id else {
+      return try await remembered.find(.verification(session: own.session.id), exchange)
+    }
     try await driver.engine.adopt(newer.id, client: try await driver.caller(exchange)).get()
     let keys =
       [RememberedFlows.Key.verification(session: own.session.id)] + (own.unverifiedEmail.map { [.address($0)] } ?? [])
     let adopted = newer.with(session: own.session.id)
-    remembered.put(adopted, under: keys, at: now)
+    try await remembered.put(adopted, under: keys, exchange)
     return adopted
   }
 
@@ -98,7 +99,7 @@ extension AppAPICalls {
     let sent = JSONValue.members(["message": .text("Verification email sent")])
     if let own = try await driver.session(exchange), own.isHolder(of: address) {
       if own.unverifiedEmail != nil { try await sendVerification(in: own, exchange) }
-    } else if let flow = remembered.find(.address(address), at: clock.now()) {
+    } else if let flow = try await remembered.find(.address(address), exchange) {
       let found = try await exchange.mappingFaults { () async throws(StoreFault) -> SessionSnapshot? in
         let live = try await driver.sessions.sessions(of: flow.account)
         guard let session = live.first(where: { $0.id == flow.session }) ?? live.first else { return nil }
@@ -112,7 +113,7 @@ extension AppAPICalls {
   /// Mails a code to the unverified address of the account, in the session's flow if there is one.
   private func sendVerification(in session: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) {
     let key = RememberedFlows.Key.verification(session: session.session.id)
-    if let flow = remembered.find(key, at: clock.now()) {
+    if let flow = try await remembered.find(key, exchange) {
       do throws(Refusal) {
         _ = try await driver.drive(exchange, in: session) { engine, client in
           await engine.resend(flow.id, client: client)
@@ -125,7 +126,7 @@ extension AppAPICalls {
     }
     let begun = try await run(name(of: .verify(.email), exchange), "email_code", [:], in: session, exchange)
     guard let address = session.unverifiedEmail else { return }
-    remembered.put(begun.view, under: [key, .address(address)], for: session, at: clock.now())
+    try await remembered.put(begun.view, under: [key, .address(address)], for: session, exchange)
   }
 }
 

@@ -61,7 +61,7 @@ extension AppAPICalls {
     let flow = name(of: .factor("pin", .reset), exchange)
     let offered = try await driver.engine.offers(flow, client: try await driver.caller(exchange)).get()
     let begun = try await run(flow, offered.contains("email_code") ? "email_code" : "phone_otp", [:], exchange)
-    remembered.put(begun.view, under: [.reset(session: own.session.id)], for: own, at: clock.now())
+    try await remembered.put(begun.view, under: [.reset(session: own.session.id)], for: own, exchange)
     var response = Response.json(.members(["message": .text("Reset code sent")]))
     response.setCookies(begun.cookies)
     return response
@@ -72,7 +72,7 @@ extension AppAPICalls {
     let inputs: [String: InputValue] = [
       "code": .text(try fields.text("code")), "new_pin": .text(try fields.text(Self.new)),
     ]
-    guard let flow = remembered.find(.reset(session: own.session.id), at: clock.now()) else {
+    guard let flow = try await remembered.find(.reset(session: own.session.id), exchange) else {
       throw exchange.refusal(.flowNotFound)
     }
     let driven: FlowDriver.Outcome

@@ -10,13 +10,7 @@ struct AppAPICalls: Sendable {
   let driver: FlowDriver
   let sessions: SessionCalls
   let clock: any GatewayClock
-  let remembered = RememberedFlows()
-
-  init(driver: FlowDriver, sessions: SessionCalls, clock: any GatewayClock) {
-    self.driver = driver
-    self.sessions = sessions
-    self.clock = clock
-  }
+  let remembered: RememberedFlows
 
   var endpoints: [Endpoint] { phoneEndpoints + emailEndpoints + passcodeEndpoints }
 

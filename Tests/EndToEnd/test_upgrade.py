@@ -85,6 +85,17 @@ def test_three_upgrades_lose_nothing(gateway):
     assert by["operator"]
 
 
+def test_calls_that_name_no_flow_find_it_after_an_upgrade(gateway):
+    address = "asha.rao@example.com"
+    person = {"email": address, "password": "copper meadow seven", "first_name": "Asha", "last_name": "Rao"}
+    made = gateway.api("POST", "/register", person)
+    assert made.status_code == 201, made.text
+    code = gateway.code(address)
+    gateway.upgraded()
+    answer = gateway.api("POST", "/verify-email", {"code": code}, headers=bearer(made.json()["token"]))
+    assert answer.status_code == 200 and answer.json()["user"]["is_email_verified"], answer.text
+
+
 def test_signing_out_holds_in_both_processes(gateway):
     """Attack: a user signs out at the new process, and a stolen token is used on a connection of the old one; or the
     other way round."""

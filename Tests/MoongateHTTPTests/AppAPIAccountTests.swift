@@ -10,8 +10,9 @@ import Testing
 
 /// The calls of the App API (v1) for email, password and passcode.
 @Suite struct AppAPIAccountTests {
-  private func gateway() throws -> HTTPGateway {
-    try HTTPGateway(providers: [PhoneOTP(), EmailCode(), PIN(), Password()]) { generation in
+  private func gateway(store: (any Store)? = nil, seed: UInt64 = 1) throws -> HTTPGateway {
+    let providers: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password()]
+    return try HTTPGateway(providers: providers, store: store, seed: seed) { generation in
       let phone = StepRule.test("phone_otp")
       let flows: [FlowDefinition] = [
         .test("login", account: .existing, steps: [phone]), .test("register", account: .new, steps: [phone]),
@@ -192,6 +193,41 @@ import Testing
       let reset = try await call(client, "reset-passcode", #"{"code":"\#(code)","new_passcode":"582037"}"#, &token)
       #expect(reset.status == 200, "\(reset.text)")
       #expect(try await call(client, "verify-passcode", #"{"passcode":"582037"}"#, &token)["unlocked"] as? Bool == true)
+    }
+  }
+
+  /// Two gateways with one store: each continues what the other has begun.
+  @Test func anotherGatewayContinuesTheFlow() async throws {
+    let first = try gateway()
+    let second = try gateway(store: first.gateway.store, seed: 2)
+    try await first.run { here in
+      try await second.run { there in
+        let made = try await here.call(.post, "/api/auth/register", Self.ada)
+        var token = try #require(made["token"] as? String)
+        await here.gateway.engine.deliveriesEnd()
+        for client in [here, there] { client.gateway.clock.advance(by: .seconds(60)) }
+        // The second gateway sends another code in the flow that the first one has begun, by session and by address.
+        let ask = #"{"email":"ada@example.com"}"#
+        #expect(
+          try await there.call(.post, "/api/auth/resend-verification", ask, headers: bearer(token)).status == 200)
+        await there.gateway.engine.deliveriesEnd()
+        for client in [here, there] { client.gateway.clock.advance(by: .seconds(120)) }
+        #expect(try await there.call(.post, "/api/auth/resend-verification", ask).status == 200)
+        await there.gateway.engine.deliveriesEnd()
+        #expect(here.gateway.sent == 1 && there.gateway.sent == 2)
+        let code = try #require(there.gateway.code(for: "ada@example.com"))
+        let verified = try await call(here, "verify-email", #"{"code":"\#(code)"}"#, &token)
+        #expect(verified.status == 200, "\(verified.text)")
+
+        var owner = try await here.register().token
+        there.gateway.clock.advance(by: .seconds(1))
+        _ = try await call(here, "set-passcode", #"{"passcode":"739164"}"#, &owner)
+        for client in [here, there] { client.gateway.clock.advance(by: .seconds(900)) }
+        #expect(try await call(here, "request-passcode-reset", "{}", &owner).status == 200)
+        let reset = try #require(here.gateway.code(for: "+919999999999"))
+        let done = try await call(there, "reset-passcode", #"{"code":"\#(reset)","new_passcode":"582037"}"#, &owner)
+        #expect(done.status == 200, "\(done.text)")
+      }
     }
   }
 

@@ -22,14 +22,17 @@ struct HTTPGateway: Sendable {
   init(
     providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [],
     timeLimit: Duration? = .seconds(10),
-    store: (any Store)? = nil, hasAppAPI: Bool = true,
+    store: (any Store)? = nil, seed: UInt64 = 1, hasAppAPI: Bool = true,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {
     var generation = TestGeneration.gateway(for: providers, settings: settings, routes: routes)
     change(&generation)
-    gateway = try TestGateway(providers: providers, generation: generation, store: store)
+    gateway = try TestGateway(providers: providers, generation: generation, store: store, seed: seed)
     let appAPI =
-      hasAppAPI ? AppAPI(clock: gateway.clock, audit: gateway.audit, providers: gateway.providers) : nil
+      hasAppAPI
+      ? AppAPI(
+        store: gateway.store, keys: gateway.keys, clock: gateway.clock, audit: gateway.audit,
+        providers: gateway.providers, logger: gateway.log.logger) : nil
     let part = PublicApplication(
       engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
       clock: gateway.clock,

@@ -1,7 +1,8 @@
 import Logging
 import MoongateSDK
 
-/// A provider's key-value store: sealed entries in the store that all gateways share.
+/// A provider's key-value store: sealed entries in the store that all gateways share. A part of the gateway that has to
+/// find something at another gateway uses one too.
 package struct ProviderKeyValues: KeyValueStore {
   private let provider: ProviderName
   private let store: any ProviderValueStore
@@ -10,11 +11,13 @@ package struct ProviderKeyValues: KeyValueStore {
   private let logger: Logger
   /// The lease under which all operations run; nil for steps, which need none.
   private let lease: Lease?
+  private let most: Int
 
   /// More than five parameters: one for each service.
+  /// - Parameter most: the maximum number of entries.
   package init(
     of provider: ProviderName, in store: any ProviderValueStore, keys: KeyRing, clock: any GatewayClock, logger: Logger,
-    under lease: Lease? = nil
+    under lease: Lease? = nil, most: Int = KeyValueLimits.entries
   ) {
     self.provider = provider
     self.store = store
@@ -22,6 +25,7 @@ package struct ProviderKeyValues: KeyValueStore {
     self.clock = clock
     self.logger = logger
     self.lease = lease
+    self.most = most
   }
 
   package func value(for key: String) async throws(KeyValueFault) -> [UInt8]? {
@@ -79,7 +83,7 @@ package struct ProviderKeyValues: KeyValueStore {
       throw unavailable("a value could not be sealed")
     }
     let entry = ProviderValue(place: place, sealed: sealed, expiresAt: now + lifetime)
-    let rule = ProviderValueRule(isOnce: once, lease: lease)
+    let rule = ProviderValueRule(isOnce: once, most: most, lease: lease)
     let outcome = try await asking { [store] () async throws(StoreFault) in
       try await store.putProviderValue(entry, rule, at: now)
     }

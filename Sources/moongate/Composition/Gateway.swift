@@ -66,7 +66,9 @@ struct Gateway {
     let policyFaults = FoldedLog<LoggedPolicyFault>(logger: logger, clock: clock)
     let outbox = Outbox(clock: clock)
     let web = SiteClient()
-    let appAPI = settings.appAPI ? AppAPI(clock: clock, audit: audit, providers: registry) : nil
+    let appAPI =
+      settings.appAPI
+      ? AppAPI(store: store, keys: key.keys, clock: clock, audit: audit, providers: registry, logger: logger) : nil
     let pages: PageRenderer
     do { pages = try PageRenderer(logger: logger, events: appAPI?.events) } catch {
       throw StartProblem("The hosted pages of this program are invalid: \(error)")
