@@ -24,6 +24,9 @@ extension ProviderDescriptor {
     if submitFields.contains(where: { $0.name == "code_verifier" }) {
       found.append("no submit field can be called `code_verifier`")
     }
+    if (beginFields + submitFields).contains(where: { $0.name == "remember" }) {
+      found.append("no begin or submit field can be called `remember`: calls have this field themselves")
+    }
     found += Self.mistakes(in: settings.map(\.name), "the setting")
     found += settings.compactMap(\.mistake)
     found += Self.mistakes(in: outcomes.map(\.reason.rawValue), "the outcome")
@@ -214,7 +217,9 @@ extension InputField {
   public static func mistakes(inRound fields: [InputField]) -> [String] {
     var found = fields.count > mostInRound ? ["it asks for more than \(mostInRound) fields"] : []
     found += ProviderDescriptor.mistakes(in: fields.map(\.name), "the field", repeated: "is asked for twice")
-    if fields.contains(where: { $0.name == "code_verifier" }) { found.append("no field can be called `code_verifier`") }
+    for name in ["code_verifier", "remember"] where fields.contains(where: { $0.name == name }) {
+      found.append("no field can be called `\(name)`")
+    }
     for field in fields where !(1...1_000).contains(field.length ?? 1) {
       found.append("the length of the field `\(field.name.prefix(48))` must be from 1 to 1000")
     }

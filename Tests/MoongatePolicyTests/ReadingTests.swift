@@ -173,6 +173,38 @@ import Testing
 
   // MARK: flows, routes, gateway
 
+  private static func remember(_ session: String) throws -> TestFolder {
+    try TestFolder([
+      "flows/login.lua":
+        "return flow \"login\" { account = \"existing\", steps = { \"phone_otp\" },\nsession = { \(session) } }"
+    ])
+  }
+
+  @Test func timesOfUsersWhoStaySignedIn() throws {
+    let folder = try Self.remember("remember = { lifetime = \"90d\", idle = \"30d\" }")
+    let session = try #require(try folder.generation().flows["login"]).session
+    #expect(session.remember == RememberedTimes(lifetime: .seconds(90 * 86_400), idle: .seconds(30 * 86_400)))
+    #expect(session.lifetime == .seconds(43_200) && session.longestLifetime == .seconds(90 * 86_400))
+  }
+
+  @Test(arguments: [
+    ("remember = true", "2: session.remember: must be a table, as in `{ … }`, not true"),
+    ("remember = { lifetime = \"90d\" }", "2: session.remember.idle: is missing"),
+    (
+      "remember = { lifetime = \"1h\", idle = \"30d\" }",
+      "2: session.remember.lifetime: must not be shorter than session.lifetime, which is \"12h\""
+    ),
+    (
+      "idle = \"2h\", remember = { lifetime = \"90d\", idle = \"90m\" }",
+      "2: session.remember.idle: must not be shorter than session.idle, which is \"2h\""
+    ),
+    ("remember = { lifetime = \"90d\", idle = \"30d\", ticked = true }", "2: session.remember.ticked: unknown field"),
+  ])
+  func badTimesOfUsersWhoStaySignedIn(_ session: String, _ problem: String) throws {
+    let problems = try Self.remember(session).problems()
+    #expect(problems.contains { $0.hasPrefix("flows/login.lua:\(problem)") }, "\(problems)")
+  }
+
   @Test func choicesThatAreNotConfiguredAreLeftOut() throws {
     let folder = try TestFolder([
       "flows/login.lua": """

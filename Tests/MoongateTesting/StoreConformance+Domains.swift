@@ -30,6 +30,7 @@ extension StoreConformance {
         expiresAt: session.expiresAt,
         idle: session.idle, lastSeenAt: session.lastSeenAt, passed: session.passed, userAgent: session.userAgent)
       (expected.address, expected.lastAddress) = (session.address, session.lastAddress)
+      expected.isRemembered = true
       expected.domain = SessionDomain(name: "example.org", home: session.token, isSuperseded: false)
       #expect(found.session == expected && found.account.id == "ac_1")
       #expect(try await bench.store.session(session.token)?.session == session)

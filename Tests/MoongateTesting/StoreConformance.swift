@@ -115,6 +115,7 @@ struct StoreBench: Sendable {
       expiresAt: now + .seconds(43_200), idle: .seconds(3600),
       lastSeenAt: now, passed: [PassedStep(provider: ProviderName(test: "phone_otp"), at: now)], userAgent: "Firefox")
     (session.address, session.lastAddress) = ("192.0.2.1", "192.0.2.1")
+    session.isRemembered = true
     return session
   }
 

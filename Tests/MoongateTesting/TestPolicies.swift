@@ -77,17 +77,19 @@ extension FlowPurpose {
 
 extension FlowDefinition {
   /// A flow with the given steps, a lifetime of 15 minutes, and sessions of 12 hours with an idle timeout of one hour.
-  /// - Parameter purpose: nil for the usual one of a flow with this name (`FlowPurpose.usual(of:steps:)`).
+  /// - Parameters:
+  ///   - purpose: nil for the usual one of a flow with this name (`FlowPurpose.usual(of:steps:)`).
+  ///   - remember: the times of a session whose user stays signed in; nil: the flow does not offer that.
   package static func test(
     _ name: String, purpose: FlowPurpose? = nil, account: AccountRule, registers: Set<ProviderName> = [],
-    steps: [StepRule]
+    steps: [StepRule], remember: RememberedTimes? = nil
   ) -> Self {
     Self(
       name: name,
       purpose: purpose ?? .usual(of: name, steps: steps),
       account: account,
       steps: steps, lifetime: .seconds(900),
-      session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)),
+      session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600), remember: remember),
       next: NextPaths(new: "/profile-setup", returning: "/home"),
       location: SourceLocation(file: "flows/\(name).lua", line: 1), registers: registers)
   }

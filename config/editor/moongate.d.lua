@@ -207,6 +207,12 @@
 ---@class (exact) moongate.Session
 ---@field lifetime? moongate.Duration maximum lifetime of a session, such as "12h" (default: "12h")
 ---@field idle? moongate.Duration how long a session stays valid without a request, such as "1h" (default: "1h")
+---@field remember? moongate.Remember lifetime of the sessions of users who tick "Keep me signed in"; without it, pages do not offer that
+
+---The lifetime of sessions of users who choose to stay signed in.
+---@class (exact) moongate.Remember
+---@field lifetime moongate.Duration maximum lifetime of such a session, such as "90d"
+---@field idle moongate.Duration how long such a session stays valid without a request, such as "30d"
 
 ---The path to open when a flow is complete.
 ---@class (exact) moongate.Next
@@ -324,6 +330,7 @@
 ---@field user_agent? string the User-Agent header
 ---@field device? string a name for the device, which keeps its cookies between requests; without it, every request comes from a new device
 ---@field known? boolean whether the device has signed in to the account before
+---@field remember? boolean whether the user chooses to stay signed in, where a flow offers that
 
 ---The service token that requests carry.
 ---@class (exact) moongate.CaseToken

@@ -21,7 +21,8 @@ return flow "login" {
   -- The maximum duration of the flow.
   lifetime = "15m",
 
-  -- The session: its maximum lifetime, and its maximum time without a request.
+  -- The session: its maximum lifetime, and its maximum time without a request. The page offers
+  -- "Keep me signed in" if you add remember = { lifetime = "90d", idle = "30d" }.
   session = { lifetime = "12h", idle = "1h" },
 
   -- The page after completion: `new` for new accounts. Other users return to the page that they

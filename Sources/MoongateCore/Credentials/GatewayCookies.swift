@@ -78,8 +78,10 @@ package struct GatewayCookies: Sendable, Hashable {
 
   /// The `Set-Cookie` values that sign a browser in. Cookies that a sibling host has set with our name are expired
   /// first: two cookies with that name would be refused, which would lock the user out.
-  package func signIn(_ token: SecretText) -> [String] {
-    expiries(keeping: true) + [line(session, token.reveal(), domain: domain)]
+  /// - Parameter lifetime: how long the browser keeps the cookie; nil: until it is closed.
+  package func signIn(_ token: SecretText, for lifetime: Duration? = nil) -> [String] {
+    let age = lifetime.map { "; Max-Age=\($0.components.seconds)" } ?? ""
+    return expiries(keeping: true) + [line(session, token.reveal(), domain: domain) + age]
   }
 
   /// The `Set-Cookie` values that sign a browser out. They expire every variant of our cookie.

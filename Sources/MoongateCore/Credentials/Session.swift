@@ -38,6 +38,8 @@ package struct Session: Sendable, Equatable, Codable {
   package var address: String?
   /// The client address of `lastSeenAt`; nil: not known.
   package var lastAddress: String?
+  /// Whether the user chose to stay signed in. The browser then keeps the cookie until the session ends.
+  package var isRemembered = false
   /// The root domain that `token` is valid for, if that is not `public_url`'s; nil if the token is the sign-in's own.
   package var domain: SessionDomain?
 
@@ -66,11 +68,15 @@ package struct Session: Sendable, Equatable, Codable {
       lastSeenAt: use.at, passed: passed, userAgent: userAgent)
     session.address = address
     session.lastAddress = use.address ?? lastAddress
+    session.isRemembered = isRemembered
     return session
   }
 
   /// When the session ends if no further request comes.
   package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
+
+  /// How long a browser keeps the session's cookie; nil: until the browser is closed.
+  package func cookieLifetime(at now: Timestamp) -> Duration? { isRemembered ? max(.zero, expiresAt - now) : nil }
 
   /// The authentication assurance level: 2 if two different factors were proved, otherwise 1.
   package var assuranceLevel: Int { Self.assuranceLevel(of: counted) }

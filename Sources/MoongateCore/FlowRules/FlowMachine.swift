@@ -29,6 +29,9 @@ package struct FlowMachine: Sendable {
 
   package init(_ record: FlowRecord) { self.record = record }
 
+  /// Records the user's choice to stay signed in; nil: the request said nothing.
+  package mutating func remember(_ choice: Bool?) { record.remember(choice) }
+
   /// Why the flow accepts no more operations; nil if it is open. An expired flow reports `expired` for another
   /// lifetime, then `gone`.
   package func closed(at now: Timestamp) -> Closed? {

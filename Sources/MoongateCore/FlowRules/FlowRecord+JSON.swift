@@ -42,6 +42,7 @@ extension FlowRecord: JSONObjectWritable {
     object.add("startedIn", startedIn)
     object.add("grant", grant)
     object.add("grantCode", grantCode)
+    object.add("isRemembered", isRemembered)
     object.add("isNewAccount", isNewAccount)
     object.add("completedNext", completedNext)
     object.add("origin", origin)
@@ -67,6 +68,14 @@ extension FunctionName: JSONObjectWritable {
 }
 
 extension SessionRule: JSONObjectWritable {
+  func addMembers(to object: inout JSONObjectText) {
+    object.add("lifetime", lifetime)
+    object.add("idle", idle)
+    object.add("remember", remember)
+  }
+}
+
+extension RememberedTimes: JSONObjectWritable {
   func addMembers(to object: inout JSONObjectText) {
     object.add("lifetime", lifetime)
     object.add("idle", idle)

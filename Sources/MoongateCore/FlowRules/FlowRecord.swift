@@ -79,6 +79,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package internal(set) var grant: Grant?
   /// The code that the app redeems, from completion until it is redeemed.
   package var grantCode: GrantCode?
+  /// Whether the user chose to stay signed in, by the last request that said so.
+  package internal(set) var isRemembered: Bool
   /// Whether the flow created the account.
   package var isNewAccount: Bool
   /// Where the user goes once the flow is complete.
@@ -94,7 +96,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package enum CodingKeys: String, CodingKey, CaseIterable {
     case id, name, version, status, createdAt, expiresAt, purpose, accountRule, registers, steps, session, next, codes
     case returnTo, browser, network, position, step, accountChoice, passed, proved, account, pendingProofs
-    case basis, startedIn, grant, grantCode, isNewAccount, completedNext, origin, registered, facts
+    case basis, startedIn, grant, grantCode, isRemembered, isNewAccount, completedNext, origin, registered, facts
   }
 
   /// More than five parameters: everything that is fixed when a flow begins.
@@ -129,8 +131,23 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     self.startedIn = startedIn
     self.grant = grant
     grantCode = nil
+    isRemembered = false
     isNewAccount = false
     completedNext = nil
+  }
+
+  /// Whether the user may choose to stay signed in. In a flow of a signed-in user, the session keeps its times.
+  package var offersRemembering: Bool { session.remember != nil && startedIn == nil }
+
+  /// Records the user's choice to stay signed in; nil: the request said nothing. Without the offer, nothing changes.
+  mutating func remember(_ choice: Bool?) {
+    if let choice, offersRemembering { isRemembered = choice }
+  }
+
+  /// The times of the session that the flow opens.
+  var sessionTimes: RememberedTimes {
+    if isRemembered, let times = session.remember { return times }
+    return RememberedTimes(lifetime: session.lifetime, idle: session.idle)
   }
 
   /// Removes what only an open flow needs, so that the row of a finished flow holds no sealed secret.

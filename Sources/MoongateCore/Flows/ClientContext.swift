@@ -24,6 +24,8 @@ package struct ClientContext: Sendable {
   /// validated.
   package var allowedApps: SecretText?
   package let entryPoint: EntryPoint
+  /// The choice of the user, by this request, to stay signed in; nil: the request says nothing.
+  package var remember: Bool?
   /// The languages that the user prefers, as BCP 47 tags, most preferred first.
   package var languages: [String] = []
 
@@ -40,6 +42,13 @@ package struct ClientContext: Sendable {
     self.session = session
     self.device = device
     self.entryPoint = entryPoint
+  }
+
+  /// The same client with the user's choice to stay signed in.
+  package func remembering(_ choice: Bool?) -> ClientContext {
+    var client = self
+    client.remember = choice
+    return client
   }
 }
 

@@ -59,6 +59,17 @@ extension FlowEngine {
     }
   }
 
+  /// Refuses an app that chooses for the user to stay signed in.
+  ///
+  /// Attack: an app creates its flow with `remember`, and a user who did not tick "Keep me signed in" gets a session that
+  /// lives for months. The pages of the flow ask the user.
+  private func demandOwnChoice(_ grant: Grant?, _ request: RequestContext) throws(FlowError) {
+    guard grant != nil, request.client.entryPoint == .api, request.client.remember == true else { return }
+    throw request.refusal(
+      .invalidInput, detail: "The user of an app's flow chooses on its pages whether to stay signed in.",
+      field: "remember")
+  }
+
   /// A new flow that is not stored yet.
   private func draft(_ draft: FlowDraft, _ request: RequestContext) async throws(FlowError) -> FlowTransaction {
     let id = FlowID(from: random)
@@ -88,6 +99,8 @@ extension FlowEngine {
       createdAt: request.now, returnTo: draft.returnTo, browser: draft.browser, network: client.address.networkKey,
       account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, grant: draft.grant)
     record.origin = FlowOrigin(client.address, keys).text
+    try demandOwnChoice(draft.grant, request)
+    record.remember(client.remember)
     var flow = FlowTransaction(id, FlowMachine(record), request)
     try checks.demandChangeProof(flow)
     // A flow without any applicable step would prove nothing.

@@ -116,9 +116,9 @@ extension FlowEngine {
   ///
   /// Attack: a session that has passed the site keeps access to routes that require it after the account has lost its
   /// identity there.
-  /// - Returns: the session's new token; nil if there was nothing to remove. `step_up_required` without a recent proof;
-  ///   `denied` if the user could not sign in by anything else.
-  package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
+  /// - Returns: the session with its new token; nil if there was nothing to remove. `step_up_required` without a recent
+  ///   proof; `denied` if the user could not sign in by anything else.
+  package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SessionView?, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let account = try checks.accountForChange(request)
       let own = try request.liveSession()
@@ -148,7 +148,7 @@ extension FlowEngine {
       let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: request.now) }
       if case .conflict(let conflict) = result { throw request.refusal(conflict) }
       parts.notices.notifyOfDisconnection(provider, account, request)
-      return token.secret
+      return SessionView(session, token: token.secret, at: request.now)
     }
   }
 

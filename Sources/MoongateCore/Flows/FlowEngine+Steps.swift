@@ -14,7 +14,8 @@ extension FlowEngine {
       let sent = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(request)[$0] }
       var input = named.map { sent.declared(by: $0.descriptor) } ?? sent
-      let (flow, said) = try await load(id, for: named, input, request)
+      let (loaded, said) = try await load(id, for: named, input, request)
+      let flow = loaded.remembering(client.remember)
       try checks.demandChangeProof(flow)
       guard case .offer = flow.machine.next, let due = flow.machine.due else { throw request.refusal(.stepNotOpen) }
       let choices = parts.fallbacks.beginnable(due, request)
@@ -64,8 +65,8 @@ extension FlowEngine {
       let flow: FlowTransaction
       switch try await submitRecent(input, id, request) {
       case .judged(let view): return view
-      case .changed(let stored): flow = stored
-      case .unknown: flow = try await storage.load(id, request)
+      case .changed(let stored): flow = stored.remembering(client.remember)
+      case .unknown: flow = try await storage.load(id, request).remembering(client.remember)
       }
       switch flow.machine.state {
       case .choosingAccount(let choice): return try await parts.completion.choose(choice, input, flow)
@@ -100,6 +101,7 @@ extension FlowEngine {
       return .unknown
     }
     do throws(FlowError) {
+      let flow = flow.remembering(request.client.remember)
       return .judged(try await submit(input, to: step, in: phase, flow))
     } catch {
       if recent.isConfirmed { throw error }

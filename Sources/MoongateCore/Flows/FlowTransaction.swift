@@ -38,6 +38,12 @@ struct FlowTransaction: Sendable {
     body(&copy.machine)
     return copy
   }
+
+  /// A copy with the user's choice to stay signed in; nil: the request said nothing. It is stored with what the request
+  /// changes, so that a refused request changes nothing.
+  func remembering(_ choice: Bool?) -> FlowTransaction {
+    choice == nil ? self : changing { $0.remember(choice) }
+  }
 }
 
 /// A flow that was taken from memory. The transaction that charges the attempt checks that the store has this version:

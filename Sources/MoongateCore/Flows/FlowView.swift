@@ -26,6 +26,8 @@ package struct FlowView: Sendable {
   package var isOfBrowser: Bool
   /// Whether a step has passed, including one that is not a factor. For pages; not in API responses.
   package var isUnderWay = false
+  /// Whether the user has chosen to stay signed in; nil if the flow does not offer that.
+  package var isRemembered: Bool?
   /// The app that receives the result of the flow. For pages; not in API responses.
   package var app: ReceivingApp?
   /// The first name that was entered in the flow, for pages of the flow's browser. Not in API responses.
@@ -138,9 +140,13 @@ package struct SessionView: Sendable {
   package var expiresAt: Timestamp
   package var aal: Int
   package var passed: [PassedStep]
+  /// How long a browser keeps the cookie; nil: until it is closed. Not in API responses.
+  package var cookieLifetime: Duration?
 
-  package init(_ session: Session, token: SecretText?) {
+  /// - Parameter now: the time of the response; nil if it sets no cookie.
+  package init(_ session: Session, token: SecretText?, at now: Timestamp? = nil) {
     id = session.id
+    cookieLifetime = now.flatMap(session.cookieLifetime)
     self.token = token
     expiresAt = session.expiresAt
     aal = session.assuranceLevel

@@ -75,6 +75,7 @@ struct FlowViews: FlowPart {
     view.returnTo = record.returnTo
     view.app = isOfBrowser ? grants.receiver(of: record, request) : nil
     view.isEnrolling = due?.requirement == .enroll
+    view.isRemembered = record.offersRemembering ? record.isRemembered : nil
     if isOfBrowser { (view.firstName, view.lastName) = (record.pendingProofs.firstName, record.pendingProofs.lastName) }
     return view
   }

@@ -83,8 +83,33 @@ package enum AccountStep: String, Sendable, Codable {
   case enroll
 }
 
+extension FlowDefinition {
+  /// Whether users may choose to stay signed in. A session in which a flow begins keeps its times.
+  package func offersRemembering(by providers: ProviderRegistry) -> Bool {
+    session.remember != nil && !needsSession(by: providers)
+  }
+}
+
 /// How long a session lives.
 package struct SessionRule: Sendable, Hashable, Codable {
+  package let lifetime: Duration
+  /// The maximum time without a request.
+  package let idle: Duration
+  /// The times of a session whose user chose to stay signed in; nil: the flow does not offer that.
+  package let remember: RememberedTimes?
+
+  package init(lifetime: Duration, idle: Duration, remember: RememberedTimes? = nil) {
+    self.lifetime = lifetime
+    self.idle = idle
+    self.remember = remember
+  }
+
+  /// The longest time that a session may live.
+  package var longestLifetime: Duration { max(lifetime, remember?.lifetime ?? .zero) }
+}
+
+/// How long a session lives whose user chose to stay signed in.
+package struct RememberedTimes: Sendable, Hashable, Codable {
   package let lifetime: Duration
   /// The maximum time without a request.
   package let idle: Duration

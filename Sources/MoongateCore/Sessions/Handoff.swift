@@ -124,6 +124,8 @@ package struct HandoffService: Sendable {
     package let token: SessionToken
     /// The path and query to redirect to.
     package let target: String
+    /// How long the browser keeps the cookie; nil: until it is closed.
+    package let cookieLifetime: Duration?
   }
 
   /// The client that redeems a code.
@@ -189,7 +191,9 @@ package struct HandoffService: Sendable {
             "expires_at": found.session.expiresAt.text,
           ])))
     switch try await store.apply(changes, at: now) {
-    case .applied: return .success(Redeemed(token: token, target: handoff.target))
+    case .applied:
+      return .success(
+        Redeemed(token: token, target: handoff.target, cookieLifetime: found.session.cookieLifetime(at: now)))
     case .conflict(.codeSpent): return .failure(.spent)
     case .conflict: return .failure(.ended)
     }

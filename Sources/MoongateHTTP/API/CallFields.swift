@@ -22,6 +22,16 @@ package struct CallFields: Sendable {
     }
   }
 
+  /// The flag; nil if the field is missing or null.
+  /// - Throws: 422 with the field if it is neither true nor false.
+  func optionalFlag(_ name: String) throws(Refusal) -> Bool? {
+    switch body[name] {
+    case .flag(let flag): return flag
+    case nil, .null: return nil
+    default: throw exchange.refusal(.invalidInput, detail: "\(name) must be true or false.", field: name)
+    }
+  }
+
   /// - Throws: 422 with the field if it is missing or not text.
   package func text(_ name: String) throws(Refusal) -> String {
     guard let text = try optionalText(name) else {
@@ -47,10 +57,16 @@ package struct CallFields: Sendable {
     }
   }
 
-  /// All fields as providers receive them. Null is treated as absent.
+  /// The user's choice to stay signed in; nil: the request says nothing.
+  /// - Throws: as `optionalFlag`.
+  func remember() throws(Refusal) -> Bool? { try optionalFlag(Self.remember) }
+
+  private static let remember = "remember"
+
+  /// All fields as providers receive them, without `remember`. Null is treated as absent.
   var inputs: [String: InputValue] {
     guard case .object(let members) = body else { return [:] }
-    let pairs: [(String, InputValue)] = members.compactMap { member in
+    let pairs: [(String, InputValue)] = members.filter { $0.name != Self.remember }.compactMap { member in
       switch member.value {
       case .null: nil
       case .text(let text): (member.name, .text(text))

@@ -13,7 +13,9 @@ struct FlowCalls: Sendable {
         let name = try fields.text("flow")
         let returnTo = try fields.optionalText("return_to")
         let grant = try grant(fields, exchange)
-        return answer(try await driver.create(name, returnTo: returnTo, grant: grant, exchange), status: .created)
+        let remember = try fields.remember()
+        let made = try await driver.create(name, returnTo: returnTo, grant: grant, remember: remember, exchange)
+        return answer(made, status: .created)
       },
       Endpoint(.call, .viewFlow) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
@@ -23,17 +25,19 @@ struct FlowCalls: Sendable {
         let id = FlowID(text: exchange.parameters[0])
         let fields = try await CallFields(exchange)
         let provider = try fields.optionalText("provider")
+        let remember = try fields.remember()
         return answer(
           try await driver.drive(exchange) { engine, client in
-            await engine.begin(id, provider: provider, fields: fields.inputs, client: client)
+            await engine.begin(id, provider: provider, fields: fields.inputs, client: client.remembering(remember))
           })
       },
       Endpoint(.call, .submitStep) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         let fields = try await CallFields(exchange)
+        let remember = try fields.remember()
         return answer(
           try await driver.drive(exchange) { engine, client in
-            await engine.submit(id, fields: fields.inputs, client: client)
+            await engine.submit(id, fields: fields.inputs, client: client.remembering(remember))
           })
       },
       Endpoint(.call, .resendCode) { exchange throws(Refusal) in

@@ -5,6 +5,7 @@ import MoongateSDK
 extension JSONValue {
   static func flow(_ view: FlowView) -> JSONValue {
     let device = view.deviceToken.map { [JSONMember(name: "device_token", value: .text($0.reveal()))] } ?? []
+    let remember = view.isRemembered.map { [JSONMember(name: "remember", value: .flag($0))] } ?? []
     let members: KeyValuePairs<String, JSONValue> = [
       "id": .text(view.id.secret.reveal()), "flow": .text(view.flow), "status": .text(view.status.rawValue),
       "expires_at": .text(view.expiresAt.text),
@@ -13,7 +14,7 @@ extension JSONValue {
       "account": view.account.map(account) ?? .null, "session": view.session.map(session) ?? .null,
       "next": .optional(view.next),
     ]
-    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + device)
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + remember + device)
   }
 
   package static func account(_ account: AccountView) -> JSONValue {

@@ -52,15 +52,17 @@ package struct FlowDriver: Sendable {
     return try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(hash) }
   }
 
+  /// More than five parameters: what a call that creates a flow may say.
   /// Begins a flow. If a page begins it, or the request has an `Origin`, the flow is bound to the browser.
   /// - Parameters:
   /// - grant: the app that receives the result.
   /// - session: the session that the flow belongs to, if the same request has created it.
+  /// - remember: the user's choice to stay signed in; nil: none yet.
   package func create(
     _ name: String, returnTo: String?, grant: Grant? = nil, in session: SessionSnapshot? = nil,
-    _ exchange: Exchange
+    remember: Bool? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Outcome {
-    var client = try await caller(exchange)
+    var client = try await caller(exchange).remembering(remember)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
     guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {
@@ -94,13 +96,11 @@ package struct FlowDriver: Sendable {
     }
     if view.isOfBrowser { view.next = await next(after: view, client: client, exchange) }
     // A flow that proved nothing leaves the session its token.
-    guard let token = view.session?.token else { return Outcome(view: view) }
-    return Outcome(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
-  }
-
-  private func signIn(_ token: SecretText, _ device: SecretText?, _ exchange: Exchange) -> [String] {
+    guard let session = view.session, let token = session.token else { return Outcome(view: view) }
+    guard view.isOfBrowser else { return Outcome(view: view) }
     let cookies = exchange.cookies
-    return cookies.signIn(token) + (device.map { [cookies.remember($0)] } ?? [])
+    let device = view.deviceToken.map { [cookies.remember($0)] } ?? []
+    return Outcome(view: view, cookies: cookies.signIn(token, for: session.cookieLifetime) + device)
   }
 }
 

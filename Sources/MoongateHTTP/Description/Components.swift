@@ -8,7 +8,7 @@ package enum Components {
         "choices": Schema.list(of: Schema.text), "step": Schema.nullable(Schema.named("Step")),
         "passed": Schema.list(of: Schema.named("PassedStep")), "account": Schema.nullable(Schema.named("Account")),
         "session": Schema.nullable(Schema.named("Session")), "next": Schema.optionalText,
-      ], perhaps: ["device_token": Schema.text]),
+      ], perhaps: ["remember": Schema.flag, "device_token": Schema.text]),
     "Step": Schema.answer(
       [
         "provider": Schema.text, "fields": Schema.list(of: Schema.named("Field")), "sent_to": Schema.optionalText,

@@ -5,13 +5,14 @@ import MoongateCore
 extension Operation {
   private static let flow = Content.json(Schema.named("Flow"))
   /// The input fields of providers. A step lists the ones that it needs in its `fields`. `provider` is only for
-  /// `begin`.
+  /// `begin`. `remember` is the user's choice to stay signed in.
   private static let inputs: KeyValuePairs<String, JSONValue> = [
     "provider": Schema.optionalInput, "phone": Schema.input, "region": Schema.input, "email": Schema.input,
     "code": Schema.input, "pin": Schema.input,
     "new_pin": Schema.input, "password": Schema.password, "first_name": Schema.optionalInput,
     "last_name": Schema.optionalInput,
     "id_token": Schema.input, "code_verifier": Schema.input, "account": Schema.input,
+    "remember": Schema.nullable(Schema.flag),
   ]
 
   static let createFlow = Operation(
@@ -20,7 +21,7 @@ extension Operation {
       ["flow": Schema.input],
       perhaps: [
         "return_to": Schema.optionalInput, "code_challenge": Schema.nullable(Schema.challenge),
-        "redirect_to": Schema.optionalInput,
+        "redirect_to": Schema.optionalInput, "remember": Schema.nullable(Schema.flag),
       ]),
     status: 201, content: flow,
     refusals: [

@@ -144,9 +144,11 @@ struct AccountPage: Sendable {
       throw exchange.refusal(.badRequest)
     }
     switch await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) {
-    case .success(let token):
-      return exchange.redirect(
-        to: PagePath.account(done: "disconnected"), token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
+    case .success(let session):
+      let cookies = session.flatMap { session in
+        session.token.map { GatewayCookies(exchange.gateway).signIn($0, for: session.cookieLifetime) }
+      }
+      return exchange.redirect(to: PagePath.account(done: "disconnected"), cookies ?? [])
     case .failure(let refusal):
       guard let address = StepUpRedirect.address(after: refusal, backTo: PagePath.account(done: "confirmed")) else {
         throw refusal

@@ -77,7 +77,8 @@ struct CodePage: Sendable {
   /// Sends a code to the same identifier in a new flow; nil if that is not possible.
   private func resendInNewFlow(_ form: FormFields, _ exchange: Exchange) async -> Response? {
     guard let name = form["flow"], let to = form["to"], exchange.generation.flows[name] != nil else { return nil }
-    let outcome = await PageFlow(driver: driver).begin(
+    let steps = PageFlow(driver: driver, remember: form["remember"] != nil)
+    let outcome = await steps.begin(
       name, nil, page.name.rawValue, [page.identifierField: .text(to)],
       returnTo: exchange.targets.accept(form["return_to"]), exchange)
     guard case .success(let begun) = outcome.result, begun.view.step?.sentTo != nil else { return nil }
@@ -146,6 +147,7 @@ struct CodePage: Sendable {
       back: changing == nil ? edit ?? NextPage.back(view.returnTo) : NextPage.back(view.returnTo),
       other: words[isEmail ? "other_email" : "other_phone"],
       action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo,
+      isRemembered: view.isRemembered ?? false,
       region: exchange.gateway.region,
       callingCode: exchange.callingCode(exchange.gateway.region),
       canStartAnew: isSigningIn,

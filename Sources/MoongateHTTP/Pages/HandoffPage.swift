@@ -88,7 +88,7 @@ struct HandoffPage: Sendable {
     switch result {
     case .success(let redeemed):
       let cookies = exchange.cookies
-      return leave(to: origin + redeemed.target, cookies.signIn(redeemed.token.secret))
+      return leave(to: origin + redeemed.target, cookies.signIn(redeemed.token.secret, for: redeemed.cookieLifetime))
     case .failure(let refusal):
       let isCookieless = refusal == .otherBrowser && exchange.credentials.browser == nil
       throw exchange.refusal(.handoffFailed, detail: isCookieless ? Self.cookiesMissing : nil, reason: refusal.rawValue)

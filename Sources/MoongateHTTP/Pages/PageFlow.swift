@@ -5,6 +5,8 @@ import MoongateSDK
 /// Flow operations of pages: an ended flow is replaced by a new one, and a step without input is begun automatically.
 struct PageFlow: Sendable {
   let driver: FlowDriver
+  /// The user's choice to stay signed in; nil: the form does not ask.
+  var remember: Bool?
 
   /// The result of a step.
   struct Outcome: Sendable {
@@ -42,7 +44,7 @@ struct PageFlow: Sendable {
       // A step at another site is begun again, which creates a new redirect.
       if let step = view.step, step.provider.rawValue == provider, step.redirectTo == nil {
         let driven = try await driver.drive(exchange) { engine, client in
-          await engine.submit(id, fields: inputs, client: client)
+          await engine.submit(id, fields: inputs, client: client.remembering(remember))
         }
         result = .success(await beginDueSteps(driven, exchange))
       } else {
@@ -60,7 +62,7 @@ struct PageFlow: Sendable {
   ) async -> Result<FlowDriver.Outcome, Refusal> {
     do throws(Refusal) {
       var driven = try await driver.drive(exchange, as: created) { engine, client in
-        await engine.begin(id, provider: provider, fields: inputs, client: client)
+        await engine.begin(id, provider: provider, fields: inputs, client: client.remembering(remember))
       }
       driven.browser = created?.browser
       return .success(await beginDueSteps(driven, exchange))

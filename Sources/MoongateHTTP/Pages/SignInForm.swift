@@ -11,6 +11,8 @@ struct SignInForm {
   var phone: String?
   var region: String?
   var email: String?
+  /// Whether the user has chosen to stay signed in.
+  var isRemembered = false
   var firstName: String?
   var lastName: String?
   var problem: String?

@@ -102,6 +102,14 @@ extension SignInPage {
     return ![SignInMethod.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
   }
 
+  /// Whether users may choose to stay signed in by what the page offers.
+  func offersRemembering(_ form: SignInForm, _ exchange: Exchange) -> Bool {
+    if form.isSignedIn { return false }
+    let others = form.method == .reset ? [] : [form.flow ?? defaultFlow]
+    let flows = others + [entry(form.method, form.flow, exchange)?.flow].compactMap(\.self)
+    return flows.contains { exchange.generation.flows[$0]?.offersRemembering(by: exchange.providers) ?? false }
+  }
+
   /// Whether users sign in with its ceremony without typing anything.
   func isCeremony(_ page: ProviderPage) -> Bool {
     kind == .login && page.ceremonyButton != nil && page.descriptor.role.contains(.findsAccount)

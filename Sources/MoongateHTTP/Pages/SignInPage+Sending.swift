@@ -28,6 +28,7 @@ extension SignInPage {
     form.email = sent["email"]
     form.firstName = sent["first_name"]
     form.lastName = sent["last_name"]
+    form.isRemembered = sent["remember"] != nil
     if try exchange.isSwitch {
       let query = try exchange.query()
       form.show(refused(query, exchange), by: query["refused"], of: query["by"])
@@ -67,7 +68,7 @@ extension SignInPage {
       let more = method == .phone ? ["region"] : kind == .register ? ["first_name", "last_name"] : []
       for name in more { if let text = sent[name] { inputs[name] = .text(text) } }
     }
-    let steps = PageFlow(driver: driver)
+    let steps = PageFlow(driver: driver, remember: form.isRemembered)
     let outcome = await steps.begin(
       flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
     switch outcome.result {

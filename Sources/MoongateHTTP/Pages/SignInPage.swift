@@ -122,6 +122,7 @@ struct SignInPage: Sendable {
       if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
     }
     (form.firstName, form.lastName) = (view.firstName, view.lastName)
+    form.isRemembered = view.isRemembered ?? false
     form.show(refused(query, exchange), by: query["refused"], of: query["by"])
     return page(form, exchange)
   }

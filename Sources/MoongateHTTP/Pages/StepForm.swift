@@ -20,6 +20,8 @@ struct StepForm {
   var isEnrolling = false
   /// Whether no other step was passed before it in this flow.
   var isFirst = true
+  /// Whether the user has chosen to stay signed in; nil if the page does not offer that.
+  var isRemembered: Bool?
   /// Whether the step authorizes a change. Only providers that can do so are offered.
   var isForChange = false
   /// The name of the text.

@@ -60,6 +60,7 @@ extension StepModel {
     confirms = StepUpRedirect.address(after: refusal, backTo: form.skip == nil ? again : here)
     canResend = provider?.sendsCodes ?? false && step != nil && times.locked == nil && times.pause == nil
     countdown = times.locked == nil && provider?.sendsCodes ?? false ? times.pause.map(Countdown.init) : nil
+    (offersRemember, isRemembered) = (form.isRemembered != nil, form.isRemembered ?? false)
     canSkip = step?.isSkippable ?? false
     instead = form.pad.map { Choice(name: $0.address, label: $0.label) }
     lost = form.lost

@@ -82,6 +82,7 @@ struct StepPage: Sendable {
       flow: name, purpose: purpose, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
     form.refused = query["refused"]
     form.isForChange = isForChange
+    form.isRemembered = remembered(typed, flow, exchange)
     form.typed = typed
     if let item = query[HeldItem.field.name], let chosen, [.change, .disable].contains(purpose.step(of: chosen)) {
       // The item was removed meanwhile, in another tab or elsewhere.
@@ -131,11 +132,22 @@ struct StepPage: Sendable {
     form.id = view.id.secret.reveal()
     form.step = view.step
     form.isFirst = !view.isUnderWay
+    // A form that was sent counts, although its request was refused and changed nothing.
+    let choice = typed.names.isEmpty ? view.isRemembered : typed["remember"] != nil
+    form.isRemembered = asksToRemember(view) ? choice : nil
     form.isEnrolling = view.isEnrolling
     form.notice = notice
     form.refused = refused
     form.typed = typed
     return page(form, refusal, exchange)
+  }
+
+  /// Whether the form asks if the user stays signed in: only before the first step has passed.
+  private func asksToRemember(_ view: FlowView) -> Bool { view.isRemembered != nil && !view.isUnderWay }
+
+  /// The user's choice in a form of a flow that is not begun yet; nil if the flow does not offer to stay signed in.
+  private func remembered(_ typed: FormFields, _ flow: FlowDefinition, _ exchange: Exchange) -> Bool? {
+    flow.offersRemembering(by: exchange.providers) ? typed["remember"] != nil : nil
   }
 
   // MARK: waiting
@@ -180,7 +192,7 @@ struct StepPage: Sendable {
     }
     let provider = other ?? view.step?.provider ?? named ?? view.due
     let state = FlowState(id: id, flow: view.flow, provider: provider, returnTo: view.returnTo)
-    let steps = PageFlow(driver: driver)
+    let steps = PageFlow(driver: driver, remember: asksToRemember(view) ? sent["remember"] != nil : nil)
     do throws(Refusal) {
       switch sent["action"] {
       case "resend":
@@ -213,7 +225,7 @@ struct StepPage: Sendable {
     }
     var state = FlowState(flow: flow, provider: provider, returnTo: exchange.targets.accept(sent["return_to"]))
     let inputs = inputs(sent, provider, nil, exchange)
-    let steps = PageFlow(driver: driver)
+    let steps = PageFlow(driver: driver, remember: remembered(sent, definition, exchange))
     let begun = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: state.returnTo, exchange)
     state.id = begun.id
     do throws(Refusal) {
@@ -283,6 +295,7 @@ struct StepPage: Sendable {
       var form = StepForm(
         flow: state.flow, purpose: exchange.generation.purpose(of: state.flow), returnTo: state.returnTo,
         provider: state.provider, choices: [])
+      form.isRemembered = exchange.generation.flows[state.flow].flatMap { remembered(typed, $0, exchange) }
       form.typed = typed
       response = page(form, refusal, exchange)
     }

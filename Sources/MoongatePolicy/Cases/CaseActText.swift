@@ -40,7 +40,7 @@ extension PolicyCase.ClientSetup {
     [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in
       value.map { "\(name) = \"\($0)\"" }
     }
-      + (isKnown.map { ["known = \($0)"] } ?? [])
+      + (isKnown.map { ["known = \($0)"] } ?? []) + (remember.map { ["remember = \($0)"] } ?? [])
   }
 }
 

@@ -182,6 +182,7 @@ struct CaseReader {
     client.userAgent = reader.text("user_agent")
     client.device = reader.text("device")
     client.isKnown = reader.flag("known")
+    client.remember = reader.flag("remember")
     if let known = client.isKnown, client.device != nil {
       problems.add(
         reader.explicitValue("known")?.location ?? node.location, "client.known",

@@ -20,10 +20,7 @@ extension CaseRun {
       return ""
     case .groups(let groups): return try await setGroups(groups, act)
     case .client(let setup):
-      if let address = setup.address { self.address = address }
-      if let userAgent = setup.userAgent { self.userAgent = userAgent }
-      if let device = setup.device { (self.device, knowsDevice) = (device, false) }
-      if let isKnown = setup.isKnown { (device, knowsDevice) = (nil, isKnown) }
+      changeClient(setup)
       return ""
     case .clock(let moment, _): return try setClock(moment, act)
     case .token(let setup):
@@ -70,6 +67,15 @@ extension CaseRun {
       }
       return "as expected"
     }
+  }
+
+  /// Sets the client of the following requests.
+  private mutating func changeClient(_ setup: PolicyCase.ClientSetup) {
+    if let address = setup.address { self.address = address }
+    if let userAgent = setup.userAgent { self.userAgent = userAgent }
+    if let device = setup.device { (self.device, knowsDevice) = (device, false) }
+    if let choice = setup.remember { remember = choice }
+    if let isKnown = setup.isKnown { (device, knowsDevice) = (nil, isKnown) }
   }
 
   /// Passes the current step with the right answer.

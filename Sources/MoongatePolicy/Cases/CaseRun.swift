@@ -25,6 +25,8 @@ struct CaseRun {
   var start: Timestamp
   var address = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
   var userAgent: String?
+  /// The user's choice to stay signed in; nil: none yet.
+  var remember: Bool?
   /// The name of the current device; nil: each request comes from a new one.
   var device: String?
   /// The device tokens by device, from their sign-ins.
@@ -123,7 +125,8 @@ struct CaseRun {
     let client = gateway.client(address)
     return ClientContext(
       decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn,
-      device: knowsDevice ? knownDevice : device.flatMap { deviceTokens[$0] })
+      device: knowsDevice ? knownDevice : device.flatMap { deviceTokens[$0] }
+    ).remembering(remember)
   }
 
   mutating func take(_ result: Result<FlowView, Refusal>) {

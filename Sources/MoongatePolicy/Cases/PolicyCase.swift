@@ -140,6 +140,8 @@ package struct PolicyCase: Sendable {
     package var device: String?
     /// Whether the device has signed in to the account before.
     package var isKnown: Bool?
+    /// Whether the user chooses to stay signed in.
+    package var remember: Bool?
   }
 
   /// The service token of requests.

@@ -25,6 +25,10 @@ enum FlowListing {
     add("lifetime", "\"\(flow.lifetime.asWritten)\"")
     add("session.lifetime", "\"\(flow.session.lifetime.asWritten)\"")
     add("session.idle", "\"\(flow.session.idle.asWritten)\"")
+    if let remember = flow.session.remember {
+      add("session.remember.lifetime", "\"\(remember.lifetime.asWritten)\"")
+      add("session.remember.idle", "\"\(remember.idle.asWritten)\"")
+    }
     return lines
   }
 

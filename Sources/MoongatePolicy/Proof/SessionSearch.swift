@@ -29,7 +29,7 @@ struct SessionSearch {
   func open(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
     if flow.purpose.joinsAccounts { return try join(flow, facts, visit: visit) }
     // A step at the beginning of the flow is older than the session, and an app may redeem its code later still.
-    let oldest = flow.lifetime + flow.session.lifetime + GrantCode.lifetime
+    let oldest = flow.lifetime + flow.session.longestLifetime + GrantCode.lifetime
     try flows.walk(flow, facts) { end in
       visit(
         SessionState(
@@ -75,7 +75,7 @@ struct SessionSearch {
                 completedFlows: completedFlows, passed: [provider], facts: facts, isNewAccount: false, verified: [],
                 keeps: [],
                 claimsEmail: false,
-                oldest: registration.lifetime + registration.session.lifetime + GrantCode.lifetime))
+                oldest: registration.lifetime + registration.session.longestLifetime + GrantCode.lifetime))
             if !goesOn { return }
           }
         }

@@ -40,7 +40,7 @@ package struct SessionState: Sendable {
   let keeps: [ProviderName]
   /// Whether the first flow received an unverified email address.
   let claimsEmail: Bool
-  /// The maximum time since a provider was passed, while the session is valid.
+  /// The maximum time since a provider was passed, while the session is valid, also of a user who stays signed in.
   package let oldest: Duration
 
   /// The number of user actions.

@@ -149,7 +149,24 @@ struct FlowReader {
     let lifetime = rule.duration("lifetime", atLeast: .seconds(1))
     let idle = rule.duration("idle", atLeast: .seconds(1))
     guard let lifetime, let idle else { return nil }
-    return SessionRule(lifetime: lifetime, idle: idle)
+    let short = SessionRule(lifetime: lifetime, idle: idle)
+    guard let node = rule.explicitValue("remember") else { return short }
+    return readRemember(node, longerThan: short).map { SessionRule(lifetime: lifetime, idle: idle, remember: $0) }
+  }
+
+  /// The times of a user who stays signed in. Shorter ones than those of everybody else would sign that user out first.
+  private func readRemember(_ node: LuaNode, longerThan short: SessionRule) -> RememberedTimes? {
+    guard let times = TableReader(node, .remember, path: "session.remember", problems: problems) else { return nil }
+    let lifetime = times.duration("lifetime", atLeast: .seconds(1))
+    let idle = times.duration("idle", atLeast: .seconds(1))
+    guard let lifetime, let idle else { return nil }
+    for (name, value, least) in [("lifetime", lifetime, short.lifetime), ("idle", idle, short.idle)] where value < least
+    {
+      problems.add(
+        times.explicitValue(name)?.location ?? node.location, times.path(name),
+        "must not be shorter than session.\(name), which is \"\(least.asWritten)\"")
+    }
+    return RememberedTimes(lifetime: lifetime, idle: idle)
   }
 
   private func readNext(_ flow: TableReader) -> NextPaths? {

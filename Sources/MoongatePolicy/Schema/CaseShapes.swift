@@ -31,6 +31,7 @@ extension TableShape {
         "a name for the device, which keeps its cookies between requests; without it, every request comes from a new device"
       ),
       .optional("known", "boolean", "whether the device has signed in to the account before"),
+      .optional("remember", "boolean", "whether the user chooses to stay signed in, where a flow offers that"),
     ])
 
   static let caseToken = TableShape(

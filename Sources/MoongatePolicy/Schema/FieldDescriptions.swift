@@ -53,6 +53,10 @@ extension TableShape {
     "Step.when": "function of facts that decides whether the step is required",
     "Session.lifetime": "maximum lifetime of a session, such as \"12h\"",
     "Session.idle": "how long a session stays valid without a request, such as \"1h\"",
+    "Session.remember":
+      "lifetime of the sessions of users who tick \"Keep me signed in\"; without it, pages do not offer that",
+    "Remember.lifetime": "maximum lifetime of such a session, such as \"90d\"",
+    "Remember.idle": "how long such a session stays valid without a request, such as \"30d\"",
     "Next.new": "path after the flow for a new account, such as \"/home\"",
     "Next.returning": "path after the flow for an existing account, such as \"/home\"",
     "Route.host": "host that the route matches, such as \"wallet.example.com\"; without it, every host",

@@ -81,6 +81,14 @@ extension TableShape {
     entries: [
       .optional("lifetime", "moongate.Duration", Entry.durationKind, .text("12h")),
       .optional("idle", "moongate.Duration", Entry.durationKind, .text("1h")),
+      .optional("remember", "moongate.Remember", "the lifetime of sessions of users who stay signed in"),
+    ])
+
+  static let remember = TableShape(
+    name: "Remember", summary: "The lifetime of sessions of users who choose to stay signed in.",
+    entries: [
+      .required("lifetime", "moongate.Duration", Entry.durationKind),
+      .required("idle", "moongate.Duration", Entry.durationKind),
     ])
 
   static let next = TableShape(
@@ -200,7 +208,8 @@ extension TableShape {
     .connectionLimits, .addressLimits,
     .flowLimits,
     .program,
-    .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route,
+    .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .remember, .next,
+    .route,
     .routeTokens, .requirement, .accounts, .app,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait,

@@ -4,14 +4,14 @@ import MoongateSDK
 /// Sessions, and the numbered list of their changes, which every node polls.
 enum SessionRows {
   private static let columns =
-    "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent, address, last_address"
+    "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent, address, last_address, is_remembered"
   /// By a token of either kind. A token for another root domain is returned with the session's current token and the
   /// one under which it was issued.
   private static let byToken = """
     SELECT \(columns), NULL, NULL, NULL FROM session WHERE token = ?1
     UNION ALL
     SELECT held.token, session.id, session.account, created_at, expires_at, idle, last_seen_at, held.passed, user_agent,
-      address, last_address, held.domain, session.token, held.issued_under
+      address, last_address, is_remembered, held.domain, session.token, held.issued_under
     FROM session_domain AS held JOIN session ON session.account = held.account AND session.id = held.session WHERE held.token = ?1
     """
   private static let accountByToken = AccountReads(
@@ -19,11 +19,12 @@ enum SessionRows {
   private static let byAccount = "SELECT \(columns) FROM session WHERE account = ?1 ORDER BY created_at DESC, id"
   private static let replacing = """
     SELECT held.token, held.id, held.account, held.created_at, held.expires_at, held.idle, held.last_seen_at, held.passed, held.user_agent,
-      held.address, held.last_address
+      held.address, held.last_address, held.is_remembered
     FROM replaced_token AS old JOIN session AS held ON held.account = old.account AND held.id = old.session
     WHERE old.token = ?1 AND old.replaced_at > ?2
     """
-  private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+  private static let insert =
+    "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 
   /// How long changes are kept. A node that has not polled for this long must not trust its cache.
   static let retention: Duration = .seconds(3600)
@@ -35,9 +36,9 @@ enum SessionRows {
     let found = try rows.rows([SQLRead(byToken, arguments), accountByToken.read(arguments, rows.dialect)])
     guard let row = found[0].first, let account = try AccountReads.account(found[1]) else { return nil }
     var session = try session(row)
-    if let domain = try row.optionalText(11), let home = try row.optionalBytes(12) {
+    if let domain = try row.optionalText(12), let home = try row.optionalBytes(13) {
       session.domain = SessionDomain(
-        name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(13) != home)
+        name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(14) != home)
     }
     return SessionSnapshot(session: session, account: account)
   }
@@ -69,6 +70,7 @@ enum SessionRows {
         .integer(session.idle.wholeMilliseconds), SQLValue(session.lastSeenAt),
         .text(String(decoding: passed, as: UTF8.self)),
         SQLValue(session.userAgent), SQLValue(session.address), SQLValue(session.lastAddress),
+        SQLValue(session.isRemembered),
       ])
   }
 
@@ -144,6 +146,7 @@ enum SessionRows {
       passed: try JSON.decode([PassedStep].self, try row.text(7).utf8), userAgent: try row.optionalText(8))
     session.address = try row.optionalText(9)
     session.lastAddress = try row.optionalText(10)
+    session.isRemembered = try row.integer(11) != 0
     return session
   }
 }

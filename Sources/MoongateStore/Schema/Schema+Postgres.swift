@@ -139,7 +139,8 @@ extension Schema {
       passed TEXT COLLATE "C" NOT NULL,
       user_agent TEXT COLLATE "C",
       address TEXT COLLATE "C",
-      last_address TEXT COLLATE "C"
+      last_address TEXT COLLATE "C",
+      is_remembered BIGINT NOT NULL
     );
     CREATE INDEX session_of_account ON session (account, created_at);
 

@@ -149,7 +149,8 @@ extension Schema {
       passed TEXT NOT NULL,          -- JSON
       user_agent TEXT,
       address TEXT,                  -- the client's, when the session began
-      last_address TEXT              -- the client's, when the session was last used
+      last_address TEXT,             -- the client's, when the session was last used
+      is_remembered INTEGER NOT NULL -- 1: the user chose to stay signed in
     ) WITHOUT ROWID;
     CREATE INDEX session_of_account ON session (account, created_at);
 

@@ -52,7 +52,7 @@ extension Schema {
       "session", key: "token",
       """
       token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text address:text \
-      last_address:text
+      last_address:text is_remembered
       """),
     table("group_member", key: "name account", "name:text account:text added_at"),
     table(

@@ -62,7 +62,9 @@ import Testing
       id: hash,
       definition: FlowDefinition(
         name: text, purpose: .factor(phone, .set), account: .any, steps: [rule, rule], lifetime: .seconds(900),
-        session: SessionRule(lifetime: .seconds(31_536_000), idle: .milliseconds(1)),
+        session: SessionRule(
+          lifetime: .seconds(31_536_000), idle: .milliseconds(1),
+          remember: RememberedTimes(lifetime: .seconds(31_536_001), idle: .milliseconds(2))),
         next: NextPaths(new: text, returning: text), location: SourceLocation(file: "flows/f.lua", line: 1),
         registers: [phone]),
       codes: [phone: CodeTexts(.test(phone, code: code, message: text))], createdAt: now, returnTo: text,
@@ -86,6 +88,7 @@ import Testing
     record.basis.introduced = [passed]
     record.basis.holder = account
     record.grantCode = GrantCode(hash: hash, expiresAt: now, factors: [phone])
+    record.isRemembered = true
     record.isNewAccount = true
     record.completedNext = text
     record.origin = text

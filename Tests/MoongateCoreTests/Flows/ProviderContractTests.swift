@@ -278,7 +278,8 @@ struct Scripted: FullProvider {
   @Test(arguments: [
     [InputField(name: "a", kind: .text), InputField(name: "a", kind: .digits)],
     [InputField(name: "Not A Name", kind: .text)],
-    [InputField(name: "code_verifier", kind: .text)], [InputField(name: "a", kind: .digits, length: 0)],
+    [InputField(name: "code_verifier", kind: .text)], [InputField(name: "remember", kind: .text)],
+    [InputField(name: "a", kind: .digits, length: 0)],
     (0..<17).map { InputField(name: "a\($0)", kind: .text) },
   ])
   func unavailableRequirementIsAFault(_ fields: [InputField]) async throws {

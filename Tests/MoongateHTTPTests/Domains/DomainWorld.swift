@@ -33,8 +33,11 @@ enum DomainWorld {
       location: SourceLocation(file: "routes.lua", line: 1))
   }
 
-  static func run(isSecure: Bool = true, _ body: @escaping @Sendable (Client) async throws -> Void) async throws {
-    try await HTTPGateway(settings: settings(isSecure: isSecure), routes: routes).run(body)
+  static func run(
+    isSecure: Bool = true, change: (inout TestGeneration) -> Void = { _ in },
+    _ body: @escaping @Sendable (Client) async throws -> Void
+  ) async throws {
+    try await HTTPGateway(settings: settings(isSecure: isSecure), routes: routes, change: change).run(body)
   }
 }
 

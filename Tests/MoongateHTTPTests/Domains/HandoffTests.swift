@@ -46,6 +46,29 @@ import Testing
     }
   }
 
+  /// The cookie of a further domain lives as long as that of the sign-in.
+  @Test(arguments: [false, true]) func aFurtherDomainKeepsTheCookieAsLong(_ isRemembered: Bool) async throws {
+    let times = RememberedTimes(lifetime: .seconds(90 * 86_400), idle: .seconds(30 * 86_400))
+    let register = FlowDefinition.test("register", account: .new, steps: [.test("phone_otp")], remember: times)
+    try await DomainWorld.run(change: { $0.flows["register"] = register }) { client in
+      let flow = try await client.call(
+        .post, "/api/auth/flows", #"{"flow":"register","remember":\#(isRemembered)}"#)
+      let id = try #require(flow["id"] as? String)
+      _ = try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"phone":"+919999999999"}"#)
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let done = try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#)
+      let token = try #require((done["session"] as? [String: Any])?["token"] as? String)
+      client.gateway.clock.advance(by: .seconds(60))
+      let browser = DomainBrowser(client)
+      browser.cookies.append(
+        DomainBrowser.Cookie(name: "__Secure-moongate", value: token, scope: ".example.com"))
+      let redeemed = try await browser.visit(try await browser.fetchCode())
+      let cookie = try #require(redeemed.setCookies.last)
+      #expect(cookie.hasPrefix("__Secure-moongate=") && cookie.contains("Domain=example.org"), "\(cookie)")
+      #expect(cookie.hasSuffix("; Max-Age=7775940") == isRemembered && cookie.contains("Max-Age") == isRemembered)
+    }
+  }
+
   @Test func anonymousUserSignsInBeforeTheHandoff() async throws {
     try await DomainWorld.run { client in
       _ = try await client.register()

@@ -31,6 +31,35 @@ import Testing
   static let enter =
     "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } }, next = { new = \"/new\", returning = \"/home\" } }"
 
+  @Test func usersWhoStaySignedInHaveTheLongerTimes() async throws {
+    let login = """
+      return flow "login" { account = "existing", steps = { "phone_otp" },
+        session = { remember = { lifetime = "90d", idle = "30d" } } }
+      """
+    let signIn = "phone \"+919999999999\", account { exists = true }, flow \"login\", send(), right(),"
+    let report = try await report(
+      """
+      case "remembered" {
+        client { remember = true }, \(signIn)
+        wait "29d", request { path = "/" }, expect { status = 200 },
+        wait "30d", request { path = "/" }, expect { status = 401 },
+      },
+      case "not remembered" {
+        \(signIn) wait "61m", request { path = "/" }, expect { status = 401 },
+      },
+      case "changed" {
+        client { remember = true }, phone "+919999999999", account { exists = true }, flow "login", send(),
+        client { remember = false }, right(), wait "61m", request { path = "/" }, expect { status = 401 },
+      },
+      """,
+      [
+        "flows/login.lua": login,
+        "routes.lua": "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\" } }",
+      ])
+    let (holds, text) = (report.holds, report.text(colour: false))
+    #expect(holds, "\(text)")
+  }
+
   @Test func aCaseOfFiveWrongCodesAndALockPasses() async throws {
     let report = try await report(
       """

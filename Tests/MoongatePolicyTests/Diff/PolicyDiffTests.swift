@@ -197,7 +197,9 @@ import Testing
     let report = try await PolicyDiff(
       old: generation(old, "steps = { { \"phone_otp\" } }"),
       new: generation(
-        new, "steps = { any_of { \"phone_otp\", \"email_code\" } }, session = { lifetime = \"1h\", idle = \"30m\" }"),
+        new,
+        "steps = { any_of { \"phone_otp\", \"email_code\" } }, session = { lifetime = \"1h\", idle = \"30m\",\n remember = { lifetime = \"90d\", idle = \"30d\" } }"
+      ),
       provider: Self.phone, traffic: Traffic(seed: 1, people: 2, days: 1), providers: ProviderRegistry([PhoneOTP()])
     ) { try SQLiteStore.memory() }
     let listed = report.settings.map { "\($0.place) \($0.path): \($0.old ?? "nothing") → \($0.new ?? "nothing")" }
@@ -212,6 +214,8 @@ import Testing
         "policies/phone_otp.lua:6 limits.gone: { on = \"send\", per = \"ip\", max = 9, window = \"1h\", counts = \"all\" } → nothing",
         "flows/login.lua:1 steps[1]: \"phone_otp\" → any_of { \"phone_otp\", \"email_code\" }",
         "flows/login.lua:1 session.lifetime: \"12h\" → \"1h\"", "flows/login.lua:1 session.idle: \"1h\" → \"30m\"",
+        "flows/login.lua:1 session.remember.lifetime: nothing → \"90d\"",
+        "flows/login.lua:1 session.remember.idle: nothing → \"30d\"",
       ], "\(listed.joined(separator: "\n"))")
     let effects = Dictionary(report.settings.map { ($0.path, $0.effect) }) { first, _ in first }
     #expect(effects["code.length"]?.probability != nil && effects["code.length"]?.guesses == nil)

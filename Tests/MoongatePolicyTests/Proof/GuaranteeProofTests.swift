@@ -60,6 +60,22 @@ import Testing
       ]) == [])
   }
 
+  /// Attack: the prover counts the short lifetime only, and a user who stays signed in for 90 days gets in with a proof
+  /// of last month.
+  @Test func aRememberedSessionIsAsOldAsItsLifetimeAllows() throws {
+    func refutations(_ session: String) throws -> [String] {
+      try GuaranteeFolder([
+        "flows/login.lua": Make.flow("login", "existing", "{ \"phone_otp\" }", session: session),
+        "routes.lua": Make.routes("path = \"/pay/**\""),
+        "guarantees.lua": Make.guarantee("once a day", "route = \"/pay/**\", passed = \"phone_otp\", within = \"24h\""),
+      ]).refutations()
+    }
+    #expect(try refutations("") == [])
+    let found = try refutations(" session = { remember = { lifetime = \"90d\", idle = \"30d\" } },")
+    let oldest = Duration.seconds(90 * 86_400 + 16 * 60)
+    #expect(found.count == 1 && found[0].contains("up to \(oldest.asWritten) ago"), "\(found)")
+  }
+
   private static let keys = GuaranteeFolder.gateway.replacing("pin = {},", with: "pin = {}, passkey = {},")
 
   /// Attack: a route that asks for `aal >= 2` counts as two providers, and one passkey has that level.

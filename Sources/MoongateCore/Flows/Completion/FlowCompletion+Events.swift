@@ -10,6 +10,7 @@ extension FlowCompletion {
     event.detail["session"] = session.id
     event.detail["session_hash"] = session.token.trace
     event.detail["expires_at"] = session.expiresAt.text
+    if session.isRemembered { event.detail["remembered"] = "true" }
     return event
   }
 

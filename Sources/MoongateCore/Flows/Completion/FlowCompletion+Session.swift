@@ -77,18 +77,20 @@ extension FlowCompletion {
   func newSession(of account: String, _ flow: FlowTransaction) -> (Session, SessionToken) {
     let (record, request) = (flow.record, flow.request)
     let token = SessionToken(from: random)
+    let times = record.sessionTimes
     var session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: request.now,
-      expiresAt: request.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: request.now,
+      expiresAt: request.now + times.lifetime, idle: times.idle, lastSeenAt: request.now,
       passed: record.passed,
       userAgent: request.client.userAgent.map { String($0.prefix(256)) })
     session.address = request.use.address
     session.lastAddress = request.use.address
+    session.isRemembered = record.isRemembered
     return (session, token)
   }
 
-  /// The existing session with the added proofs and a new token. It keeps its expiry: a step-up does not extend a
-  /// session.
+  /// The existing session with the added proofs and a new token. It keeps its expiry and whether the user
+  /// chose to stay signed in: a step-up does not extend a session.
   /// - Parameter reduced: the providers of which something was removed.
   private func growing(
     _ own: Session, of account: String, forgetting reduced: Set<ProviderName>, _ flow: FlowTransaction

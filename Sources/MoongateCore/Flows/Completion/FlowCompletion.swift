@@ -196,7 +196,7 @@ struct FlowCompletion: FlowPart {
       id: flow.id, flow: record.name, purpose: flow.record.purpose, status: .complete, expiresAt: record.expiresAt,
       choices: [], step: nil, passed: flow.record.passed,
       account: AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
-      session: ending.session.map { SessionView($0, token: ending.secret) }, next: ending.next,
+      session: ending.session.map { SessionView($0, token: ending.secret, at: flow.request.now) }, next: ending.next,
       isOfBrowser: record.browser != nil && record.browser == request.client.browser)
     // The browser passed the steps, so it is the known device, also if an app receives the result.
     view.deviceToken = ending.device

@@ -32,6 +32,8 @@ struct CodeModel: PageModel {
   let id: String
   let flow: String
   let returnTo: String?
+  /// Whether the user has chosen to stay signed in, which another flow for the same user keeps.
+  let isRemembered: Bool
   let region: String
   let callingCode: String
   /// Whether a new flow can be begun for the same identifier.

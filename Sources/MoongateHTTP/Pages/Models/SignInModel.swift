@@ -25,6 +25,9 @@ struct SignInModel: PageModel {
   let email: String?
   let firstName: String?
   let lastName: String?
+  /// Whether the page offers to keep the user signed in.
+  let offersRemember: Bool
+  let isRemembered: Bool
   let hasNames: Bool
   let code: String?
   let problem: String?

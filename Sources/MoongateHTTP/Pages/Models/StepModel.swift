@@ -112,6 +112,9 @@ struct StepModel: PageModel {
   let isOff: Bool
   let canResend: Bool
   let countdown: Countdown?
+  /// Whether the page offers to keep the user signed in.
+  let offersRemember: Bool
+  let isRemembered: Bool
   let canSkip: Bool
   /// The target of "Skip for now", if the page is an offer.
   let skip: String?

@@ -73,7 +73,9 @@ async function offer(form, take) {
       clearTimeout(timer);
     }
     waiting = null;
-    if (!take(await send(step, null, 15_000))) return;
+    // The step's form is not on this page, which has the box.
+    const box = document.querySelector("main [data-remember]");
+    if (!take(await send(step, null, 15_000, box?.checked ? { remember: box.value } : {}))) return;
   }
 }
 

@@ -60,6 +60,14 @@ for (const form of document.querySelectorAll("form[data-site]")) {
       for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
   });
 }
+// "Keep me signed in" is in one form and counts for every way to sign in on the page. Forms that wait disable it.
+document.addEventListener("formdata", (event) => {
+  const box = document.querySelector("main [data-remember]");
+  const form = event.target;
+  if (box?.checked && (box.form === form || form.matches("[data-site], [data-conditional]"))) {
+    event.formData.set("remember", box.value);
+  }
+});
 // In browsers that do not resize the page for the on-screen keyboard, sheets stay above the keyboard, and toasts stay
 // in the visible part.
 const view = window.visualViewport;

@@ -1,0 +1,105 @@
+import MoongateCore
+import MoongateTesting
+import Testing
+
+/// "Keep me signed in" over HTTP: the API's field, the box of the pages, and the cookie.
+@Suite struct RememberingTests {
+  private static let times = RememberedTimes(lifetime: .seconds(90 * 86_400), idle: .seconds(30 * 86_400))
+  private static let age = "; Max-Age=7776000"
+  private static let box = #"<input type="checkbox" name="remember" value="1" data-remember>"#
+
+  private static func gateway() throws -> HTTPGateway {
+    try HTTPGateway { generation in
+      for (name, rule) in [("login", AccountRule.existing), ("register", .new)] {
+        generation.flows[name] = .test(name, account: rule, steps: [.test("phone_otp")], remember: times)
+      }
+      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("phone_otp")], remember: times)
+    }
+  }
+
+  private static func sessionCookie(_ answer: Answer) -> String? {
+    answer.setCookies.first { $0.hasPrefix("moongate=") && !$0.hasPrefix("moongate=;") }
+  }
+
+  @Test func theAPITakesTheChoiceOfTheUser() async throws {
+    try await Self.gateway().run { client in
+      _ = try await client.register()
+      let origin = [("Origin", "http://localhost:8080")]
+      for (choice, isKept) in [("true", true), ("false", false), ("null", false)] {
+        let browser = Browser(client)
+        let created = try await browser.call("/api/auth/flows", #"{"flow":"login"}"#)
+        #expect(created["remember"] as? Bool == false)
+        let id = try #require(created["id"] as? String)
+        let begun = try await browser.call(
+          "/api/auth/flows/\(id)/begin", #"{"phone":"+919999999999","remember":\#(choice)}"#)
+        #expect(begun["remember"] as? Bool == isKept)
+        let code = try #require(client.gateway.code(for: "+919999999999"))
+        let done = try await browser.call("/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#)
+        let cookie = try #require(Self.sessionCookie(done))
+        #expect(cookie.hasSuffix(Self.age) == isKept && cookie.contains("Max-Age") == isKept, "\(cookie)")
+        client.gateway.clock.advance(by: .seconds(100))
+      }
+      let wrong = try await client.call(
+        .post, "/api/auth/flows", #"{"flow":"login","remember":"yes"}"#, headers: origin)
+      #expect(wrong.status == 422 && wrong["field"] as? String == "remember")
+    }
+  }
+
+  @Test(arguments: [false, true]) func thePageKeepsTheChoice(_ isTicked: Bool) async throws {
+    try await Self.gateway().run { client in
+      _ = try await client.register()
+      client.gateway.clock.advance(by: .seconds(100))
+      let browser = Browser(client)
+      let page = try await browser.visit("/auth/login")
+      #expect(page.text.contains(Self.box) && page.text.contains("<span>Keep me signed in</span>"))
+      let typed = ["phone": "9999999999"].merging(isTicked ? ["remember": "1"] : [:]) { $1 }
+      let sent = try await browser.submit(typed)
+      let verify = try await browser.visit(try #require(sent.header("Location")))
+      #expect(verify.text.contains(#"name="remember" value="1""#) == isTicked, "for another number")
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let done = try await browser.submit(["code": code])
+      #expect(try #require(Self.sessionCookie(done)).hasSuffix(Self.age) == isTicked)
+      // The new token of a step-up is kept as long as the session lasts.
+      client.gateway.clock.advance(by: .seconds(100))
+      let flow = try await browser.call("/api/auth/flows", #"{"flow":"step_up","remember":true}"#)
+      #expect(flow["remember"] == nil)
+      let id = try #require(flow["id"] as? String)
+      _ = try await browser.call("/api/auth/flows/\(id)/begin", "{}")
+      let next = try #require(client.gateway.code(for: "+919999999999"))
+      let grown = try await browser.call("/api/auth/flows/\(id)/submit", #"{"code":"\#(next)"}"#)
+      let cookie = try #require(Self.sessionCookie(grown))
+      #expect(cookie.hasSuffix("; Max-Age=7775900") == isTicked && cookie.contains("Max-Age") == isTicked, "\(cookie)")
+      // Signing out removes the cookie.
+      let out = try await client.call(
+        .delete, "/api/auth/session", headers: [("Origin", "http://localhost:8080")] + browser.cookieHeader)
+      #expect(out.setCookies.contains { $0.hasPrefix("moongate=; ") && $0.hasSuffix("; Max-Age=0") })
+    }
+  }
+
+  /// A form that was refused shows the box as the user left it, and nothing else ticks it.
+  @Test func onlyTheUserTicksTheBox() async throws {
+    try await Self.gateway().run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/login")
+      let ticked = Self.box.dropLast() + " checked>"
+      let refused = try await browser.submit(["phone": "12", "remember": "1"])
+      #expect(refused.text.contains(ticked))
+      #expect(try await browser.submit(["phone": "12"]).text.contains(Self.box))
+      for path in ["/auth/login?remember=1", "/auth/login?remember=true&flow=login"] {
+        #expect(try await browser.visit(path).text.contains(Self.box), "\(path)")
+      }
+    }
+  }
+
+  @Test func pagesWithoutTheOfferHaveNoBox() async throws {
+    try await HTTPGateway().run { client in
+      let browser = Browser(client)
+      #expect(try await !browser.visit("/auth/login").text.contains("remember\" value"))
+      // Attack: a form with the field. The flow does not offer it.
+      let sent = try await browser.post("/auth/register", ["phone": "9999999999", "remember": "1"])
+      try await browser.visit(try #require(sent.header("Location")))
+      let done = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+      #expect(try #require(Self.sessionCookie(done)).contains("Max-Age") == false)
+    }
+  }
+}
