@@ -1,4 +1,6 @@
+import HTTPTypes
 import MoongateCore
+import MoongateSDK
 import MoongateTesting
 import Testing
 
