@@ -1,6 +1,9 @@
 -- Rules for all accounts. They apply in every flow that opens a session. A second factor belongs
 -- here: in a single flow, it would not protect the account, because other flows open it too.
 return accounts {
+  -- "closed": no flow creates an account, whatever it says. Only `moongate account import` does.
+  registration = "open",
+
   -- Additional steps at sign-in. They run after the steps of the flow, as soon as the account is
   -- known. Each entry names a provider or any_of { "pin", "email_code" }. Optional fields:
   --   when    a function of facts. The step is required only if it returns true.

@@ -32,7 +32,7 @@ extension Operation {
         "verification_id": Schema.text, "expires_in": Schema.nullable(Schema.count),
         "resend_in": Schema.nullable(Schema.count),
       ])),
-    refusals: .sending + [.registrationClosed])
+    refusals: .sending)
   static let verifyOTP = Operation(
     id: "verifyOTP", method: .post, path: "/api/auth/verify-otp", summary: "Verify the code and sign in", tag: .apps,
     body: Schema.body(["verification_id": Schema.input, "code": Schema.input]), status: 200, content: .json(signedIn),
@@ -44,7 +44,7 @@ extension Operation {
     body: Schema.body(
       ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name]),
     status: 201,
-    content: .json(signedIn), refusals: .sending + .judging + [.registrationClosed])
+    content: .json(signedIn), refusals: .sending + .judging)
   static let login = Operation(
     id: "login", method: .post, path: "/api/auth/login", summary: "Sign in with an email address and a password",
     tag: .apps,

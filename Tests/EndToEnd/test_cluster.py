@@ -128,6 +128,26 @@ def lived_in(node, number, other_number):
     return token, *lock(node, locked)
 
 
+def test_closed_registration_holds_on_every_node(nodes, number):
+    """Attack: a code is requested at one gateway while registration is open, and entered at another after it was
+    closed."""
+    flow, code = begun(nodes[0], number, "register")
+    accounts = nodes[0].cluster.config / "accounts.lua"
+    before, active = accounts.read_text(), nodes[0].policy()["active"]
+    try:
+        accounts.write_text(before.replace('registration = "open"', 'registration = "closed"'))
+        for node in nodes:
+            node.wait_generation(active)
+        problem(nodes[1].submit(flow, code), 403, "registration_closed")
+        problem(nodes[2].api("POST", "/flows", {"flow": "register"}), 403, "registration_closed")
+        problem(nodes[2].begin(nodes[2].flow("enter"), number), 403, "registration_closed")
+    finally:
+        accounts.write_text(before)
+        for node in nodes:
+            wait_for(lambda node=node: node.policy()["active"] == active, "the earlier generation")
+    nodes[1].register(number)
+
+
 def test_all_nodes_know_the_serving_nodes(cluster, nodes, postgres):
     wait_for(lambda: [node.metric("moongate_nodes") for node in nodes] == [3, 3, 3], "three nodes", 25)
     assert [node.metric("moongate_generations") for node in nodes] == [1, 1, 1]

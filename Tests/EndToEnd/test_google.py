@@ -202,6 +202,47 @@ def test_flow_for_existing_accounts_creates_none_by_google(new_gateway):
     assert back.headers["Location"] == "https://app.example.com/in?error=account_not_found"
 
 
+def test_closed_registration_holds_for_google_and_every_page(new_gateway):
+    """Attack: `registration = "closed"`, and a stranger registers by Google at the sign-in page, by a code that was
+    requested a moment before, or by an app's call."""
+    gateway = new_gateway
+    gateway.start()
+    known = Visitor(gateway)
+    known.get(choose(known.continues("/auth/register"), account=RAVI))
+    early = gateway.flow("register")
+    assert gateway.begin(early, "+919876500001").status_code == 200
+    code = gateway.code("+919876500001")
+    active = gateway.policy()["active"]
+    gateway.edit("accounts.lua", lambda text: text.replace('registration = "open"', 'registration = "closed"'))
+    gateway.wait_generation(active)
+    stranger = Visitor(gateway)
+    assert "Create Account" not in stranger.get("/auth/login?return_to=%2Freports").text
+    back = stranger.get(choose(stranger.continues(return_to="/reports"), account=ASHA))
+    assert back.status_code == 303 and "refused=registration_closed" in back.headers["Location"]
+    page = stranger.get(back.headers["Location"]).text
+    assert "New accounts cannot be created here." in page and "Create Account" not in page
+    assert stranger.account() is None
+    assert stranger.get("/auth/register").status_code == 403
+    late = gateway.submit(early, code)
+    problem(late, 403, "registration_closed")
+    registered = gateway.api(
+        "POST",
+        "/register",
+        {"email": "new@example.com", "password": "correct horse 9", "first_name": "A", "last_name": "B"},
+    )
+    problem(registered, 403, "registration_closed")
+    again = Visitor(gateway)
+    again.get(choose(again.continues(), account=RAVI))
+    assert again.account()["id"] == known.account()["id"]
+    told = subprocess.run(
+        [BIN / "moongate", "policy", "explain", late.json()["decision_id"], "--config", gateway.config],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "accounts.lua:" in told.stdout and "registration" in told.stdout, told.stdout
+
+
 def test_reason_of_a_refused_sign_in_is_in_log_and_decision(gateway):
     visitor = Visitor(gateway)
     visitor.get(choose(visitor.continues(), action="error"))

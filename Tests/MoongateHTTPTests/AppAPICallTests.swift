@@ -130,6 +130,32 @@ import Testing
     }
   }
 
+  /// Attack: accounts.lua closes registration, and an app registers all the same: by a number, by an address with a
+  /// password, or by a code that was sent before.
+  @Test func registrationClosedByAccounts() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      let early = try await client.call(
+        .post, "/api/auth/send-otp", #"{"phone_number":"+919999999997","flow":"register"}"#)
+      let id = try #require(early["verification_id"] as? String)
+      let code = try #require(client.gateway.code(for: "+919999999997"))
+      var closed = TestGeneration.gateway(for: [PhoneOTP()])
+      closed.accounts.registration = .closed
+      client.gateway.generations.activate(closed, at: client.gateway.clock.now())
+      for (path, body) in [
+        ("flows", #"{"flow":"register"}"#), ("flows", #"{"flow":"register_email"}"#),
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"register"}"#),
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"enter"}"#),
+        ("register", #"{"email":"a@b.test","password":"correct horse 9","first_name":"A","last_name":"B"}"#),
+        ("verify-otp", #"{"verification_id":"\#(id)","code":"\#(code)"}"#),
+      ] {
+        let answer = try await client.call(.post, "/api/auth/\(path)", body)
+        #expect(answer.status == 403 && answer.problem() == "registration_closed", "\(path) \(body): \(answer.text)")
+      }
+      #expect(try await client.gateway.store.accounts(after: nil, limit: 1).isEmpty)
+    }
+  }
+
   @Test func theSameLimitsAsEverywhere() async throws {
     try await HTTPGateway().run { client in
       _ = try await client.register()

@@ -48,6 +48,25 @@ import Testing
     }
   }
 
+  /// Attack: `registration = "closed"`, and the pages of a proxy's forward-auth, or their forms, create an account.
+  @Test func pagesOfClosedRegistrationCreateNoAccount() async throws {
+    let http = try HTTPGateway { $0.accounts.registration = .closed }
+    try await http.run { client in
+      let browser = Browser(client)
+      let login = try await browser.visit("/auth/login?return_to=%2Fhome")
+      #expect(login.status == 200 && !login.text.contains("Create Account"))
+      let unknown = try await browser.submit(["phone": "99999 99999"])
+      #expect(unknown.status == 404 && !unknown.text.contains("Create"))
+      #expect(try await browser.visit("/auth/register?return_to=%2Fhome").status == 403)
+      #expect(try await browser.post("/auth/register", ["phone": "99999 99999", "with": "phone"]).status == 403)
+      _ = try await browser.visit("/auth/login?flow=enter")
+      let either = try await browser.submit(["phone": "99999 99999"])
+      #expect(either.status == 403 && either.text.contains("New accounts cannot be created here."), "\(either.text)")
+      #expect(try await http.gateway.store.accounts(after: nil, limit: 1).isEmpty)
+      #expect(http.gateway.code(for: "+919999999999") == nil)
+    }
+  }
+
   /// The page shows from where each session began and was last used, as the API, the export and operators see it.
   @Test func sessionsShowTheirAddresses() async throws {
     let http = try HTTPGateway()

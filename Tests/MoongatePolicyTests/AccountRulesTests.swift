@@ -46,6 +46,7 @@ import Testing
   @Test func aFolderWithoutTheFileHasTheDefaults() throws {
     let accounts = try Self.load(Self.folder(nil)).accounts
     #expect(accounts == .standard && accounts.signIn.isEmpty)
+    #expect(accounts.registration == .open)
     #expect(accounts.changeWithin == .seconds(600) && accounts.recoveryDelay == .seconds(86_400))
     #expect(accounts.unverifiedLifetime == .seconds(30 * 86_400))
   }
@@ -59,10 +60,11 @@ import Testing
           { "pin", enroll = true },
           "phone_otp", any_of { "password", "google_oauth" },
         },
-        change_within = "5m", recovery_delay = "0s", unverified_lifetime = "7d",
+        registration = "closed", change_within = "5m", recovery_delay = "0s", unverified_lifetime = "7d",
       }
       """
     let accounts = try Self.load(Self.folder(text)).accounts
+    #expect(accounts.registration == .closed)
     #expect(accounts.signIn.map(\.choices) == [["totp"], ["pin", "email_code"], ["pin"], ["phone_otp"], ["password"]])
     #expect(accounts.signIn.map(\.enroll) == [false, false, true, false, false])
     #expect(
@@ -142,6 +144,7 @@ import Testing
       shown == """
         accounts
 
+          registration         "open"                                   by default
           sign_in[1]           any_of { "pin", "email_code" }           accounts.lua:3
           sign_in[1].when      function                                 accounts.lua:4
           sign_in[1].enroll    true                                     accounts.lua:3
@@ -177,6 +180,8 @@ import Testing
     Mistake(
       "return accounts {\nchange_within = 600,\n}",
       "2: change_within: a bare number is not a duration; write \"600s\" for seconds or \"600m\" for minutes"),
+    Mistake(
+      "return accounts {\nregistration = \"shut\",\n}", "2: registration: \"shut\" is not one of `open` and `closed`"),
     Mistake("return accounts {\nchange_within = \"0s\",\n}", "2: change_within: must be longer than \"0s\""),
     Mistake("return accounts {\nchange_within = \"25h\",\n}", "2: change_within: must be at most \"24h\""),
     Mistake("return accounts {\nrecovery_delay = \"400d\",\n}", "2: recovery_delay: must be at most \"365d\""),

@@ -165,6 +165,7 @@ import Testing
           flow "login", send(), wrong { times = 4 }, right(), expect { status = "complete" },
         },
         """),
+    Recipe(page: "guides/recipes.md", heading: "Nobody registers", cases: nobodyRegisters),
     Recipe(page: "guides/recipes.md", heading: "Only one email domain", cases: oneDomain),
     Recipe(page: "guides/recipes.md", heading: "The PIN on new devices", cases: pinOnNewDevices),
     Recipe(page: "guides/recipes.md", heading: "A second factor for new devices", cases: codeOnNewDevices),
@@ -293,6 +294,21 @@ import Testing
     case "a mobile number has five" {
       phone "+919999999999", account {},
       flow "login", send(), wrong { times = 4 }, expect { attempts_left = 1 }, right(), expect { status = "complete" },
+    },
+    """
+
+  private static let nobodyRegisters = """
+    case "a stranger, in every flow" {
+      phone "+919999999999", flow "register", expect { status = 403, code = "registration_closed" },
+      flow "register_email", expect { status = 403, code = "registration_closed" },
+      flow "enter", send(), expect { status = 403, code = "registration_closed", messages = 0 },
+      flow "login", send(), expect { status = 404, code = "account_not_found", messages = 0 },
+      request { path = "/" }, expect { status = 401 },
+    },
+    case "an account that exists" {
+      phone "+919999999999", account {}, flow "login", send(), right(), expect { status = "complete" },
+      wait "2m", flow "enter", send(), right(), expect { status = "complete" }, request { path = "/" },
+      expect { status = 200 },
     },
     """
 

@@ -251,6 +251,7 @@
 
 ---Rules for all accounts and sessions, independent of the flow.
 ---@class (exact) moongate.Accounts
+---@field registration? "open"|"closed" whether users can create accounts: "open", or "closed" for every flow, provider and entry point (default: "open")
 ---@field sign_in? (string|moongate.AnyOf|moongate.SignInRequirement)[] the steps that every session of an existing account requires
 ---@field offer? (string|moongate.Offer)[] the factors that hosted pages offer to set up after a sign-in
 ---@field change_within? moongate.Duration the maximum age of a proof for a change of the account, such as "10m" (default: "10m")

@@ -90,6 +90,15 @@ extension RequestContext {
     trace.note("locked_until", lockedUntil?.text)
   }
 
+  /// Records that `registration` of accounts.lua decided.
+  func decidedByRegistration() { trace.rule("registration", at: generation.accounts.locations["registration"]) }
+
+  /// The refusal of a registration that accounts.lua closes.
+  func refusedByRegistration() -> FlowError {
+    decidedByRegistration()
+    return refusal(.registrationClosed)
+  }
+
   /// Records that a value of the provider's policy decided.
   func decided(by path: String, of provider: ProviderName?) {
     trace.rule(path, at: provider.flatMap { generation.policies[$0]?.locations[path] })

@@ -80,6 +80,9 @@ extension FlowEngine {
     }
     request.watch?.asked(.flow(draft.name))
     request.trace.about(DecisionTrace.Subject(flow: draft.name))
+    guard request.generation.accounts.permits(definition.account) else {
+      throw request.refusedByRegistration()
+    }
     let client = request.client
     var session: SessionSnapshot?
     if definition.needsSession(by: registry(request)) {

@@ -4,6 +4,8 @@ import MoongateSDK
 ///
 /// A flow file defines how a user signs in. These rules apply to every flow.
 package struct AccountRules: Sendable, Equatable {
+  /// `registration`: whether flows create accounts.
+  package var registration: RegistrationRule
   /// `sign_in`: the requirements for a session of an existing account, in the order of the file.
   package var signIn: [SignInRequirement]
   /// `offer`: the factors that users are offered after a sign-in on the hosted pages, in the order of the file.
@@ -26,12 +28,14 @@ package struct AccountRules: Sendable, Equatable {
 
   /// More than five parameters: one for each field.
   package init(
-    signIn: [SignInRequirement] = [], offers: [FactorOffer] = [], changeWithin: Duration = .seconds(600),
+    registration: RegistrationRule = .open, signIn: [SignInRequirement] = [], offers: [FactorOffer] = [],
+    changeWithin: Duration = .seconds(600),
     recoveryDelay: Duration = .seconds(86_400),
     unverifiedLifetime: Duration = .seconds(30 * 86_400), groups: [GroupName: GroupDefinition] = [:],
     claims: [String: FunctionName] = [:],
     locations: [String: SourceLocation] = [:]
   ) {
+    self.registration = registration
     self.signIn = signIn
     self.offers = offers
     self.changeWithin = changeWithin
@@ -44,6 +48,15 @@ package struct AccountRules: Sendable, Equatable {
 
   /// The rules without an `accounts.lua`.
   package static let standard = AccountRules()
+}
+
+/// Whether users can create accounts. It holds for every flow, provider and entry point; only an import by an operator
+/// is excepted.
+package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
+  /// Flows create accounts as they say.
+  case open
+  /// No flow creates an account.
+  case closed
 }
 
 /// An entry of `sign_in`: a step that every session of an existing account requires, in every flow.

@@ -44,6 +44,15 @@ extension FlowDefinition {
   }
 }
 
+extension AccountRules {
+  /// Whether a flow with this rule may be begun. A flow for new accounts only leads nowhere while registration is
+  /// closed.
+  package func permits(_ rule: AccountRule) -> Bool { registration == .open || rule != .new }
+
+  /// Whether a user without an account can create one by the flow, with an identifier or a secret.
+  package func creates(accountsBy flow: FlowDefinition) -> Bool { registration == .open && flow.isForNewAccounts }
+}
+
 /// Which accounts the flow may end in.
 package enum AccountRule: String, Sendable, Codable, CaseIterable {
   case existing

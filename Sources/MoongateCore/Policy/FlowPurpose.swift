@@ -239,7 +239,7 @@ extension PolicyGeneration {
   /// Whether a user without an account can create one with an identifier of a kind that the provider takes.
   package func registers(identifiersOf provider: ProviderName, by providers: ProviderRegistry) -> Bool {
     let kinds = Set(providers.descriptor(provider)?.identifierKinds ?? [])
-    return flows.values.filter(\.isForNewAccounts).flatMap { $0.steps.first?.choices ?? [] }.contains { name in
+    return flows.values.filter(accounts.creates).flatMap { $0.steps.first?.choices ?? [] }.contains { name in
       let own = Set(providers.descriptor(name)?.identifierKinds ?? [])
       return !own.contains(.federated) && !own.isDisjoint(with: kinds)
     }

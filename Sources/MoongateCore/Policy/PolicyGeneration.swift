@@ -51,7 +51,7 @@ extension PolicyGeneration {
   package var secretFiles: [String: [UInt8]] { [:] }
 
   /// Whether a user without an account can create one. Pages and answers mention new accounts only then.
-  package var registers: Bool { flows.values.contains(where: \.isForNewAccounts) }
+  package var registers: Bool { flows.values.contains(where: accounts.creates) }
   package var identityProvers: IdentityProvers { registry?.identityProvers ?? IdentityProvers() }
 }
 

@@ -11,7 +11,8 @@ extension RefusalCode {
     case .tooManyAttempts, .sendLimit, .rateLimited: "A limit that belongs to no policy was reached."
     case .resendTooSoon: "The time between two messages has not passed."
     case .accountNotFound: "No account has the identifier, and the policy reveals it (`unknown_account`)."
-    case .registrationClosed: "The flow that creates accounts is off, or no enabled flow does."
+    case .registrationClosed:
+      "accounts.lua closes registration, the flow that creates accounts is off, or no enabled flow does."
     case .flowNotFound: "The client may use no live flow with this id."
     case .alreadyRegistered: "The identifier or identity belongs to an account that this flow may not open."
     case .stepNotOpen: "The flow does not wait for this now."

@@ -9,6 +9,8 @@ struct ObservedQuestion: Sendable {
     case condition(FunctionName, Facts)
     /// A client began the flow of this name.
     case flow(String)
+    /// A flow of this name has verified a user without an account, and may create one.
+    case registration(String)
     case request(ObservedRequest)
   }
 

@@ -62,6 +62,7 @@ final class ShadowSide {
       return answer
     case .condition(let function, let facts): return answer(function, facts)
     case .flow(let name): return flow(name)
+    case .registration: return registration()
     case .request(let request): return answer(request, at: now)
     }
   }
@@ -191,12 +192,20 @@ final class ShadowSide {
   /// A description of the flow as users see it.
   private func flow(_ name: String) -> ShadowAnswer {
     guard let flow = generation.flows[name] else { return ShadowAnswer("no such flow") }
+    if !generation.accounts.permits(flow.account) { return registration() }
     let steps = flow.steps.map { step in
       step.choices.map(\.rawValue).joined(separator: step.isFallback ? " then " : " or ")
         + (step.isSkippable ? " (may be skipped)" : "")
         + (step.when == nil ? "" : " (when)")
     }
     return ShadowAnswer("\(flow.account.rawValue): \(steps.joined(separator: ", "))", at: flow.location)
+  }
+
+  /// Whether accounts.lua lets a flow create an account.
+  private func registration() -> ShadowAnswer {
+    let location = generation.accounts.locations["registration"]
+    return ShadowAnswer(
+      generation.accounts.registration == .open ? "ok" : RefusalCode.registrationClosed.name, at: location)
   }
 
   // MARK: Requests

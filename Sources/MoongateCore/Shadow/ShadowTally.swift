@@ -2,7 +2,8 @@
 package struct ShadowTally: Sendable {
   /// Why decisions differ: the same question, the same two answers, and the same rule.
   package struct Cause: Sendable, Hashable {
-    /// `send phone_otp`, `verify pin`, `condition flows/login.steps[2].when`, `flow login`, `request`.
+    /// `send phone_otp`, `verify pin`, `condition flows/login.steps[2].when`, `flow login`,
+    /// `registration by login`, `request`.
     package let about: String
     /// The active generation's answer.
     package let active: String
@@ -67,7 +68,7 @@ extension ObservedQuestion.Question {
     switch self {
     case .step: "step"
     case .condition: "condition"
-    case .flow: "flow"
+    case .flow, .registration: "flow"
     case .request: "request"
     }
   }
@@ -78,6 +79,7 @@ extension ObservedQuestion.Question {
     case .step(let step): "\(step.action.rawValue) \(step.subject.provider)"
     case .condition(let function, _): "condition \(function)"
     case .flow(let name): "flow \(name)"
+    case .registration(let flow): "registration by \(flow)"
     case .request: "request"
     }
   }

@@ -111,9 +111,8 @@ extension [RefusalCode] {
   /// Refusals of a step that sends a message.
   package static let sending: [RefusalCode] =
     steps + [
-      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail,
-      .stepUpRequired,
-      .identifierTooNew,
+      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .registrationClosed, .alreadyRegistered,
+      .invalidPhone, .invalidEmail, .stepUpRequired, .identifierTooNew,
     ]
   /// Refusals of a step that checks an answer.
   package static let judging: [RefusalCode] =
@@ -121,5 +120,6 @@ extension [RefusalCode] {
       .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered,
       .alreadySet, .noPIN, .weakPIN,
       .pinMismatch, .weakPassword, .stepUpRequired, .identifierTooNew, .emailNotVerified, .accountNotFound,
+      .registrationClosed,
     ]
 }

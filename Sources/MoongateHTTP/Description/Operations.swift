@@ -50,7 +50,7 @@ extension Operation {
     id: "skipStep", method: .post, path: "/api/auth/flows/{flow}/skip", summary: "Skip the step, if it is skippable",
     tag: .flows, body: Schema.body([:]),
     status: 200, content: flow,
-    refusals: .steps)
+    refusals: .steps + [.registrationClosed])
   static let deleteFlow = Operation(
     id: "deleteFlow", method: .delete, path: "/api/auth/flows/{flow}", summary: "End the flow", tag: .flows,
     status: 204, content: .nothing,

@@ -81,7 +81,8 @@ package struct Traffic: Sendable {
       // A keyed hash identifies a user as well as the identifier itself.
       guard let kind = event.act(wrong), let identifier = event.identifier ?? event.account else { continue }
       let person = people[identifier] ?? people.count
-      if event.code == "account_not_found", people[identifier] == nil { unregistered.insert(person) }
+      let isUnknown = [RefusalCode.accountNotFound, .registrationClosed].contains { $0.name == event.code }
+      if isUnknown, people[identifier] == nil { unregistered.insert(person) }
       people[identifier] = person
       acts.append(
         Act(

@@ -47,11 +47,18 @@ package struct EntryPointTable: Sendable {
       (entryPoints, registrations, isIncomplete) = ([], [], false)
       return
     }
-    let search = EntryPointSearch(
-      SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
+    // While registration is closed, the accounts of earlier registrations still exist.
+    var open = generation
+    open.accounts.registration = .open
+    let search = { (generation: Generation) in
+      EntryPointSearch(
+        SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
+    }
     do throws(ProofBudget.Exhausted) {
-      let made = try search.registrations()
-      (entryPoints, registrations) = (try search.entryPoints(made), EntryPointSearch.registrationPoints(made))
+      let made = try search(open).registrations()
+      let now = generation.accounts.registration == .open ? made : [:]
+      entryPoints = try search(generation).entryPoints(registered: made, now: now)
+      registrations = EntryPointSearch.registrationPoints(now)
       isIncomplete = false
     } catch {
       (entryPoints, registrations, isIncomplete) = ([], [], true)
@@ -92,13 +99,17 @@ private struct EntryPointSearch {
     }
   }
 
-  /// - Parameter made: the sessions of new accounts, by flow.
-  func entryPoints(_ made: [String: [SessionState]]) throws(ProofBudget.Exhausted) -> [EntryPoint] {
+  /// - Parameters:
+  ///   - made: the sessions of new accounts at any time, by flow.
+  ///   - now: those of accounts that can be created now.
+  func entryPoints(registered made: [String: [SessionState]], now: [String: [SessionState]])
+    throws(ProofBudget.Exhausted) -> [EntryPoint]
+  {
     let registered = Set(made.values.flatMap(\.self).map(account))
     var entryPoints: [EntryPoint] = []
     for flow in sessions.entryPoints {
       if let found = entryPoint(flow, .everything, try entries(flow, [everything])) { entryPoints.append(found) }
-      let own = (made[flow.name] ?? []).map(\.passed)
+      let own = (now[flow.name] ?? []).map(\.passed)
       if let found = entryPoint(flow, .registered, own + (try entries(flow, registered))) { entryPoints.append(found) }
     }
     return entryPoints

@@ -98,6 +98,8 @@ struct FlowSearch {
     way.isSettled = true
     guard situation.machine.record.startedIn == nil else { return [way] }
     let rule = situation.machine.record.endingRule
+    let rules = generation.accounts
+    guard rules.permits(flow.account), situation.knowsAccount || rules.registration == .open else { return [] }
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
     // A registration never sets a secret of an existing account.

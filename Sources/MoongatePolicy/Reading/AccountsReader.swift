@@ -12,6 +12,7 @@ struct AccountsReader {
     guard let reader = TableReader(node, .accounts, path: "", problems: problems) else { return nil }
     var locations: [String: SourceLocation] = [:]
     for name in reader.names { locations[name] = reader.explicitValue(name)?.location }
+    let registration = reader.choice("registration", RegistrationRule.self)
     let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
     let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
@@ -21,10 +22,12 @@ struct AccountsReader {
     let entitlements = EntitlementReader(problems: problems)
     let groups = reader.take("groups").map { entitlements.readGroups($0, &locations, &functions) } ?? [:]
     let claims = reader.take("claims").map { entitlements.readClaims($0, &locations, &functions) } ?? [:]
-    guard problems.all.count == before, let changeWithin, let recoveryDelay, let unverifiedLifetime else { return nil }
+    guard problems.all.count == before, let registration, let changeWithin, let recoveryDelay,
+      let unverifiedLifetime
+    else { return nil }
     return AccountRules(
-      signIn: signIn, offers: offers, changeWithin: changeWithin, recoveryDelay: recoveryDelay,
-      unverifiedLifetime: unverifiedLifetime,
+      registration: registration, signIn: signIn, offers: offers, changeWithin: changeWithin,
+      recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime,
       groups: groups, claims: claims, locations: locations)
   }
 

@@ -11,7 +11,7 @@ struct Generation: PolicyGeneration {
   let closedRegistrations: Set<String>
   let policies: [ProviderName: ProviderPolicy]
   let tokenPolicy: ProviderPolicy
-  let accounts: AccountRules
+  var accounts: AccountRules
   let apps: AppTable
   let guarantees: [Guarantee]
   let pages: [PageFile]

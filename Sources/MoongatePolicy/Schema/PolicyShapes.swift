@@ -161,6 +161,9 @@ extension TableShape {
   static let accounts = TableShape(
     name: "Accounts", summary: "Rules for all accounts and sessions, independent of the flow.",
     entries: [
+      .choice(
+        "registration", RegistrationRule.self,
+        "whether users can create accounts: \"open\", or \"closed\" for every flow, provider and entry point", .open),
       .optional(
         "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]",
         "the steps that every session of an existing account requires"),

@@ -33,6 +33,7 @@ package struct PolicyListing: Sendable, Codable {
       let location = accounts.locations[path]
       lines.append(Line(path: path, value: value, file: location?.file, line: location?.line))
     }
+    add("registration", Self.quoted(accounts.registration.rawValue))
     if accounts.signIn.isEmpty { add("sign_in", "{}") }
     for (index, requirement) in accounts.signIn.enumerated() {
       let path = "sign_in[\(index + 1)]"

@@ -102,6 +102,7 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   case nothingToGuess(ProviderName)
   case noFlow(ProviderName)
   case noRegistration(ProviderName)
+  case registrationClosed
 
   package var description: String {
     switch self {
@@ -112,6 +113,7 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
     case .nothingToGuess(let name):
       "\(name) has neither codes nor secrets in this gateway, so there is nothing to guess"
     case .noRegistration(let name): "no flow registers accounts with \(name)"
+    case .registrationClosed: "accounts.lua closes registration, so nobody can register"
     case .noFlow(let name): "no flow begins with \(name), so no account can be attacked through it"
     }
   }

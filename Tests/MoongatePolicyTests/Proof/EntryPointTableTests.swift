@@ -85,6 +85,22 @@ import Testing
         """))
   }
 
+  /// With closed registration, no flow creates accounts, and a flow for new accounts opens none.
+  @Test func closedRegistrationLeavesNoFlowThatRegisters() throws {
+    let table = EntryPointTable(
+      try GuaranteeFolder([
+        "accounts.lua": "return accounts { registration = \"closed\" }",
+        "flows/login.lua": Make.flow("login", "existing", "any_of { \"phone_otp\", \"google_oauth\" }").replacing(
+          "account =", with: "registers = { \"google_oauth\" }, account ="),
+        "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
+        "flows/register.lua": Make.flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"),
+      ]).generation(), providers: try ProviderRegistry(ShippedProviders.all))
+    #expect(table.registrations.isEmpty)
+    // Accounts that were registered before still exist.
+    let opened = table.entryPoints.map { "\($0.flow) \($0.account.rawValue) \($0.factors.count)" }
+    #expect(opened == ["enter everything 1", "enter registered 1", "login everything 1", "login registered 1"])
+  }
+
   @Test func tableNamesEverySetThatIsAsSmall() throws {
     let table = EntryPointTable(
       try GuaranteeFolder([

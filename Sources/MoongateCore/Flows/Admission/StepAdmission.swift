@@ -54,7 +54,10 @@ struct StepAdmission: FlowPart {
     _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction,
     _ request: RequestContext
   ) async throws(FlowError) -> FlowError {
-    request.decided(by: "unknown_account", of: provider)
+    switch code {
+    case .registrationClosed: request.decidedByRegistration()
+    default: request.decided(by: "unknown_account", of: provider)
+    }
     let perAddress = limits.filter { $0.key == .ip }
     let reservation = try await ledger.charge(perAddress, for: action, timer: nil, request)
     // Limits on failures count this too: asking who is registered is a failed attempt.

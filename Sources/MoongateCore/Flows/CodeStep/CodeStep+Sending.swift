@@ -107,9 +107,8 @@ extension CodeStep {
     let expiredAt = step.challenge.map(\.expiresAt).flatMap { request.now >= $0 ? $0 : nil }
     let limits = try policies.limits(policy, subject, facts: facts, expiredAt: expiredAt, request)
     if isBegin { try await ledger.count(limits.begin, as: .begin, request) }
-    if !recipient.isWanted, !recipient.conceals {
-      throw try await admission.revealing(
-        recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, request)
+    if !recipient.conceals, let code = openRefusal(of: recipient, request) {
+      throw try await admission.revealing(code, name, limits.send, .send, request)
     }
     let question = StepQuestion(
       action: .send, policy: policy, limits: limits, facts: facts, account: recipient.account,
@@ -128,6 +127,13 @@ extension CodeStep {
       ChargedCode(
         sent: SentCode(provider: name, challenge: challenge), charged: charged, timer: limits.timer, reaches: reaches,
         deliver: deliverer(provider, code, texts, identifier, localized)))
+  }
+
+  /// Why a policy that reveals which accounts exist sends no code; nil if it does.
+  private func openRefusal(of recipient: CodeRecipient, _ request: RequestContext) -> RefusalCode? {
+    guard recipient.isWanted else { return recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered }
+    let isCreation = recipient.asked.own == nil && recipient.owners.isEmpty
+    return isCreation && request.generation.accounts.registration != .open ? .registrationClosed : nil
   }
 
   /// The subject that a message is counted against.
