@@ -1,1 +1,1 @@
-../../Sources/moongate/Templates/moongate.py
+../../Sources/moongate-provider/Templates/moongate.py

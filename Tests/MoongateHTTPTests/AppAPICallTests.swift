@@ -65,7 +65,7 @@ import Testing
       closed.closedRegistrations = Set(names)
       client.gateway.generations.activate(closed, at: client.gateway.clock.now())
       for (path, body) in [
-        ("flows", #"{"flow":"register"}"#), ("flows", #"{"flow":"register_email"}"#),
+        ("flows", #"{"flow":"register"}"#),
         ("send-otp", #"{"phone_number":"+919999999998","flow":"register"}"#),
         ("register", #"{"email":"a@b.test","password":"correct horse 9","first_name":"A","last_name":"B"}"#),
       ] {
@@ -143,7 +143,7 @@ import Testing
       closed.accounts.registration = .closed
       client.gateway.generations.activate(closed, at: client.gateway.clock.now())
       for (path, body) in [
-        ("flows", #"{"flow":"register"}"#), ("flows", #"{"flow":"register_email"}"#),
+        ("flows", #"{"flow":"register"}"#),
         ("send-otp", #"{"phone_number":"+919999999998","flow":"register"}"#),
         ("send-otp", #"{"phone_number":"+919999999998","flow":"enter"}"#),
         ("register", #"{"email":"a@b.test","password":"correct horse 9","first_name":"A","last_name":"B"}"#),

@@ -181,7 +181,8 @@ import Testing
       "return accounts {\nchange_within = 600,\n}",
       "2: change_within: a bare number is not a duration; write \"600s\" for seconds or \"600m\" for minutes"),
     Mistake(
-      "return accounts {\nregistration = \"shut\",\n}", "2: registration: \"shut\" is not one of `open` and `closed`"),
+      "return accounts {\nregistration = \"shut\",\n}",
+      "2: registration: \"shut\" is not known; available: `closed` and `open`"),
     Mistake("return accounts {\nchange_within = \"0s\",\n}", "2: change_within: must be longer than \"0s\""),
     Mistake("return accounts {\nchange_within = \"25h\",\n}", "2: change_within: must be at most \"24h\""),
     Mistake("return accounts {\nrecovery_delay = \"400d\",\n}", "2: recovery_delay: must be at most \"365d\""),

@@ -58,15 +58,21 @@ actor ConfigurationReload {
     await inTurn { await self.switchOver(isForced) }
   }
 
-  /// Runs the work after all previous work.
+  /// Runs the work after all previous work. A cancelled caller does not wait for its end: a candidate is judged with low
+  /// priority, and on a busy machine a gateway that ends would wait for it until it is killed.
+  /// - Returns: nil also if the caller was cancelled.
   func inTurn(_ work: @escaping @Sendable () async -> RefusedConfiguration?) async -> RefusedConfiguration? {
     let before = newest
-    let task = Task { () -> RefusedConfiguration? in
+    let (results, result) = AsyncStream.makeStream(of: RefusedConfiguration?.self)
+    newest = Task { () -> RefusedConfiguration? in
       _ = await before?.value
-      return await work()
+      let refused = await work()
+      result.yield(refused)
+      result.finish()
+      return refused
     }
-    newest = task
-    return await task.value
+    for await refused in results { return refused }
+    return nil
   }
 
   private func switchOver(_ isForced: Bool) async -> RefusedConfiguration? {

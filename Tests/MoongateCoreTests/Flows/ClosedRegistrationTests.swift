@@ -158,7 +158,7 @@ import Testing
     }
     // A flow of a session changes its account as before.
     let client = bench.client(session: try await bench.signedIn(phone))
-    #expect(try await bench.pass("verify_email", EngineTestBench.mail, "933333", by: client).status == .complete)
+    #expect(try await bench.pass("change_email", EngineTestBench.mail, "933333", by: client).status == .complete)
   }
 
   @Test func decisionNamesTheSetting() async throws {

@@ -33,7 +33,8 @@ import Testing
     let id = try await bench.engine.create("login", returnTo: nil, browser: nil, client: client.remembering(create))
       .get().id
     _ = try await bench.engine.begin(
-      id, provider: nil, fields: ["phone": .text("911111")], client: client.remembering(begin)
+      id, provider: EngineTestBench.phone.rawValue, fields: ["phone": .text("911111")],
+      client: client.remembering(begin)
     ).get()
     let view = try await bench.engine.submit(
       id, fields: ["code": .text(bench.code)], client: client.remembering(submit)
