@@ -169,7 +169,8 @@ def test_the_box_counts_for_a_passkey(screen, number, ticks):
     )["identifier"]
     try:
         screen.belongs_to(number).opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
-        screen.presses("Add a passkey").reads("Your passkey is ready.").forget().opens("/auth/login")
+        screen.presses("Add a passkey").reads("Your passkey is ready.").fills('"field.name"', "My phone")
+        screen.presses("Continue").at("/auth/account").forget().opens("/auth/login")
         if ticks:
             screen.find(BOX).click()
         screen.presses("Use your passkey").at("/home")
