@@ -59,9 +59,9 @@ enum NumberingPlan {
   }
 
   /// Formats an incomplete number for the region; nil if that is not possible.
-  static func format(_ typed: TypedNumber, in region: Region) -> String? {
+  static func format(_ typed: TypedNumber, in region: Region?) -> String? {
     var out = [CChar](repeating: 0, count: 128)
-    let length = cphone_format_typed(typed.digits, typed.digits.utf8.count, region.code, &out, out.count)
+    let length = cphone_format_typed(typed.digits, typed.digits.utf8.count, region?.code ?? "ZZ", &out, out.count)
     return length > 0 ? String(decoding: out.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
   }
 

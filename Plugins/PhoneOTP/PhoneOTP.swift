@@ -76,7 +76,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
 
   /// Formats a number while it is typed. An invalid number is returned unchanged; `begin` reports the problem.
   public func draft(_ typed: String, region: String) -> IdentifierDraft {
-    guard let region = NumberingPlan.Region(region), let number = try? TypedNumber(typed) else {
+    let region = NumberingPlan.Region(region)
+    guard region != nil || typed.hasPrefix("+"), let number = try? TypedNumber(typed) else {
       return IdentifierDraft(formatted: typed, canonical: nil, isValid: false)
     }
     let read = try? NumberingPlan.read(number, in: region)

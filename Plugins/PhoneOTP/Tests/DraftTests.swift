@@ -33,4 +33,9 @@ import Testing
       phone.draft("9999999999", region: region)
         == IdentifierDraft(formatted: "9999999999", canonical: nil, isValid: false))
   }
+
+  @Test func numbersWithACountryCodeNeedNoRegion() {
+    let draft = phone.draft("+919999999999", region: "")
+    #expect(draft.canonical == "+919999999999" && draft.isValid && draft.formatted == "+91 99999 99999")
+  }
 }

@@ -19,7 +19,7 @@ struct PhoneFormatCall: Sendable {
         // In a query, `+` means a space. A leading space is therefore a `+` that was not percent-encoded.
         if input.hasPrefix(" ") { input = "+" + input.dropFirst() }
         let region = query["region"] ?? exchange.gateway.region
-        guard formatter.knows(region: region) else {
+        guard formatter.knows(region: region) || region.isEmpty && input.hasPrefix("+") else {
           throw exchange.refusal(
             .invalidInput, detail: "region must be the two letters of a country, such as IN.", field: "region")
         }

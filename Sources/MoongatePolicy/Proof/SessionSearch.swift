@@ -6,11 +6,16 @@ struct SessionSearch {
   let generation: Generation
   let providers: ProviderRegistry
   let flows: FlowSearch
+  /// Walks through flows as they were before registration was closed: the accounts of that time still exist.
+  private let earlierFlows: FlowSearch
 
   init(_ generation: Generation, providers: ProviderRegistry, functions: FunctionOutcomes, budget: ProofBudget) {
     self.generation = generation
     self.providers = providers
     flows = FlowSearch(generation: generation, providers: providers, functions: functions, budget: budget)
+    var open = generation
+    open.accounts.registration = .open
+    earlierFlows = FlowSearch(generation: open, providers: providers, functions: functions, budget: budget)
   }
 
   /// The flows that open sessions, by name. Pages, API and apps all use them.
@@ -57,7 +62,7 @@ struct SessionSearch {
     }
     for registration in sorted({ !$0.needsSession(by: providers) }) {
       var found: FlowSituation?
-      try flows.walk(registration, nobody) { registered in
+      try earlierFlows.walk(registration, nobody) { registered in
         guard registered.isFederated, registered.set.isEmpty, !registered.proved.contains(.phone) else { return true }
         found = registered
         return false

@@ -230,6 +230,11 @@ enum Field {
   static func provider(_ text: String, at location: SourceLocation, _ path: String, _ problems: Problems)
     -> ProviderName?
   {
+    // Attack: a program of this name reads and replaces what the App API has stored under it.
+    if text == "app_api" {
+      problems.add(location, path, "is a name of the gateway's own: choose another one")
+      return nil
+    }
     if let name = ProviderName(rawValue: text) { return name }
     problems.add(
       location, path,

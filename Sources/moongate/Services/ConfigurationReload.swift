@@ -60,7 +60,7 @@ actor ConfigurationReload {
 
   /// Runs the work after all previous work. A cancelled caller does not wait for its end: a candidate is judged with low
   /// priority, and on a busy machine a gateway that ends would wait for it until it is killed.
-  /// - Returns: nil also if the caller was cancelled.
+  /// - Returns: a refusal if the caller was cancelled.
   func inTurn(_ work: @escaping @Sendable () async -> RefusedConfiguration?) async -> RefusedConfiguration? {
     let before = newest
     let (results, result) = AsyncStream.makeStream(of: RefusedConfiguration?.self)
@@ -72,7 +72,10 @@ actor ConfigurationReload {
       return refused
     }
     for await refused in results { return refused }
-    return nil
+    let ending = ConfigurationProblem(
+      location: SourceLocation(file: folder.path, line: 0), path: "",
+      message: "not loaded: the gateway is ending, or nobody waits for the result any more")
+    return RefusedConfiguration(id: nil, problems: [ending], isFolderMissing: false)
   }
 
   private func switchOver(_ isForced: Bool) async -> RefusedConfiguration? {

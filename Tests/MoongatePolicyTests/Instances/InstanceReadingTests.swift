@@ -100,6 +100,10 @@ import Testing
       "gateway.lua:9: providers.Sms: is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter"
     ),
     (
+      InstanceFolder.providers + "\napp_api = pin {},",
+      "gateway.lua:9: providers.app_api: is a name of the gateway's own: choose another one"
+    ),
+    (
       InstanceFolder.providers + "\na_very_long_name_for_another_pin_of_this_house = pin {},",
       """
       gateway.lua:9: providers.a_very_long_name_for_another_pin_of_this_house: the name is too long: the provider \

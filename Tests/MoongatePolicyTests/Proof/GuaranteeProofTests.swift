@@ -38,6 +38,20 @@ import Testing
     #expect(try Self.refutations(files.merging(["accounts.lua": nil]) { $1 }).count == 1)
   }
 
+  /// Attack: somebody registers by an identity of their own before registration is closed, and joins their account to
+  /// another one by a code to its number afterwards.
+  @Test(arguments: ["open", "closed"]) func anAccountOfEarlierIsJoined(_ registration: String) throws {
+    var files: [String: String?] = Self.everyEntryPoint.mapValues { _ in nil }
+    files["flows/login.lua"] = Make.flow("login", "existing", "{ \"google_oauth\" }")
+    files["flows/enter.lua"] = Make.flow("enter", "any", "{ \"google_oauth\" }")
+    files["accounts.lua"] = "return accounts { registration = \"\(registration)\" }"
+    files["guarantees.lua"] = Make.guarantee(
+      "Google opens it", "account = { phone_verified = true }, session = { passed = \"google_oauth\" }")
+    #expect(try Self.refutations(files) == [])
+    files["flows/join_phone.lua"] = Self.everyEntryPoint["flows/join_phone.lua"]
+    #expect(try Self.refutations(files).count == 1)
+  }
+
   @Test func documentedGuaranteesHold() throws {
     #expect(
       try Self.refutations([

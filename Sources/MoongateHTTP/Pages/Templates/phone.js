@@ -189,9 +189,17 @@ export default function enhance(field) {
   picker.disabled = false;
   picker.addEventListener("click", () => openList(field, region.value, choose));
   choose(countries.find((country) => country.region === region.value) ??
-    countries.find((country) => country.region === new Intl.Locale(navigator.language).maximize().region) ??
-    countries[0], true);
+    countries.find((country) => country.region === regionOfBrowser()) ?? countries[0], true);
   if (input.value) judge(); else settle();
+}
+
+/// The country of the browser's language; undefined for a language that is not well formed.
+function regionOfBrowser() {
+  try {
+    return new Intl.Locale(navigator.language).maximize().region;
+  } catch {
+    return undefined;
+  }
 }
 
 /// A searchable list of all countries with their names in the user's language, the gateway's country first.

@@ -16,6 +16,11 @@ package enum ProviderTools {
     var none = sigset_t()
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, nil)
+    guard let path else {
+      throw StartProblem(
+        "/proc/self/exe cannot be read, so that moongate-provider is not found: run it by its own path.",
+        status: .couldNotRun)
+    }
     let words = ([path] + arguments).map { strdup($0) }
     defer { for word in words { free(word) } }
     execv(path, words + [nil])
@@ -26,6 +31,7 @@ package enum ProviderTools {
 
   /// The commands of the tools, as `--experimental-dump-help` prints them; nil if the program is missing.
   static func dumpedHelp() -> String? {
+    guard let path else { return nil }
     let (process, output) = (Process(), Pipe())
     process.executableURL = URL(filePath: path)
     process.arguments = ["--experimental-dump-help"]
@@ -36,8 +42,12 @@ package enum ProviderTools {
   }
 
   /// The program beside the file that this process runs, whatever link started it.
-  private static var path: String {
-    let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+  ///
+  /// Attack: where /proc is not mounted, a relative path would run a program of the working folder.
+  /// - Returns: nil if the file is not known.
+  private static var path: String? {
+    guard let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"), own.hasPrefix("/")
+    else { return nil }
     return URL(filePath: own).deletingLastPathComponent().appending(path: "moongate-provider").path(
       percentEncoded: false)
   }
