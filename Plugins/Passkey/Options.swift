@@ -71,7 +71,9 @@ struct Options {
           id: Base64URL.encode(account.id.utf8), name: name,
           displayName: account.names.isEmpty ? name : account.names.joined(separator: " ")),
         challenge: Base64URL.encode(challenge), timeout: rules.lifetime,
-        excludeCredentials: (record?.credentials ?? []).map(Descriptor.init),
+        // An imported passkey opens the account only after something else, so its device may hold a second one that was
+        // made here.
+        excludeCredentials: (record?.credentials ?? []).filter { $0.foreign == nil }.map(Descriptor.init),
         authenticatorSelection: Creation.Selection(
           residentKey: "preferred", requireResidentKey: false, userVerification: rules.userVerification.rawValue),
         attestation: rules.attestation == .packed ? "direct" : "none"))

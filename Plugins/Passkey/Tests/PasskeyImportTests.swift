@@ -1,3 +1,4 @@
+import Foundation
 import MoongateSDK
 import Testing
 
@@ -74,6 +75,26 @@ import Testing
       change(&changed)
       #expect(try await fixture.assertion(changed) == "invalid_passkey")
     }
+  }
+
+  /// A browser refuses to make a passkey on a device that holds an excluded one.
+  @Test("a device with an imported passkey can add one that is made here") func addedBeside() async throws {
+    struct Shape: Decodable {
+      struct Item: Decodable { let id: String }
+      let excludeCredentials, allowCredentials: [Item]?
+    }
+    func shape(_ open: PasskeyFixture.Open) throws -> Shape {
+      try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8))
+    }
+    let imported = SoftAuthenticator()
+    var fixture = try Self.fixture(imported)
+    #expect(try shape(try await fixture.begin(.set)).excludeCredentials?.isEmpty == true)
+    let made = SoftAuthenticator()
+    try await fixture.add(made)
+    #expect(try shape(try await fixture.begin(.set)).excludeCredentials?.map(\.id) == [Base64URL.encode(made.id)])
+    let ids = try shape(try await fixture.begin(.prove)).allowCredentials?.map(\.id)
+    #expect(Set(ids ?? []) == [Base64URL.encode(imported.id), Base64URL.encode(made.id)])
+    #expect(try await fixture.registration(imported) != nil, "the same credential again is refused")
   }
 
   @Test("a user handle is base64url of at most 64 bytes") func handles() async throws {
