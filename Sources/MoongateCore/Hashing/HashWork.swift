@@ -9,12 +9,12 @@ package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
   case argon2(Argon2Hash.Kind, version: UInt32, HashCost)
   case foreign(ForeignWork)
 
-  /// The maximum size of one hash, about half a second of an idle core: bcrypt with 2^13 rounds. A bound by size, not
+  /// The maximum size of one hash, 0.5 to 0.9 seconds of an idle core: bcrypt with 2^13 rounds. A bound by size, not
   /// by time: every gateway of a store and every run of an import decide the same, however busy the machine is.
   ///
   /// Attack: wrong passwords for an account with an expensive hash keep a hashing thread busy for seconds each.
   package static let largest = HashWork.bcrypt(rounds: 13).size
-  /// The maximum size of all hashes that a refused attempt computes (`BalancingHasher`), about a second.
+  /// The maximum size of all hashes that a refused attempt computes (`BalancingHasher`), 1 to 1.8 seconds.
   package static let largestTogether = 2 * largest
 
   /// The size in the unit of Argon2: KiB of memory, written once. A round of bcrypt takes about as long as 96 of them.
@@ -56,6 +56,18 @@ package enum HashWork: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// Orders by size.
   package static func < (left: Self, right: Self) -> Bool {
     (left.size, left.description) < (right.size, right.description)
+  }
+
+  /// The kind that the store remembers for an account with this one: iterations of PBKDF2 are rounded up to two
+  /// significant digits. A wrong secret is topped up to the most iterations of all kinds (`missing`), so rounding up
+  /// changes nothing else.
+  ///
+  /// Attack: each account of a file has another number of iterations. Every refused attempt reads all kinds.
+  package var remembered: HashWork {
+    guard case .foreign(.pbkdf2(let digest, let iterations)) = self else { return self }
+    var unit = 1
+    while iterations > 99 * unit { unit *= 10 }
+    return .foreign(.pbkdf2(digest, iterations: (iterations + unit - 1) / unit * unit))
   }
 
   /// What is left of these kinds after the work that was done, cheapest first. PBKDF2 works in iterations, so its most

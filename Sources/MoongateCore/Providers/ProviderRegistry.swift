@@ -66,9 +66,10 @@ package struct ProviderRegistry: Sendable {
     Set(descriptors.values.filter { $0.role == [.provesIdentifier, .keepsFactor] }.map(\.name))
   }
 
-  /// The work of comparing a secret with the hash of another program in a provider's record; nil if it holds none.
+  /// The work of comparing a secret with the hash of another program in a provider's record, as the store remembers
+  /// it (`HashWork.remembered`); nil if it holds none.
   package func importedHash(in record: [UInt8], of provider: ProviderName) -> HashWork? {
-    storedHash(in: record, of: provider).flatMap { $0.isForeign ? $0.work : nil }
+    storedHash(in: record, of: provider).flatMap { $0.isForeign ? $0.work.remembered : nil }
   }
 
   /// Whether a provider's record holds a hash that only `--weak` imports.

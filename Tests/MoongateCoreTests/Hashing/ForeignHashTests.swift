@@ -55,15 +55,15 @@ import Testing
       "passlib 1.7 with its default cost", .scrypt, "scrypt 16 8 1",
       "$scrypt$ln=16,r=8,p=1$nbMWgnAOYeydc+4dI2QMwQ$tAe30GG8GGFr/ivfsQ1278GcR6VaV/dWkKD44pLzSUA"),
     Vector(
-      "passlib 1.7", .shaCrypt, "crypt-sha256 1000",
+      "passlib 1.7", .shaCrypt, "crypt-sha256 1000 16",
       "$5$rounds=1000$sGw0oQRecPN6Z9CV$s2Dj6n.1c0JA/9N10QiXQs0g179o2WFCTitWx.SKJk6"),
     Vector(
-      "passlib 1.7", .shaCrypt, "crypt-sha512 5000",
+      "passlib 1.7", .shaCrypt, "crypt-sha512 5000 16",
       "$6$ITOBNyyAsw4bjxAx$nLXKa4xT3uz/Tb./i2EyLlny0cVXbNera1yr2a/8nRyel740hOfKGKGERQex4Y49ouiOiiWLclNJTHdZeMlzL0"),
     Vector(
       "passlib 1.7", .saltedDigest, "digest-sha512",
       "{SSHA512}AV/PMWdJWgWjvtvcbf2bLZlDvzWgAhyHnBU6yu90MlxnM48tBFKbhiCGtX8JnSuJgMwdaGi1lqsgGXny555FTZbSuncOoRRi"),
-    Vector("passlib 1.7", .md5, "crypt-md5 1000", isWeak: true, "$1$EEpJ8WZP$WsXNXvVjtta42pH5rw6Z9/"),
+    Vector("passlib 1.7", .md5, "crypt-md5 1000 8", isWeak: true, "$1$EEpJ8WZP$WsXNXvVjtta42pH5rw6Z9/"),
     Vector(
       "Werkzeug 3.1", .pbkdf2, "pbkdf2-sha256 1000",
       "pbkdf2:sha256:1000$3ke46vHt8NKL9Of9$64c9b9a6a90e2759a9720a21f84f244b80983f2d37639c0bfc0d411f52219dd0"),
@@ -104,12 +104,12 @@ import Testing
       "ASP.NET Core Identity's version 3, since .NET 7", .pbkdf2, "pbkdf2-sha512 100000",
       "AQAAAAIAAYagAAAAEAABAgMEBQYHCAkKCwwNDg8LJ1+nXP1HCEVtkGVQ8YRRub3RhgjMuQMQ6K7+XxmQVQ=="),
     Vector(
-      "OpenSSL 3.0: passwd -5", .shaCrypt, "crypt-sha256 5000",
+      "OpenSSL 3.0: passwd -5", .shaCrypt, "crypt-sha256 5000 8",
       "$5$abcdefgh$ruMep1ijHnJPZbETDNiumskxcX3kN4lzZd5VlsqE7eB"),
     Vector(
-      "OpenSSL 3.0: passwd -6", .shaCrypt, "crypt-sha512 5000",
+      "OpenSSL 3.0: passwd -6", .shaCrypt, "crypt-sha512 5000 8",
       "$6$abcdefgh$yIZAF3gQPvtKZO/9qOJKffAKKbtS3ef3qmwyugk4uWVjX8YZf/GV3A8SkFxEPY0T56CcilGrHKLffBsp6dLMG."),
-    Vector("OpenSSL 3.0: passwd -1", .md5, "crypt-md5 1000", isWeak: true, "$1$abcdefgh$y6iHhJNbuC0xpbk0w9pm80"),
+    Vector("OpenSSL 3.0: passwd -1", .md5, "crypt-md5 1000 8", isWeak: true, "$1$abcdefgh$y6iHhJNbuC0xpbk0w9pm80"),
     Vector("OpenLDAP 2.5", .saltedDigest, "digest-sha1", "{SSHA}45t+zCEyMYRqQvOJu7mAKpQLKklC9sfq"),
     Vector(
       "OpenLDAP 2.5", .saltedDigest, "digest-sha256",
@@ -118,7 +118,7 @@ import Testing
       "OpenLDAP 2.5", .saltedDigest, "digest-sha512",
       "{SSHA512}f3gYv3ecW2iwL0epO7Q5Dni2oaJ8YaYDsiJUDEYX6gQQH6sEhl33wK2u9uunXTN8GbYTNf+SbKpqhSMMa8vGOGHsThL3iDXF"),
     Vector(
-      "OpenLDAP 2.5", .shaCrypt, "crypt-sha512 5000",
+      "OpenLDAP 2.5", .shaCrypt, "crypt-sha512 5000 12",
       "{CRYPT}$6$4EL9DVSUZkAB$RnyhgNDCRdjVmNkVbMhECsRhLpLtOSx6Lgn7AWvaS7AqVSG7TrHqw/uMV1LYpVA4kLJL7lcNSyylaj/Ocz7.s."),
     Vector("OpenLDAP 2.5", .md5, "digest-md5", isWeak: true, "{SMD5}fr+NzT1Gkp39W/Iz625XdD1u3XQ="),
     Vector("OpenLDAP 2.5", .md5, "digest-md5", isWeak: true, "{MD5}PLTnMmMfR+brlh80VUt83g=="),
@@ -175,17 +175,17 @@ import Testing
   }
 
   /// Attack: SHA-crypt hashes the secret in each round, so a long password keeps a thread busy for seconds.
-  @Test func shaCryptJudgesAtMost128Bytes() throws {
-    // passlib: sha512_crypt of 128 and of 129 times "x".
+  @Test func shaCryptJudgesAtMost64Bytes() throws {
+    // crypt of libxcrypt 4.4: of 64 and of 65 times "x".
     let most =
-      "$6$rounds=1000$881oO5KiTl.AKOfo$dilXrGakayT.ixqLwDkyi8r7kN2rX0ddpGepHIvgZ5NjK1U7lEUcg97KBKS9WGHGOawM3qhwN16UkfCFo8kxY/"
+      "$6$rounds=1000$881oO5KiTl.AKOfo$8JzDUD81tDeh17ZxQus0LpF2pDRoZJncEsqZoPaW/0pzsJXXG1WOLdqu24GMArVgCbXBrtpC0t2IFNtjjcloo0"
     let more =
-      "$6$rounds=1000$xy38DbO2LyIBqTFJ$0AHpVQKkwvUGJkzMlgJk1D4Npo1dT5yZRi4jasNopYpp.n0yWirdQ/CzuP1d1dGYawOxkP87ZumuwSH56pwAd."
-    guard case .right(_?) = try hashing.verify([UInt8](repeating: 0x78, count: 128), against: most) else {
+      "$6$rounds=1000$xy38DbO2LyIBqTFJ$YqJAwmjCUdUqVren1ZIvBwqGlVsnJcTSuadCe/Gv/aS.Kl9jOK5I.Qys6nDMLdzk4kajZluhsecyZ3qwc2nYP/"
+    guard case .right(_?) = try hashing.verify([UInt8](repeating: 0x78, count: 64), against: most) else {
       Issue.record("refused")
       return
     }
-    for (count, hash) in [(129, most), (127, most), (129, more), (128, more), (4096, most)] {
+    for (count, hash) in [(65, most), (63, most), (65, more), (64, more), (4096, most)] {
       #expect(try hashing.verify([UInt8](repeating: 0x78, count: count), against: hash) == .wrong)
     }
   }
@@ -224,6 +224,15 @@ import Testing
       ("scrypt:1:8:1$salt$97e47610c69919dfa068283f989dbc77770cc4200d0b55cb7975412aaa59734e", .illFormed),
       ("$scrypt$ln=10,p=1,r=8$lHLOWYtRqjWGEMIY47wXQg$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA", .illFormed),
       ("$firebase-scrypt$ln=14,r=8$Bw==$AAAA$42xEC+ixf3L2lw==$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA", .illFormed),
+      // Attack: without a salt, one table has the passwords of all accounts.
+      ("$pbkdf2-sha256$1000$=$1ZDpurFnG3Ctb19azm8FL94EAb9UEIUwfQDAXz7d3m4", .tooWeak),
+      ("$scrypt$ln=10,r=8,p=1$=$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA", .tooWeak),
+      (
+        "$firebase-scrypt$ln=10,r=8$Bw==$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA$=$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA",
+        .tooWeak
+      ),
+      // N < 2^(128 * r / 8) (RFC 7914 section 2).
+      ("$scrypt$ln=16,r=1,p=1$lHLOWYtRqjWGEMIY47wXQg$2HzzKVA9yUX94yJSw0PO2/KUJYhQmcJXQqIxK0GbCyA", .illFormed),
       ("AQAAAAE=", .illFormed),
       ("AQAAAAkAACcQAAAAEAABAgMEBQYHCAkKCwwNDg/lFQcOA1On2wE5YZhLh7q7ntzP9Krf9NCBoM//wxbovw==", .illFormed),
       ("AQAAAAEAACcQ/////wABAgMEBQYHCAkKCwwNDg/lFQcOA1On2wE5YZhLh7q7ntzP9Krf9NCBoM//wxbovw==", .illFormed),
@@ -255,7 +264,8 @@ import Testing
   @Test func otherTextIsNoWork() {
     for text in [
       "pbkdf2-sha256", "pbkdf2-sha256 0", "pbkdf2-sha257 1", "pbkdf2 1", "scrypt 14 8", "scrypt 64 8 1",
-      "scrypt-sha256 14 8 1", "crypt-sha1 5000", "digest-sha1 1", "digest", "digest-sha1-sha1",
+      "scrypt 16 1 1", "scrypt-sha256 14 8 1", "crypt-sha1 5000 8", "crypt-sha512 5000", "crypt-sha512 5000 17",
+      "crypt-md5 1000 9", "digest-sha1 1", "digest", "digest-sha1-sha1",
     ] {
       #expect(HashWork(text) == nil, "\(text)")
     }
@@ -292,6 +302,68 @@ import Testing
     }
     #expect(iterations == [3000] && others.count == 1, "\(iterations) \(others)")
     #expect(others.first?.count == 4)
+  }
+
+  /// Attack: a longer salt takes longer in each round, so the time of a wrong password tells which accounts were
+  /// imported. What is hashed for an unknown account has the function, the rounds and the salt's length of a stored
+  /// hash.
+  @Test func shaCryptOfUnknownAccountsHashesAsMuch() throws {
+    let secret = Array("wrong horse".utf8)
+    let crypts = Self.vectors.filter { $0.work.hasPrefix("crypt-") }
+    var lengths: Set<Int> = []
+    for vector in crypts {
+      guard case .foreign(let stored) = try StoredHash(vector.hash) else { continue }
+      let text = String(decoding: try stored.work.perform(of: secret), as: UTF8.self)
+      guard case .foreign(let made) = try StoredHash(text), case .right = try hashing.verify(secret, against: text)
+      else {
+        Issue.record("\(text)")
+        continue
+      }
+      for (hash, whole) in [(stored, vector.hash.replacing("{CRYPT}", with: "")), (made, text)] {
+        let fields = whole.split(separator: "$")
+        lengths.insert(fields[fields.count - 2].utf8.count)
+        guard case .crypt(let function, let rounds, let saltLength, _) = hash.function else {
+          Issue.record("\(whole)")
+          continue
+        }
+        let length: Int = fields[fields.count - 2].utf8.count
+        #expect(saltLength == length)
+        #expect(whole.hasPrefix(function.prefix))
+        let work = ForeignWork.crypt(function, rounds: rounds, saltLength: saltLength)
+        #expect(stored.work == work, "\(whole)")
+      }
+    }
+    #expect(lengths == [8, 12, 16])
+    // Beside each other, both lengths are computed.
+    let kinds = Set([8, 16].map { HashWork.foreign(.crypt(.sha512, rounds: 5000, saltLength: $0)) })
+    #expect(HashWork.missing(kinds, after: []).count == 2)
+  }
+
+  /// Attack: a file in which each account has another number of iterations.
+  @Test func iterationsAreRememberedWithTwoDigits() {
+    func remembered(_ iterations: Int) -> HashWork {
+      HashWork.foreign(.pbkdf2(.sha256, iterations: iterations)).remembered
+    }
+    let expected: [(Int, Int)] = [
+      (1, 1), (99, 99), (100, 100), (101, 110), (990, 990), (991, 1000), (1000, 1000), (29_000, 29_000),
+      (29_001, 30_000), (600_000, 600_000), (1_000_000, 1_000_000), (1_572_864, 1_600_000),
+    ]
+    for (iterations, rounded) in expected {
+      let kind = HashWork.foreign(.pbkdf2(.sha256, iterations: rounded))
+      #expect(remembered(iterations) == kind, "\(iterations)")
+    }
+    let distinct: Set<HashWork> = Set((1...100_000).map(remembered))
+    #expect(distinct.count == 370)
+    for work in ["scrypt 14 8 1", "crypt-sha512 5001 16", "bcrypt 12", "digest-sha1"] {
+      let kept: String? = HashWork(work)?.remembered.description
+      #expect(kept == work)
+    }
+    // An account with 1,234 iterations and an unknown one compute as many.
+    let kinds: Set<HashWork> = [remembered(1234)]
+    #expect(
+      HashWork.missing(kinds, after: [.foreign(.pbkdf2(.sha256, iterations: 1234))])
+        == [.foreign(.pbkdf2(.sha256, iterations: 66))])
+    #expect(HashWork.missing(kinds, after: []) == [.foreign(.pbkdf2(.sha256, iterations: 1300))])
   }
 
   /// Django raises its iterations with each release, and old hashes keep theirs.

@@ -139,12 +139,15 @@ struct ForeignFormat: Sendable {
     let cost = try ForeignText.fields(fields[0], 2, separator: ",")
     let signerKey = try ForeignText.base64(fields[2])
     let digest = try ForeignText.base64(fields[4])
+    let salt = try ForeignText.base64(fields[3])
     guard signerKey.count == digest.count else { throw .illFormed }
+    // The separator is one for all accounts of a project.
+    guard !salt.isEmpty else { throw .tooWeak }
     return try ForeignHash(
       .firebase(
         ScryptCost(
           logarithm: ForeignText.number(cost[0], "ln="), blockSize: ForeignText.number(cost[1], "r="), lanes: 1),
-        salt: ForeignText.base64(fields[3]) + ForeignText.base64(fields[1]), signerKey: signerKey), digest)
+        salt: salt + ForeignText.base64(fields[1]), signerKey: signerKey), digest)
   }
 
   /// A byte 1, then big-endian 32-bit numbers (the function: 0 SHA-1, 1 SHA-256, 2 SHA-512; the iterations; the length
@@ -171,13 +174,14 @@ struct ForeignFormat: Sendable {
     let fields = try ForeignText.fields(rest, hasRounds ? 3 : 2)
     let rounds =
       if hasRounds { try ForeignText.number(fields[0], "rounds=") } else { function == .md5 ? 1000 : 5000 }
-    let length = [ForeignCrypt.md5: (8, 22), .sha256: (16, 43), .sha512: (16, 86)][function] ?? (0, 0)
+    let length = [ForeignCrypt.md5: 22, .sha256: 43, .sha512: 86][function] ?? 0
     // libcrypt reads fewer rounds as 1,000.
-    guard rounds >= 1000, let salt = fields.dropLast().last, salt.utf8.count <= length.0,
-      let digest = fields.last, digest.utf8.count == length.1,
+    guard rounds >= 1000, let salt = fields.dropLast().last, salt.utf8.count <= function.longestSalt,
+      let digest = fields.last, digest.utf8.count == length,
       (salt + digest).utf8.allSatisfy(ForeignText.isCryptLetter)
     else { throw .illFormed }
-    return try ForeignHash(.crypt(function, rounds: rounds, setting: whole), Array(whole.utf8))
+    return try ForeignHash(
+      .crypt(function, rounds: rounds, saltLength: salt.utf8.count, setting: whole), Array(whole.utf8))
   }
 }
 

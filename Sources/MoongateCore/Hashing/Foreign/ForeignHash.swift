@@ -11,7 +11,7 @@ package struct ForeignHash: Sendable, Equatable {
     /// scrypt, whose result encrypts the signer key of a project (https://github.com/firebase/scrypt).
     case firebase(ScryptCost, salt: [UInt8], signerKey: [UInt8])
     /// - Parameter setting: the whole text, which the function returns if the secret is right.
-    case crypt(ForeignCrypt, rounds: Int, setting: String)
+    case crypt(ForeignCrypt, rounds: Int, saltLength: Int, setting: String)
     /// A single digest of the secret and the salt.
     case digest(ForeignDigest, salt: [UInt8], isSaltFirst: Bool)
   }
@@ -19,19 +19,28 @@ package struct ForeignHash: Sendable, Equatable {
   let function: Function
   let digest: [UInt8]
 
-  /// - Throws: if its digest is too short or too long, or if it is above the bound of `HashWork.largest`.
+  /// - Throws: if its digest is too short or too long, if it has no salt and is not a single digest, or if it is above
+  ///   the bound of `HashWork.largest`.
   init(_ function: Function, _ digest: [UInt8]) throws(StoredHash.Problem) {
     self.function = function
     self.digest = digest
     guard digest.count <= 128 else { throw .illFormed }
-    guard digest.count >= 16 else { throw .tooWeak }
+    guard digest.count >= 16, isSalted else { throw .tooWeak }
     guard work.size <= HashWork.largest else { throw .tooExpensive }
+  }
+
+  /// Whether it has a salt, or a format that allows none (`isWeak`).
+  private var isSalted: Bool {
+    switch function {
+    case .pbkdf2(_, _, let salt), .scrypt(_, let salt), .firebase(_, let salt, _): !salt.isEmpty
+    case .crypt, .digest: true
+    }
   }
 
   /// Whether somebody who has the hash finds the password of most users within hours: it is MD5, or has no salt.
   package var isWeak: Bool {
     switch function {
-    case .crypt(.md5, _, _), .digest(.md5, _, _): true
+    case .crypt(.md5, _, _, _), .digest(.md5, _, _): true
     case .digest(_, let salt, _): salt.isEmpty
     default: false
     }
@@ -42,7 +51,7 @@ package struct ForeignHash: Sendable, Equatable {
     switch function {
     case .pbkdf2: .pbkdf2
     case .scrypt, .firebase: .scrypt
-    case .crypt(.md5, _, _), .digest(.md5, _, _): .md5
+    case .crypt(.md5, _, _, _), .digest(.md5, _, _): .md5
     case .crypt: .shaCrypt
     case .digest: .saltedDigest
     }
@@ -54,7 +63,7 @@ package struct ForeignHash: Sendable, Equatable {
     case .pbkdf2(let name, let iterations, _):
       .pbkdf2(name, iterations: iterations * ((digest.count + name.size - 1) / name.size))
     case .scrypt(let cost, _), .firebase(let cost, _, _): .scrypt(cost)
-    case .crypt(let name, let rounds, _): .crypt(name, rounds: rounds)
+    case .crypt(let name, let rounds, let saltLength, _): .crypt(name, rounds: rounds, saltLength: saltLength)
     case .digest(let name, _, _): .digest(name)
     }
   }
@@ -79,7 +88,7 @@ package struct ForeignHash: Sendable, Equatable {
         let sealed = try? AES._CTR.encrypt(signerKey, using: key, nonce: nonce)
       else { throw .unreadable(.illFormed) }
       return Array(sealed)
-    case .crypt(let name, _, let setting): return try name(secret, setting)
+    case .crypt(let name, _, _, let setting): return try name(secret, setting)
     case .digest(let name, let salt, let isSaltFirst): return name(isSaltFirst ? salt + secret : secret + salt)
     }
   }

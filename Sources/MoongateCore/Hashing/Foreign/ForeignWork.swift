@@ -52,11 +52,14 @@ package enum ForeignCrypt: String, Sendable, CaseIterable {
     }
   }
 
+  /// The most bytes of a salt.
+  var longestSalt: Int { self == .md5 ? 8 : 16 }
+
   /// The most bytes of a secret that it hashes. A longer secret is never right.
   ///
-  /// Attack: each round of SHA-crypt hashes the secret twice, so a password of 500 bytes keeps a thread busy for five
-  /// times as long as a usual one.
-  static let longestSecret = 128
+  /// Attack: each round of SHA-crypt hashes the secret up to twice, so a password of 128 bytes keeps a thread busy for
+  /// twice to four times as long as one of 15.
+  package static let longestSecret = 64
 
   /// Hashes the beginning of a secret without NUL.
   /// - Parameter setting: a hash, or its beginning with the salt.
@@ -80,6 +83,8 @@ package struct ScryptCost: Sendable, Hashable {
   /// - Throws: if it takes more than 256 MiB, or is above the bounds of the library.
   init(logarithm: Int, blockSize: Int, lanes: Int) throws(StoredHash.Problem) {
     guard logarithm >= 1, blockSize >= 1, lanes >= 1 else { throw .illFormed }
+    // N < 2^(128 * r / 8) (RFC 7914 section 2). The library refuses others, and r = 2 allows all that follow.
+    guard blockSize > 1 || logarithm < 16 else { throw .illFormed }
     guard logarithm <= 20, blockSize <= 16, lanes <= 16, blockSize << logarithm <= 1 << 21 else { throw .tooExpensive }
     self.logarithm = logarithm
     self.blockSize = blockSize
@@ -102,7 +107,8 @@ package enum ForeignWork: Hashable, Sendable, CustomStringConvertible {
   /// - Parameter iterations: of all blocks of the digest together.
   case pbkdf2(ForeignDigest, iterations: Int)
   case scrypt(ScryptCost)
-  case crypt(ForeignCrypt, rounds: Int)
+  /// - Parameter saltLength: in bytes. Each round hashes the salt, so the time depends on it.
+  case crypt(ForeignCrypt, rounds: Int, saltLength: Int)
   case digest(ForeignDigest)
 
   /// The size in the unit of `HashWork.size`.
@@ -111,17 +117,18 @@ package enum ForeignWork: Hashable, Sendable, CustomStringConvertible {
     case .pbkdf2(let digest, let iterations):
       digest == .sha384 || digest == .sha512 ? iterations : (iterations + 1) / 2
     case .scrypt(let cost): (cost.blockSize * cost.lanes * 3 << cost.logarithm) / 4
-    case .crypt(_, let rounds): rounds
+    case .crypt(_, let rounds, _): rounds
     case .digest: 1
     }
   }
 
-  /// The stored form, such as `pbkdf2-sha256 600000`, `scrypt 14 8 1` (logarithm of N, r, p), `crypt-sha512 5000`.
+  /// The stored form, such as `pbkdf2-sha256 600000`, `scrypt 14 8 1` (logarithm of N, r, p), `crypt-sha512 5000 16`
+  /// (rounds, bytes of the salt).
   package var description: String {
     switch self {
     case .pbkdf2(let digest, let iterations): "pbkdf2-\(digest.rawValue) \(iterations)"
     case .scrypt(let cost): "scrypt \(cost.logarithm) \(cost.blockSize) \(cost.lanes)"
-    case .crypt(let function, let rounds): "crypt-\(function.rawValue) \(rounds)"
+    case .crypt(let function, let rounds, let saltLength): "crypt-\(function.rawValue) \(rounds) \(saltLength)"
     case .digest(let digest): "digest-\(digest.rawValue)"
     }
   }
@@ -143,9 +150,9 @@ package enum ForeignWork: Hashable, Sendable, CustomStringConvertible {
         return nil
       }
       self = .scrypt(cost)
-    case ("crypt", 2, 1):
-      guard let crypt else { return nil }
-      self = .crypt(crypt, rounds: numbers[0])
+    case ("crypt", 2, 2):
+      guard let crypt, numbers[1] <= crypt.longestSalt else { return nil }
+      self = .crypt(crypt, rounds: numbers[0], saltLength: numbers[1])
     case ("digest", 2, 0):
       guard let digest else { return nil }
       self = .digest(digest)
@@ -153,18 +160,21 @@ package enum ForeignWork: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Computes a hash of the secret that is not used.
-  func perform(of secret: [UInt8]) throws(HashingFault) {
+  /// Computes a hash of the secret with a fixed salt.
+  /// - Returns: the digest; for `crypt`, the text of the hash.
+  @discardableResult
+  func perform(of secret: [UInt8]) throws(HashingFault) -> [UInt8] {
     let salt = [UInt8](repeating: 0, count: 16)
     switch self {
     case .pbkdf2(let digest, let iterations):
-      _ = try Self.pbkdf2(secret, digest, salt: salt, iterations: iterations, length: digest.size)
-    case .scrypt(let cost): _ = try cost(secret, salt, length: 32)
-    case .crypt(let function, let rounds):
-      let isFixed = function == .md5
-      _ = try function(
-        secret.map { $0 == 0 ? 1 : $0 }, function.prefix + (isFixed ? "" : "rounds=\(rounds)$") + "........$")
-    case .digest(let digest): _ = digest(secret + salt)
+      return try Self.pbkdf2(secret, digest, salt: salt, iterations: iterations, length: digest.size)
+    case .scrypt(let cost): return try cost(secret, salt, length: 32)
+    case .crypt(let function, let rounds, let saltLength):
+      let cost = function == .md5 ? "" : "rounds=\(rounds)$"
+      return try function(
+        secret.map { $0 == 0 ? 1 : $0 },
+        function.prefix + cost + String(repeating: ".", count: saltLength) + "$")
+    case .digest(let digest): return digest(secret + salt)
     }
   }
 
