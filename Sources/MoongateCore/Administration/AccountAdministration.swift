@@ -269,6 +269,9 @@ extension AccountAdministration {
   /// The compiled-in providers and instances that can import factors of other systems.
   package var factorImporters: [any FactorImporting] { providers.all.compactMap { $0 as? any FactorImporting } }
 
+  /// The maximum size of a record that an import makes, in bytes: that of a record which a provider makes in a flow.
+  package static var maxRecordBytes: Int { FlowSeals.maxRecordBytes }
+
   /// The number of accounts with a hash that only `--weak` imports.
   package func weakHashes(in accounts: [ImportedAccount]) -> Int {
     accounts.count { account in

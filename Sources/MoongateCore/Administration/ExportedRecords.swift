@@ -71,7 +71,7 @@ package struct ExportedRecords: Sendable, Equatable {
   package func problems(by keys: KeyRing, _ descriptor: (ProviderName) -> ProviderDescriptor?) -> [String] {
     records.sorted { $0.key < $1.key }.compactMap { provider, record in
       guard let known = descriptor(provider) else {
-        return "it has a record of `\(provider)`, and gateway.lua configures no such provider: add it first"
+        return Self.unconfigured(provider)
       }
       guard record.version <= known.recordVersion else {
         return
@@ -84,6 +84,11 @@ package struct ExportedRecords: Sendable, Equatable {
       }
       return nil
     }
+  }
+
+  /// Why a record or a factor of a provider without a policy cannot be imported.
+  package static func unconfigured(_ provider: ProviderName) -> String {
+    "it has a record of `\(provider)`, and gateway.lua configures no such provider: add it first"
   }
 
   private static func purpose(_ owner: Owner) -> String { "account export \(owner.digest)" }

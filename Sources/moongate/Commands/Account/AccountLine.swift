@@ -18,6 +18,10 @@ struct AccountLine {
     var sentences: [String]
   }
 
+  /// Opens the sealed records of a line.
+  typealias RecordOpening = (_ line: (sealed: String?, key: String?), _ account: ImportedAccount) throws(Problems) ->
+    [ProviderName: ProviderRecord]
+
   private static let ownFields = [
     "id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records",
     "records_key",
@@ -26,21 +30,27 @@ struct AccountLine {
   let administration: AccountAdministration
   /// The region (ISO 3166-1 alpha-2) of phone numbers without `+`.
   let region: String
-  /// Opens the provider records of a line.
-  let records: AccountRecords
+  /// Opens the provider records of a line (`AccountRecords.open`).
+  let open: RecordOpening
   /// The providers whose hashes a line may contain, each under the provider's name.
   private let importers: [any SecretImporting]
   /// The providers whose factors a line may contain, by the name of the field.
   private let factors: [(field: String, importer: any FactorImporting)]
+  /// Whether gateway.lua configures a provider.
+  private let isConfigured: (ProviderName) -> Bool
   /// Whether hashes are allowed that are found within hours (`StoredHash.isWeak`).
   private let allowsWeak: Bool
   private let fieldNames: [String]
 
-  init(administration: AccountAdministration, region: String, records: AccountRecords, allowsWeak: Bool) {
+  init(
+    administration: AccountAdministration, region: String, allowsWeak: Bool,
+    isConfigured: @escaping (ProviderName) -> Bool, open: @escaping RecordOpening
+  ) {
     self.administration = administration
     self.region = region
-    self.records = records
+    self.open = open
     self.allowsWeak = allowsWeak
+    self.isConfigured = isConfigured
     importers = Self.importers(of: administration)
     let hashes = Self.ownFields + importers.map(\.descriptor.name.rawValue)
     factors = administration.factorImporters.map { ($0.importedField, $0) }.filter { !hashes.contains($0.0) }
@@ -80,7 +90,7 @@ struct AccountLine {
     account.records = credentials(fields, &problems)
     let sealed = (text("records", fields, &problems), text("records_key", fields, &problems))
     guard problems.isEmpty else { throw Problems(sentences: problems) }
-    account.records.merge(try records.open(sealed, of: account)) { _, exported in exported }
+    account.records.merge(try open(sealed, account)) { _, exported in exported }
     return account
   }
 
@@ -97,6 +107,11 @@ struct AccountLine {
     let now = Int64(Date.now.timeIntervalSince1970 * 1000)
     for (field, importer) in factors {
       guard let value = fields[field], !(value is NSNull) else { continue }
+      // Attack: a second factor whose provider is not configured is imported, and no sign-in asks for it.
+      guard isConfigured(importer.descriptor.name) else {
+        problems.append(ExportedRecords.unconfigured(importer.descriptor.name))
+        continue
+      }
       do throws(FactorImportProblem) {
         guard let json = try? JSONSerialization.data(withJSONObject: value, options: .fragmentsAllowed) else {
           throw FactorImportProblem("is not JSON")
@@ -106,6 +121,10 @@ struct AccountLine {
       } catch {
         problems.append("`\(field)` \(error.sentence)")
       }
+    }
+    let most = AccountAdministration.maxRecordBytes
+    for (provider, record) in records.sorted(by: { $0.key < $1.key }) where record.bytes.count > most {
+      problems.append("its record of `\(provider)` is larger than \(most) bytes: leave some of it out")
     }
     return records
   }

@@ -84,13 +84,16 @@ struct ImportAccounts: AsyncParsableCommand {
       let lines = Lines(
         data,
         by: AccountLine(
-          administration: opened.administration, region: opened.gateway.region, records: records, allowsWeak: weak))
+          administration: opened.administration, region: opened.gateway.region, allowsWeak: weak,
+          isConfigured: { opened.generation.policies[$0] != nil }, open: records.open))
       guard lines.problems.isEmpty else {
         return try printReport(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
       }
       let costs = try await ImportedHashCosts(of: lines.accounts, opened)
       if let excess = costs.excess { throw StartProblem(excess) }
-      let notes = try costs.notes + Self.advice(on: opened.administration.weakHashes(in: lines.accounts))
+      let notes =
+        try costs.notes + Self.advice(on: opened.administration.weakHashes(in: lines.accounts))
+        + Self.advice(unverified: lines.accounts)
       if dryRun { return try printReport(Report(imported: 0, problems: [], notes: notes), of: lines.accounts.count) }
       let administration = opened.administration.acting(as: try identity.identity("moongate account import"))
       let rejected = try await administration.add(lines.accounts)
@@ -113,6 +116,19 @@ struct ImportAccounts: AsyncParsableCommand {
       """
       \(weak) account\(weak == 1 ? " has a weak hash" : "s have weak hashes"): whoever has a copy of the old database \
       knows most of these passwords. Reset them with `moongate account reset`; their owners set new ones after a code
+      """
+    ]
+  }
+
+  /// What happens to accounts without a verified identifier.
+  static func advice(unverified accounts: [ImportedAccount]) -> [String] {
+    let count = accounts.count { !$0.identifiers.contains(where: \.isVerified) }
+    guard count > 0 else { return [] }
+    return [
+      """
+      \(count) account\(count == 1 ? " has" : "s have") no verified identifier: such an account is deleted after \
+      `unverified_lifetime` (accounts.lua) without use. Raise it until its owner has signed in, or import addresses that \
+      the old system confirmed with `verified: true`
       """
     ]
   }
