@@ -269,8 +269,8 @@ extension AccountAdministration {
   /// The compiled-in providers and instances that can import factors of other systems.
   package var factorImporters: [any FactorImporting] { providers.all.compactMap { $0 as? any FactorImporting } }
 
-  /// The maximum size of a record that an import makes, in bytes: that of a record which a provider makes in a flow.
-  package static var maxRecordBytes: Int { FlowSeals.maxRecordBytes }
+  /// The maximum size of a provider's record, in bytes, whether a flow or an import makes it.
+  package static var maxRecordBytes: Int { 65_536 }
 
   /// The number of accounts with a hash that only `--weak` imports.
   package func weakHashes(in accounts: [ImportedAccount]) -> Int {

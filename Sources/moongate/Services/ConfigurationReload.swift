@@ -58,7 +58,7 @@ actor ConfigurationReload {
     await inTurn { await self.switchOver(isForced) }
   }
 
-  /// Runs the work after all previous work. A cancelled caller does not wait for its end: a candidate is judged with low
+  /// Runs the work after all previous work. A cancelled caller does not wait for it: a candidate is judged with low
   /// priority, and on a busy machine a gateway that ends would wait for it until it is killed.
   /// - Returns: a refusal if the caller was cancelled.
   func inTurn(_ work: @escaping @Sendable () async -> RefusedConfiguration?) async -> RefusedConfiguration? {

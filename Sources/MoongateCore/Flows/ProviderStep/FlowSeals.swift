@@ -31,7 +31,7 @@ struct FlowSeals: FlowPart {
 
   /// The maximum size of what a provider stores for a step or an account, in bytes. Its rows are read and written
   /// whole.
-  static var maxRecordBytes: Int { 65_536 }
+  static var maxRecordBytes: Int { AccountAdministration.maxRecordBytes }
 
   /// Seals the state that a provider stores while its flow waits.
   func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
