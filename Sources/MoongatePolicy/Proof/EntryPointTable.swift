@@ -47,15 +47,12 @@ package struct EntryPointTable: Sendable {
       (entryPoints, registrations, isIncomplete) = ([], [], false)
       return
     }
-    // While registration is closed, the accounts of earlier registrations still exist.
-    var open = generation
-    open.accounts.registration = .open
     let search = { (generation: Generation) in
       EntryPointSearch(
         SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
     }
     do throws(ProofBudget.Exhausted) {
-      let made = try search(open).registrations()
+      let made = try search(generation.withOpenRegistration).registrations()
       let now = generation.accounts.registration == .open ? made : [:]
       entryPoints = try search(generation).entryPoints(registered: made, now: now)
       registrations = EntryPointSearch.registrationPoints(now)

@@ -13,9 +13,8 @@ struct SessionSearch {
     self.generation = generation
     self.providers = providers
     flows = FlowSearch(generation: generation, providers: providers, functions: functions, budget: budget)
-    var open = generation
-    open.accounts.registration = .open
-    earlierFlows = FlowSearch(generation: open, providers: providers, functions: functions, budget: budget)
+    earlierFlows = FlowSearch(
+      generation: generation.withOpenRegistration, providers: providers, functions: functions, budget: budget)
   }
 
   /// The flows that open sessions, by name. Pages, API and apps all use them.

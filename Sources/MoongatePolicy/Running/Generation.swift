@@ -31,6 +31,13 @@ struct Generation: PolicyGeneration {
   var registry: ProviderRegistry?
   let lease = GenerationLease()
 
+  /// The generation with open registration. While it is closed, the accounts of earlier registrations still exist.
+  var withOpenRegistration: Generation {
+    var open = self
+    open.accounts.registration = .open
+    return open
+  }
+
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }
 }
 
