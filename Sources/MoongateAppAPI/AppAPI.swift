@@ -23,7 +23,7 @@ package struct AppAPI: AddedCalls {
     logger: Logger
   ) {
     let values = ProviderKeyValues(
-      of: RememberedFlows.place, in: store, keys: keys, clock: clock, logger: logger, most: RememberedFlows.most)
+      of: ProviderKeyValues.appAPI, in: store, keys: keys, clock: clock, logger: logger, most: RememberedFlows.most)
     remembered = RememberedFlows(values: values, clock: clock)
     self.clock = clock
     self.audit = audit

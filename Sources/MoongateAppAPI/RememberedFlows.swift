@@ -8,8 +8,6 @@ import MoongateSDK
 /// Entries are sealed, expire with the flow, and are bounded in number. A forgotten flow is answered with 404
 /// `flow_not_found`, and the app requests another code.
 struct RememberedFlows: Sendable {
-  /// The place of the entries among those of providers.
-  static let place: ProviderName = "app_api"
   static let most = 100_000
 
   enum Key: Sendable {

@@ -4,6 +4,9 @@ import MoongateSDK
 /// A provider's key-value store: sealed entries in the store that all gateways share. A part of the gateway that has to
 /// find something at another gateway uses one too.
 package struct ProviderKeyValues: KeyValueStore {
+  /// The name under which the App API has its entries. No provider can have it.
+  package static let appAPI: ProviderName = "app_api"
+
   private let provider: ProviderName
   private let store: any ProviderValueStore
   private let keys: KeyRing

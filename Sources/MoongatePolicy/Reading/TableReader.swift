@@ -230,16 +230,18 @@ enum Field {
   static func provider(_ text: String, at location: SourceLocation, _ path: String, _ problems: Problems)
     -> ProviderName?
   {
+    guard let name = ProviderName(rawValue: text) else {
+      problems.add(
+        location, path,
+        "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
+      return nil
+    }
     // Attack: a program of this name reads and replaces what the App API has stored under it.
-    if text == "app_api" {
+    guard name != ProviderKeyValues.appAPI else {
       problems.add(location, path, "is a name of the gateway's own: choose another one")
       return nil
     }
-    if let name = ProviderName(rawValue: text) { return name }
-    problems.add(
-      location, path,
-      "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
-    return nil
+    return name
   }
 
   /// Reads a size in bytes, such as "64MiB".
