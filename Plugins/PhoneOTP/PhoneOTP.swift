@@ -91,7 +91,7 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   /// The calling code of the country.
   public func callingCode(region: String) -> String? { NumberingPlan.Region(region).map { "+\($0.callingCode)" } }
 
-  /// The client's country or that of the gateway; nil if there is none.
+  /// The country that the client names, or the default country of the gateway; nil without either.
   private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region? {
     if let text = try input.optionalText("region") {
       guard let region = NumberingPlan.Region(text) else {

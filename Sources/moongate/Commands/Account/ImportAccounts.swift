@@ -114,8 +114,9 @@ struct ImportAccounts: AsyncParsableCommand {
     guard weak > 0 else { return [] }
     return [
       """
-      \(weak) account\(weak == 1 ? " has a weak hash" : "s have weak hashes"): whoever has a copy of the old database \
-      knows most of these passwords. Reset them with `moongate account reset`; their owners set new ones after a code
+      \(weak) account\(weak == 1 ? " has a weak hash" : "s have weak hashes"): anyone with a copy of the old \
+      database can find out most of these passwords. Reset them with `moongate account reset`; their owners set new \
+      ones after a code
       """
     ]
   }
