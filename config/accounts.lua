@@ -1,6 +1,8 @@
 -- Rules for all accounts. They apply in every flow that opens a session. A second factor belongs
 -- here: in a single flow, it would not protect the account, because other flows open it too.
 return accounts {
+  -- "invited": only users with an invitation of `moongate invite create` get an account.
+  -- { "invited", domains = { "example.com" } }: so do verified addresses of these domains.
   -- "closed": no flow creates an account, whatever it says. Only `moongate account import` does.
   registration = "open",
 

@@ -33,7 +33,12 @@ extension AppAPICalls {
     guard let flow = exchange.generation.flow(for: .register(setting: "password")) else {
       throw exchange.refusal(.registrationClosed)
     }
-    var driven = try await run(flow.name, "password", inputs, exchange)
+    let invitation = try fields.invitation()
+    // Without an invitation, the address would have to be verified first, which this call does not do.
+    if invitation == nil, exchange.generation.accounts.registration.requiresVerification {
+      throw exchange.refusal(.invitationRequired)
+    }
+    var driven = try await run(flow.name, "password", inputs, invitation: invitation, exchange)
     // `verify-email` verifies the address later, so a skippable step for it is skipped here.
     while driven.view.status == .pending {
       let before = driven

@@ -27,7 +27,8 @@ extension AppAPICalls {
     var inputs: [String: InputValue] = ["phone": .text(try fields.text("phone_number"))]
     if let region = try fields.optionalText("region") { inputs["region"] = .text(region) }
     if flow == "register", exchange.generation.flows[flow] == nil { throw exchange.refusal(.registrationClosed) }
-    let begun = try await run(flow, "phone_otp", inputs, naming: ["phone": "phone_number"], exchange)
+    let begun = try await run(
+      flow, "phone_otp", inputs, naming: ["phone": "phone_number"], invitation: try fields.invitation(), exchange)
     let now = clock.now()
     let seconds = { (moment: Timestamp?) in
       JSONValue.optional(moment.map { max(0, Int((($0 - now).wholeMilliseconds + 999) / 1000)) })

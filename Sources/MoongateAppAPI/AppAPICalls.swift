@@ -27,15 +27,17 @@ struct AppAPICalls: Sendable {
 
   // MARK: - Shared
 
-  /// More than five parameters: the first step of a flow; two have defaults.
+  /// More than five parameters: the first step of a flow; three have defaults.
   /// Begins a flow whose first step is submitted or sent by the same call.
-  /// - Parameter names: the app's names of fields. Refusals use the app's name in `field`.
+  /// - Parameters:
+  ///   - names: the app's names of fields. Refusals use the app's name in `field`.
+  ///   - invitation: the code of an invitation; nil: none.
   func run(
     _ flow: String, _ provider: String, _ inputs: [String: InputValue], naming names: [String: String] = [:],
-    in session: SessionSnapshot? = nil,
+    in session: SessionSnapshot? = nil, invitation: SecretText? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> FlowDriver.Outcome {
-    let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
+    let created = try await driver.create(flow, returnTo: nil, in: session, invitation: invitation, exchange)
     var driven: FlowDriver.Outcome
     do throws(Refusal) {
       driven = try await driver.drive(exchange, as: created, in: session) { engine, client in

@@ -25,6 +25,7 @@ extension Operation {
       perhaps: [
         "region": Schema.nullable(Schema.named("Region")),
         "flow": Schema.nullable(Schema.oneOf(["login", "register", "enter"])),
+        "invitation": Schema.optionalInput,
       ]),
     status: 200,
     content: .json(
@@ -32,7 +33,7 @@ extension Operation {
         "verification_id": Schema.text, "expires_in": Schema.nullable(Schema.count),
         "resend_in": Schema.nullable(Schema.count),
       ])),
-    refusals: .sending)
+    refusals: .sending + [.invitationInvalid])
   static let verifyOTP = Operation(
     id: "verifyOTP", method: .post, path: "/api/auth/verify-otp", summary: "Verify the code and sign in", tag: .apps,
     body: Schema.body(["verification_id": Schema.input, "code": Schema.input]), status: 200, content: .json(signedIn),
@@ -42,7 +43,8 @@ extension Operation {
     summary: "Create an account with an email address and a password; a code is mailed to the address",
     tag: .apps,
     body: Schema.body(
-      ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name]),
+      ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name],
+      perhaps: ["invitation": Schema.optionalInput]),
     status: 201,
     content: .json(signedIn), refusals: .sending + .judging)
   static let login = Operation(

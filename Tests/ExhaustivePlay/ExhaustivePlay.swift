@@ -216,7 +216,7 @@ struct ExhaustivePlay {
       _ = try await store.apply([trust.change], at: now)
       device = trust.token
     }
-    let client = client(Self.home, device)
+    let client = client(Self.home, device).invited(by: try await invitation())
     guard case .success(let view) = await engine.create(entryPoint, returnTo: nil, browser: nil, client: client) else {
       return nil
     }
@@ -228,6 +228,17 @@ struct ExhaustivePlay {
   private func client(_ address: ClientAddress, _ device: SecretText?) -> ClientContext {
     ClientContext(
       decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
+  }
+
+  /// A new invitation for anybody; nil if none is needed.
+  private func invitation() async throws -> SecretText? {
+    guard configuration.isByInvitation else { return nil }
+    let (now, code) = (clock.now(), InvitationCode(from: random))
+    let invitation = Invitation(
+      id: "in_\(counter.next())", code: code.hash, identifier: nil, groups: [], createdAt: now,
+      expiresAt: now + .seconds(86_400))
+    _ = try await store.apply([.putInvitation(invitation)], at: now)
+    return code.secret
   }
 
   private func makeAccount(_ world: World, _ number: Int) async throws -> String {

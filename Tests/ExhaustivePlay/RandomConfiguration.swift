@@ -10,6 +10,8 @@ struct RandomConfiguration {
   /// Functions that read facts with unbounded values: the play has to try both results.
   private(set) var readsAge = false
   private(set) var readsNetwork = false
+  /// Whether a new account needs an invitation. The user of a play has one for each flow.
+  private(set) var isByInvitation = false
   private let random: Choices
 
   /// Draws random choices from a seed.
@@ -77,6 +79,13 @@ struct RandomConfiguration {
     if random.chance(60) {
       files["accounts.lua"] =
         "return accounts { sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) } }"
+    }
+    // Drawn from another source, so that every seed keeps its flows.
+    if Choices(seed: seed &+ 40).chance(20) {
+      let rule = Choices(seed: seed &+ 41).one(of: ["\"invited\"", "{ \"invited\", domains = { \"example.com\" } }"])
+      let rest = files["accounts.lua"]?.dropFirst("return accounts { ".count) ?? "}"
+      files["accounts.lua"] = "return accounts { registration = \(rule), \(rest)"
+      isByInvitation = true
     }
     files["guarantees.lua"] =
       "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"

@@ -116,6 +116,7 @@ import Testing
     "delete /accounts/{name}/factors/{provider}", "get /events", "get /decisions/{decision}", "get /outbox",
     "get /openapi.json",
     "get /groups", "get /groups/{group}", "put /groups/{group}/members/{name}", "delete /groups/{group}/members/{name}",
+    "get /invitations", "post /invitations", "delete /invitations/{invitation}",
     "get /tokens", "post /tokens", "post /tokens/{name}/rotate", "delete /tokens/{name}",
   ]
 

@@ -51,6 +51,7 @@ import Testing
     (.delete, "/locks/x"), (.get, "/events"),
     (.get, "/decisions/dc_x"),
     (.get, "/outbox"), (.get, "/accounts"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
+    (.get, "/invitations"), (.post, "/invitations"), (.delete, "/invitations/in_x"),
   ]
 
   /// Attack: anyone who can reach the port deletes accounts and reads codes.

@@ -10,9 +10,12 @@ import Testing
 
 /// The calls of the App API (v1) for email, password and passcode.
 @Suite struct AppAPIAccountTests {
-  private func gateway(store: (any Store)? = nil, seed: UInt64 = 1) throws -> HTTPGateway {
+  private func gateway(
+    store: (any Store)? = nil, seed: UInt64 = 1, registration: RegistrationRule = .open
+  ) throws -> HTTPGateway {
     let providers: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password()]
     return try HTTPGateway(providers: providers, store: store, seed: seed) { generation in
+      generation.accounts.registration = registration
       let phone = StepRule.test("phone_otp")
       let flows: [FlowDefinition] = [
         .test("login", account: .existing, steps: [phone]), .test("register", account: .new, steps: [phone]),
@@ -62,6 +65,43 @@ import Testing
           #expect(answer.problem() == code)
         }
       }
+    }
+  }
+
+  /// Attack: accounts.lua requires an invitation or an address of a domain, and an app registers without one, or by an
+  /// address of the domain that it only claims.
+  @Test(arguments: [[], ["b.test"]]) func registrationByInvitation(_ domains: [String]) async throws {
+    try await gateway(registration: .invited(domains: Set(domains))).run { client in
+      let code = InvitationCode(from: SystemRandom())
+      let now = client.gateway.clock.now()
+      let invitation = Invitation(
+        id: "in_1", code: code.hash, identifier: nil, groups: [], createdAt: now, expiresAt: now + .seconds(600))
+      _ = try await client.gateway.store.apply([.putInvitation(invitation)], at: now)
+      let register = { (more: String) in
+        #"{"email":"a@b.test","password":"correct horse 9","first_name":"A","last_name":"B"\#(more)}"#
+      }
+      for (path, body) in [
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"register"}"#),
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"enter"}"#), ("register", register("")),
+      ] {
+        let answer = try await client.call(.post, "/api/auth/\(path)", body)
+        #expect(answer.status == 403 && answer.problem() == "invitation_required", "\(path) \(body): \(answer.text)")
+      }
+      for (path, body) in [
+        ("flows", #"{"flow":"register","invitation":"mgi_none"}"#), ("register", register(#","invitation":"x""#)),
+        ("send-otp", #"{"phone_number":"+919999999998","invitation":"x"}"#),
+      ] {
+        let answer = try await client.call(.post, "/api/auth/\(path)", body)
+        #expect(answer.status == 403 && answer.problem() == "invitation_invalid", "\(path) \(body): \(answer.text)")
+      }
+      #expect(try await client.gateway.store.accounts(after: nil, limit: 1).isEmpty)
+      let flow = try await client.call(
+        .post, "/api/auth/flows", #"{"flow":"register","invitation":"\#(code.secret.reveal())"}"#)
+      #expect(flow.status == 201)
+      let made = try await client.call(
+        .post, "/api/auth/register", register(#","invitation":"\#(code.secret.reveal())""#))
+      #expect(made.status == 201, "\(made.text)")
+      #expect(try await client.gateway.store.invitation(code.hash) == nil)
     }
   }
 

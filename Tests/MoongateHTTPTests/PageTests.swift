@@ -67,6 +67,32 @@ import Testing
     }
   }
 
+  /// The pages offer nobody to create an account who would need an invitation.
+  @Test func pagesDoNotOfferWhatNeedsAnInvitation() async throws {
+    let http = try HTTPGateway { $0.accounts.registration = .invited() }
+    try await http.run { client in
+      let browser = Browser(client)
+      let login = try await browser.visit("/auth/login?return_to=%2Fhome")
+      #expect(login.status == 200 && !login.text.contains("Create Account"))
+      let unknown = try await browser.submit(["phone": "99999 99999"])
+      #expect(unknown.status == 404 && !unknown.text.contains("Create"))
+      let register = try await browser.visit("/auth/register?return_to=%2Fhome")
+      #expect(register.status == 403 && register.text.contains("You need an invitation to create an account here."))
+      _ = try await browser.visit("/auth/login?flow=enter")
+      let either = try await browser.submit(["phone": "99999 99999"])
+      #expect(either.status == 403 && either.text.contains("You need an invitation"), "\(either.text)")
+      #expect(try await http.gateway.store.accounts(after: nil, limit: 1).isEmpty)
+    }
+    // An address of a domain needs none, but a number does.
+    try await HTTPGateway { $0.accounts.registration = .invited(domains: ["b.test"]) }.run { client in
+      let browser = Browser(client)
+      #expect(try await browser.visit("/auth/login?return_to=%2Fhome").text.contains("Create Account"))
+      let unknown = try await browser.submit(["phone": "99999 99999"])
+      #expect(unknown.status == 404 && !unknown.text.contains("Create one?"))
+      #expect(try await browser.visit("/auth/register").status == 200)
+    }
+  }
+
   /// The page shows from where each session began and was last used, as the API, the export and operators see it.
   @Test func sessionsShowTheirAddresses() async throws {
     let http = try HTTPGateway()

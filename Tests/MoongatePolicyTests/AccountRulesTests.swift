@@ -65,6 +65,16 @@ import Testing
       """
     let accounts = try Self.load(Self.folder(text)).accounts
     #expect(accounts.registration == .closed)
+    for (text, rule) in [
+      ("\"invited\"", RegistrationRule.invited()), ("{ \"invited\" }", .invited()), ("{ \"closed\" }", .closed),
+      (
+        "{ \"invited\", domains = { \"Example.COM\", \"bücher.example\" } }",
+        .invited(domains: ["example.com", "xn--bcher-kva.example"])
+      ),
+    ] {
+      let read = try Self.load(Self.folder("return accounts { registration = \(text) }")).accounts
+      #expect(read.registration == rule, "\(text)")
+    }
     #expect(accounts.signIn.map(\.choices) == [["totp"], ["pin", "email_code"], ["pin"], ["phone_otp"], ["password"]])
     #expect(accounts.signIn.map(\.enroll) == [false, false, true, false, false])
     #expect(
@@ -182,7 +192,21 @@ import Testing
       "2: change_within: a bare number is not a duration; write \"600s\" for seconds or \"600m\" for minutes"),
     Mistake(
       "return accounts {\nregistration = \"shut\",\n}",
-      "2: registration: \"shut\" is not known; available: `closed` and `open`"),
+      "2: registration: \"shut\" is not known; available: `closed`, `invited` and `open`"),
+    Mistake(
+      "return accounts {\nregistration = { domains = { \"example.com\" } },\n}",
+      "2: registration: must begin with one word, as in { \"invited\", domains = { \"example.com\" } }"),
+    Mistake(
+      "return accounts {\nregistration = { \"open\", domains = { \"example.com\" } },\n}",
+      "2: registration.domains: belongs to \"invited\": \"open\" makes no difference between users"),
+    Mistake(
+      "return accounts {\nregistration = { \"invited\", domain = { \"example.com\" } },\n}",
+      "2: registration.domain: unknown field; did you mean `domains`? (the domains whose verified addresses need no invitation, without their subdomains, as in { \"example.com\" })"
+    ),
+    Mistake(
+      "return accounts {\nregistration = { \"invited\", domains = { \"*.example.com\" } },\n}",
+      "2: registration.domains: \"*.example.com\" is not the domain of an email address: write one such as \"example.com\", without @ and *"
+    ),
     Mistake("return accounts {\nchange_within = \"0s\",\n}", "2: change_within: must be longer than \"0s\""),
     Mistake("return accounts {\nchange_within = \"25h\",\n}", "2: change_within: must be at most \"24h\""),
     Mistake("return accounts {\nrecovery_delay = \"400d\",\n}", "2: recovery_delay: must be at most \"365d\""),

@@ -166,7 +166,9 @@ import Testing
         },
         """),
     Recipe(page: "guides/recipes.md", heading: "Nobody registers", cases: nobodyRegisters),
+    Recipe(page: "guides/recipes.md", heading: "Invitation only", cases: invitationOnly),
     Recipe(page: "guides/recipes.md", heading: "Only one email domain", cases: oneDomain),
+    Recipe(page: "guides/recipes.md", heading: "No address outside of the domain", cases: noOtherDomain),
     Recipe(page: "guides/recipes.md", heading: "The PIN on new devices", cases: pinOnNewDevices),
     Recipe(page: "guides/recipes.md", heading: "A second factor for new devices", cases: codeOnNewDevices),
     Recipe(
@@ -312,12 +314,57 @@ import Testing
     },
     """
 
+  private static let invitationOnly = """
+    case "a stranger, in every flow" {
+      phone "+919999999999", flow "register", expect { status = 403, code = "invitation_required" },
+      flow "register_email", expect { status = 403, code = "invitation_required" },
+      flow "enter", send(), expect { status = 403, code = "invitation_required", messages = 0 },
+      flow "login", send(), expect { status = 404, code = "account_not_found", messages = 0 },
+      request { path = "/" }, expect { status = 401 },
+    },
+    case "somebody with the invitation of another user" {
+      invited { to = "asha@example.com" }, email "eve@evil.test",
+      flow "register_email", enter { password = "correct horse", first_name = "Eve", last_name = "Roe" },
+      expect { status = "pending", step = "email_code" },
+      skip(), expect { status = 409, code = "step_not_open" },
+      send(), right(), expect { status = 403, code = "invitation_invalid" },
+      request { path = "/" }, expect { status = 401 },
+    },
+    case "a second account by one invitation" {
+      invited(), phone "+919999999999", flow "register", send(), right(), expect { status = "complete" },
+      phone "+918888888888", flow "register", expect { status = 403, code = "invitation_required" },
+    },
+    case "an account that exists is opened, and not registered again" {
+      phone "+919999999999", account {}, invited(),
+      flow "register", send(), expect { status = 409, code = "already_registered" },
+      wait "2m", flow "login", send(), right(), expect { status = "complete" },
+      request { path = "/" }, expect { status = 200 },
+    },
+    case "an invited user" {
+      invited { to = "asha@example.com" }, email "asha@example.com",
+      flow "register_email", enter { password = "correct horse", first_name = "Asha", last_name = "Rao" },
+      send(), right(), expect { status = "complete" }, request { path = "/" }, expect { status = 200 },
+      flow "login_password", enter { password = "correct horse" }, expect { status = "complete" },
+    },
+    case "an invited number" {
+      invited { to = "+919999999999" }, phone "+919999999999",
+      flow "enter", send(), right(), expect { status = "complete" },
+    },
+    """
+
   private static let oneDomain = """
     case "an address of another domain" {
       email "eve@evil.test",
       flow "register_email", enter { password = "correct horse", first_name = "Eve", last_name = "Roe" },
-      send(), expect { status = 403, code = "wrong_domain", messages = 0 },
-      skip(), expect { status = "refused" }, request { path = "/" }, expect { status = 401 },
+      skip(), expect { status = "refused" },
+      send(), right(), expect { status = 403, code = "invitation_required" },
+      request { path = "/" }, expect { status = 401 },
+      flow "login_password", enter { password = "correct horse" }, expect { status = 401 },
+    },
+    case "an address of a subdomain" {
+      email "eve@rented.example.com",
+      flow "register_email", enter { password = "correct horse", first_name = "Eve", last_name = "Roe" },
+      send(), right(), expect { status = 403, code = "invitation_required" },
     },
     case "somebody else's address of the domain" {
       email "boss@example.com",
@@ -327,23 +374,36 @@ import Testing
       send(), wrong(), expect { status = 401 }, request { path = "/" }, expect { status = 401 },
       flow "login_password", enter { password = "correct horse" }, expect { status = 401 },
     },
-    case "a number without an address" {
-      flow "login", phone "+919999999999", send(), expect { status = 404, code = "account_not_found", messages = 0 },
-    },
-    case "out of the domain again" {
-      email "asha@example.com", account { password = "correct horse" },
-      flow "change_email", email "asha@evil.test", send(), expect { status = 403, code = "wrong_domain", messages = 0 },
+    case "a number without an address, in every flow" {
+      phone "+919999999999",
+      flow "register", send(), expect { status = 403, code = "invitation_required", messages = 0 },
+      flow "enter", send(), expect { status = 403, code = "invitation_required", messages = 0 },
+      flow "login", send(), expect { status = 404, code = "account_not_found", messages = 0 },
     },
     case "whether somebody has an account is not told" {
       email "asha@evil.test", account { password = "correct horse" },
       flow "login_password", wrong(), expect { status = 401, code = "invalid_password" },
       flow "login_password", email "nobody@evil.test", wrong(), expect { status = 401, code = "invalid_password" },
     },
+    case "a guest with an invitation" {
+      invited(), phone "+919999999999", flow "register", send(), right(), expect { status = "complete" },
+    },
     case "an employee" {
-      email "asha@example.com",
+      email "Asha@Example.com",
       flow "register_email", enter { password = "correct horse", first_name = "Asha", last_name = "Rao" },
       send(), right(), expect { status = "complete" }, request { path = "/" }, expect { status = 200 },
       flow "login_password", enter { password = "correct horse" }, expect { status = "complete" },
+    },
+    """
+
+  private static let noOtherDomain = """
+    case "out of the domain again" {
+      email "asha@example.com", account { password = "correct horse" },
+      flow "change_email", email "asha@evil.test", send(), expect { status = 403, code = "wrong_domain", messages = 0 },
+    },
+    case "another address of the domain" {
+      email "asha@example.com", account { password = "correct horse" },
+      flow "change_email", email "rao@example.com", send(), expect { status = "pending" },
     },
     """
 

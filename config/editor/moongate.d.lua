@@ -251,7 +251,7 @@
 
 ---Rules for all accounts and sessions, independent of the flow.
 ---@class (exact) moongate.Accounts
----@field registration? "open"|"closed" whether users can create accounts: "open", or "closed" for every flow, provider and entry point (default: "open")
+---@field registration? "open"|"invited"|"closed"|moongate.Registration who can create an account, by any flow and provider: everybody, users with an invitation, or nobody (default: "open")
 ---@field sign_in? (string|moongate.AnyOf|moongate.SignInRequirement)[] the steps that every session of an existing account requires
 ---@field offer? (string|moongate.Offer)[] the factors that hosted pages offer to set up after a sign-in
 ---@field change_within? moongate.Duration the maximum age of a proof for a change of the account, such as "10m" (default: "10m")
@@ -259,6 +259,11 @@
 ---@field unverified_lifetime? moongate.Duration when an unused account without a verified identifier is deleted, such as "30d" (default: "30d")
 ---@field groups? table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?> the groups, as in { ops = members() }
 ---@field claims? table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil> functions that compute claims, as in { plan = function(f) return "new" end }
+
+---Registration for users with an invitation, or with an address of some domains.
+---@class (exact) moongate.Registration
+---@field [integer] "invited" the word
+---@field domains? string[] the domains whose verified addresses need no invitation, without their subdomains, as in { "example.com" }
 
 ---An app that receives the results of sign-ins on the gateway's pages. Its key is its client id.
 ---@class (exact) moongate.App
@@ -337,6 +342,11 @@
 ---@class (exact) moongate.CaseToken
 ---@field name string its name, as in a route's `tokens`, such as "ci"
 ---@field groups? string[] its groups, as in { "ops" }
+
+---An invitation, as `moongate invite create` makes it.
+---@class (exact) moongate.CaseInvitation
+---@field to? string the email address or phone number that it is for; without it, it is for anybody
+---@field groups? string[] the groups of the new account, as in { "ops" }
 
 ---Options for sending a code.
 ---@class (exact) moongate.CaseSend
@@ -684,6 +694,11 @@ function account(what) end
 ---@param names string|string[]|table<string, boolean>
 ---@return moongate.Act
 function group(names) end
+
+---In a case: an operator invites the user, whose next flow begins with the invitation.
+---@param what? moongate.CaseInvitation
+---@return moongate.Act
+function invited(what) end
 
 ---In a case: the following requests carry this service token.
 ---@param what string|moongate.CaseToken

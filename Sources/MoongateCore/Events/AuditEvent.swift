@@ -74,6 +74,11 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case tokenRotated = "token_rotated"
     case tokenRevoked = "token_revoked"
     case tokenExpired = "token_expired"
+    /// An operator made or revoked an invitation. Its ID is in the detail.
+    case invitationCreated = "invitation_created"
+    case invitationRevoked = "invitation_revoked"
+    /// A new account used an invitation up.
+    case invitationUsed = "invitation_used"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
     /// An operator requested a reload.

@@ -43,6 +43,7 @@ extension FlowRecord: JSONObjectWritable {
     object.add("grant", grant)
     object.add("grantCode", grantCode)
     object.add("isRemembered", isRemembered)
+    object.add("invitation", invitation)
     object.add("isNewAccount", isNewAccount)
     object.add("completedNext", completedNext)
     object.add("origin", origin)

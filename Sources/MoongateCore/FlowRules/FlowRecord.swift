@@ -81,6 +81,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var grantCode: GrantCode?
   /// Whether the user chose to stay signed in, by the last request that said so.
   package internal(set) var isRemembered: Bool
+  /// The code of the invitation with which the flow began; nil: none.
+  package var invitation: TokenHash?
   /// Whether the flow created the account.
   package var isNewAccount: Bool
   /// Where the user goes once the flow is complete.
@@ -96,7 +98,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package enum CodingKeys: String, CodingKey, CaseIterable {
     case id, name, version, status, createdAt, expiresAt, purpose, accountRule, registers, steps, session, next, codes
     case returnTo, browser, network, position, step, accountChoice, passed, proved, account, pendingProofs
-    case basis, startedIn, grant, grantCode, isRemembered, isNewAccount, completedNext, origin, registered, facts
+    case basis, startedIn, grant, grantCode, isRemembered, invitation, isNewAccount, completedNext, origin
+    case registered, facts
   }
 
   /// More than five parameters: everything that is fixed when a flow begins.
@@ -142,6 +145,11 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// Records the user's choice to stay signed in; nil: the request said nothing. Without the offer, nothing changes.
   mutating func remember(_ choice: Bool?) {
     if let choice, offersRemembering { isRemembered = choice }
+  }
+
+  /// Makes the steps by these providers required.
+  package mutating func requireSteps(by providers: Set<ProviderName>) {
+    steps = steps.map { $0.isSkippable && providers.isSuperset(of: $0.choices) ? $0.required : $0 }
   }
 
   /// The times of the session that the flow opens.

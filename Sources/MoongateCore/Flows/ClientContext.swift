@@ -26,6 +26,8 @@ package struct ClientContext: Sendable {
   package let entryPoint: EntryPoint
   /// The choice of the user, by this request, to stay signed in; nil: the request says nothing.
   package var remember: Bool?
+  /// The code of the invitation with which a flow is to begin; nil: none.
+  package var invitation: SecretText?
   /// The languages that the user prefers, as BCP 47 tags, most preferred first.
   package var languages: [String] = []
 
@@ -48,6 +50,13 @@ package struct ClientContext: Sendable {
   package func remembering(_ choice: Bool?) -> ClientContext {
     var client = self
     client.remember = choice
+    return client
+  }
+
+  /// The same client with the code of an invitation.
+  package func invited(by code: SecretText?) -> ClientContext {
+    var client = self
+    client.invitation = code
     return client
   }
 }

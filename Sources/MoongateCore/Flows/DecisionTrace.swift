@@ -93,10 +93,10 @@ extension RequestContext {
   /// Records that `registration` of accounts.lua decided.
   func decidedByRegistration() { trace.rule("registration", at: generation.accounts.locations["registration"]) }
 
-  /// The refusal of a registration that accounts.lua closes.
-  func refusedByRegistration() -> FlowError {
+  /// The refusal of a registration by `registration` of accounts.lua.
+  func refusedByRegistration(_ code: RefusalCode) -> FlowError {
     decidedByRegistration()
-    return refusal(.registrationClosed)
+    return refusal(code)
   }
 
   /// Records that a value of the provider's policy decided.

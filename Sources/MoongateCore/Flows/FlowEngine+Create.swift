@@ -70,20 +70,52 @@ extension FlowEngine {
       field: "remember")
   }
 
+  /// The invitation that the client has sent; nil: none. It is used up when the account is created, not now.
+  ///
+  /// Attack: a scanner of mail opens the link first, and the user finds the invitation used.
+  private func invitation(_ request: RequestContext) async throws(FlowError) -> Invitation? {
+    guard let text = request.client.invitation else { return nil }
+    if request.generation.accounts.registration == .closed {
+      throw request.refusedByRegistration(.registrationClosed)
+    }
+    guard let code = InvitationCode(text: text.reveal()),
+      let found = try await asking({ () async throws(StoreFault) in try await store.invitation(code.hash) }),
+      !found.isExpired(at: request.now)
+    else { throw request.refusal(.invitationInvalid) }
+    return found
+  }
+
+  /// Notes the invitation, and requires the steps that verify an identifier where a new account needs one. The user
+  /// would otherwise skip a code without which no account is created.
+  private func demandVerification(
+    _ record: inout FlowRecord, _ invitation: Invitation?, _ request: RequestContext
+  ) {
+    record.invitation = invitation?.code
+    let needsIdentifier =
+      invitation.map { $0.identifier != nil } ?? request.generation.accounts.registration.requiresVerification
+    guard needsIdentifier, record.accountRule == .new || record.purpose.registersFactor else { return }
+    let providers = registry(request).all.map(\.descriptor)
+    record.requireSteps(
+      by: Set(providers.filter { !Set($0.identifierKinds).isDisjoint(with: [.phone, .email]) }.map(\.name)))
+  }
+
   /// A new flow that is not stored yet.
   private func draft(_ draft: FlowDraft, _ request: RequestContext) async throws(FlowError) -> FlowTransaction {
     let id = FlowID(from: random)
+    let client = request.client
     guard let definition = request.generation.flows[draft.name] else {
-      request.watch?.asked(.flow(draft.name))
+      request.watch?.asked(.flow(draft.name, isInvited: client.invitation != nil))
       if request.generation.closedRegistrations.contains(draft.name) { throw request.refusal(.registrationClosed) }
       throw request.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
     }
-    request.watch?.asked(.flow(draft.name))
+    request.watch?.asked(.flow(draft.name, isInvited: client.invitation != nil))
     request.trace.about(DecisionTrace.Subject(flow: draft.name))
-    guard request.generation.accounts.permits(definition.account) else {
-      throw request.refusedByRegistration()
+    let invitation = try await invitation(request)
+    if let code = request.generation.accounts.registration.refusal(
+      of: definition.account, isInvited: invitation != nil)
+    {
+      throw request.refusedByRegistration(code)
     }
-    let client = request.client
     var session: SessionSnapshot?
     if definition.needsSession(by: registry(request)) {
       let own = try request.liveSession()
@@ -104,6 +136,7 @@ extension FlowEngine {
     record.origin = FlowOrigin(client.address, keys).text
     try demandOwnChoice(draft.grant, request)
     record.remember(client.remember)
+    demandVerification(&record, invitation, request)
     var flow = FlowTransaction(id, FlowMachine(record), request)
     try checks.demandChangeProof(flow)
     // A flow without any applicable step would prove nothing.

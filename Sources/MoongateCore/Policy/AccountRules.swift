@@ -4,7 +4,7 @@ import MoongateSDK
 ///
 /// A flow file defines how a user signs in. These rules apply to every flow.
 package struct AccountRules: Sendable, Equatable {
-  /// `registration`: whether flows create accounts.
+  /// `registration`: who can create an account.
   package var registration: RegistrationRule
   /// `sign_in`: the requirements for a session of an existing account, in the order of the file.
   package var signIn: [SignInRequirement]
@@ -48,15 +48,6 @@ package struct AccountRules: Sendable, Equatable {
 
   /// The rules without an `accounts.lua`.
   package static let standard = AccountRules()
-}
-
-/// Whether users can create accounts. It holds for every flow, provider and entry point; only an import by an operator
-/// is excepted.
-package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
-  /// Flows create accounts as they say.
-  case open
-  /// No flow creates an account.
-  case closed
 }
 
 /// An entry of `sign_in`: a step that every session of an existing account requires, in every flow.

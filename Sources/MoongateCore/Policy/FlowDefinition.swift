@@ -45,12 +45,11 @@ extension FlowDefinition {
 }
 
 extension AccountRules {
-  /// Whether a flow with this rule may be begun. A flow for new accounts only leads nowhere while registration is
-  /// closed.
-  package func permits(_ rule: AccountRule) -> Bool { registration == .open || rule != .new }
-
-  /// Whether a user without an account can create one by the flow, with an identifier or a secret.
-  package func creates(accountsBy flow: FlowDefinition) -> Bool { registration == .open && flow.isForNewAccounts }
+  /// Whether a user without an account and without an invitation can create one by the flow, with an identifier or a
+  /// secret.
+  package func creates(accountsBy flow: FlowDefinition) -> Bool {
+    flow.isForNewAccounts && (registration == .open || !registration.domains.isEmpty)
+  }
 }
 
 /// Which accounts the flow may end in.
@@ -71,6 +70,11 @@ package struct StepRule: Sendable, Hashable, Codable {
   /// Whether the choices are a `fallback`, in order: the first one sends a code, and each further one if the one before
   /// it cannot deliver or the user asks for it.
   package let isFallback: Bool
+
+  /// The same step, which cannot be skipped.
+  package var required: StepRule {
+    StepRule(choices: choices, isSkippable: false, when: when, requirement: requirement, isFallback: isFallback)
+  }
 
   package init(
     choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil,

@@ -238,7 +238,9 @@ extension FlowDefinition {
 extension PolicyGeneration {
   /// Whether a user without an account can create one with an identifier of a kind that the provider takes.
   package func registers(identifiersOf provider: ProviderName, by providers: ProviderRegistry) -> Bool {
-    let kinds = Set(providers.descriptor(provider)?.identifierKinds ?? [])
+    var kinds = Set(providers.descriptor(provider)?.identifierKinds ?? [])
+    // Without an invitation, only an address of one of the domains creates an account.
+    if accounts.registration != .open { kinds.formIntersection([.email]) }
     return flows.values.filter(accounts.creates).flatMap { $0.steps.first?.choices ?? [] }.contains { name in
       let own = Set(providers.descriptor(name)?.identifierKinds ?? [])
       return !own.contains(.federated) && !own.isDisjoint(with: kinds)

@@ -48,7 +48,7 @@ package enum RefusalCode: Hashable, Sendable {
   case invalidCode, invalidPIN, invalidPassword, oauthFailed, oauthCancelled
   case codeExpired, flowExpired
   case tooManyAttempts, resendTooSoon, sendLimit, rateLimited
-  case accountNotFound, registrationClosed, flowNotFound
+  case accountNotFound, registrationClosed, invitationRequired, invitationInvalid, flowNotFound
   case alreadyRegistered, stepNotOpen, alreadySet, noPIN
   case invalidPhone, invalidEmail, invalidInput, weakPIN, pinMismatch, weakPassword
   case denied, forbidden, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew, handoffFailed
@@ -88,7 +88,8 @@ package enum RefusalCode: Hashable, Sendable {
   package static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired,
     .tooManyAttempts, .resendTooSoon,
-    .sendLimit, .rateLimited, .accountNotFound, .registrationClosed, .flowNotFound, .alreadyRegistered, .stepNotOpen,
+    .sendLimit, .rateLimited, .accountNotFound, .registrationClosed, .invitationRequired, .invitationInvalid,
+    .flowNotFound, .alreadyRegistered, .stepNotOpen,
     .alreadySet, .noPIN,
     .invalidPhone, .invalidEmail,
     .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled,
@@ -115,6 +116,8 @@ package enum RefusalCode: Hashable, Sendable {
     case .rateLimited: ("rate_limited", 429)
     case .accountNotFound: ("account_not_found", 404)
     case .registrationClosed: ("registration_closed", 403)
+    case .invitationRequired: ("invitation_required", 403)
+    case .invitationInvalid: ("invitation_invalid", 403)
     case .flowNotFound: ("flow_not_found", 404)
     case .alreadyRegistered: ("already_registered", 409)
     case .stepNotOpen: ("step_not_open", 409)

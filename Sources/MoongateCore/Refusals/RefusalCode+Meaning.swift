@@ -13,6 +13,10 @@ extension RefusalCode {
     case .accountNotFound: "No account has the identifier, and the policy reveals it (`unknown_account`)."
     case .registrationClosed:
       "accounts.lua closes registration, the flow that creates accounts is off, or no enabled flow does."
+    case .invitationRequired:
+      "accounts.lua requires an invitation, or a verified address of one of its domains, for a new account."
+    case .invitationInvalid:
+      "The invitation was used or revoked, has expired, never existed, or names something that was not verified."
     case .flowNotFound: "The client may use no live flow with this id."
     case .alreadyRegistered: "The identifier or identity belongs to an account that this flow may not open."
     case .stepNotOpen: "The flow does not wait for this now."

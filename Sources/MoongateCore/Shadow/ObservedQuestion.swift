@@ -7,16 +7,24 @@ struct ObservedQuestion: Sendable {
     case step(ObservedStep)
     /// Whether a `when` condition holds.
     case condition(FunctionName, Facts)
-    /// A client began the flow of this name.
-    case flow(String)
-    /// A flow of this name has verified a user without an account, and may create one.
-    case registration(String)
+    /// A client began the flow of this name, with an invitation or without one.
+    case flow(String, isInvited: Bool)
+    /// A flow has verified a user without an account, and may create one.
+    case registration(ObservedRegistration)
     case request(ObservedRequest)
   }
 
   let decision: DecisionID
   let at: Timestamp
   let question: Question
+}
+
+/// An account that a flow is about to create.
+struct ObservedRegistration: Sendable {
+  let flow: String
+  /// The identifiers that were verified.
+  let verified: [Identifier]
+  let isInvited: Bool
 }
 
 /// A send, an attempt, a begin or a registration.

@@ -61,8 +61,9 @@ final class ShadowSide {
       try await bound(at: now)
       return answer
     case .condition(let function, let facts): return answer(function, facts)
-    case .flow(let name): return flow(name)
-    case .registration: return registration()
+    case .flow(let name, let isInvited): return flow(name, isInvited: isInvited)
+    case .registration(let new):
+      return registered(generation.accounts.registration.refusal(ofNew: new.verified, isInvited: new.isInvited))
     case .request(let request): return answer(request, at: now)
     }
   }
@@ -190,9 +191,11 @@ final class ShadowSide {
   }
 
   /// A description of the flow as users see it.
-  private func flow(_ name: String) -> ShadowAnswer {
+  private func flow(_ name: String, isInvited: Bool) -> ShadowAnswer {
     guard let flow = generation.flows[name] else { return ShadowAnswer("no such flow") }
-    if !generation.accounts.permits(flow.account) { return registration() }
+    if let code = generation.accounts.registration.refusal(of: flow.account, isInvited: isInvited) {
+      return registered(code)
+    }
     let steps = flow.steps.map { step in
       step.choices.map(\.rawValue).joined(separator: step.isFallback ? " then " : " or ")
         + (step.isSkippable ? " (may be skipped)" : "")
@@ -202,10 +205,8 @@ final class ShadowSide {
   }
 
   /// Whether accounts.lua lets a flow create an account.
-  private func registration() -> ShadowAnswer {
-    let location = generation.accounts.locations["registration"]
-    return ShadowAnswer(
-      generation.accounts.registration == .open ? "ok" : RefusalCode.registrationClosed.name, at: location)
+  private func registered(_ code: RefusalCode?) -> ShadowAnswer {
+    ShadowAnswer(code?.name ?? "ok", at: generation.accounts.locations["registration"])
   }
 
   // MARK: Requests

@@ -78,8 +78,8 @@ extension ObservedQuestion.Question {
     switch self {
     case .step(let step): "\(step.action.rawValue) \(step.subject.provider)"
     case .condition(let function, _): "condition \(function)"
-    case .flow(let name): "flow \(name)"
-    case .registration(let flow): "registration by \(flow)"
+    case .flow(let name, _): "flow \(name)"
+    case .registration(let new): "registration by \(new.flow)"
     case .request: "request"
     }
   }

@@ -115,6 +115,12 @@ extension ForwardingStore {
   package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] {
     try await next().memberships(of: account)
   }
+  package func invitation(_ code: TokenHash) async throws(StoreFault) -> Invitation? {
+    try await next().invitation(code)
+  }
+  package func invitations(after id: String?, limit: Int) async throws(StoreFault) -> [Invitation] {
+    try await next().invitations(after: id, limit: limit)
+  }
   package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault)
     -> ExpiredAccounts
   {

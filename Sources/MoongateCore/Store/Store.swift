@@ -3,7 +3,7 @@ import MoongateSDK
 /// Everything that a store must provide: a few operations, each of them atomic and durable when it returns.
 package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch,
   AuditCursorStore, NodeStore,
-  ProviderValueStore, LeaseStore, GroupStore
+  ProviderValueStore, LeaseStore, GroupStore, InvitationStore
 {
   /// The latest time that the store has recorded. The clock starts no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
@@ -289,6 +289,12 @@ package enum Change: Sendable {
   case endAccessToken(String)
   /// Records that the token's expiry was reported. Conflicts if it was reported before or the token does not exist.
   case noteAccessTokenExpired(String)
+  /// Stores a new invitation.
+  case putInvitation(Invitation)
+  /// Uses up the invitation with this code. Conflicts if it was used or revoked before, or has expired.
+  case useInvitation(TokenHash)
+  /// Deletes the invitation with this ID. Conflicts if it does not exist.
+  case endInvitation(String)
   /// Clears the resend timer after a success.
   case clearTimer([UInt8])
   case audit(AuditEvent)
@@ -321,6 +327,8 @@ package enum ApplyResult: Sendable, Equatable {
     case tooManyTokens
     /// The token does not exist.
     case tokenGone
+    /// The invitation was used, was revoked or has expired.
+    case invitationGone
   }
 }
 

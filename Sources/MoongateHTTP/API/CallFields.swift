@@ -61,6 +61,10 @@ package struct CallFields: Sendable {
   /// - Throws: as `optionalFlag`.
   func remember() throws(Refusal) -> Bool? { try optionalFlag(Self.remember) }
 
+  /// The code of the invitation with which a flow is to begin; nil: none.
+  /// - Throws: as `optionalText`.
+  package func invitation() throws(Refusal) -> SecretText? { try optionalText("invitation").map { SecretText($0) } }
+
   private static let remember = "remember"
 
   /// All fields as providers receive them, without `remember`. Null is treated as absent.

@@ -14,7 +14,9 @@ struct FlowCalls: Sendable {
         let returnTo = try fields.optionalText("return_to")
         let grant = try grant(fields, exchange)
         let remember = try fields.remember()
-        let made = try await driver.create(name, returnTo: returnTo, grant: grant, remember: remember, exchange)
+        let invitation = try fields.invitation()
+        let made = try await driver.create(
+          name, returnTo: returnTo, grant: grant, remember: remember, invitation: invitation, exchange)
         return answer(made, status: .created)
       },
       Endpoint(.call, .viewFlow) { exchange throws(Refusal) in

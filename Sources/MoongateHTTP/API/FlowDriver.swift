@@ -58,11 +58,12 @@ package struct FlowDriver: Sendable {
   /// - grant: the app that receives the result.
   /// - session: the session that the flow belongs to, if the same request has created it.
   /// - remember: the user's choice to stay signed in; nil: none yet.
+  /// - invitation: the code of an invitation; nil: none.
   package func create(
     _ name: String, returnTo: String?, grant: Grant? = nil, in session: SessionSnapshot? = nil,
-    remember: Bool? = nil, _ exchange: Exchange
+    remember: Bool? = nil, invitation: SecretText? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Outcome {
-    var client = try await caller(exchange).remembering(remember)
+    var client = try await caller(exchange).remembering(remember).invited(by: invitation)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
     guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {

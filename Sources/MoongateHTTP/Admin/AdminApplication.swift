@@ -75,6 +75,7 @@ package struct AdminApplication: ListeningApplication {
       )
       .endpoints,
       GroupCalls(administration: accounts, adminGuard: adminGuard).endpoints,
+      InvitationCalls(administration: accounts, adminGuard: adminGuard).endpoints,
       TokenCalls(tokens: tokens, adminGuard: adminGuard).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
       UpgradeCalls(

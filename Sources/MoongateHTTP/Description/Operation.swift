@@ -108,11 +108,13 @@ extension [RefusalCode] {
     .flowNotFound, .flowExpired, .stepNotOpen, .denied, .disabled, .unauthenticated, .tooManyAttempts, .rateLimited,
     .policyError, .busy,
   ]
+  /// Refusals where an account would be created.
+  package static let registering: [RefusalCode] = [.registrationClosed, .invitationRequired, .invitationInvalid]
   /// Refusals of a step that sends a message.
   package static let sending: [RefusalCode] =
     steps + [
-      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .registrationClosed, .alreadyRegistered,
-      .invalidPhone, .invalidEmail, .stepUpRequired, .identifierTooNew,
+      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .registrationClosed, .invitationRequired,
+      .alreadyRegistered, .invalidPhone, .invalidEmail, .stepUpRequired, .identifierTooNew,
     ]
   /// Refusals of a step that checks an answer.
   package static let judging: [RefusalCode] =
@@ -120,6 +122,5 @@ extension [RefusalCode] {
       .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered,
       .alreadySet, .noPIN, .weakPIN,
       .pinMismatch, .weakPassword, .stepUpRequired, .identifierTooNew, .emailNotVerified, .accountNotFound,
-      .registrationClosed,
-    ]
+    ] + registering
 }

@@ -173,6 +173,25 @@ extension Operation {
     summary: "Remove an account from a group", tag: .people, status: 200,
     content: .json(Schema.named("GroupChange")), refusals: act + [.notFound, .invalidInput])
 
+  static let invitations = Operation(
+    id: "invitations", method: .get, path: "/invitations",
+    summary: "The invitations that can be used, in the order of their ids, 1,000 a page", tag: .people,
+    query: [
+      Query(name: "after", help: "Begin after this invitation's id", isRequired: false, schema: Schema.queryText)
+    ], status: 200,
+    content: .json(Schema.list(of: Schema.named("Invitation"))))
+  static let createInvitation = Operation(
+    id: "createInvitation", method: .post, path: "/invitations",
+    summary: "Create an invitation; only this answer contains its code", tag: .people,
+    body: Schema.body(
+      [:],
+      perhaps: [
+        "recipient": Schema.optionalText, "groups": Schema.list(of: Schema.text), "expires": Schema.optionalText,
+      ]), status: 201, content: .json(Schema.named("NewInvitation")), refusals: act)
+  static let revokeInvitation = Operation(
+    id: "revokeInvitation", method: .delete, path: "/invitations/{invitation}", summary: "Revoke an invitation",
+    tag: .people, status: 204, content: .nothing, refusals: act + [.notFound])
+
   static let serviceTokens = Operation(
     id: "tokens", method: .get, path: "/tokens", summary: "The service tokens by name, without their secrets",
     tag: .programs, status: 200,
@@ -319,6 +338,8 @@ extension Components {
     "GroupChange": Schema.answer([
       "group": Schema.text, "account": Schema.text, "member": Schema.flag, "changed": Schema.flag,
     ]),
+    "Invitation": Schema.answer(KeyValuePairs.invitation),
+    "NewInvitation": Schema.answer(KeyValuePairs.invitation, perhaps: ["code": Schema.text]),
     "ServiceToken": Schema.answer(KeyValuePairs.serviceToken),
     "NewServiceToken": Schema.answer(KeyValuePairs.serviceToken, perhaps: ["token": Schema.text]),
     "NotReady": Schema.answer(["status": Schema.text, "reasons": Schema.list(of: Schema.text)]),
@@ -376,6 +397,10 @@ extension Components {
 }
 
 extension KeyValuePairs<String, JSONValue> {
+  fileprivate static let invitation: KeyValuePairs<String, JSONValue> = [
+    "id": Schema.text, "recipient": Schema.optionalText, "groups": Schema.list(of: Schema.text),
+    "created_at": Schema.moment, "expires_at": Schema.moment,
+  ]
   fileprivate static let serviceToken: KeyValuePairs<String, JSONValue> = [
     "id": Schema.text, "name": Schema.text, "groups": Schema.list(of: Schema.text),
     "networks": Schema.list(of: Schema.text),

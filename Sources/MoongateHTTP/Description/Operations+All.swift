@@ -12,7 +12,8 @@ extension Operation {
     .endShadow, .locks, .clearLock, .accounts, .account, .accountSessions, .accountDevices, .removeAccountDevice,
     .exportAccountByOperator, .lockAccount,
     .unlockAccount, .disableAccount, .resetFactor, .endAccountSessions, .deleteAccountByOperator, .groups,
-    .groupMembers, .addGroupMember, .removeGroupMember, .serviceTokens, .createServiceToken, .rotateServiceToken,
+    .groupMembers, .addGroupMember, .removeGroupMember, .invitations, .createInvitation, .revokeInvitation,
+    .serviceTokens, .createServiceToken, .rotateServiceToken,
     .revokeServiceToken, .events, .decision, .outbox, .adminOpenAPI,
   ]
 }

@@ -22,10 +22,11 @@ extension Operation {
       perhaps: [
         "return_to": Schema.optionalInput, "code_challenge": Schema.nullable(Schema.challenge),
         "redirect_to": Schema.optionalInput, "remember": Schema.nullable(Schema.flag),
+        "invitation": Schema.optionalInput,
       ]),
     status: 201, content: flow,
-    refusals: [
-      .denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled, .registrationClosed,
+    refusals: .registering + [
+      .denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled,
     ])
   static let viewFlow = Operation(
     id: "viewFlow", method: .get, path: "/api/auth/flows/{flow}",
@@ -50,7 +51,7 @@ extension Operation {
     id: "skipStep", method: .post, path: "/api/auth/flows/{flow}/skip", summary: "Skip the step, if it is skippable",
     tag: .flows, body: Schema.body([:]),
     status: 200, content: flow,
-    refusals: .steps + [.registrationClosed])
+    refusals: .steps + .registering)
   static let deleteFlow = Operation(
     id: "deleteFlow", method: .delete, path: "/api/auth/flows/{flow}", summary: "End the flow", tag: .flows,
     status: 204, content: .nothing,

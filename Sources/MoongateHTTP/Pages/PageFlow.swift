@@ -182,8 +182,8 @@ extension Result where Success == FlowDriver.Outcome, Failure == Refusal {
 enum NextPage {
   /// The refusals that a page may be asked to show. Text from a link is never shown.
   static let shown: [RefusalCode] = [
-    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .registrationClosed, .disabled, .denied,
-    .tooManyAttempts, .rateLimited, .identifierTooNew,
+    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .registrationClosed, .invitationRequired,
+    .invitationInvalid, .disabled, .denied, .tooManyAttempts, .rateLimited, .identifierTooNew,
   ]
 
   /// The target for a user who leaves a page without doing anything. Pages of the gateway are not a target, because

@@ -49,7 +49,7 @@ extension PageRenderer {
   private func message(for refusal: Refusal, _ words: Words, base: String = "", isHere: Bool = true) -> MessageModel {
     let links: [MessageModel.Link] =
       switch refusal.code {
-      case .unauthenticated, .registrationClosed:
+      case .unauthenticated, .registrationClosed, .invitationRequired, .invitationInvalid:
         [MessageModel.Link(address: base + PagePath.signIn, label: words["sign_in"])]
       case .flowNotFound, .flowExpired, .originRefused:
         [MessageModel.Link(address: base + PagePath.signIn, label: words["start_again"])]

@@ -17,9 +17,13 @@ extension SignInPage {
   }
 
   /// Refuses to show a registration form with which nobody can register.
-  /// - Throws: 403 `registration_closed` if no flow creates accounts; 404 if none of those is offered by this page.
+  /// - Throws: 403 `registration_closed` if no flow creates accounts, `invitation_required` if none does without an
+  ///   invitation; 404 if none of those is offered by this page.
   func demandOpen(_ own: String?, _ exchange: Exchange) throws(Refusal) {
-    guard exchange.generation.registers else { throw exchange.refusal(.registrationClosed) }
+    guard exchange.generation.registers else {
+      let isByInvitation = exchange.generation.accounts.registration.word == .invited
+      throw exchange.refusal(isByInvitation ? .invitationRequired : .registrationClosed)
+    }
     guard offersAnything(own, exchange) else { throw exchange.refusal(.notFound) }
   }
 

@@ -9,6 +9,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .identifier(let kind, let text): "\(kind.rawValue) \"\(text)\""
     case .account(let account): "account { \(account.said.joined(separator: ", ")) }"
     case .groups(let groups): groups.asWritten
+    case .invited(let setup): setup.asWritten
     case .clock(_, let text): "clock \"\(text)\""
     case .token(let token): token.asWritten
     case .guarantee(let statement): "guarantee \"\(statement)\""

@@ -29,7 +29,7 @@ extension CaseReader {
   }
 
   /// A group whose members are stored.
-  private func stored(_ text: String, at location: SourceLocation, _ path: String) -> GroupName? {
+  func stored(_ text: String, at location: SourceLocation, _ path: String) -> GroupName? {
     let defined = groups.map { Set($0.keys) }
     guard let name = EntitlementReader(problems: problems).known(text, at: location, path, defined: defined) else {
       return nil

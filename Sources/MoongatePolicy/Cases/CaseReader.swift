@@ -21,7 +21,8 @@ struct CaseReader {
 
   /// The acts of a case with an example of each, for messages.
   private static let words = [
-    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"",
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "invited()", "client { … }",
+    "provider \"…\"",
     "undeliverable \"…\"",
     "clock \"…\"",
     "token \"…\"", "guarantee \"…\"", "send()", "resend()",
@@ -105,6 +106,7 @@ struct CaseReader {
     case ("undeliverable", let argument?): return provider(argument, word).map { .undeliverable($0) }
     case ("account", let argument?): return account(argument).map { .account($0) }
     case ("group", let argument?): return memberships(argument).map { .groups($0) }
+    case ("invited", let argument): return invitation(argument).map { .invited($0) }
     case ("clock", let argument?): return clock(argument)
     case ("token", let argument?): return token(argument).map { .token($0) }
     case ("guarantee", let argument?) where arguments.count == 1: return guarantee(argument)

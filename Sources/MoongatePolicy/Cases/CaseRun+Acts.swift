@@ -19,6 +19,7 @@ extension CaseRun {
       pending = (setup, act.location)
       return ""
     case .groups(let groups): return try await setGroups(groups, act)
+    case .invited(let setup): return try await invite(setup, act)
     case .client(let setup):
       changeClient(setup)
       return ""
@@ -101,7 +102,8 @@ extension CaseRun {
   }
 
   private mutating func begin(_ name: String) async throws {
-    let result = await gateway.create(name, by: client)
+    let result = await gateway.create(name, by: client.invited(by: invitation))
+    invitation = nil
     if case .success(let view) = result { flow = (view.id, name) }
     take(result)
   }
@@ -116,7 +118,7 @@ extension CaseRun {
   }
 
   /// The typed identifier in canonical form.
-  private func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
+  func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
     guard let provider = provider(for: kind) else {
       // An account may have an identifier for which no provider is configured.
       let isWhole = kind == .email ? typed.contains("@") : typed.wholeMatch(of: /\+[0-9]{6,15}/) != nil

@@ -27,6 +27,10 @@ struct CaseRun {
   var userAgent: String?
   /// The user's choice to stay signed in; nil: none yet.
   var remember: Bool?
+  /// The code of the invitation with which the next flow begins; nil: none.
+  var invitation: SecretText?
+  /// The number of invitations so far.
+  var invitations = 0
   /// The name of the current device; nil: each request comes from a new one.
   var device: String?
   /// The device tokens by device, from their sign-ins.

@@ -57,6 +57,8 @@ package struct PolicyCase: Sendable {
   package enum Kind: Sendable, Equatable {
     /// `flow "login"`: begins a flow. The identifiers stay the same.
     case flow(String)
+    /// `invited()`: an operator's invitation, with which the next flow begins.
+    case invited(InvitationSetup)
     /// `phone "+91…"` and `email "…"`: an identifier as the user types it. The next code goes to the last one.
     case identifier(IdentifierKind, String)
     /// `account { … }`: describes the account with all identifiers named so far.
@@ -142,6 +144,13 @@ package struct PolicyCase: Sendable {
     package var isKnown: Bool?
     /// Whether the user chooses to stay signed in.
     package var remember: Bool?
+  }
+
+  /// An invitation of an operator.
+  package struct InvitationSetup: Sendable, Equatable {
+    /// The address or number that it is for, as it is typed; nil: anybody.
+    package var to: String?
+    package var groups: [GroupName] = []
   }
 
   /// The service token of requests.

@@ -81,7 +81,9 @@ package struct Traffic: Sendable {
       // A keyed hash identifies a user as well as the identifier itself.
       guard let kind = event.act(wrong), let identifier = event.identifier ?? event.account else { continue }
       let person = people[identifier] ?? people.count
-      let isUnknown = [RefusalCode.accountNotFound, .registrationClosed].contains { $0.name == event.code }
+      let isUnknown = [RefusalCode.accountNotFound, .registrationClosed, .invitationRequired].contains {
+        $0.name == event.code
+      }
       if isUnknown, people[identifier] == nil { unregistered.insert(person) }
       people[identifier] = person
       acts.append(

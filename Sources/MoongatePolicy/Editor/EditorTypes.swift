@@ -64,6 +64,7 @@ package struct EditorTypes: Sendable {
     if shape.name == TableShape.routeTokens.name {
       lines.append("---@field [integer] string the name of a service token")
     }
+    if shape.name == TableShape.registration.name { lines.append("---@field [integer] \"invited\" the word") }
     if shape.name == TableShape.offer.name { lines.append("---@field [integer] string the provider") }
     // A policy is merged with its provider's defaults, so no field is required.
     let isLayer = shape.name == TableShape.policy.name

@@ -82,6 +82,9 @@ struct Constructor: Sendable {
       "group", .textOrTable, [("names", "string|string[]|table<string, boolean>")], "moongate.Act",
       "In a case: adds the account to stored groups, or removes it with false."),
     Constructor(
+      "invited", .tableOrNothing, [("what?", "moongate.CaseInvitation")], "moongate.Act",
+      "In a case: an operator invites the user, whose next flow begins with the invitation."),
+    Constructor(
       "token", .textOrTable, [("what", "string|moongate.CaseToken")], "moongate.Act",
       "In a case: the following requests carry this service token."),
     Constructor(

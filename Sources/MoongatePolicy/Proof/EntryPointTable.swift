@@ -34,6 +34,8 @@ package struct EntryPointTable: Sendable {
   package let entryPoints: [EntryPoint]
   /// The flows that create accounts, by name.
   package let registrations: [RegistrationPoint]
+  /// Who can create an account by them.
+  private let rule: RegistrationRule
   /// Whether the search exceeded its budget. The table is then empty.
   package let isIncomplete: Bool
 
@@ -44,7 +46,7 @@ package struct EntryPointTable: Sendable {
     guard let generation = generation as? Generation,
       let functions = try? FunctionOutcomes(generation, registry, budget)
     else {
-      (entryPoints, registrations, isIncomplete) = ([], [], false)
+      (entryPoints, registrations, rule, isIncomplete) = ([], [], .open, false)
       return
     }
     let search = { (generation: Generation) in
@@ -53,12 +55,12 @@ package struct EntryPointTable: Sendable {
     }
     do throws(ProofBudget.Exhausted) {
       let made = try search(generation.withOpenRegistration).registrations()
-      let now = generation.accounts.registration == .open ? made : [:]
+      let now = generation.accounts.registration == .closed ? [:] : made
       entryPoints = try search(generation).entryPoints(registered: made, now: now)
       registrations = EntryPointSearch.registrationPoints(now)
-      isIncomplete = false
+      (rule, isIncomplete) = (generation.accounts.registration, false)
     } catch {
-      (entryPoints, registrations, isIncomplete) = ([], [], true)
+      (entryPoints, registrations, rule, isIncomplete) = ([], [], .open, true)
     }
   }
 }
@@ -188,12 +190,21 @@ extension EntryPointTable {
         "\(Columns.pad(entryPoint.flow, to: flow))  \(Columns.pad(entryPoint.account.rawValue, to: 10))  \(sets)")
     }
     if !registrations.isEmpty {
-      lines += ["", style.dim("\(Columns.pad("registration", to: flow))  creates accounts by")]
+      lines += ["", style.dim("\(Columns.pad("registration", to: flow))  creates accounts\(rule.condition) by")]
       lines += registrations.map { registration in
         let sets = registration.providers.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
         return "\(Columns.pad(registration.flow, to: flow))  \(sets)"
       }
     }
     return lines.joined(separator: "\n")
+  }
+}
+
+extension RegistrationRule {
+  /// Who can create an account, as a part of a sentence; empty: everybody.
+  fileprivate var condition: String {
+    guard self != .open else { return "" }
+    let addresses = domains.isEmpty ? "" : ", or a verified address of \(domains.joined(separator: ", ")),"
+    return " with an invitation\(addresses)"
   }
 }

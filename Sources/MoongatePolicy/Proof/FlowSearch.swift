@@ -97,10 +97,13 @@ struct FlowSearch {
     var way = situation
     way.isSettled = true
     guard situation.machine.record.startedIn == nil else { return [way] }
-    let rule = situation.machine.record.endingRule
-    let rules = generation.accounts
-    guard rules.permits(flow.account), situation.knowsAccount || rules.registration == .open else { return [] }
-    guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
+    let ending = situation.machine.record.endingRule
+    // Anybody may hold an invitation that names nobody, which asks for no more than open registration does.
+    let rule = generation.accounts.registration
+    guard rule.refusal(of: flow.account, isInvited: true) == nil, situation.knowsAccount || rule != .closed else {
+      return []
+    }
+    guard !situation.passed.isEmpty, ending != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
     // A registration never sets a secret of an existing account.
     if flow.purpose.registersFactor, flow.purpose.provider.map(situation.set.contains) ?? false { return [] }

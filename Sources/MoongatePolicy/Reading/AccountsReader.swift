@@ -12,7 +12,7 @@ struct AccountsReader {
     guard let reader = TableReader(node, .accounts, path: "", problems: problems) else { return nil }
     var locations: [String: SourceLocation] = [:]
     for name in reader.names { locations[name] = reader.explicitValue(name)?.location }
-    let registration = reader.choice("registration", RegistrationRule.self)
+    let registration = reader.take("registration").flatMap { RegistrationReader(problems: problems).read($0) }
     let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
     let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")

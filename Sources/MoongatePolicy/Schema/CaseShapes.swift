@@ -41,6 +41,13 @@ extension TableShape {
       .optional("groups", "string[]", "its groups, as in { \"ops\" }"),
     ])
 
+  static let caseInvitation = TableShape(
+    name: "CaseInvitation", summary: "An invitation, as `moongate invite create` makes it.",
+    entries: [
+      .optional("to", "string", "the email address or phone number that it is for; without it, it is for anybody"),
+      .optional("groups", "string[]", "the groups of the new account, as in { \"ops\" }"),
+    ])
+
   static let caseSend = TableShape(
     name: "CaseSend", summary: "Options for sending a code.",
     entries: [.optional("until_sent", "boolean", "true: advances the clock until a code is sent", .flag(false))])

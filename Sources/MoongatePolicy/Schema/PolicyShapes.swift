@@ -161,9 +161,10 @@ extension TableShape {
   static let accounts = TableShape(
     name: "Accounts", summary: "Rules for all accounts and sessions, independent of the flow.",
     entries: [
-      .choice(
-        "registration", RegistrationRule.self,
-        "whether users can create accounts: \"open\", or \"closed\" for every flow, provider and entry point", .open),
+      .optional(
+        "registration", "\"open\"|\"invited\"|\"closed\"|moongate.Registration",
+        "who can create an account, by any flow and provider: everybody, users with an invitation, or nobody",
+        .text(RegistrationRule.Word.open.rawValue)),
       .optional(
         "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]",
         "the steps that every session of an existing account requires"),
@@ -186,6 +187,14 @@ extension TableShape {
       .optional(
         "claims", "table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil>",
         "functions that compute claims, as in { plan = function(f) return \"new\" end }"),
+    ])
+
+  static let registration = TableShape(
+    name: "Registration", summary: "Registration for users with an invitation, or with an address of some domains.",
+    entries: [
+      .optional(
+        "domains", "string[]",
+        "the domains whose verified addresses need no invitation, without their subdomains, as in { \"example.com\" }")
     ])
 
   static let signInRequirement = TableShape(
@@ -213,9 +222,10 @@ extension TableShape {
     .program,
     .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .remember, .next,
     .route,
-    .routeTokens, .requirement, .accounts, .app,
+    .routeTokens, .requirement, .accounts, .registration, .app,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
-    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait,
+    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseInvitation, .caseSend,
+    .caseWrong, .caseWait,
     .caseRequest, .caseExpect,
   ]
 }

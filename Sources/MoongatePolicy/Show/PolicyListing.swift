@@ -33,7 +33,9 @@ package struct PolicyListing: Sendable, Codable {
       let location = accounts.locations[path]
       lines.append(Line(path: path, value: value, file: location?.file, line: location?.line))
     }
-    add("registration", Self.quoted(accounts.registration.rawValue))
+    let domains = accounts.registration.domains.map(Self.quoted).joined(separator: ", ")
+    let word = Self.quoted(accounts.registration.word.rawValue)
+    add("registration", domains.isEmpty ? word : "{ \(word), domains = { \(domains) } }")
     if accounts.signIn.isEmpty { add("sign_in", "{}") }
     for (index, requirement) in accounts.signIn.enumerated() {
       let path = "sign_in[\(index + 1)]"

@@ -16,7 +16,7 @@ struct Registration: Sendable {
     throws(SimulationProblem)
   {
     guard let provider = providers[name] else { throw .notConfigured(name, Array(generation.policies.keys)) }
-    guard generation.accounts.registration == .open else { throw .registrationClosed }
+    guard generation.accounts.registration == .open else { throw .registrationClosed(generation.accounts.registration) }
     let sendsCodes = provider is any CodeProvider
     let flows = generation.flows.values.filter { flow in
       guard flow.account != .existing, flow.steps.first?.choices.contains(name) ?? false,

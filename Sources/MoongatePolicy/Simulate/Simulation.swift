@@ -102,7 +102,7 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   case nothingToGuess(ProviderName)
   case noFlow(ProviderName)
   case noRegistration(ProviderName)
-  case registrationClosed
+  case registrationClosed(RegistrationRule)
 
   package var description: String {
     switch self {
@@ -113,7 +113,8 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
     case .nothingToGuess(let name):
       "\(name) has neither codes nor secrets in this gateway, so there is nothing to guess"
     case .noRegistration(let name): "no flow registers accounts with \(name)"
-    case .registrationClosed: "accounts.lua closes registration, so nobody can register"
+    case .registrationClosed(.closed): "accounts.lua closes registration, so nobody can register"
+    case .registrationClosed: "accounts.lua requires an invitation for a new account, so an attacker cannot register"
     case .noFlow(let name): "no flow begins with \(name), so no account can be attacked through it"
     }
   }

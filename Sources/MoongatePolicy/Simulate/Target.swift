@@ -43,7 +43,9 @@ struct Target: Sendable {
     }
     if provider is any CodeProvider {
       // Flows of an account's own need a session, which attackers do not have.
-      let flows = begun.filter { $0.purpose.letsIn && generation.accounts.permits($0.account) }
+      let flows = begun.filter {
+        $0.purpose.letsIn && generation.accounts.registration.refusal(of: $0.account, isInvited: false) == nil
+      }
       // Messages can be sent to anyone where registration is open; guesses need existing accounts.
       let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
       guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first, field != nil else {

@@ -55,6 +55,9 @@ package struct VirtualGateway: Sendable {
       decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
   }
 
+  /// The code of a new invitation.
+  func invitationCode() -> InvitationCode { InvitationCode(from: random) }
+
   /// Creates a flow.
   package func create(_ flow: String, by client: ClientContext) async -> Result<FlowView, Refusal> {
     await engine.create(flow, returnTo: nil, browser: nil, client: client)

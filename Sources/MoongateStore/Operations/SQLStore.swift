@@ -289,6 +289,14 @@ extension SQLStore {
     try await read { rows in try GroupRows.members(of: group, after: account, limit: limit, rows) }
   }
 
+  package func invitation(_ code: TokenHash) async throws(StoreFault) -> Invitation? {
+    try await read { rows in try InvitationRows.find(code, rows) }
+  }
+
+  package func invitations(after id: String?, limit: Int) async throws(StoreFault) -> [Invitation] {
+    try await read { rows in try InvitationRows.all(after: id, limit: limit, rows) }
+  }
+
   package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] {
     try await read { rows in try GroupRows.memberships(of: account, rows) }
   }

@@ -130,6 +130,9 @@ struct PreparedChange: Sendable {
     case .supersedeAccessToken(let id, let until): try AccessTokenRows.supersede(id, until: until, notifications, rows)
     case .endAccessToken(let id): try AccessTokenRows.end(id, notifications, rows)
     case .noteAccessTokenExpired(let id): try AccessTokenRows.markExpired(id, rows)
+    case .putInvitation(let invitation): try InvitationRows.put(invitation, rows)
+    case .useInvitation(let code): try InvitationRows.use(code, at: now, rows)
+    case .endInvitation(let id): try InvitationRows.end(id, rows)
     case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
     case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
     }
@@ -164,7 +167,7 @@ struct PreparedChange: Sendable {
     case .putDomainToken(let new): rowLocks.add(account: new.session.account)
     case .putAccessToken(let token, _): if let owner = token.owner { rowLocks.add(account: owner.id) }
     case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken,
-      .noteAccessTokenExpired, .audit:
+      .noteAccessTokenExpired, .putInvitation, .useInvitation, .endInvitation, .audit:
       break
     }
   }

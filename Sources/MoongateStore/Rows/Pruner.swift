@@ -45,6 +45,7 @@ final class Pruner: Sendable {
     let codes = try SpentCodeRows.prune(at: now, limit: Self.stretch, rows)
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)
     let tokens = try AccessTokenRows.prune(at: now, limit: Self.stretch, rows)
+    let invitations = try InvitationRows.prune(at: now, limit: Self.stretch, rows)
     var place = place.withLock { $0 }
     // Delete old events first, because counting a quota takes milliseconds.
     let surplus = events < Self.stretch ? try dropSurplus(&place.surplus, at: now, rows) : 0
@@ -74,7 +75,7 @@ final class Pruner: Sendable {
       !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty
       && place.replacedToken.isEmpty && place.timer.isEmpty)
     return isWalking
-      || [flows, changes, events, codes, values, tokens, attempts, surplus].contains { $0 >= Self.stretch }
+      || [flows, changes, events, codes, values, tokens, invitations, attempts, surplus].contains { $0 >= Self.stretch }
   }
 
   /// Deletes events beyond their quota. The surplus is determined when a scan begins.

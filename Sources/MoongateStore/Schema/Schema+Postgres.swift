@@ -214,6 +214,19 @@ extension Schema {
     CREATE INDEX access_token_end ON access_token (expires_at) WHERE expires_at IS NOT NULL;
     CREATE INDEX access_token_outdated ON access_token (id) WHERE is_end_noted = 2;
 
+    CREATE TABLE invitation (
+      id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+      hash BYTEA NOT NULL UNIQUE,
+      kind TEXT COLLATE "C",
+      value TEXT COLLATE "C",
+      display TEXT COLLATE "C",
+      attributes TEXT COLLATE "C",
+      member_of TEXT COLLATE "C" NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL
+    );
+    CREATE INDEX invitation_end ON invitation (expires_at);
+
     -- Transactions are committed in a different order from `event.number`. `xact` identifies the transaction that wrote an
     -- event, so that sending can wait for running transactions.
     CREATE TABLE event (

@@ -220,6 +220,20 @@ extension Schema {
     CREATE INDEX access_token_end ON access_token (expires_at) WHERE expires_at IS NOT NULL;
     CREATE INDEX access_token_outdated ON access_token (id) WHERE is_end_noted = 2;
 
+    -- Invitations that can still be used.
+    CREATE TABLE invitation (
+      id TEXT NOT NULL PRIMARY KEY,
+      hash BLOB NOT NULL UNIQUE,     -- of the code
+      kind TEXT,                     -- of the identifier that the new account must have verified; NULL: any
+      value TEXT,
+      display TEXT,
+      attributes TEXT,               -- JSON
+      member_of TEXT NOT NULL,       -- JSON: the groups of the new account
+      created_at INTEGER NOT NULL,
+      expires_at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX invitation_end ON invitation (expires_at);
+
     CREATE TABLE event (
       number INTEGER PRIMARY KEY,
       id TEXT NOT NULL,

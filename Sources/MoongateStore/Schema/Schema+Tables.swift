@@ -72,6 +72,9 @@ extension Schema {
       id:text hash:bytes master:text name:text account:text epoch member_of:text networks:text created_at expires_at is_superseded is_end_noted \
       last_used_at last_used_from:text used_from:text
       """),
+    table(
+      "invitation", key: "id",
+      "id:text hash:bytes kind:text value:text display:text attributes:text member_of:text created_at expires_at"),
     table("lease", key: "name", "name:text holder:text fence held_until due_at"),
     table(
       "failed_attempt", key: "counter at reservation",

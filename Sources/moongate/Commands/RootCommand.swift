@@ -12,6 +12,7 @@ package struct RootCommand: AsyncParsableCommand {
       ProviderCommand.self,
       AccountCommand.self,
       GroupCommand.self,
+      InviteCommand.self,
       LocksCommand.self,
       TokenCommand.self,
       PagesCommand.self,

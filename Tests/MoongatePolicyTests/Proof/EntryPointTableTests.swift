@@ -85,6 +85,25 @@ import Testing
         """))
   }
 
+  /// A flow creates the same accounts with an invitation as in open registration, and the table says who needs one.
+  @Test(arguments: [
+    ("\"open\"", "creates accounts by"), ("\"invited\"", "creates accounts with an invitation by"),
+    (
+      "{ \"invited\", domains = { \"example.com\", \"a.example\" } }",
+      "creates accounts with an invitation, or a verified address of a.example, example.com, by"
+    ),
+  ]) func tableSaysWhoNeedsAnInvitation(_ registration: String, _ heading: String) throws {
+    let table = EntryPointTable(
+      try GuaranteeFolder([
+        "accounts.lua": "return accounts { registration = \(registration) }",
+        "flows/login.lua": Make.flow("login", "existing", "{ \"phone_otp\" }"),
+        "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
+        "flows/register.lua": Make.flow("register", "new", "{ \"phone_otp\" }"),
+      ]).generation(), providers: try ProviderRegistry(ShippedProviders.all))
+    #expect(table.registrations.map(\.flow) == ["enter", "register"])
+    #expect(table.text(colour: false).contains("registration  \(heading)\n"), "\(table.text(colour: false))")
+  }
+
   /// With closed registration, no flow creates accounts, and a flow for new accounts opens none.
   @Test func closedRegistrationLeavesNoFlowThatRegisters() throws {
     let table = EntryPointTable(

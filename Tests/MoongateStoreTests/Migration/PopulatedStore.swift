@@ -23,6 +23,14 @@ enum PopulatedStore {
     networks: [AddressBlock("10.0.0.0/8")].compactMap(\.self),
     createdAt: now, expiresAt: nil, hash: AccessTokenHash(key: "k", bytes: [0, 255]))
 
+  private static var invitation: Invitation {
+    get throws {
+      Invitation(
+        id: "in_1", code: TokenHash(of: "invitation".utf8), identifier: phone, groups: [try group], createdAt: now,
+        expiresAt: now + .seconds(600))
+    }
+  }
+
   /// - Parameter rounds: the number of rounds of `Crash`; a page has about 500 rows of a table.
   static func fill(_ store: any Store, rounds: Int = 20) async throws {
     for number in 0..<rounds { try await Crash.act(number, on: store) }
@@ -50,7 +58,7 @@ enum PopulatedStore {
         .markImportedHash(account: account.id, provider, .bcrypt(rounds: 12)),
         .setGroupMembership(account: account.id, try group, true), .endSession(TokenHash(of: "se_0".utf8)),
         .audit(event),
-        .putAccessToken(token),
+        .putAccessToken(token), .putInvitation(try invitation),
       ], at: now)
     let session = Session(
       id: "se_zoe", token: TokenHash(of: "zoe".utf8), account: account.id, createdAt: now,
@@ -100,6 +108,9 @@ enum PopulatedStore {
     if try await store.devices(of: "ac_zoe", at: now) != [device] { missing.append("the device") }
     if try await store.importedHashes(of: provider) != [.bcrypt(rounds: 12)] { missing.append("the imported hash") }
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
+    if try await store.invitation(TokenHash(of: "invitation".utf8)) != (try invitation) {
+      missing.append("the invitation")
+    }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
     if try await store.session(TokenHash(of: "elsewhere".utf8))?.session.domain?.name != "example.org" {

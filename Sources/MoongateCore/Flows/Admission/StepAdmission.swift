@@ -55,7 +55,7 @@ struct StepAdmission: FlowPart {
     _ request: RequestContext
   ) async throws(FlowError) -> FlowError {
     switch code {
-    case .registrationClosed: request.decidedByRegistration()
+    case .registrationClosed, .invitationRequired: request.decidedByRegistration()
     default: request.decided(by: "unknown_account", of: provider)
     }
     let perAddress = limits.filter { $0.key == .ip }

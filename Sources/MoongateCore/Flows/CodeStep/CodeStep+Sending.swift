@@ -107,7 +107,7 @@ extension CodeStep {
     let expiredAt = step.challenge.map(\.expiresAt).flatMap { request.now >= $0 ? $0 : nil }
     let limits = try policies.limits(policy, subject, facts: facts, expiredAt: expiredAt, request)
     if isBegin { try await ledger.count(limits.begin, as: .begin, request) }
-    if !recipient.conceals, let code = openRefusal(of: recipient, request) {
+    if !recipient.conceals, let code = openRefusal(of: recipient, flow) {
       throw try await admission.revealing(code, name, limits.send, .send, request)
     }
     let question = StepQuestion(
@@ -130,10 +130,15 @@ extension CodeStep {
   }
 
   /// Why a policy that reveals which accounts exist sends no code; nil if it does.
-  private func openRefusal(of recipient: CodeRecipient, _ request: RequestContext) -> RefusalCode? {
+  private func openRefusal(of recipient: CodeRecipient, _ flow: FlowTransaction) -> RefusalCode? {
     guard recipient.isWanted else { return recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered }
-    let isCreation = recipient.asked.own == nil && recipient.owners.isEmpty
-    return isCreation && request.generation.accounts.registration != .open ? .registrationClosed : nil
+    guard recipient.asked.own == nil, recipient.owners.isEmpty else { return nil }
+    let (record, request) = (flow.record, flow.request)
+    let rule = request.generation.accounts.registration
+    // A later step may verify an address of one of the domains.
+    let later = record.steps.dropFirst(record.position + 1).flatMap(\.choices).compactMap { registry(request)[$0] }
+    if !rule.domains.isEmpty, later.contains(where: { $0.descriptor.identifierKinds.contains(.email) }) { return nil }
+    return rule.refusal(ofNew: [recipient.asked.identifier], isInvited: record.invitation != nil)
   }
 
   /// The subject that a message is counted against.

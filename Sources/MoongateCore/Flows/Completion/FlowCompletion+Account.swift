@@ -29,8 +29,12 @@ struct AccountOutcome: Sendable {
 
 extension FlowCompletion {
   /// The account after the flow, and the changes that lead to it.
-  /// - Parameter known: the account that the flow has authenticated; nil to create one.
-  func outcome(for known: Account?, _ flow: inout FlowTransaction) async throws(FlowError) -> AccountOutcome {
+  /// - Parameters:
+  ///   - known: the account that the flow has authenticated; nil to create one.
+  ///   - invitation: what a new account uses up.
+  func outcome(for known: Account?, by invitation: Invitation?, _ flow: inout FlowTransaction)
+    async throws(FlowError) -> AccountOutcome
+  {
     let request = flow.request
     var outcome: AccountOutcome
     if let known {
@@ -47,6 +51,11 @@ extension FlowCompletion {
     } else {
       try await admission.countRegistration(flow)
       outcome = newAccountOutcome(flow)
+      if let invitation {
+        outcome.account.groups = Set(invitation.groups)
+        outcome.changes.insert(.useInvitation(invitation.code), at: 0)
+        outcome.changes += uses(invitation, for: outcome.account, flow)
+      }
       var created = event(.accountCreated, flow)
       created.account = outcome.account.id
       outcome.changes.append(.audit(created))

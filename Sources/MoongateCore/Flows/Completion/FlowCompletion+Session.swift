@@ -155,6 +155,7 @@ extension RequestContext {
     case .codeSpent: refusal(.flowExpired)
     case .tokenNameTaken, .tooManyTokens: refusal(.denied)
     case .tokenGone: refusal(.notFound)
+    case .invitationGone: refusal(.invitationInvalid)
     }
   }
 }

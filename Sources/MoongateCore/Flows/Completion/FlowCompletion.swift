@@ -80,9 +80,10 @@ struct FlowCompletion: FlowPart {
     try checks.demandBasis(flow, by: known)
     try demandArrived(flow, known)
     try await demandAllowed(known, flow)
+    let invitation = try await demandRegistration(of: known, flow)
     let claimed = try await lookup.admittedClaims(flow)
     flow.machine.updatePendingProofs { $0.claimed = claimed }
-    let outcome = try await outcome(for: known, &flow)
+    let outcome = try await outcome(for: known, by: invitation, &flow)
     let ending = ending(flow, before: known, outcome)
     let completed = flow.changing { machine in
       machine.completed(
@@ -145,23 +146,6 @@ struct FlowCompletion: FlowPart {
     guard known != nil || rule != .existing else {
       throw flow.request.refusal(.accountNotFound, because: .noAccount)
     }
-    try await demandRegistration(of: known, flow)
-  }
-
-  /// Refuses to create an account while `accounts.lua` closes registration. The generation that is active now decides,
-  /// not the one in which the flow began.
-  ///
-  /// Attack: somebody has a code sent a moment before registration is closed, and enters it afterwards; or comes by a
-  /// provider, a flow or an entry point that was forgotten. Every new account passes here.
-  private func demandRegistration(of known: Account?, _ flow: FlowTransaction) async throws(FlowError) {
-    let (record, request) = (flow.record, flow.request)
-    guard record.startedIn == nil else { return }
-    if known == nil { request.watch?.asked(.registration(record.name)) }
-    let rules = request.generation.accounts
-    guard !rules.permits(record.accountRule) || known == nil && rules.registration != .open else { return }
-    // This was concealed until the identifier was verified. Now the user may know it.
-    _ = try await views.store(flow.changing { $0.failed() })
-    throw request.refusedByRegistration()
   }
 
   /// Stores everything that completes the flow in one transaction.

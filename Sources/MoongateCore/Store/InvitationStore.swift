@@ -1,0 +1,10 @@
+/// Stores invitations, which operators add with `Change.putInvitation` and flows use with `Change.useInvitation`.
+package protocol InvitationStore: Sendable {
+  /// The invitation with this code, expired or not; nil if it was used, was revoked or never existed.
+  func invitation(_ code: TokenHash) async throws(StoreFault) -> Invitation?
+  /// Invitations in the order of their IDs.
+  /// - Parameters:
+  ///   - id: the last ID of the previous page; nil for the first page.
+  ///   - limit: the maximum number, 1 or more.
+  func invitations(after id: String?, limit: Int) async throws(StoreFault) -> [Invitation]
+}

@@ -1,0 +1,71 @@
+import MoongateCore
+import MoongateSDK
+
+/// Invitations.
+enum InvitationRows {
+  private static let columns = "id, hash, kind, value, display, attributes, member_of, created_at, expires_at"
+
+  static func find(_ code: TokenHash, _ rows: some SQLTransaction) throws -> Invitation? {
+    try rows.row("SELECT \(columns) FROM invitation WHERE hash = ?1", [.bytes(code.bytes)]).map { try invitation($0) }
+  }
+
+  static func all(after id: String?, limit: Int, _ rows: some SQLTransaction) throws -> [Invitation] {
+    try rows.rows(
+      "SELECT \(columns) FROM invitation WHERE id > ?1 ORDER BY id LIMIT ?2",
+      [.text(id ?? ""), SQLValue(max(0, limit))]
+    ).map { try invitation($0) }
+  }
+
+  static func put(_ invitation: Invitation, _ rows: some SQLTransaction) throws {
+    let named = invitation.identifier
+    try rows.run(
+      "INSERT INTO invitation (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+      [
+        .text(invitation.id), .bytes(invitation.code.bytes), SQLValue(named?.kind.rawValue), SQLValue(named?.value),
+        SQLValue(named?.display),
+        SQLValue(try named.map { String(decoding: try JSON.encode($0.attributes), as: UTF8.self) }),
+        .text(String(decoding: try JSON.encode(invitation.groups.map(\.rawValue)), as: UTF8.self)),
+        SQLValue(invitation.createdAt), SQLValue(invitation.expiresAt),
+      ])
+  }
+
+  /// Attack: two flows complete with one invitation at the same moment. The row is deleted in the transaction that
+  /// creates the account, so one of them finds it gone.
+  static func use(_ code: TokenHash, at now: Timestamp, _ rows: some SQLTransaction) throws {
+    try rows.demand(
+      "DELETE FROM invitation WHERE hash = ?1 AND expires_at > ?2", [.bytes(code.bytes), SQLValue(now)],
+      orElse: .invitationGone)
+  }
+
+  static func end(_ id: String, _ rows: some SQLTransaction) throws {
+    try rows.demand("DELETE FROM invitation WHERE id = ?1", [.text(id)], orElse: .invitationGone)
+  }
+
+  /// Deletes expired invitations, at most `limit`.
+  /// - Returns: the number of deleted invitations.
+  static func prune(at now: Timestamp, limit: Int, _ rows: some SQLTransaction) throws -> Int {
+    try rows.changes(
+      """
+      DELETE FROM invitation WHERE id IN (
+        SELECT id FROM invitation WHERE expires_at <= ?1 ORDER BY expires_at LIMIT \(limit)
+          \(rows.dialect.words(sqlite: "", postgres: "FOR UPDATE SKIP LOCKED")))
+      """, [SQLValue(now)])
+  }
+
+  private static func invitation(_ row: some SQLRow) throws -> Invitation {
+    var identifier: Identifier?
+    if let text = try row.optionalText(2) {
+      // Attack: an invitation for one address whose kind cannot be read would be good for any.
+      guard let kind = IdentifierKind(rawValue: text), let value = try row.optionalText(3) else {
+        throw damaged("invitation")
+      }
+      let attributes = try row.optionalText(5).map { try JSON.decode([String: String].self, $0.utf8) }
+      identifier = Identifier(
+        kind: kind, value: value, display: try row.optionalText(4) ?? value, attributes: attributes ?? [:])
+    }
+    let groups = try JSON.decode([String].self, try row.text(6).utf8).compactMap { GroupName(rawValue: $0) }
+    return Invitation(
+      id: try row.text(0), code: TokenHash(bytes: try row.bytes(1)), identifier: identifier, groups: groups,
+      createdAt: try row.moment(7), expiresAt: try row.moment(8))
+  }
+}
