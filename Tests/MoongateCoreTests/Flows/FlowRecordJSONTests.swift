@@ -89,6 +89,7 @@ import Testing
     record.basis.holder = account
     record.grantCode = GrantCode(hash: hash, expiresAt: now, factors: [phone])
     record.isRemembered = true
+    record.invitation = hash
     record.isNewAccount = true
     record.completedNext = text
     record.origin = text
