@@ -6,6 +6,13 @@ return accounts {
   -- "closed": no flow creates an account, whatever it says. Only `moongate account import` does.
   registration = "open",
 
+  -- Decides whether a flow may open a session, for every flow and entry point. Sessions go on.
+  -- admit = function(f)
+  --   if hour(f.now, "Asia/Kolkata") == 2 then return deny "maintenance" end
+  --   return allow
+  -- end,
+  -- reasons = { maintenance = "Sign-in is closed from 2 to 3 in the night." },
+
   -- Additional steps at sign-in. They run after the steps of the flow, as soon as the account is
   -- known. Each entry names a provider or any_of { "pin", "email_code" }. Optional fields:
   --   when    a function of facts. The step is required only if it returns true.

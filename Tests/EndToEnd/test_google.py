@@ -19,6 +19,7 @@ from oidc_provider_mock import User, run_server_in_thread
 from attack import Person, bearer, send
 from local_gateway import BIN, problem, wait_for
 from mockgoogle import MockGoogle, Visitor, choose, field, pkce
+from test_accounts import tool
 
 ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
 
@@ -241,6 +242,52 @@ def test_closed_registration_holds_for_google_and_every_page(new_gateway):
         timeout=60,
     )
     assert "accounts.lua:" in told.stdout and "registration" in told.stdout, told.stdout
+
+
+ADMIT = """registration = "open",
+  admit = function(f) if f.account.groups.staff then return allow end return deny "staff_only" end,
+  reasons = { staff_only = "Only staff <may> sign in." },
+  groups = { staff = members() },
+"""
+
+
+def test_admit_decides_for_google_codes_and_apps(new_gateway):
+    """Attack: accounts.lua admits the members of a group, and others come by Google, by a code that was requested
+    before, by an app, or by registering."""
+    gateway = new_gateway
+    gateway.start()
+    known = Visitor(gateway)
+    known.get(choose(known.continues("/auth/register"), account=RAVI))
+    early = gateway.flow("register")
+    assert gateway.begin(early, "+919876500001").status_code == 200
+    code = gateway.code("+919876500001")
+    active = gateway.policy()["active"]
+    gateway.edit("accounts.lua", lambda text: text.replace('registration = "open",', ADMIT))
+    gateway.wait_generation(active)
+    assert known.account()["id"], "a session goes on"
+    for account in (RAVI, ASHA):
+        stranger = Visitor(gateway)
+        back = stranger.get(choose(stranger.continues(return_to="/reports"), account=account))
+        assert back.status_code == 303 and "refused=staff_only" in back.headers["Location"], back.headers
+        page = stranger.get(back.headers["Location"]).text
+        assert "Only staff &lt;may&gt; sign in." in page
+        assert stranger.account() is None
+    late = problem(gateway.submit(early, code), 403, "staff_only")
+    assert late["detail"] == "Only staff <may> sign in."
+    _, challenge = pkce()
+    wanted = {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
+    flow = gateway.api("POST", "/flows", wanted).json()["id"]
+    browser = Visitor(gateway)
+    browser.get(f"/auth/login?id={flow}")
+    back = browser.get(choose(browser.continues(id=flow), account=RAVI))
+    assert "code=" not in back.headers["Location"]
+    command = [BIN / "moongate", "policy", "explain", late["decision_id"], "--config", gateway.config]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    assert "accounts.admit" in told and 'deny "staff_only"' in told and "account.groups" in told, told
+    assert tool(gateway, "group", "add", "staff", known.account()["id"])[0] == 0
+    again = Visitor(gateway)
+    again.get(choose(again.continues(), account=RAVI))
+    assert again.account()["id"] == known.account()["id"]
 
 
 def test_reason_of_a_refused_sign_in_is_in_log_and_decision(gateway):

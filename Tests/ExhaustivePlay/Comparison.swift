@@ -32,9 +32,10 @@ package struct Comparison: Sendable {
   }
 
   /// Generates, proves and plays the configuration of a seed. Configurations that the loader refuses are not counted.
-  package init(seed: Int) async throws {
+  /// - Parameter admits: whether accounts.lua has groups, and `admit`.
+  package init(seed: Int, admits: Bool = false) async throws {
     let registry = try ProviderRegistry(Self.providers)
-    let configuration = RandomConfiguration.make(seed: UInt64(seed))
+    let configuration = RandomConfiguration.make(seed: UInt64(seed), admits: admits)
     let folder = try ScratchFolder()
     for (name, text) in configuration.files { try folder.write(text, to: name) }
     let wanted = Self.providers.filter { configuration.providers.contains($0.descriptor.name.rawValue) }
@@ -62,7 +63,7 @@ package struct Comparison: Sendable {
       if (breach == nil) == (problem == nil) { continue }
       disagreements.append(
         """
-        seed \(seed), guarantees.lua:\(guarantee.location.line): the prover says \(problem?.message ?? "it holds"); played: \
+        seed \(seed)\(admits ? " with admit" : ""), guarantees.lua:\(guarantee.location.line): the prover says \(problem?.message ?? "it holds"); played: \
         \(breach.map { "\($0)" } ?? "it holds")
         \(configuration.files.sorted { $0.key < $1.key }.map { "-- \($0.key)\n\($0.value)" }.joined(separator: "\n"))
         """)

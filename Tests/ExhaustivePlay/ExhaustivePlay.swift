@@ -26,6 +26,8 @@ struct ExhaustivePlay {
     var hasPassword = false
     var isKnownDevice = false
     var isOld = false
+    /// Whether the account is a member of the group `staff`.
+    var isStaff = false
 
     /// Whether the account has the facts of a guarantee when a flow begins.
     /// - Parameter isRecovered: whether the account was taken over by verifying an address that it only claimed. It
@@ -43,6 +45,7 @@ struct ExhaustivePlay {
           case .holds(.federated), .verified(.federated): isFederated
           case .keeps(let provider):
             provider.rawValue == "pin" ? hasPIN && !isRecovered : provider.rawValue == "password" && hasPassword
+          case .group: isStaff
           case .networkChanged: false
           }
         return isTrue == value
@@ -140,6 +143,7 @@ struct ExhaustivePlay {
     vary(text.contains("password"), \.hasPassword, [true, false])
     vary(text.contains("new_device"), \.isKnownDevice, [true, false])
     vary(configuration.readsAge, \.isOld, [true, false])
+    vary(text.contains("groups.staff"), \.isStaff, [true, false])
     return worlds
   }
 
@@ -262,6 +266,9 @@ struct ExhaustivePlay {
       guard let provider = ProviderName(rawValue: name) else { continue }
       let sealed = try keys.seal(Array((hashes[secret] ?? "").utf8), for: "\(provider) \(account.id)")
       changes.append(.putProviderRecord(account: account.id, provider, sealed: sealed))
+    }
+    if world.isStaff, let staff = GroupName(rawValue: "staff") {
+      changes.append(.setGroupMembership(account: account.id, staff, true))
     }
     _ = try await store.apply(changes, at: now)
     return account.id

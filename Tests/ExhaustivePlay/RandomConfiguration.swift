@@ -31,17 +31,18 @@ struct RandomConfiguration {
 
   /// The configuration of a seed. Each free fact is read at most once, so that its values are independent, as the
   /// prover assumes.
-  static func make(seed: UInt64) -> Self {
+  /// - Parameter admits: whether accounts.lua has groups, and `admit`.
+  static func make(seed: UInt64, admits: Bool) -> Self {
     var seed = seed
     while true {
-      let made = Self(seed: seed)
+      let made = Self(seed: seed, admits: admits)
       let text = made.files.values.joined()
       if ["account.age", "network_changed"].allSatisfy({ text.ranges(of: $0).count <= 1 }) { return made }
       seed = seed &+ 1_000_003
     }
   }
 
-  private init(seed: UInt64) {
+  private init(seed: UInt64, admits: Bool) {
     random = Choices(seed: seed)
     let naming = random.some(1 + random.below(2), of: ["phone_otp", "email_code", "google_oauth", "password"])
     let keeping = random.chance(70) ? ["pin"] : []
@@ -76,9 +77,10 @@ struct RandomConfiguration {
         return flow "password_reset" { purpose = "reset", provider = "password", account = "\(random.one(of: ["existing", "any"]))", steps = { { "email_code" }, { "password" } } }
         """
     }
+    var rules: [String] = []
     if random.chance(60) {
-      files["accounts.lua"] =
-        "return accounts { sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) } }"
+      rules.append(
+        "sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) }")
     }
     // Drawn from another source, so that every seed keeps its flows.
     if Choices(seed: seed &+ 40).chance(20) {
@@ -89,6 +91,9 @@ struct RandomConfiguration {
     }
     files["guarantees.lua"] =
       "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"
+    // After everything else, so that a seed has the same flows with and without it.
+    if admits { rules += admission(requiring: rules.isEmpty) }
+    if !rules.isEmpty { files["accounts.lua"] = "return accounts {\n  \(rules.joined(separator: ",\n  ")),\n}" }
     self.files = files
     let text = files.filter { $0.key != "guarantees.lua" }.values.joined()
     readsAge = text.contains("account.age")
@@ -164,6 +169,33 @@ struct RandomConfiguration {
     return random.one(of: [
       left, "not (\(left))", "\(left) and \(right)", "\(left) or \(right)", "\(left) and not (\(right))",
     ])
+  }
+
+  // MARK: admission
+
+  /// A group with members, one that is computed, and `admit`.
+  /// - Parameter requires: whether a step is required of members as well.
+  private func admission(requiring requires: Bool) -> [String] {
+    let facts = [
+      "f.account.has_pin", "f.account.email_verified", "f.account.has_email", "f.account.phone_verified",
+      "f.account.factors.pin", "f.account.groups.staff",
+    ]
+    let (left, right) = (random.one(of: facts), random.one(of: facts))
+    let computed = random.one(of: [left, "not (\(left))", "\(left) and \(right)", "\(left) or \(right)"])
+    let group = random.one(of: ["f.account.groups.staff", "f.account.groups.able"])
+    let refuses = random.one(of: [
+      "\(condition(isBounded: true))", "\(group)", "not (\(group))",
+      "\(group) and \(condition(isBounded: true))", "\(condition(isBounded: true)) or not (\(group))",
+    ])
+    var rules = [
+      "groups = { staff = members(), able = function(f) return \(computed) end }",
+      "admit = function(f) if \(refuses) then return deny \"no\" end return allow end",
+    ]
+    if requires {
+      let choice = random.one(of: providers)
+      rules.append("sign_in = { { \"\(choice)\", when = function(f) return \(group) end } }")
+    }
+    return rules
   }
 
   // MARK: guarantees

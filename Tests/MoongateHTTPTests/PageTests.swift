@@ -93,6 +93,31 @@ import Testing
     }
   }
 
+  /// Sign-in is closed: pages, the API and the App API give the sentence of accounts.lua, as text.
+  @Test func pagesAndCallsSayWhySignInIsClosed() async throws {
+    let admit = FunctionName("accounts.admit")
+    let http = try HTTPGateway { generation in
+      generation.accounts.admit = admit
+      generation.accounts.reasons = ["maintenance": "Closed <until> 3."]
+      generation.verdicts[admit] = { _ in .deny("maintenance") }
+    }
+    try await http.run { client in
+      let browser = Browser(client)
+      #expect(try await browser.visit("/auth/login?return_to=%2Fhome").status == 200)
+      let refused = try await browser.submit(["phone": "99999 99999"])
+      #expect(refused.status == 403 && refused.text.contains("Closed &lt;until&gt; 3."), "\(refused.text)")
+      for (path, body) in [
+        ("flows", #"{"flow":"login"}"#), ("flows", #"{"flow":"enter"}"#),
+        ("send-otp", #"{"phone_number":"+919999999998","flow":"login"}"#),
+      ] {
+        let answer = try await client.call(.post, "/api/auth/\(path)", body)
+        #expect(answer.status == 403 && answer.problem() == "maintenance", "\(path): \(answer.text)")
+        #expect(answer["detail"] as? String == "Closed <until> 3.")
+      }
+      #expect(http.gateway.code(for: "+919999999999") == nil)
+    }
+  }
+
   /// The page shows from where each session began and was last used, as the API, the export and operators see it.
   @Test func sessionsShowTheirAddresses() async throws {
     let http = try HTTPGateway()

@@ -182,6 +182,10 @@ import Testing
           phone "+919999999999", account {}, flow "login", send(), right(), expect { status = "complete" },
         },
         """),
+    Recipe(page: "guides/recipes.md", heading: "A maintenance window", cases: maintenanceWindow),
+    Recipe(page: "guides/flows.md", heading: "Who may sign in", cases: maintenanceWindow),
+    Recipe(
+      page: "guides/recipes.md", heading: "A second factor for administrators", cases: administrators),
     Recipe(
       page: "guides/recipes.md", heading: "Read-only during maintenance",
       cases: """
@@ -271,6 +275,67 @@ import Testing
         },
         """),
   ]
+
+  private static let maintenanceWindow = """
+    case "nobody signs in, registers or recovers, by any flow" {
+      clock "2026-12-24T02:10+05:30", phone "+919999999999",
+      account { email = "asha@example.com", password = "correct horse" },
+      flow "login", send(), right(), expect { status = 403, code = "maintenance" },
+      flow "login_password", email "asha@example.com", enter { password = "correct horse" },
+      expect { status = 403, code = "maintenance" },
+      flow "enter", phone "+918888888888", send(), right(), expect { status = 403, code = "maintenance" },
+      request { path = "/" }, expect { status = 401 },
+    },
+    case "a code that was sent before" {
+      clock "2026-12-24T01:58+05:30", phone "+919999999999", account {},
+      flow "login", send(), wait "3m", right(), expect { status = 403, code = "maintenance" },
+      request { path = "/" }, expect { status = 401 },
+    },
+    case "whether somebody has an account is not told" {
+      clock "2026-12-24T02:10+05:30", email "asha@example.com", account { password = "correct horse" },
+      flow "login_password", wrong(), expect { status = 401, code = "invalid_password" },
+      flow "login_password", email "nobody@example.com", wrong(), expect { status = 401, code = "invalid_password" },
+    },
+    case "the night shift" {
+      clock "2026-12-24T02:10+05:30", phone "+919999999999", account {}, group "night_shift",
+      flow "login", send(), right(), expect { status = "complete" },
+    },
+    case "a session goes on" {
+      clock "2026-12-24T01:50+05:30", phone "+919999999999", account {}, flow "login", send(), right(),
+      expect { status = "complete" }, wait "20m", request { path = "/" }, expect { status = 200 },
+      flow "step_up", send(), right(), expect { status = "complete" },
+    },
+    case "afterwards" {
+      clock "2026-12-24T03:00+05:30", phone "+919999999999", account {},
+      flow "login", send(), right(), expect { status = "complete" },
+    },
+    """
+
+  private static let administrators = """
+    case "the SIM card of an administrator, in every flow" {
+      phone "+919999999999", account {}, client { known = true }, group "admins",
+      flow "totp_set", right(), wait "1m",
+      flow "login", send(), right(), expect { status = "pending", step = "totp" }, request { path = "/" },
+      expect { status = 401 }, wait "2m",
+      flow "enter", send(), right(), expect { status = "pending", step = "totp" }, request { path = "/admin" },
+      expect { status = 401 },
+    },
+    case "a member since a moment ago" {
+      phone "+919999999999", account {}, flow "login", send(), right(), expect { status = "complete" },
+      request { path = "/admin" }, expect { status = 403, code = "forbidden" },
+      group "admins", request { path = "/admin" }, expect { status = 403, code = "step_up_required" },
+    },
+    case "an administrator" {
+      phone "+919999999999", account {}, client { known = true }, group "admins",
+      flow "totp_set", right(), wait "1m",
+      flow "login", send(), right(), expect { status = "pending", step = "totp" }, right(),
+      expect { status = "complete" }, request { path = "/admin" }, expect { status = 200 },
+    },
+    case "somebody else" {
+      phone "+919999999999", account {}, flow "login", send(), right(), expect { status = "complete" },
+      request { path = "/" }, expect { status = 200 },
+    },
+    """
 
   private static let countries = """
     case "another country, in every flow" {

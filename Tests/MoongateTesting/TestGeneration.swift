@@ -27,6 +27,9 @@ package struct TestGeneration: PolicyGeneration {
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
   /// The results of `when`, by function name. A missing function returns true.
   package var conditions: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Bool] = [:]
+  /// The facts that `admit` reads, by function name: it has no final answer until they are known. A missing function
+  /// reads only what is always known.
+  package var reads: [FunctionName: FactKnowledge] = [:]
   /// The results of claim functions.
   package var claims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> ClaimValue?] = [:]
   /// The results of `vary`, as integers or milliseconds. A missing function returns its lowest value.
@@ -59,6 +62,11 @@ private final class TestEvaluator: PolicyEvaluator {
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
     generation.verdicts[function]?(facts) ?? .allow
+  }
+
+  func admission(of function: FunctionName, given facts: Facts) -> Verdict? {
+    guard facts.known.isSuperset(of: generation.reads[function] ?? []) else { return nil }
+    return verdict(of: function, given: facts)
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {

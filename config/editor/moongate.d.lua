@@ -252,6 +252,8 @@
 ---Rules for all accounts and sessions, independent of the flow.
 ---@class (exact) moongate.Accounts
 ---@field registration? "open"|"invited"|"closed"|moongate.Registration who can create an account, by any flow and provider: everybody, users with an invitation, or nobody (default: "open")
+---@field admit? fun(f: moongate.FlowFacts): moongate.Decision a function of facts that decides whether a flow may open a session: allow, or deny "reason"
+---@field reasons? table<string, string> messages that users see for deny "reason", as in { maintenance = "Sign-in opens again at 3 o'clock." }
 ---@field sign_in? (string|moongate.AnyOf|moongate.SignInRequirement)[] the steps that every session of an existing account requires
 ---@field offer? (string|moongate.Offer)[] the factors that hosted pages offer to set up after a sign-in
 ---@field change_within? moongate.Duration the maximum age of a proof for a change of the account, such as "10m" (default: "10m")
@@ -468,6 +470,7 @@
 ---@field email_verified boolean whether the email address is verified
 ---@field phone_verified boolean whether the phone number is verified
 ---@field factors table<string, true?> providers that store a secret of the account, such as a PIN or an authenticator app
+---@field groups table<string, true?> groups of accounts.lua that the account belongs to
 ---@field identities moongate.Facts.account.identities identities at other sites
 
 ---@class (exact) moongate.Facts.client
@@ -572,7 +575,7 @@
 ---@field passkey moongate.Facts.passkey
 ---@field limits table<string, moongate.Facts.limit> the limits by name
 
----Facts for `when` of a step.
+---Facts for `when` of a step, and for `admit`.
 ---@class (exact) moongate.FlowFacts
 ---@field now integer current time in Unix seconds
 ---@field provider string name of the step's provider

@@ -62,24 +62,15 @@ extension SessionSnapshot {
     var facts = Facts(
       now: at, account: account.facts(at: at, in: generation), client: ClientFacts(address: .unspecified),
       session: sessionFacts(at: at))
-    facts.identifiers = [IdentifierKind.phone, .email, .federated].compactMap { account.verified($0) }
+    facts.identifiers = account.verifiedIdentifiers
     return facts
   }
 
   /// `f.session`, without groups and claims by default.
   package func sessionFacts(at now: Timestamp, _ entitlements: Entitlements = .none) -> SessionFacts {
-    var passed: [ProviderName: Timestamp] = [:]
-    for step in session.counted { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
-    return SessionFacts(
-      account: account.id, passed: passed, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
-      email: account.verified(.email)?.value,
+    SessionFacts(
+      account: account.id, passed: session.counted.latest, age: now - session.createdAt,
+      aal: token == nil ? session.assuranceLevel : 0, email: account.verified(.email)?.value,
       phone: account.verified(.phone)?.value, entitlements: entitlements)
-  }
-}
-
-extension Account {
-  /// The verified identifier of a kind.
-  package func verified(_ kind: IdentifierKind) -> Identifier? {
-    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier
   }
 }

@@ -129,6 +129,13 @@ package struct PassedStep: Sendable, Equatable, Codable {
   }
 }
 
+extension [PassedStep] {
+  /// The time of the latest step of each provider.
+  package var latest: [ProviderName: Timestamp] {
+    reduce(into: [:]) { $0[$1.provider] = Swift.max($1.at, $0[$1.provider] ?? $1.at) }
+  }
+}
+
 /// A live session with its account, as requests are authorised by it.
 package struct SessionSnapshot: Sendable, Equatable {
   package let session: Session

@@ -139,6 +139,7 @@ extension FlowEngine {
     demandVerification(&record, invitation, request)
     var flow = FlowTransaction(id, FlowMachine(record), request)
     try checks.demandChangeProof(flow)
+    try await parts.requirements.demandAdmission(flow)
     // A flow without any applicable step would prove nothing.
     guard case .offer(let offered) = try await parts.completion.nextAction(&flow) else {
       throw request.refusal(.denied, because: .noStepApplies)

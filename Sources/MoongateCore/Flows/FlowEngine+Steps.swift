@@ -25,6 +25,7 @@ extension FlowEngine {
       }
       request.trace.about(
         DecisionTrace.Subject(provider: policy.provider, identifier: said.map { keys.logHash($0.value) }))
+      try await parts.requirements.demandAdmission(flow, naming: said)
       if let code = chosen as? any CodeProvider, let step = flow.record.step,
         parts.fallbacks.isSwitch(to: policy.provider, from: step, flow)
       {
@@ -45,7 +46,9 @@ extension FlowEngine {
   package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       request.trace.note("act", LimitAction.send.rawValue)
-      return try await parts.codeStep.resend(try await storage.load(id, request))
+      let flow = try await storage.load(id, request)
+      try await parts.requirements.demandAdmission(flow, naming: flow.record.step?.identifier)
+      return try await parts.codeStep.resend(flow)
     }
   }
 

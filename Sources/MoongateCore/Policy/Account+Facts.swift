@@ -6,11 +6,34 @@ extension Account {
   ///   cannot be used and is not a factor.
   package func facts(at now: Timestamp, in generation: any PolicyGeneration) -> AccountFacts {
     let factors = credentials.intersection(generation.policies.keys)
-    return AccountFacts(
+    var facts = AccountFacts(
       exists: true, id: id, age: now - createdAt, idle: now - lastSeenAt,
       hasPIN: !factors.isDisjoint(with: generation.pads),
       hasEmail: identifier(.email) != nil, isEmailVerified: identifier(.email)?.verifiedAt != nil,
       isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: factors, identities: identities(in: generation))
+    facts.groups = GroupFacts(listed: groups, identifiers: verifiedIdentifiers)
+    return facts
+  }
+
+  /// The verified identifiers that functions of groups and claims see: one of each kind.
+  package var verifiedIdentifiers: [Identifier] { [.phone, .email, .federated].compactMap(verified) }
+
+  /// The verified identifier of a kind.
+  package func verified(_ kind: IdentifierKind) -> Identifier? {
+    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier
+  }
+
+  /// The account with what other sites have said about its identities in a flow.
+  /// - Parameter proved: the identifiers that were proved in the flow.
+  func renewed(by proved: [Identifier]) -> Account {
+    var account = self
+    for identity in proved where identity.kind == .federated {
+      guard let index = identifiers.firstIndex(where: { $0.identifier == identity && $0.verifiedAt != nil }) else {
+        continue
+      }
+      account.identifiers[index].identifier = identity
+    }
+    return account
   }
 
   /// The verified federated identities by the provider that proves them. An account has at most one of each.

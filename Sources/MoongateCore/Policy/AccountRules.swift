@@ -6,6 +6,10 @@ import MoongateSDK
 package struct AccountRules: Sendable, Equatable {
   /// `registration`: who can create an account.
   package var registration: RegistrationRule
+  /// `admit`: the function that decides whether a flow may open a session; nil: every flow may.
+  package var admit: FunctionName?
+  /// `reasons`: the sentences that users see for `deny "reason"`.
+  package var reasons: [String: String]
   /// `sign_in`: the requirements for a session of an existing account, in the order of the file.
   package var signIn: [SignInRequirement]
   /// `offer`: the factors that users are offered after a sign-in on the hosted pages, in the order of the file.
@@ -28,7 +32,8 @@ package struct AccountRules: Sendable, Equatable {
 
   /// More than five parameters: one for each field.
   package init(
-    registration: RegistrationRule = .open, signIn: [SignInRequirement] = [], offers: [FactorOffer] = [],
+    registration: RegistrationRule = .open, admit: FunctionName? = nil, reasons: [String: String] = [:],
+    signIn: [SignInRequirement] = [], offers: [FactorOffer] = [],
     changeWithin: Duration = .seconds(600),
     recoveryDelay: Duration = .seconds(86_400),
     unverifiedLifetime: Duration = .seconds(30 * 86_400), groups: [GroupName: GroupDefinition] = [:],
@@ -36,6 +41,8 @@ package struct AccountRules: Sendable, Equatable {
     locations: [String: SourceLocation] = [:]
   ) {
     self.registration = registration
+    self.admit = admit
+    self.reasons = reasons
     self.signIn = signIn
     self.offers = offers
     self.changeWithin = changeWithin

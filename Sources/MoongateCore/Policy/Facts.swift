@@ -17,6 +17,8 @@ package struct Facts: Sendable {
   package var clockIsSuspect: Bool
   package var request: RequestFacts?
   package var session: SessionFacts?
+  /// Which of the facts can no longer change before the decision is final.
+  package var known = FactKnowledge.all
 
   /// More than five parameters: one for each field.
   package init(
@@ -38,6 +40,22 @@ package struct Facts: Sendable {
     self.request = request
     self.session = session
   }
+}
+
+/// Which facts are final at the point of a flow at which `admit` of accounts.lua is called. The time, the name of the
+/// flow and an identifier that is given are known at every point.
+package struct FactKnowledge: OptionSet, Sendable {
+  package let rawValue: Int
+
+  package init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// The client is the user's own.
+  package static let client = Self(rawValue: 1)
+  /// The account has been proved.
+  package static let account = Self(rawValue: 2)
+  /// The flow has ended: what was passed and reported in it is complete.
+  package static let flow = Self(rawValue: 4)
+  package static let all: Self = [.client, .account, .flow]
 }
 
 /// `f.flow`.
@@ -70,8 +88,10 @@ package struct AccountFacts: Sendable {
   package var factors: Set<ProviderName>
   /// The verified federated identities, by provider.
   package var identities: [ProviderName: Identifier]
+  /// What the groups of the account are computed from.
+  package var groups = GroupFacts()
 
-  /// More than five parameters: one for each field.
+  /// More than five parameters: one for each field, except the groups.
   package init(
     exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false,
     hasEmail: Bool = false,
@@ -88,6 +108,37 @@ package struct AccountFacts: Sendable {
     self.isPhoneVerified = isPhoneVerified
     self.factors = factors
     self.identities = identities
+  }
+}
+
+/// What `f.account.groups` is computed from when a function reads it.
+package struct GroupFacts: Sendable {
+  /// The groups that an operator added the account to. accounts.lua may not define all of them.
+  package var listed: Set<GroupName> = []
+  /// The verified identifiers of the account, at most one of each kind.
+  package var identifiers: [Identifier] = []
+  /// The session of the account, or the one that its flow would open now; nil if the function is called outside of
+  /// both.
+  package var session: SessionFacts?
+
+  package init(listed: Set<GroupName> = [], identifiers: [Identifier] = [], session: SessionFacts? = nil) {
+    self.listed = listed
+    self.identifiers = identifiers
+    self.session = session
+  }
+}
+
+extension Facts {
+  /// The facts that the functions of `groups` receive for this account.
+  package var ofGroups: Facts {
+    let session =
+      session ?? account.groups.session
+      ?? SessionFacts(account: account.id ?? "", passed: [:], age: .zero, aal: 1)
+    var facts = Facts(
+      now: now, account: account, client: ClientFacts(address: .unspecified), session: session)
+    facts.identifiers = account.groups.identifiers
+    facts.known = known
+    return facts
   }
 }
 

@@ -65,6 +65,10 @@ package final class GenerationLease: Sendable {
 package protocol PolicyEvaluator: AnyObject {
   /// Runs `send`, `verify` or `decide`.
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict
+  /// Runs `admit` of accounts.lua.
+  /// - Returns: nil if the answer is not final, because the function has read a fact that may still change
+  ///   (`Facts.known`).
+  func admission(of function: FunctionName, given facts: Facts) -> Verdict?
   /// Runs `when`.
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool
   /// Runs the function of a claim. Returns nil if the function returned nothing; the claim is then left out.

@@ -84,12 +84,12 @@ package enum UnknownAccount: String, Sendable, Codable, CaseIterable {
 }
 
 extension PolicyGeneration {
-  /// The text that users see for `deny "reason"`: from the policy that denied, otherwise from another policy (as for a
-  /// route's `decide`).
-  /// - Parameter provider: the provider whose policy denied; nil for a route.
-  /// - Returns: nil if no policy has a text for the reason.
+  /// The text that users see for `deny "reason"`: from the policy that denied, otherwise from accounts.lua or another
+  /// policy (as for a route's `decide`).
+  /// - Parameter provider: the provider whose policy denied; nil for a route and for accounts.lua.
+  /// - Returns: nil if neither accounts.lua nor a policy has a text for the reason.
   package func text(ofReason reason: String, by provider: ProviderName? = nil) -> String? {
-    provider.flatMap { policies[$0]?.reasons[reason] }
+    provider.flatMap { policies[$0]?.reasons[reason] } ?? accounts.reasons[reason]
       ?? policies.sorted { $0.key < $1.key }.lazy.compactMap { $0.value.reasons[reason] }.first
   }
 }

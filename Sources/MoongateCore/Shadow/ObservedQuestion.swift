@@ -7,6 +7,8 @@ struct ObservedQuestion: Sendable {
     case step(ObservedStep)
     /// Whether a `when` condition holds.
     case condition(FunctionName, Facts)
+    /// Whether `admit` of accounts.lua lets a flow open a session.
+    case admission(Facts)
     /// A client began the flow of this name, with an invitation or without one.
     case flow(String, isInvited: Bool)
     /// A flow has verified a user without an account, and may create one.

@@ -199,6 +199,7 @@ package final class PolicyShadow: Sendable {
     }
     for act in acts {
       guard isOn, let current = judge else { return false }
+      if current.isSilent(about: act.question) { continue }
       do {
         let answers = try await current.answers(to: act)
         findings.withLock { found in
@@ -242,6 +243,12 @@ struct ShadowJudge {
   func answers(to act: ObservedQuestion) async throws -> (active: ShadowAnswer, candidate: ShadowAnswer) {
     let first = try await active.answer(act.question, at: act.at)
     return (first, try await candidate.answer(act.question, at: act.at))
+  }
+
+  /// Whether neither generation has a rule about the question.
+  func isSilent(about question: ObservedQuestion.Question) -> Bool {
+    guard case .admission = question else { return false }
+    return [active, candidate].allSatisfy { $0.generation.accounts.admit == nil }
   }
 }
 

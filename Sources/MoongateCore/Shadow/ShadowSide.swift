@@ -61,6 +61,7 @@ final class ShadowSide {
       try await bound(at: now)
       return answer
     case .condition(let function, let facts): return answer(function, facts)
+    case .admission(let facts): return admission(facts)
     case .flow(let name, let isInvited): return flow(name, isInvited: isInvited)
     case .registration(let new):
       return registered(generation.accounts.registration.refusal(ofNew: new.verified, isInvited: new.isInvited))
@@ -188,6 +189,16 @@ final class ShadowSide {
     } catch {
       return Self.failed(error)
     }
+  }
+
+  /// Whether accounts.lua lets a flow open a session, as far as it can be known.
+  private func admission(_ facts: Facts) -> ShadowAnswer {
+    guard let function = generation.accounts.admit, let verdict = evaluator.admission(of: function, given: facts),
+      verdict != .allow
+    else { return .ok }
+    let location = evaluator.evidence(of: function, given: facts)?.location
+    guard case .deny(let reason) = verdict else { return ShadowAnswer("policy_error", at: location) }
+    return ShadowAnswer(reason, at: location)
   }
 
   /// A description of the flow as users see it.

@@ -68,7 +68,7 @@ extension ObservedQuestion.Question {
     switch self {
     case .step: "step"
     case .condition: "condition"
-    case .flow, .registration: "flow"
+    case .flow, .registration, .admission: "flow"
     case .request: "request"
     }
   }
@@ -80,6 +80,7 @@ extension ObservedQuestion.Question {
     case .condition(let function, _): "condition \(function)"
     case .flow(let name, _): "flow \(name)"
     case .registration(let new): "registration by \(new.flow)"
+    case .admission(let facts): "admission by \(facts.flow?.name ?? "a flow")"
     case .request: "request"
     }
   }

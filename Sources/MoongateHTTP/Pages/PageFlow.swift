@@ -291,7 +291,7 @@ extension Exchange {
     switch code {
     case .provider(let outcome): outcome.reason.rawValue
     case .policyReason(let reason):
-      generation.policies[provider]?.reasons[reason] == nil ? RefusalCode.denied.name : reason
+      page(of: provider)?.reasons[reason] == nil ? RefusalCode.denied.name : reason
     default: NextPage.shownCode(code).name
     }
   }

@@ -43,6 +43,12 @@ private final class RecordingEvaluator: PolicyEvaluator {
     return verdict
   }
 
+  func admission(of function: FunctionName, given facts: Facts) -> Verdict? {
+    let verdict = base.admission(of: function, given: facts)
+    record(function, verdict?.text ?? "undecided", facts)
+    return verdict
+  }
+
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
     try noting(function, facts, { String($0) }) { () throws(PolicyFault) in
       try base.condition(of: function, given: facts)

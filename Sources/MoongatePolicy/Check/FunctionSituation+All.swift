@@ -7,6 +7,7 @@ extension FunctionSituation {
     var questions: [FunctionName: Question] = [:]
     for policy in generation.policies.values { questions.merge(Self.questions(of: policy)) { first, _ in first } }
     for function in generation.accounts.claims.values { questions[function] = .claim }
+    if let admit = generation.accounts.admit { questions[admit] = .verdict(nil) }
     let literals = generation.sources.mapValues { FileLiterals($0.bytes) }
     var situations: [FunctionName: Self] = [:]
     for (name, entry) in generation.functions.entries {
@@ -17,7 +18,7 @@ extension FunctionSituation {
         guard let asked = questions[name] else { continue }
         question = asked
       case .route: question = .verdict(nil)
-      case .flow: question = .condition
+      case .flow: question = questions[name] ?? .condition
       case .entitlement: question = questions[name] ?? .condition
       }
       situations[name] = Self(
@@ -27,8 +28,9 @@ extension FunctionSituation {
     placePolicies(in: &situations, generation, providers)
     placeSteps(in: &situations, generation, providers)
     for name in situations.keys where name.path.hasPrefix("accounts.") {
-      // These functions are only called for existing accounts.
-      situations[name]?.exists = [true]
+      // These functions are only called for existing accounts, except `admit`, which is asked about new accounts too.
+      let isAdmit = name == generation.accounts.admit
+      situations[name]?.exists = isAdmit && generation.registers ? [true, false] : [true]
       let isEntitlement = situations[name]?.audience == .entitlement
       situations[name]?.kinds = isEntitlement ? [.phone, .email, nil] : [.phone, .email]
       situations[name]?.flows = generation.flows.values.filter { !$0.purpose.needsSession }.map(\.name).sorted()

@@ -57,6 +57,7 @@ struct FunctionSituation {
       if case .identifier? = declared(path)?.place { found.insert(.identifier) }
     }
     if reads.readsLimits { found.insert(.limits) }
+    for inner in reads.ofGroups { found.formUnion(dimensions(inner)) }
     return found.sorted()
   }
 
@@ -85,6 +86,12 @@ struct FunctionSituation {
     case .requestQuery: return [.query]
     case .sessionAge: return [.sessionAge]
     case .sessionAAL: return [.sessionAAL]
+    case .accountGroups:
+      // Computed groups follow from what their functions read.
+      return [.accountExists]
+        + generation.accounts.groups.filter { $0.value == .members }.keys.map(\.rawValue).filter {
+          reads.listed.contains(slot) || members.contains($0)
+        }.map(FactDimension.group)
     case .sessionGroups:
       return generation.accounts.groups.keys.map(\.rawValue).filter {
         reads.listed.contains(slot) || members.contains($0)
@@ -161,7 +168,18 @@ struct FunctionSituation {
       if !facts.account.exists, !facts.client.isNewDevice { return nil }
       facts.limits = limits(choice, at: now)
     }
+    if facts.account.exists { facts.account.groups = groups(choice, facts, at: now) }
     return facts
+  }
+
+  /// What the groups of the account are computed from. Only identifiers that the account holds are verified.
+  private func groups(_ choice: FactChoice, _ facts: Facts, at now: Timestamp) -> GroupFacts {
+    let held: [IdentifierKind] =
+      (facts.account.isEmailVerified ? [.email] : []) + (facts.account.isPhoneVerified ? [.phone] : [])
+    return GroupFacts(
+      listed: Set(generation.accounts.groups.keys.filter { choice[.group($0.rawValue)] == 1 }),
+      identifiers: facts.session == nil ? held.map { identifier($0, choice) } : facts.identifiers,
+      session: facts.session ?? session(choice, at: now))
   }
 
   private func client(_ choice: FactChoice) -> ClientFacts {

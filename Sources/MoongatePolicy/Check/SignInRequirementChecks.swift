@@ -108,7 +108,7 @@ struct SignInRequirementChecks {
     let lacks = { (fact: String) in requirement.choices.contains { test($0) == fact } }
     let others = Set(generation.policies.keys).subtracting(requirement.choices)
     for flow in signInFlows {
-      for bits in 0..<32 {
+      for bits in 0..<64 {
         let bit = { (number: Int) in bits >> number & 1 == 1 }
         var account = AccountFacts(exists: true, id: "ac_", age: .seconds(86_400 * 365), idle: .seconds(86_400))
         account.factors = bit(0) ? others : []
@@ -116,6 +116,7 @@ struct SignInRequirementChecks {
         account.isPhoneVerified = bit(1) && !lacks("f.account.phone_verified")
         account.hasEmail = bit(2)
         account.isEmailVerified = bit(2) && !lacks("f.account.email_verified")
+        account.groups.listed = bit(5) ? Set(generation.accounts.groups.keys) : []
         let passed = Set(flow.steps.first?.choices.prefix(1) ?? [])
         let facts = Facts(
           now: Timestamp(milliseconds: 0), flow: FlowFacts(name: flow.name, passed: passed), account: account,

@@ -59,6 +59,8 @@ struct UnknownFacts {
         if let wrong = DenyReason.problem(of: text) {
           problems.add(location, "", wrong + Self.spelling(ofReason: text))
         }
+      case "require_also" where file == "accounts.lua":
+        problems.add(location, "", "accounts.lua cannot require a step by require_also: add it to sign_in")
       case "require_also":
         guard let configured = catalog.configured,
           ProviderName(rawValue: text).map({ !configured.contains($0) }) ?? true
@@ -107,7 +109,7 @@ struct UnknownFacts {
   /// The problem with the name of a set's member; nil if it is valid.
   private func unknownMember(_ name: String, of set: String) -> String? {
     switch set {
-    case FactSlot.sessionGroups.path:
+    case FactSlot.sessionGroups.path, FactSlot.accountGroups.path:
       guard let groups, !groups.contains(where: { $0.rawValue == name }) else { return nil }
       return EntitlementReader.undefined(name, among: groups)
     case FactSlot.sessionClaims.path:

@@ -146,7 +146,7 @@ package struct EditorTypes: Sendable {
     classes.append((["---@class (exact) moongate.Facts.limit"] + limit).joined(separator: "\n"))
     let audiences: [(String, String, FunctionTable.Audience)] = [
       ("PolicyFacts", "Facts for `send`, `verify` and the functions of `vary`.", .policy(limits: [])),
-      ("FlowFacts", "Facts for `when` of a step.", .flow),
+      ("FlowFacts", "Facts for `when` of a step, and for `admit`.", .flow),
       ("RouteFacts", "Facts for `decide` of a route.", .route),
       ("EntitlementFacts", "Facts for functions of `groups` and `claims`.", .entitlement),
     ]

@@ -68,10 +68,11 @@ package struct FactListing: Sendable, Encodable {
     provider = policy.provider.rawValue
     account = facts.account.id
     let box = FactReader(declared: (generation as? Generation)?.declaredFacts ?? [])
+    let groups = Self.groups(facts, in: generation)
     box.limits = policy.limits.map(\.name)
     var lines: [Line] = []
     for slot in FactSlot.allCases where Self.isOfPerson(slot, knowsAddress) {
-      let value = slot.isSet ? .set(Self.members(slot, facts)) : Value(box.read(facts, slot.rawValue, nil, 0))
+      let value = slot.isSet ? .set(Self.members(slot, facts, groups)) : Value(box.read(facts, slot.rawValue, nil, 0))
       lines.append(Line(fact: "f.\(slot.path)", value: value, help: slot.help))
     }
     for fact in box.declared {
@@ -104,15 +105,35 @@ package struct FactListing: Sendable, Encodable {
     switch slot {
     case .now, .provider, .identifier, .phoneE164, .emailAddress, .accountExists, .accountID, .accountAge, .accountIdle,
       .accountHasPIN,
-      .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .accountFactors:
+      .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .accountFactors, .accountGroups:
       true
     case .clientIP, .clientNetwork: knowsAddress
     default: false
     }
   }
 
-  private static func members(_ slot: FactSlot, _ facts: Facts) -> [String] {
-    slot == .accountFactors ? facts.account.factors.map(\.rawValue).sorted() : []
+  private static func members(_ slot: FactSlot, _ facts: Facts, _ groups: [String]) -> [String] {
+    switch slot {
+    case .accountFactors: facts.account.factors.map(\.rawValue).sorted()
+    case .accountGroups: groups
+    default: []
+    }
+  }
+
+  /// The groups of the account. One whose function fails is listed with `?`: whatever reads it fails too.
+  private static func groups(_ facts: Facts, in generation: any PolicyGeneration) -> [String] {
+    guard facts.account.exists, !generation.accounts.groups.isEmpty, let evaluator = try? generation.makeEvaluator()
+    else { return [] }
+    return generation.accounts.groups.sorted { $0.key < $1.key }.compactMap { group, definition in
+      guard case .computed(let function) = definition else {
+        return facts.account.groups.listed.contains(group) ? group.rawValue : nil
+      }
+      do throws(PolicyFault) {
+        return try evaluator.condition(of: function, given: facts.ofGroups) ? group.rawValue : nil
+      } catch {
+        return "\(group)?"
+      }
+    }
   }
 
   /// The listing as text for terminals.

@@ -27,43 +27,92 @@ final class FactReader {
 
   deinit { scratch.deallocate() }
 
-  /// Bit sets of the slots that the current call has read: own facts, declared facts, and the first limits. Bits keep
-  /// the recording cheap.
-  private var slotsRead: UInt64 = 0
-  private var declaredRead: UInt64 = 0
-  private var limitsRead: UInt64 = 0
+  /// The facts that a run of a function has read. Bits keep the recording cheap.
+  struct Recording {
+    /// The slots of own facts, of declared facts, and of the first limits.
+    fileprivate(set) var slots: UInt64 = 0
+    fileprivate(set) var declared: UInt64 = 0
+    fileprivate(set) var limits: UInt64 = 0
+    /// The members of sets that were read by name, and the sets that were listed. Nil while it is not recorded, as for
+    /// production requests.
+    fileprivate(set) var sets: (members: [FactSlot: Set<String>], listed: Set<FactSlot>)?
+  }
 
-  /// The members of sets that the current call read by name, and the sets that it listed. Nil while it is not recorded,
-  /// as for production requests.
-  private var setReads: (members: [FactSlot: Set<String>], listed: Set<FactSlot>)?
+  /// What the running function, or else the last one, has read.
+  var recording = Recording()
 
   /// Starts recording which members of sets are read.
-  func noteSetReads() { setReads = ([:], []) }
+  func noteSetReads() { recording.sets = ([:], []) }
 
-  /// Resets the recording before a call.
+  /// The groups that accounts.lua defines, sorted, and those of them that functions compute.
+  var groups: (all: [String], computed: Set<String>) = ([], [])
+  /// Whether the account is in a computed group, as far as the current call has needed to know.
+  var memberships: [String: Bool] = [:]
+  /// Computed groups that the running function has read and that are not in `memberships`. It then runs again.
+  private(set) var missing: Set<String> = []
+  /// What functions of groups have read for the current call.
+  private var groupReads: (slots: UInt64, declared: UInt64, all: [FactReads]) = (0, 0, [])
+
+  /// Forgets the groups of the call before.
+  func forgetGroups() {
+    memberships = [:]
+    groupReads = (0, 0, [])
+  }
+
+  /// Records what the function of a group has read.
+  func noteGroup() {
+    groupReads.slots |= recording.slots
+    groupReads.declared |= recording.declared
+    if recording.sets != nil { groupReads.all.append(ownReads) }
+  }
+
+  /// Resets the recording before a run.
   func forgetReads() {
-    (slotsRead, declaredRead, limitsRead) = (0, 0, 0)
-    if setReads != nil { setReads = ([:], []) }
+    let notesSets = recording.sets != nil
+    recording = Recording()
+    if notesSets { noteSetReads() }
+    missing = []
   }
 
   /// The facts that the last call read.
   var reads: FactReads {
+    var reads = ownReads
+    reads.ofGroups = groupReads.all
+    return reads
+  }
+
+  private var ownReads: FactReads {
     FactReads(
-      slots: Set(FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }),
-      members: setReads?.members ?? [:],
-      listed: setReads?.listed ?? [],
+      slots: Set(FactSlot.allCases.filter { recording.slots >> UInt64($0.rawValue) & 1 == 1 }),
+      members: recording.sets?.members ?? [:],
+      listed: recording.sets?.listed ?? [],
       declared: Set(
-        declared.enumerated().filter { declaredRead >> UInt64(min(63, $0.offset)) & 1 == 1 }.map(\.element.path)),
-      readsLimits: limitsRead != 0)
+        declared.enumerated().filter { recording.declared >> UInt64(min(63, $0.offset)) & 1 == 1 }.map(\.element.path)),
+      readsLimits: recording.limits != 0)
+  }
+
+  /// Whether the last call read a fact that may still change. If it did, its answer is not final.
+  func hasReadBeyond(_ facts: Facts) -> Bool {
+    guard facts.known != .all else { return false }
+    let isFinal = { (slots: UInt64, isGroup: Bool) in
+      FactSlot.allCases.allSatisfy { slots >> UInt64($0.rawValue) & 1 == 0 || $0.isFinal(in: facts, ofGroup: isGroup) }
+    }
+    guard recording.limits == 0, isFinal(recording.slots, false), isFinal(groupReads.slots, true) else { return true }
+    // The last bit stands for all facts beyond the 63rd.
+    return declared.enumerated().contains { index, fact in
+      let bit = UInt64(1) << UInt64(min(63, index))
+      return recording.declared & bit != 0 && !fact.isFinal(in: facts, ofGroup: false)
+        || groupReads.declared & bit != 0 && !fact.isFinal(in: facts, ofGroup: true)
+    }
   }
 
   /// The facts that the last call read, with their values.
   func evidence(_ facts: Facts) -> [PolicyEvidence.Fact] {
-    var evidence = FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }.map { slot in
+    var evidence = FactSlot.allCases.filter { recording.slots >> UInt64($0.rawValue) & 1 == 1 }.map { slot in
       let value = slot.isSet ? members(slot, facts) : text(read(facts, slot.rawValue, nil, 0))
       return PolicyEvidence.Fact(path: slot.path, value: value, namesPerson: slot.namesPerson)
     }
-    for (index, fact) in declared.prefix(64).enumerated() where declaredRead >> UInt64(index) & 1 == 1 {
+    for (index, fact) in declared.prefix(64).enumerated() where recording.declared >> UInt64(index) & 1 == 1 {
       switch fact.kind {
       case .groups:
         evidence.append(PolicyEvidence.Fact(path: fact.path, value: groups(fact, facts), namesPerson: false))
@@ -76,7 +125,7 @@ final class FactReader {
         evidence.append(PolicyEvidence.Fact(path: fact.path, value: text(attribute(fact, facts)), namesPerson: false))
       }
     }
-    for offset in 0..<64 where limitsRead >> UInt64(offset) & 1 == 1 && offset / 3 < limits.count {
+    for offset in 0..<64 where recording.limits >> UInt64(offset) & 1 == 1 && offset / 3 < limits.count {
       let path = "limits.\(limits[offset / 3]).\(["used", "max", "locked_until"][offset % 3])"
       evidence.append(PolicyEvidence.Fact(path: path, value: text(limit(facts, offset)), namesPerson: false))
     }
@@ -99,6 +148,7 @@ final class FactReader {
       switch slot {
       case .flowPassed: (facts.flow?.passed ?? []).map(\.rawValue)
       case .accountFactors: facts.account.factors.map(\.rawValue)
+      case .accountGroups: groups.all.filter { isMember($0, facts) ?? false }
       case .sessionGroups: facts.session?.entitlements.groups.map(\.rawValue) ?? []
       case .sessionClaims: facts.session?.entitlements.claims.map { "\($0.key) = \($0.value.asWritten)" } ?? []
       default: facts.session?.passed.keys.map(\.rawValue) ?? []
@@ -120,14 +170,14 @@ final class FactReader {
   func answer(_ slot: Int32, key: String?, index: Int64, into value: inout clua_value) {
     guard let facts else { return }
     if slot < 64 {
-      slotsRead |= 1 << UInt64(slot)
-      if setReads != nil, let set = FactSlot(rawValue: slot), set.isSet {
-        if let key { setReads?.members[set, default: []].insert(key) } else { setReads?.listed.insert(set) }
+      recording.slots |= 1 << UInt64(slot)
+      if recording.sets != nil, let set = FactSlot(rawValue: slot), set.isSet {
+        if let key { recording.sets?.members[set, default: []].insert(key) } else { recording.sets?.listed.insert(set) }
       }
     } else if slot < FactSlot.firstLimit {
-      declaredRead |= 1 << UInt64(min(63, slot - FactSlot.firstDeclared))
+      recording.declared |= 1 << UInt64(min(63, slot - FactSlot.firstDeclared))
     } else {
-      limitsRead |= 1 << UInt64(min(63, slot - FactSlot.firstLimit))
+      recording.limits |= 1 << UInt64(min(63, slot - FactSlot.firstLimit))
     }
     switch read(facts.pointee, slot, key, index) {
     case .null: value.kind = CLUA_NIL
@@ -191,6 +241,7 @@ final class FactReader {
     case .accountFactors:
       guard let key else { return member(facts.account.factors, index) }
       return facts.account.factors.contains { $0.rawValue == key } ? .flag(true) : .null
+    case .accountGroups: return facts.account.exists ? group(key, index, facts) : .null
     case .clientIP: return .text(facts.client.address.description)
     case .clientNetwork: return .text(network(facts.client.address))
     case .clientUserAgent: return text(facts.client.userAgent)
@@ -223,6 +274,26 @@ final class FactReader {
     case .sessionPhone: return text(facts.session?.phone)
     case .sessionEmailVerified: return .flag(facts.session?.email != nil)
     }
+  }
+
+  /// Whether the account is in a group, or the name of its group at a place. A group that has not been computed is
+  /// recorded as missing.
+  private func group(_ key: String?, _ index: Int64, _ facts: Facts) -> Answer {
+    let unknown = (key.map { [$0] } ?? groups.all).filter { isMember($0, facts) == nil }
+    guard unknown.isEmpty else {
+      missing.formUnion(unknown)
+      return .null
+    }
+    if let key { return isMember(key, facts) ?? false ? .flag(true) : .null }
+    let names = groups.all.filter { isMember($0, facts) ?? false }
+    return index >= 0 && index < Int64(names.count) ? .text(names[Int(index)]) : .null
+  }
+
+  /// Whether the account is in a group; nil for a group that has not been computed.
+  private func isMember(_ name: String, _ facts: Facts) -> Bool? {
+    if groups.computed.contains(name) { return memberships[name] }
+    guard groups.all.contains(name), let group = GroupName(rawValue: name) else { return false }
+    return facts.account.groups.listed.contains(group)
   }
 
   /// The value of a declared fact; null if it does not have the declared type. A policy must not compare a number with
@@ -314,6 +385,37 @@ extension ClaimValue {
     case .integer(let integer): String(integer)
     case .number(let number): String(number)
     case .flag(let flag): String(flag)
+    }
+  }
+}
+
+extension FactSlot {
+  /// Whether the value can no longer change before a decision about a flow is final.
+  /// - Parameter isGroup: whether the function of a group reads it.
+  fileprivate func isFinal(in facts: Facts, ofGroup isGroup: Bool) -> Bool {
+    switch self {
+    case .now, .flowName, .clockSuspect: return true
+    case .clientIP, .clientNetwork, .clientUserAgent: return facts.known.contains(.client)
+    case .identifier: return facts.identifier != nil
+    // In a function of a group, they are the account's own.
+    case .phoneE164: return isGroup || facts.identifier?.kind == .phone
+    case .emailAddress: return isGroup || facts.identifier?.kind == .email
+    case .accountExists, .accountID, .accountAge, .accountIdle, .accountHasPIN, .accountHasEmail,
+      .accountEmailVerified, .accountPhoneVerified, .accountFactors, .accountGroups:
+      return facts.known.contains(.account)
+    case .clientNewDevice: return facts.known.isSuperset(of: [.client, .account])
+    default: return facts.known.contains(.flow)
+    }
+  }
+}
+
+extension DeclaredFact {
+  /// See `FactSlot.isFinal(in:ofGroup:)`.
+  fileprivate func isFinal(in facts: Facts, ofGroup isGroup: Bool) -> Bool {
+    switch place {
+    case .identifier(let kind): isGroup || facts.identifier?.kind == kind
+    case .identity: facts.known.contains(.account)
+    case .provider, .named: facts.known.contains(.flow)
     }
   }
 }

@@ -12,4 +12,6 @@ struct FactReads {
   var declared: Set<String> = []
   /// Whether counters of limits were read.
   var readsLimits = false
+  /// What the functions of groups have read, if the call read `f.account.groups`.
+  var ofGroups: [FactReads] = []
 }

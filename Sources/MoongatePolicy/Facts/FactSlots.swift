@@ -7,7 +7,7 @@ enum FactSlot: Int32, CaseIterable {
   case phoneE164, emailAddress
   case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified,
     accountPhoneVerified,
-    accountFactors
+    accountFactors, accountGroups
   case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
   case clockSuspect
   case requestMethod, requestHost, requestPath, requestQuery
@@ -34,6 +34,7 @@ enum FactSlot: Int32, CaseIterable {
     case .accountEmailVerified: "account.email_verified"
     case .accountPhoneVerified: "account.phone_verified"
     case .accountFactors: "account.factors"
+    case .accountGroups: "account.groups"
     case .clientIP: "client.ip"
     case .clientNetwork: "client.network"
     case .clientUserAgent: "client.user_agent"
@@ -67,7 +68,7 @@ enum FactSlot: Int32, CaseIterable {
 
   var isSet: Bool {
     switch self {
-    case .flowPassed, .sessionPassed, .accountFactors, .sessionGroups, .sessionClaims: true
+    case .flowPassed, .sessionPassed, .accountFactors, .accountGroups, .sessionGroups, .sessionClaims: true
     default: false
     }
   }
@@ -82,7 +83,7 @@ enum FactSlot: Int32, CaseIterable {
       "string"
     case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent, .sessionEmail, .sessionPhone: "string?"
     case .accountAge, .accountIdle: "integer?"
-    case .flowPassed, .accountFactors, .sessionGroups: "table<string, true?>"
+    case .flowPassed, .accountFactors, .accountGroups, .sessionGroups: "table<string, true?>"
     case .sessionClaims: "table<string, string|number|boolean|nil>"
     case .sessionPassed: "table<string, integer?>"
     case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified,
@@ -112,6 +113,7 @@ enum FactSlot: Int32, CaseIterable {
     case .accountEmailVerified: "whether the email address is verified"
     case .accountPhoneVerified: "whether the phone number is verified"
     case .accountFactors: "providers that store a secret of the account, such as a PIN or an authenticator app"
+    case .accountGroups: "groups of accounts.lua that the account belongs to"
     case .clientIP: "IP address of the client"
     case .clientNetwork: "network of the client, /24 or /48"
     case .clientUserAgent: "User-Agent header of the client"

@@ -170,8 +170,10 @@ struct FolderReader {
     UnknownFacts(
       functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems
     ).check(lua.names)
+    GroupCycles(groups: accounts.groups, functions: functions, problems: problems).check(lua.names)
     ReasonWords(
-      files: functions.files, reasons: Set(policies.values.flatMap(\.reasons.keys)), pages: files.pages,
+      files: functions.files,
+      reasons: Set(policies.values.flatMap(\.reasons.keys)).union(accounts.reasons.keys), pages: files.pages,
       problems: problems
     ).check(lua.names)
   }
@@ -191,7 +193,9 @@ struct FolderReader {
       declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured),
       identityProvers: IdentityProvers(catalog.descriptors))
     do {
-      _ = try generation.makeEvaluator()
+      let evaluator = try LuaEvaluator(generation)
+      GroupCycles(groups: accounts.groups, functions: functions, problems: problems).check(by: evaluator)
+      guard problems.all.isEmpty else { return nil }
     } catch {
       problems.add(error.location ?? SourceLocation(file: "gateway.lua", line: 0), "", error.message)
       return nil

@@ -11,6 +11,8 @@ package enum BooleanFact: Sendable, Hashable {
   case verified(IdentifierKind)
   /// The provider stores a record of the account, such as its PIN: `f.account.factors.NAME`.
   case keeps(ProviderName)
+  /// The account is in a group whose members are listed: `f.account.groups[NAME]`.
+  case group(GroupName)
   /// `f.client.new_device`.
   case newDevice
   /// `f.client.network_changed`, at every request after the creation of the flow.
@@ -28,6 +30,7 @@ package enum BooleanFact: Sendable, Hashable {
     case .holds(.phone), .verified(.phone): "f.account.phone_verified"
     case .holds(.federated), .verified(.federated): "a federated identity"
     case .keeps(let provider): "f.account.factors.\(provider)"
+    case .group(let name): "f.account.groups[\"\(name)\"]"
     case .newDevice: "f.client.new_device"
     case .networkChanged: "f.client.network_changed"
     }
@@ -42,8 +45,9 @@ package enum BooleanFact: Sendable, Hashable {
     case .verified(.email): 3
     case .verified(.federated), .holds(.federated): 4
     case .keeps: 5
-    case .newDevice: 6
-    case .networkChanged: 7
+    case .group: 6
+    case .newDevice: 7
+    case .networkChanged: 8
     }
   }
 
@@ -81,7 +85,7 @@ package struct KnownFacts: Sendable, Hashable {
     default: break
     }
     switch fact {
-    case .holds, .verified, .keeps: if value { return assume(.exists, true) }
+    case .holds, .verified, .keeps, .group: if value { return assume(.exists, true) }
     case .newDevice: if !value { return assume(.exists, true) }
     case .exists, .networkChanged: break
     }

@@ -38,10 +38,13 @@ package struct EntryPointTable: Sendable {
   private let rule: RegistrationRule
   /// Whether the search exceeded its budget. The table is then empty.
   package let isIncomplete: Bool
+  /// Where `admit` of accounts.lua is, which may refuse to open any of them; nil without one.
+  private let admit: SourceLocation?
 
   /// - Parameter providers: the providers of the program, unless the generation has its own.
   package init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     let budget = ProofBudget()
+    admit = generation.accounts.admit == nil ? nil : generation.accounts.locations["admit"]
     let registry = generation.registry ?? providers
     guard let generation = generation as? Generation,
       let functions = try? FunctionOutcomes(generation, registry, budget)
@@ -55,7 +58,9 @@ package struct EntryPointTable: Sendable {
     }
     do throws(ProofBudget.Exhausted) {
       let made = try search(generation.withOpenRegistration).registrations()
-      let now = generation.accounts.registration == .closed ? [:] : made
+      let now =
+        generation.accounts.registration == .closed
+        ? [:] : generation.accounts.admit == nil ? made : try search(generation).registrations()
       entryPoints = try search(generation).entryPoints(registered: made, now: now)
       registrations = EntryPointSearch.registrationPoints(now)
       (rule, isIncomplete) = (generation.accounts.registration, false)
@@ -196,6 +201,7 @@ extension EntryPointTable {
         return "\(Columns.pad(registration.flow, to: flow))  \(sets)"
       }
     }
+    if let admit { lines += ["", style.dim("\(admit) decides by `admit` who may pass each of these")] }
     return lines.joined(separator: "\n")
   }
 }

@@ -104,7 +104,7 @@ struct FlowSearch {
       return []
     }
     guard !situation.passed.isEmpty, ending != (situation.knowsAccount ? .new : .existing) else { return [] }
-    guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
+    guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? try admitted(way, flow) : [] }
     // A registration never sets a secret of an existing account.
     if flow.purpose.registersFactor, flow.purpose.provider.map(situation.set.contains) ?? false { return [] }
     if flow.purpose.recoveredProvider != nil, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false })
@@ -152,12 +152,24 @@ struct FlowSearch {
       }
       ends = open
     }
+    for var end in ends {
+      end.isSettled = true
+      ways += try admitted(end, flow)
+    }
     return ways
-      + ends.map { end in
-        var end = end
-        end.isSettled = true
-        return end
-      }
+  }
+
+  /// Asks `admit` at the end of a flow that opens a session, as `SignInRequirements.demandAdmission` does. What it
+  /// refuses earlier it refuses here too, or its answer may change and is assumed to be any.
+  private func admitted(_ end: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    guard let admit = generation.accounts.admit else { return [end] }
+    switch try functions.verdict(admit, moment(end, flow), end.facts) {
+    case .answers(let answers, _): return answers.contains(.allow) ? [end] : []
+    case .depends(let fact):
+      var open = end
+      open.isSettled = false
+      return branches(open, on: fact)
+    }
   }
 
   /// Whether a requirement applies: the situations in which it does and does not.
@@ -187,18 +199,30 @@ struct FlowSearch {
     .Exhausted) -> [KnownFacts]
   {
     guard let when = requirement.when else { return [] }
-    let moment = Moment(
-      flow: FlowFacts(name: flow.name, passed: []), identifier: .phone, knowsAccount: true, isCreation: false)
-    var open = [known]
-    var excused: [KnownFacts] = []
-    while let facts = open.popLast() {
+    return try known.decided { facts throws(ProofBudget.Exhausted) in
       try budget.spend()
-      switch try functions.condition(when, moment, facts) {
-      case .depends(let fact): open += [true, false].compactMap { facts.assuming(fact, $0) }
-      case .answers(let answers, _): if answers.contains(false) { excused.append(facts) }
+      switch try functions.condition(when, Self.joining(flow), facts) {
+      case .depends(let fact): return .open(fact)
+      case .answers(let answers, _): return .decided(answers.contains(false))
       }
     }
-    return excused
+  }
+
+  /// The facts with which `admit` admits the account that a user joins.
+  func admitted(_ known: KnownFacts, joinedBy flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [KnownFacts] {
+    guard let admit = generation.accounts.admit else { return [known] }
+    return try known.decided { facts throws(ProofBudget.Exhausted) in
+      try budget.spend()
+      switch try functions.verdict(admit, Self.joining(flow), facts) {
+      case .depends(let fact): return .open(fact)
+      case .answers(let answers, _): return .decided(answers.contains(.allow))
+      }
+    }
+  }
+
+  /// The point at which an account that a user joins is judged.
+  private static func joining(_ flow: FlowDefinition) -> Moment {
+    Moment(flow: FlowFacts(name: flow.name, passed: []), identifier: .phone, knowsAccount: true, isCreation: false)
   }
 
   /// The possible ways to meet a requirement: with a factor of the account, or, if it has none, by setting one up.

@@ -70,7 +70,7 @@ final class FunctionOutcomes {
       try budget.spend()
       let answer = call(moment.facts(known, free, in: generation))
       let reads = evaluator.reads
-      if let open = moment.openFact(reads, known, providers: keeping, pads: generation.pads) {
+      if let open = moment.openFact(reads, known, keeping: keeping, in: generation) {
         return .depends(on: open)
       }
       if let next = moment.freeFacts(reads, known, declared: declared, groups: groups).first(where: { free[$0] == nil })

@@ -64,11 +64,14 @@ struct Moment {
   private func account(_ known: KnownFacts, _ pads: Set<ProviderName>) -> AccountFacts {
     var factors: Set<ProviderName> = []
     for (fact, value) in known.all { if case .keeps(let provider) = fact, value { factors.insert(provider) } }
-    return AccountFacts(
+    var facts = AccountFacts(
       exists: true, id: Self.account, age: .seconds(86_400), idle: .seconds(3_600),
       hasPIN: !factors.isDisjoint(with: pads),
       hasEmail: known[.holds(.email)] ?? false, isEmailVerified: known[.verified(.email)] ?? false,
       isPhoneVerified: known[.verified(.phone)] ?? false, factors: factors)
+    facts.groups.listed = Set(
+      known.all.compactMap { fact, value in if case .group(let name) = fact, value { name } else { nil } })
+    return facts
   }
 
   /// Whether the network differs from the flow's; nil if it is undecided.
@@ -100,21 +103,25 @@ struct Moment {
 
   // MARK: dependencies of a call
 
-  /// The first undecided fact that the call read.
-  func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName], pads: Set<ProviderName>)
+  /// The first undecided fact that the call read, itself or by the function of a group.
+  /// - Parameter keeping: the providers that can store a record of an account.
+  func openFact(_ reads: FactReads, _ known: KnownFacts, keeping: [ProviderName], in generation: Generation)
     -> BooleanFact?
   {
-    let facts = reads.slots.flatMap { decidable($0, reads, providers, pads) }.sorted(by: BooleanFact.isBefore)
-    return facts.first { known[$0] == nil }
+    let facts = ([reads] + reads.ofGroups).flatMap { reads in
+      reads.slots.flatMap { decidable($0, reads, keeping, generation) }
+    }
+    return facts.sorted(by: BooleanFact.isBefore).first { known[$0] == nil }
   }
 
-  private func decidable(_ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName], _ pads: Set<ProviderName>)
-    -> [BooleanFact]
-  {
+  private func decidable(
+    _ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName], _ generation: Generation
+  ) -> [BooleanFact] {
     guard session == nil else { return [] }
     switch slot {
     case .clientNewDevice: return knowsAccount ? [.newDevice] : []
-    case .accountHasPIN: return knowsAccount ? providers.filter(pads.contains).map(BooleanFact.keeps) : []
+    case .accountHasPIN:
+      return knowsAccount ? providers.filter(generation.pads.contains).map(BooleanFact.keeps) : []
     case .accountHasEmail: return knowsAccount ? [.holds(.email)] : []
     case .accountEmailVerified: return knowsAccount ? [.verified(.email)] : []
     case .accountPhoneVerified: return knowsAccount ? [.verified(.phone)] : []
@@ -122,6 +129,11 @@ struct Moment {
       guard knowsAccount else { return [] }
       let named = reads.members[slot] ?? []
       return providers.filter { reads.listed.contains(slot) || named.contains($0.rawValue) }.map(BooleanFact.keeps)
+    case .accountGroups:
+      guard knowsAccount else { return [] }
+      let named = reads.members[slot] ?? []
+      let listed = generation.accounts.groups.filter { $0.value == .members }.keys
+      return listed.filter { reads.listed.contains(slot) || named.contains($0.rawValue) }.map(BooleanFact.group)
     default: return []
     }
   }
@@ -157,9 +169,23 @@ struct Moment {
     }
   }
 
+  /// Whether the function of a group read anything but decidable facts of the account. What the session has passed also
+  /// depends on earlier flows.
+  private static func readsUnboundedOfGroup(_ reads: FactReads) -> Bool {
+    if !reads.declared.isEmpty { return true }
+    return reads.slots.contains { slot in
+      switch slot {
+      case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified,
+        .accountFactors, .accountGroups:
+        false
+      default: true
+      }
+    }
+  }
+
   /// Whether the call read a fact with unbounded values: a time, a number or a text.
   func readsUnbounded(_ reads: FactReads, declared: [DeclaredFact]) -> Bool {
-    if reads.readsLimits { return true }
+    if reads.readsLimits || reads.ofGroups.contains(where: Self.readsUnboundedOfGroup) { return true }
     if declared.contains(where: { isAvailable($0) && $0.kind != .flag && reads.declared.contains($0.path) }) {
       return true
     }
@@ -178,7 +204,8 @@ struct Moment {
         (reads.members[slot] ?? []).contains { name in session?.passed.keys.contains { $0.rawValue == name } ?? false }
       case .action, .provider, .flowName, .flowPassed, .accountExists, .accountHasPIN, .accountHasEmail,
         .accountEmailVerified,
-        .accountPhoneVerified, .accountFactors, .clientNewDevice, .clientNetworkChanged, .clockSuspect, .sessionAAL,
+        .accountPhoneVerified, .accountFactors, .accountGroups, .clientNewDevice, .clientNetworkChanged, .clockSuspect,
+        .sessionAAL,
         .sessionGroups,
         .sessionEmailVerified:
         false

@@ -87,7 +87,8 @@ struct SessionSearch {
     }
   }
 
-  /// The facts with which accounts.lua requires nothing besides the provider (`SignInRequirements.demandSignIn`).
+  /// The facts with which accounts.lua admits the account and requires nothing besides the provider
+  /// (`SignInRequirements.demandSignIn`).
   private func unrequired(beside provider: ProviderName, in flow: FlowDefinition, _ facts: KnownFacts)
     throws(ProofBudget.Exhausted) -> [KnownFacts]
   {
@@ -97,7 +98,9 @@ struct SessionSearch {
       for facts in found { excused += try flows.excused(from: requirement, in: flow, facts) }
       found = excused
     }
-    return found
+    var admitted: [KnownFacts] = []
+    for facts in found { admitted += try flows.admitted(facts, joinedBy: flow) }
+    return admitted
   }
 
   /// A federated sign-in also provides the address that the other site has verified.
@@ -134,7 +137,8 @@ struct SessionSearch {
     let recovers = purposes.contains { $0.recoveredProvider != nil }
     let open = facts.reopening { fact in
       switch fact {
-      case .newDevice, .networkChanged, .exists: true
+      // An operator may add an account to a group, or remove it, at any time.
+      case .newDevice, .networkChanged, .exists, .group: true
       case .holds(.phone), .verified(.phone): joins || isThere([.change(.phone), .verify(.phone)])
       case .holds(.email), .verified(.email): joins || recovers || isThere([.change(.email), .verify(.email)])
       case .holds(.federated), .verified(.federated): joins || isThere([.join(.federated)])

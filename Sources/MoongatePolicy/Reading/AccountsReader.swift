@@ -13,6 +13,12 @@ struct AccountsReader {
     var locations: [String: SourceLocation] = [:]
     for name in reader.names { locations[name] = reader.explicitValue(name)?.location }
     let registration = reader.take("registration").flatMap { RegistrationReader(problems: problems).read($0) }
+    let admit = reader.function("admit", example: "function(f) return allow end").map { function in
+      let name = FunctionName("accounts.admit")
+      functions.add(name, function, for: .flow)
+      return name
+    }
+    let reasons = reader.take("reasons").map { DenyReason.read($0, problems) } ?? [:]
     let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
     let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
@@ -26,7 +32,8 @@ struct AccountsReader {
       let unverifiedLifetime
     else { return nil }
     return AccountRules(
-      registration: registration, signIn: signIn, offers: offers, changeWithin: changeWithin,
+      registration: registration, admit: admit, reasons: reasons, signIn: signIn, offers: offers,
+      changeWithin: changeWithin,
       recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime,
       groups: groups, claims: claims, locations: locations)
   }

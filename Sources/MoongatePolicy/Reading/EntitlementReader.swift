@@ -135,6 +135,14 @@ struct EntitlementReader {
       + (names.isEmpty ? "" : ", or use one of \(Suggestion.list(names))")
   }
 
+  /// The message for a group whose function needs the group itself.
+  /// - Parameter path: groups, each of which needs the next one. The last one is one of those before it.
+  static func cycle(_ path: [String]) -> String {
+    let last = path.last ?? ""
+    let cycle = path.drop { $0 != last }.map { "`\($0)`" }
+    return "the group `\(last)` needs itself: \(cycle.joined(separator: " → "))"
+  }
+
   /// The path of a name, such as `groups.ops` or `groups["a,b"]`.
   static func path(_ table: String, _ name: String) -> String {
     name.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil ? "\(table).\(name)" : "\(table)[\"\(name)\"]"

@@ -69,7 +69,7 @@ struct PolicyReader {
     let send = reader.function("send").map { keep("send", $0) }
     let verify = reader.function("verify").map { keep("verify", $0) }
 
-    let reasons = reader.take("reasons").map(readReasons) ?? [:]
+    let reasons = reader.take("reasons").map { DenyReason.read($0, problems) } ?? [:]
 
     let audience = FunctionTable.Audience.policy(limits: limits.map(\.name))
     for (name, function) in kept { functions.add(name, function, for: audience) }
@@ -114,22 +114,6 @@ struct PolicyReader {
       return nil
     }
     return text
-  }
-
-  /// The messages for `deny "reason"`.
-  private func readReasons(_ node: LuaNode) -> [String: String] {
-    guard let table = TableReader(node, nil, path: "reasons", problems: problems) else { return [:] }
-    var reasons: [String: String] = [:]
-    for reason in table.names {
-      guard let node = table.take(reason), let text = Field.text(node, table.path(reason), problems) else { continue }
-      if let wrong = DenyReason.problem(of: reason) { problems.add(node.location, table.path(reason), wrong) }
-      let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) }
-      if !isPlain || text.allSatisfy(\.isWhitespace) || text.utf8.count > 300 {
-        problems.add(node.location, table.path(reason), "must be a sentence of at most 300 bytes, without line breaks")
-      }
-      reasons[reason] = text
-    }
-    return reasons
   }
 
   // MARK: limits

@@ -22,6 +22,13 @@ final class LuaEvaluator: PolicyEvaluator {
   private let state: LuaState
   private let answers: LuaCallbacks
   private let providers: Set<ProviderName>
+  /// Why the last call failed, if a group needs itself.
+  private(set) var cycle: PolicyFault?
+  /// The groups that are computed.
+  private let groups: [GroupName: FunctionName]
+  /// The steps of all runs of one call, and their maximum: with groups, a call is several runs.
+  private var spent: UInt64 = 0
+  private var mostSteps = 10 * decision.steps
   private var functions: [FunctionName: Loaded] = [:]
 
   /// A result of `vary` outside its bounds, and the bound that replaces it.
@@ -49,6 +56,9 @@ final class LuaEvaluator: PolicyEvaluator {
   init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
     answers = LuaCallbacks(declared: generation.declaredFacts)
     providers = generation.providers
+    groups = generation.accounts.groups.compactMapValues { if case .computed(let name) = $0 { name } else { nil } }
+    answers.box.groups = (generation.accounts.groups.keys.sorted().map(\.rawValue), Set(groups.keys.map(\.rawValue)))
+    if branches != nil { mostSteps *= 10 }
     do { state = try LuaState(answers.callbacks) } catch {
       throw PolicyFault(kind: error.kind, location: nil, message: error.message)
     }
@@ -124,27 +134,78 @@ final class LuaEvaluator: PolicyEvaluator {
     guard let function = functions[name] else {
       throw PolicyFault(kind: .error, location: nil, message: "unknown function \(name)")
     }
-    let box = answers.box
     clamped = nil
-    box.limits = function.limits
-    box.forgetReads()
-    var budget = function.budget
-    var value = clua_value()
-    let status = withUnsafePointer(to: facts) { facts in
-      box.facts = facts
-      defer { box.facts = nil }
-      return clua_call(state.pointer, function.number, function.facts, &budget, &value)
-    }
-    guard status == CLUA_OK else {
-      let failure = state.failure(status)
-      let line = failure.line > 0 ? failure.line : function.location.line
-      throw PolicyFault(
-        kind: failure.kind, location: SourceLocation(file: function.location.file, line: line),
-        message: redacted(FaultAdvice.added(to: failure.message), facts))
-    }
+    (spent, cycle) = (0, nil)
+    answers.box.forgetGroups()
+    let value = try run(function, facts)
     do throws(PolicyFault) { return try read(value, function.location) } catch {
       throw PolicyFault(kind: error.kind, location: error.location, message: redacted(error.message, facts))
     }
+  }
+
+  /// Runs a function, and again with the groups of `f.account.groups` that it has read, until it has all of them.
+  /// Functions are pure, so the last run decides.
+  /// - Parameter open: the groups that are being computed, the outermost first.
+  private func run(_ function: Loaded, _ facts: borrowing Facts, computing open: [String] = []) throws(PolicyFault)
+    -> clua_value
+  {
+    let box = answers.box
+    while true {
+      box.limits = function.limits
+      box.forgetReads()
+      var budget = function.budget
+      var value = clua_value()
+      let status = withUnsafePointer(to: facts) { facts in
+        box.facts = facts
+        defer { box.facts = nil }
+        return clua_call(state.pointer, function.number, function.facts, &budget, &value)
+      }
+      spent += clua_steps_used(state.pointer)
+      let missing = box.missing.sorted()
+      // A run that was stopped is not repeated, whatever it lacked.
+      guard status == CLUA_OK || status == CLUA_ERROR && !missing.isEmpty else { throw fault(status, function, facts) }
+      if missing.isEmpty { return value }
+      guard spent <= mostSteps else {
+        throw PolicyFault(kind: .steps, location: function.location, message: "reads too many groups one after another")
+      }
+      let recording = box.recording
+      do throws(PolicyFault) {
+        for name in missing where box.memberships[name] == nil {
+          box.memberships[name] = try isMember(name, facts, neededBy: function, computing: open)
+        }
+      } catch {
+        box.recording = recording
+        throw error
+      }
+    }
+  }
+
+  private func fault(_ status: clua_status, _ function: Loaded, _ facts: borrowing Facts) -> PolicyFault {
+    let failure = state.failure(status)
+    let line = failure.line > 0 ? failure.line : function.location.line
+    return PolicyFault(
+      kind: failure.kind, location: SourceLocation(file: function.location.file, line: line),
+      message: redacted(FaultAdvice.added(to: failure.message), facts))
+  }
+
+  /// Whether the account of the facts is in a computed group.
+  ///
+  /// Attack: a function that fails takes the account out of a group that needs a second factor, or that is not
+  /// admitted. Its fault is therefore the fault of the function that reads the group.
+  private func isMember(
+    _ name: String, _ facts: borrowing Facts, neededBy reader: Loaded, computing open: [String]
+  ) throws(PolicyFault) -> Bool {
+    guard !open.contains(name) else {
+      let fault = PolicyFault(
+        kind: .error, location: reader.location, message: EntitlementReader.cycle(open + [name]))
+      cycle = fault
+      throw fault
+    }
+    guard let function = GroupName(rawValue: name).flatMap({ groups[$0] }).flatMap({ functions[$0] }) else {
+      return false
+    }
+    defer { answers.box.noteGroup() }
+    return try Self.truth(try run(function, facts.ofGroups, computing: open + [name]), function.location)
   }
 
   /// The message with personal data of the current user redacted.
@@ -183,6 +244,11 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
+  func admission(of function: FunctionName, given facts: Facts) -> Verdict? {
+    let verdict = verdict(of: function, given: facts)
+    return answers.box.hasReadBeyond(facts) ? nil : verdict
+  }
+
   /// Starts recording which members of sets functions read.
   func noteSetReads() { answers.box.noteSetReads() }
 
@@ -204,13 +270,15 @@ final class LuaEvaluator: PolicyEvaluator {
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
-    try call(function, facts) { value, location throws(PolicyFault) in
-      switch value.kind {
-      case CLUA_BOOLEAN: return value.boolean
-      // Absent members of sets are nil, as in `return f.flow.passed.pin`.
-      case CLUA_NIL: return false
-      default: throw Self.wrongResult(value, location, "true or false")
-      }
+    try call(function, facts) { value, location throws(PolicyFault) in try Self.truth(value, location) }
+  }
+
+  private static func truth(_ value: clua_value, _ location: SourceLocation) throws(PolicyFault) -> Bool {
+    switch value.kind {
+    case CLUA_BOOLEAN: return value.boolean
+    // Absent members of sets are nil, as in `return f.flow.passed.pin`.
+    case CLUA_NIL: return false
+    default: throw wrongResult(value, location, "true or false")
     }
   }
 

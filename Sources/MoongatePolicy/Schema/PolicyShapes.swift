@@ -166,6 +166,12 @@ extension TableShape {
         "who can create an account, by any flow and provider: everybody, users with an invitation, or nobody",
         .text(RegistrationRule.Word.open.rawValue)),
       .optional(
+        "admit", "fun(f: moongate.FlowFacts): moongate.Decision",
+        "a function of facts that decides whether a flow may open a session: allow, or deny \"reason\""),
+      .optional(
+        "reasons", "table<string, string>",
+        "messages that users see for deny \"reason\", as in { maintenance = \"Sign-in opens again at 3 o'clock.\" }"),
+      .optional(
         "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]",
         "the steps that every session of an existing account requires"),
       .optional(

@@ -36,6 +36,10 @@ package struct PolicyListing: Sendable, Codable {
     let domains = accounts.registration.domains.map(Self.quoted).joined(separator: ", ")
     let word = Self.quoted(accounts.registration.word.rawValue)
     add("registration", domains.isEmpty ? word : "{ \(word), domains = { \(domains) } }")
+    if accounts.admit != nil { add("admit", "function") }
+    for (reason, text) in accounts.reasons.sorted(by: { $0.key < $1.key }) {
+      add("reasons.\(reason)", Self.quoted(text))
+    }
     if accounts.signIn.isEmpty { add("sign_in", "{}") }
     for (index, requirement) in accounts.signIn.enumerated() {
       let path = "sign_in[\(index + 1)]"

@@ -18,10 +18,14 @@ import Foundation
     try await withThrowingTaskGroup(of: Comparison.self) { group in
       var seeds = (first..<first + count).makeIterator()
       for _ in 0..<ProcessInfo.processInfo.activeProcessorCount {
-        if let seed = seeds.next() { group.addTask { try await Comparison(seed: seed) } }
+        if let seed = seeds.next() {
+          group.addTask { try await Comparison(seed: seed, admits: seed.isMultiple(of: 2)) }
+        }
       }
       while let part = try await group.next() {
-        if let seed = seeds.next() { group.addTask { try await Comparison(seed: seed) } }
+        if let seed = seeds.next() {
+          group.addTask { try await Comparison(seed: seed, admits: seed.isMultiple(of: 2)) }
+        }
         sum += part
         done += 1
         part.disagreements.forEach(say)

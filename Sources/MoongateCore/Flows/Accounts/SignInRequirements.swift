@@ -23,11 +23,8 @@ struct SignInRequirements: FlowPart {
     // keeps its session, so nothing is required there.
     guard record.startedIn == nil, !record.passed.isEmpty, !requirements.isEmpty else { return false }
     // A new account has no factors yet.
-    guard var account = try await lookup.loadOwn(flow) else { return false }
-    // Attack: an account that someone made in the victim's name, with an authenticator app of their own. Recovering an
-    // account without any verified identifier does not take over its secrets, so none of them can be required.
-    if record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) {
-      account.credentials = []
+    guard let account = try await lookup.loadOwn(flow).map({ Self.keepingOwnFactors($0, record) }) else {
+      return false
     }
     // Such a flow is refused when it completes.
     if account.isLocked || record.endingRule == .new { return false }
@@ -44,6 +41,18 @@ struct SignInRequirements: FlowPart {
     return false
   }
 
+  /// The account without factors that the flow does not take over.
+  ///
+  /// Attack: an account that someone made in the victim's name, with an authenticator app of their own. Recovering an
+  /// account without any verified identifier does not take over its secrets, so none of them can be required.
+  static func keepingOwnFactors(_ account: Account, _ record: FlowRecord) -> Account {
+    var account = account
+    if record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) {
+      account.credentials = []
+    }
+    return account
+  }
+
   /// Checks the sign-in requirements of an account before another account is merged into it, because merging opens the
   /// account without further steps.
   ///
@@ -54,6 +63,7 @@ struct SignInRequirements: FlowPart {
     async throws(FlowError)
   {
     let (record, request) = (flow.record, flow.request)
+    try demandAdmission(of: holder, flow, knowing: .all)
     let proved = record.basis.introduced.map { $0.tooNew(until: until) }
     for (index, requirement) in request.generation.accounts.signIn.enumerated()
     where !checks.counts(proved, among: requirement.choices, for: holder, request) {

@@ -136,16 +136,32 @@ struct PolicyEvaluation: FlowPart {
       DecisionTrace.Subject(
         flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) },
         account: account?.id ?? subject?.account ?? record.account))
-    return Facts(
+    var facts = Facts(
       now: request.now, provider: subject?.provider,
       flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), reported: record.facts ?? [:]),
       identifier: subject?.identifier ?? record.proved.last,
-      account: account?.facts(at: request.now, in: request.generation) ?? AccountFacts(),
+      account: account?.renewed(by: record.proved).facts(at: request.now, in: request.generation) ?? AccountFacts(),
       client: ClientFacts(
         address: request.client.address, userAgent: request.client.userAgent,
         isNewDevice: !(account.map { keys.knows(request.device, $0, by: nil) } ?? subject?.isTrusted ?? false),
         networkChanged: record.network != request.client.address.networkKey),
       clockIsSuspect: clock.isSuspect)
+    if let account, !request.generation.accounts.groups.isEmpty {
+      facts.account.groups.session = sessionFacts(of: account, flow)
+    }
+    return facts
+  }
+
+  /// The session that the flow began with, or would open now, as functions of groups see it.
+  private func sessionFacts(of account: Account, _ flow: FlowTransaction) -> SessionFacts {
+    let (record, request) = (flow.record, flow.request)
+    var own: Session?
+    if record.startedIn != nil, let live = request.client.session, live.account.id == account.id { own = live.session }
+    let steps = ((own?.passed ?? []) + record.passed).filter { $0.tooNewUntil == nil }
+    return SessionFacts(
+      account: account.id, passed: steps.latest, age: own.map { request.now - $0.createdAt } ?? .zero,
+      aal: Session.assuranceLevel(of: steps), email: account.verified(.email)?.value,
+      phone: account.verified(.phone)?.value)
   }
 
   /// Runs the policy's `send` or `verify` function with the current counters.
@@ -187,6 +203,23 @@ struct PolicyEvaluation: FlowPart {
       return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
         let verdict = evaluator.verdict(of: function, given: facts)
         return (verdict, verdict == .allow ? nil : evaluator.evidence(of: function, given: facts))
+      }
+    } catch {
+      throw .policy(error)
+    }
+  }
+
+  /// Runs `admit` of accounts.lua.
+  /// - Returns: nil if the answer depends on facts that may still change.
+  func admission(of function: FunctionName, given facts: Facts, _ request: RequestContext) throws(FlowError) -> Verdict?
+  {
+    do {
+      return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
+        guard let verdict = evaluator.admission(of: function, given: facts) else { return nil }
+        if verdict != .allow {
+          note(verdict, of: function, evaluator.evidence(of: function, given: facts), request)
+        }
+        return verdict
       }
     } catch {
       throw .policy(error)

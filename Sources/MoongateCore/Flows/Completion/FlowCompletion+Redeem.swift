@@ -32,6 +32,8 @@ extension FlowCompletion {
     guard account.credentials.isSubset(of: code.factors) else {
       throw request.refusal(.flowExpired, because: .accountChanged)
     }
+    // Attack: sign-in is closed after the code was issued, and somebody who has the code would be signed in.
+    try requirements.demandAdmission(of: account, redeeming: flow)
     flow.machine.redeemed()
     let (session, token) = newSession(of: account.id, flow)
     let changes: [Change] = [

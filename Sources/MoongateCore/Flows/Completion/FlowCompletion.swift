@@ -35,6 +35,7 @@ struct FlowCompletion: FlowPart {
   /// Continues after a step was passed or skipped: to the next step, or to completion.
   func storeOrComplete(_ before: FlowTransaction) async throws(FlowError) -> FlowView {
     var flow = before
+    try await requirements.demandAdmission(flow)
     guard try await nextAction(&flow) == .complete else {
       // A lock that was concealed until now is reported here, before another step begins.
       if flow.record.startedIn == nil {
@@ -81,6 +82,7 @@ struct FlowCompletion: FlowPart {
     try demandArrived(flow, known)
     try await demandAllowed(known, flow)
     let invitation = try await demandRegistration(of: known, flow)
+    try requirements.demandAdmission(of: known, atEndOf: flow)
     let claimed = try await lookup.admittedClaims(flow)
     flow.machine.updatePendingProofs { $0.claimed = claimed }
     let outcome = try await outcome(for: known, by: invitation, &flow)

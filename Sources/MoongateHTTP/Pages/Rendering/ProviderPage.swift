@@ -14,7 +14,7 @@ struct ProviderPage {
   let ownPath: String?
   /// Whether its steps are shown on the sign-in page.
   let isOnSignInPage: Bool
-  /// The sentences of its policy for the reasons of `deny`.
+  /// The sentences of its policy and of accounts.lua for the reasons of `deny`.
   let reasons: [String: String]
 
   /// - Parameter reasons: of its policy, for pages that show why a step was refused.
@@ -173,7 +173,10 @@ package enum SiteEvent: String, Sendable, CaseIterable {
 extension Exchange {
   /// How pages present a provider; nil for one that is not configured or that this program does not have.
   func page(of provider: ProviderName) -> ProviderPage? {
-    generation.policies[provider].flatMap { ProviderPage(provider, providers, reasons: $0.reasons) }
+    generation.policies[provider].flatMap { policy in
+      ProviderPage(
+        provider, providers, reasons: generation.accounts.reasons.merging(policy.reasons) { _, own in own })
+    }
   }
 
   /// The usable providers of a flow's first step, in the flow's order.
