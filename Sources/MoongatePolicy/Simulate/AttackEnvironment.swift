@@ -29,6 +29,8 @@ final class AttackEnvironment {
   private let deadline: ContinuousClock.Instant
   private var people: SimulatedAccounts
   private var turn = 0
+  /// How many hours in a row no flow could be begun, because `admit` of accounts.lua refused it.
+  private var hoursRefused = 0
 
   private(set) var guesses = 0
   /// Guesses and messages when the clock last advanced.
@@ -223,8 +225,13 @@ final class AttackEnvironment {
       let client = try await people.client(nextAddress(), of: person, heldBy: "attacker")
       let flow: FlowView
       switch await gateway.create(target.flow, by: client) {
-      case .success(let made): flow = made
-      case .failure(let refusal): return .failure(refusal)
+      case .success(let made): (flow, hoursRefused) = (made, 0)
+      case .failure(let refusal):
+        // `admit` of accounts.lua may admit at another hour of the day.
+        guard case .policyReason = refusal.code, hoursRefused < 24 else { return .failure(refusal) }
+        hoursRefused += 1
+        try await wait(.seconds(3600))
+        continue
       }
       switch await gateway.begin(
         flow.id, providers: target.senders(in: target.flow), fields: target.fields(person), by: client)

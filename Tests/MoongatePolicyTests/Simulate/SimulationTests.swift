@@ -245,6 +245,19 @@ import Testing
     }
   }
 
+  /// Attack: an attacker waits until a maintenance window is over. One that never ends ends the attack.
+  @Test(arguments: [("hour(f.now, \"UTC\") ~= 5", nil), ("false", "maintenance")] as [(String, String?)])
+  func attackWaitsUntilAdmitted(_ admits: String, _ ended: String?) async throws {
+    let admit = "function(f) return \(admits) and allow or deny \"maintenance\" end"
+    let folder = try TestFolder(["accounts.lua": "return accounts {\n  admit = \(admit),\n}"])
+    let report = try await Simulation(
+      attacker: .guess, provider: Self.phone, span: .seconds(3 * 86_400), addresses: 5, accounts: 3,
+      timeLimit: .seconds(600)
+    ).run(try folder.generation(), providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
+    #expect(report.isComplete && report.ended?.code == ended && (report.guesses > 10) == (ended == nil), "\(report)")
+    if ended != nil { #expect(report.ended?.rule == "accounts.admit" && report.ended?.location == "accounts.lua:2") }
+  }
+
   @Test func aPictureShowsGuessesMessagesAndLocks() async throws {
     let limits: [Limit] = [
       .test(
