@@ -74,6 +74,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
+OTHER = "the other build"
+
+
 class Runs:
     """The processes of a run, which end with it."""
 
@@ -305,6 +308,7 @@ def main():
     options.add_argument("--connections", type=int, default=32)
     options.add_argument("--flows", type=int, default=1000)
     options.add_argument("--json", type=pathlib.Path, help="write all figures there")
+    options.add_argument("--against", type=pathlib.Path, help="a folder with another build of the gateway, measured too")
     options = options.parse_args()
 
     runs = Runs()
@@ -318,6 +322,11 @@ def main():
                 [str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch
             )
             contenders = {"Moongate, session checked": gateway}
+            other, other_admin = free_port(), free_port()
+            if options.against:
+                configuration(scratch / "other" / "config", other, other_admin, backend)
+                command = [str(options.against / "moongate"), "serve", "--config", str(scratch / "other" / "config")]
+                runs.start(command, other, scratch / "other")
             (scratch / "groups").mkdir()
             configuration(scratch / "groups" / "config", group_gateway, group_admin, backend, groups=True)
             runs.start(
@@ -336,26 +345,35 @@ def main():
                     peers.plain_envoy(scratch / "envoy", envoy_port, backend, program), envoy_port, scratch / "envoy"
                 )
                 contenders["Envoy, no check"] = envoy_port
+            if options.against:
+                contenders[OTHER] = other
 
             token, per_second = flows(gateway, admin, options.flows)
             cookie = f"Cookie: moongate={token}"
             member, _ = flows(group_gateway, group_admin, 1)
             cookies = {gateway: [cookie], group_gateway: [f"Cookie: moongate={member}"]}
-            question = [
-                cookie,
-                f"X-Original-URL: http://localhost:{gateway}/small",
-                "X-Original-Method: GET",
-                "X-Forwarded-For: 203.0.113.7",
-            ]
+
+            def question(port):
+                about = [f"X-Original-URL: http://localhost:{port}/small", "X-Original-Method: GET"]
+                return [*cookies.get(port, [cookie]), *about, "X-Forwarded-For: 203.0.113.7"]
+
+            questions = {
+                "Moongate, asked by nginx's dialect": (gateway, "/auth/forward/nginx"),
+                "nginx, always 200": (auth, "/"),
+            }
+            if options.against:
+                token, other_per_second = flows(other, other_admin, options.flows)
+                cookies[other] = [f"Cookie: moongate={token}"]
+                questions[OTHER] = (other, "/auth/forward/nginx")
             memory = peak_memory(process)
             rounds = {name: [] for name in contenders}
-            answers = {"Moongate, asked by nginx's dialect": [], "nginx, always 200": []}
+            answers = {name: [] for name in questions}
             for _ in range(options.rounds):
                 for name, port in contenders.items():
                     path = "/decided/small" if name.endswith("decide") else "/small"
                     rounds[name].append(wrk(port, options.connections, options.seconds, cookies.get(port, ()), path))
-                for name, (port, path) in zip(answers, ((gateway, "/auth/forward/nginx"), (auth, "/"))):
-                    answers[name].append(wrk(port, options.connections, options.seconds, question, path))
+                for name, (port, path) in questions.items():
+                    answers[name].append(wrk(port, options.connections, options.seconds, question(port), path))
             under_load = peak_memory(process)
         finally:
             runs.end()
@@ -390,10 +408,18 @@ def main():
         print(f"\n{ratios[name]:.2f} of {name}", end="")
     print()
     table("Forward-auth, asked directly", answers)
-    asked, always = answers.values()
-    share = statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(asked, always))
-    ratios["forward-auth of nginx's always 200"] = share
-    print(f"\n{share:.2f} of nginx's own answer (0.5 at least)")
+    asked, *others = answers
+    shares = {
+        name: statistics.median(
+            mine["per_second"] / theirs["per_second"] for mine, theirs in zip(answers[asked], answers[name])
+        )
+        for name in others
+    }
+    ratios["forward-auth of nginx's always 200"] = shares["nginx, always 200"]
+    print(f"\n{shares['nginx, always 200']:.2f} of nginx's own answer (0.5 at least)")
+    if options.against:
+        ratios[f"forward-auth of {OTHER}"] = shares[OTHER]
+        print(f"{shares[OTHER]:.2f} of {OTHER}, {per_second / other_per_second:.2f} in flows")
     print(f"\nFlows (create, begin, submit) on SQLite: {per_second:,.0f}/s")
     print(f"Peak memory: {memory:.0f} MiB with {options.flows} sessions, {under_load:.0f} MiB after the load")
     if not program:
