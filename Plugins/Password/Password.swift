@@ -8,9 +8,15 @@ public struct Password: FullProvider {
   /// `begin` takes `email`, and at registration `first_name` and `last_name`; `submit` takes `password`.
   public let descriptor: ProviderDescriptor
 
-  private static let password = InputField(name: "password", kind: .password)
+  static let password = InputField(name: "password", kind: .password)
 
-  public init() {
+  /// Looks up leaked passwords.
+  let leaks: LeakLookups
+
+  public init() { self.init(LeakLookups()) }
+
+  init(_ leaks: LeakLookups) {
+    self.leaks = leaks
     descriptor = ProviderDescriptor(
       name: "password",
       // No field is always required: after a code or in a session, the account is already known.
@@ -19,7 +25,7 @@ public struct Password: FullProvider {
         InputField(name: "first_name", kind: .text, isRequired: false),
         InputField(name: "last_name", kind: .text, isRequired: false),
       ],
-      submitFields: [Self.password], settings: [],
+      submitFields: [Self.password], settings: [LeakSource.setting],
       policy: PolicySource(file: "Plugins/Password/policy.lua", bytes: PackageResources.policy_lua),
       identifierKinds: [.email], hashesSecrets: true,
       outcomes: [
@@ -75,6 +81,7 @@ public struct Password: FullProvider {
     switch step.purpose {
     case .set:
       let person = try person(step, input)
+      if let problem = try await unchanged(typed, step, hasher) { return .malformed(problem) }
       let record = try await hasher.hash(typed.bytes)
       // Attack: concurrent resets set different passwords. Of all flows with the same record, only one completes.
       return .proved(
@@ -102,6 +109,23 @@ public struct Password: FullProvider {
       return .proved(Proof(record: .replace(Array(record.utf8))))
     }
     return .refused(.invalidPassword)
+  }
+
+  /// Why a new password is refused that is the one to be replaced; nil if it is another.
+  ///
+  /// Attack: an account whose password must be replaced, because the weak hash of the old system gives it away, sets
+  /// the same password again and keeps it.
+  private func unchanged(_ typed: TypedPassword, _ step: StepContext, _ hasher: any SecretHasher) async throws
+    -> InputProblem?
+  {
+    guard let account = step.account, account.mustReplace else { return nil }
+    let hash = try Self.hash(of: account)
+    for spelling in typed.spellings {
+      guard case .right = try await hasher.verify(spelling, against: hash) else { continue }
+      return InputProblem(
+        field: Self.password.name, reason: .weakPassword, detail: "This is your current password. Choose another.")
+    }
+    return nil
   }
 
   /// The names of a registering user; empty in other flows.

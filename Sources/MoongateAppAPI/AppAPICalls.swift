@@ -75,7 +75,10 @@ struct AppAPICalls: Sendable {
     exchange.log(refusal)
     refusal.flow = driven.view.flow
     refusal.provider = driven.view.due
-    var response = Response.problem(refusal, ["flow_id": driven.view.id.secret.reveal()])
+    let id = driven.view.id.secret.reveal()
+    var response =
+      driven.view.changeDue.map { Response.problem(refusal, ["flow_id": id, "change_due": $0.rawValue]) }
+      ?? Response.problem(refusal, ["flow_id": id])
     response.setCookies(driven.cookies)
     return response
   }

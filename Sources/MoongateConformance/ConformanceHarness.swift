@@ -177,7 +177,7 @@ final class ConformanceHarness: Sendable {
     case .flag: return .flag(true)
     case .choice(let words): return words.first.map { .text($0) }
     case .list: return .list(["one", "two"])
-    case .file, .secret, .messages: return nil
+    case .file, .source, .secret, .messages: return nil
     }
   }
 

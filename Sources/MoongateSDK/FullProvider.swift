@@ -205,8 +205,13 @@ public struct StepAccount: Sendable {
   public let identifiers: [Identifier]
   /// First and last name, if known.
   public let names: [String]
+  /// Whether the account may not keep the secret of its record. A new one must be another.
+  public let mustReplace: Bool
 
-  public init(id: String, record: [UInt8]?, identifiers: [Identifier] = [], names: [String] = []) {
+  public init(
+    id: String, record: [UInt8]?, identifiers: [Identifier] = [], names: [String] = [], mustReplace: Bool = false
+  ) {
+    self.mustReplace = mustReplace
     self.id = id
     self.record = record
     self.identifiers = identifiers

@@ -18,6 +18,10 @@ public struct SettingField: Sendable, Equatable {
     case list
     /// The path of an existing file, relative to the configuration folder. The provider gets the absolute path.
     case file
+    /// The address of a site (``SiteAddress/isSite(_:atMost:)``), or the path of an existing file as for `file`.
+    /// Further settings, which take true or false, may follow in a table: `{ "https://example.com", refuse = true }`.
+    /// The provider reads them as flags named `NAME.FURTHER`. Not for programs.
+    case source(flags: [String])
   }
 
   public let name: String
@@ -60,7 +64,7 @@ public struct SettingField: Sendable, Equatable {
 
 /// A validated setting.
 public enum SettingValue: Sendable, Equatable {
-  /// A text, a choice, or a file's absolute path.
+  /// A text, a choice, a site's address, or a file's absolute path.
   case text(String)
   case number(Double)
   case flag(Bool)

@@ -100,7 +100,7 @@ struct TriedProgram {
     case .flag: .flag(true)
     case .choice(let words): words.first.map { .text($0) }
     case .list: .list([])
-    case .secret, .messages, .file: nil
+    case .secret, .messages, .file, .source: nil
     }
   }
 }

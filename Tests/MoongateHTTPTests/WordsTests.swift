@@ -145,6 +145,7 @@ import Testing
       .locked(for: .seconds(900)),
       .locked(for: nil),
       .emailChanged, .phoneAdded, .phoneChanged, .siteConnected("X"), .siteDisconnected("X"), .deviceRemoved,
+      .exposed,
       .factorSet("X"),
       .factorChanged("X"), .factorRemoved("X"), .factor(factor),
     ]

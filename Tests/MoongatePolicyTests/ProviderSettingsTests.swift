@@ -21,6 +21,7 @@ import Testing
       SettingField(
         name: "names", kind: .list, isRequired: false, help: "what they are called", standard: ["Ada", "Bo"]),
       SettingField(name: "map", kind: .file, isRequired: false, help: "where they fly"),
+      SettingField(name: "log", kind: .source(flags: ["loud"]), isRequired: false, help: "where they are seen"),
       SettingField(
         name: "home", kind: .text, isRequired: false, help: "where they live",
         check: { text, site in text == site ? nil : "is not home: write \(site ?? "nothing")" }),
@@ -67,6 +68,23 @@ import Testing
     #expect(standing == ["birds": 1, "share": 0.75, "at_night": false, "breed": "homing", "names": ["Ada", "Bo"]])
   }
 
+  /// A site or a file, alone or in a table with flags.
+  @Test func aSourceIsASiteOrAFile() throws {
+    func values(_ log: String) throws -> [String: SettingValue] {
+      let read = try read("birds = 1, log = \(log)").get().gateway.providers["loft"]?.values ?? [:]
+      return read.filter { $0.key.hasPrefix("log") }
+    }
+    #expect(try values(#""https://birds.example/api""#) == ["log": "https://birds.example/api"])
+    #expect(
+      try values(#"{ "http://localhost:9000", loud = true }"#) == ["log": "http://localhost:9000", "log.loud": true])
+    #expect(try values(#"{ "https://birds.example" }"#) == ["log": "https://birds.example"])
+    guard case .text(let file)? = try values(#"{ "maps/world.txt", loud = false }"#)["log"] else {
+      Issue.record("no file")
+      return
+    }
+    #expect(file.hasPrefix("/") && file.hasSuffix("/maps/world.txt"))
+  }
+
   @Test(arguments: [
     ("", "gateway.lua:5: providers.loft.birds: is missing: how many pigeons there are"),
     ("birds = 0", "gateway.lua:6: providers.loft.birds: must be a number from 1 to 100, not the number 0"),
@@ -98,6 +116,25 @@ import Testing
     (
       "birds = 1,\nrings = { \"a\",\n\"B\" }",
       "gateway.lua:8: providers.loft.rings[2]: \"B\" is not a ring: write b"
+    ),
+    (
+      "birds = 1, log = \"http://birds.example\"",
+      "gateway.lua:6: providers.loft.log: \"http://birds.example\" is not the address of a site: write https://"
+    ),
+    (
+      "birds = 1, log = \"https://birds.example/?q=\"",
+      "gateway.lua:6: providers.loft.log: \"https://birds.example/?q=\" is not the address of a site"
+    ),
+    ("birds = 1, log = \"birds.example\"", "gateway.lua:6: providers.loft.log: there is no file birds.example"),
+    ("birds = 1, log = true", "gateway.lua:6: providers.loft.log: must be a text in quotes, not "),
+    ("birds = 1, log = {}", "gateway.lua:6: providers.loft.log: must begin with one address or file, as in "),
+    (
+      "birds = 1, log = { \"maps/world.txt\",\nlout = true }",
+      "gateway.lua:7: providers.loft.log.lout: unknown field; did you mean `loud`?"
+    ),
+    (
+      "birds = 1, log = { \"maps/world.txt\", loud = 1 }",
+      "gateway.lua:6: providers.loft.log.loud: must be true or false"
     ),
     (
       "birds = 1, bird = 2",

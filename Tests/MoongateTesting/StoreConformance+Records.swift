@@ -252,6 +252,31 @@ extension StoreConformance {
       try await bench.apply(.markImportedHash(account: "ac_4", password, .bcrypt(rounds: 12)))
       #expect(try await bench.store.importedHashes(of: password) == [.bcrypt(rounds: 10)])
     },
+    StoreConformance("an account says which secrets it must replace, until that is said anew") { bench async throws in
+      let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
+      func due() async throws -> [ProviderName: DueChange]? { try await bench.store.account("ac_1")?.dueChanges }
+      try await bench.apply(
+        .createAccount(bench.account("ac_1")), .putProviderRecord(account: "ac_1", password, sealed: [1]),
+        .putProviderRecord(account: "ac_1", pin, sealed: [1]))
+      #expect(try await due() == [:])
+      // Without the record, there is nothing to replace.
+      try await bench.apply(
+        .setDueChange(account: "ac_1", ProviderName(test: "totp"), .weak),
+        .setDueChange(account: "ac_2", password, .weak))
+      #expect(try await due() == [:])
+      try await bench.apply(.setDueChange(account: "ac_1", password, .weak))
+      #expect(try await due() == [password: .weak])
+      #expect(try await bench.store.account("ac_1")?.credentials == [pin, password])
+      // A newer form of the same secret changes nothing.
+      try await bench.apply(.putProviderRecord(account: "ac_1", password, sealed: [2]))
+      try await bench.apply(.setDueChange(account: "ac_1", pin, .breached))
+      #expect(try await due() == [password: .weak, pin: .breached])
+      try await bench.apply(.setDueChange(account: "ac_1", password, nil))
+      #expect(try await due() == [pin: .breached])
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: nil))
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: [3]))
+      #expect(try await due() == [:], "it belonged to the record")
+    },
   ]
 
   static let trail: [StoreConformance] = [

@@ -25,6 +25,8 @@ package struct Account: Sendable, Equatable, Codable {
   package var devices: Set<String>
   /// When each factor was last reset by something else that the account holds.
   package var resets: [ProviderName: Timestamp]
+  /// The secrets that must be replaced before the next session (`SignInRequirements.requireChange`), and why.
+  package var dueChanges: [ProviderName: DueChange] = [:]
 
   /// More than five parameters: one for each field.
   package init(

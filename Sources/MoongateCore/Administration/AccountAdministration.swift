@@ -217,6 +217,7 @@ extension AccountAdministration {
           if let hash = providers.importedHash(in: record.bytes, of: provider) {
             changes.append(.markImportedHash(account: id, provider, hash))
           }
+          if isWeakSecret(record, of: provider) { changes.append(.setDueChange(account: id, provider, .weak)) }
         } catch {
           throw StoreFault("a record of \(provider) could not be sealed")
         }
@@ -272,11 +273,20 @@ extension AccountAdministration {
   /// The maximum size of a provider's record, in bytes, whether a flow or an import makes it.
   package static var maxRecordBytes: Int { 65_536 }
 
-  /// The number of accounts with a hash that only `--weak` imports.
-  package func weakHashes(in accounts: [ImportedAccount]) -> Int {
-    accounts.count { account in
-      account.records.contains { providers.isWeakHash(in: $0.value.bytes, of: $0.key) }
-    }
+  /// The numbers of accounts with a hash that only `--weak` imports: of a password, which the account must replace at
+  /// its next sign-in, and of another secret.
+  package func weakHashes(in accounts: [ImportedAccount]) -> (passwords: Int, others: Int) {
+    let weak = accounts.map { $0.records.filter { providers.isWeakHash(in: $0.value.bytes, of: $0.key) } }
+    return (
+      weak.count { $0.contains { isWeakSecret($0.value, of: $0.key) } },
+      weak.count { $0.contains { !isWeakSecret($0.value, of: $0.key) } }
+    )
+  }
+
+  /// Whether a record holds the weak hash of a secret that belongs to an identifier, as a password does. Whoever proves
+  /// the identifier may replace it.
+  private func isWeakSecret(_ record: ProviderRecord, of provider: ProviderName) -> Bool {
+    providers.identifierSecrets.contains(provider) && providers.isWeakHash(in: record.bytes, of: provider)
   }
 
   /// The hash that a provider stores for the account; nil if it stores none or something else.

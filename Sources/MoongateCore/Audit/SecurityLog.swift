@@ -28,7 +28,7 @@ extension AuditEvent.Kind {
     // Generations have their own log lines. Renaming an account is not relevant to security.
     case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive,
       .generationRefused, .client,
-      .accountRenamed, .deviceRemoved:
+      .accountRenamed, .deviceRemoved, .secretUnchecked:
       false
     default: true
     }

@@ -64,6 +64,11 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case factorSet = "factor_set"
     case factorChanged = "factor_changed"
     case factorRemoved = "factor_removed"
+    /// Somebody signed in with a secret that attackers know. Whether another one was offered or demanded is in the
+    /// detail.
+    case secretExposed = "secret_exposed"
+    /// A new secret was taken although nobody could say whether attackers know it.
+    case secretUnchecked = "secret_unchecked"
     case sessionStarted = "session_started"
     /// A sign-in was transferred to another root domain (`domains`), by the browser that it belongs to.
     case sessionExtended = "session_extended"
@@ -100,7 +105,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       // A flood can create as many accounts as `register` allows, and rename one any number of times.
       case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated,
         .accountRenamed, .deviceRemoved,
-        .sessionExtended, .tokenUsed:
+        .sessionExtended, .tokenUsed, .secretUnchecked:
         .activity
       default: .security
       }

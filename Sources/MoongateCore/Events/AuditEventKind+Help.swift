@@ -28,6 +28,10 @@ extension AuditEvent.Kind {
     case .factorSet: "An account set up a factor, such as a PIN or an authenticator app."
     case .factorChanged: "A factor of an account was changed."
     case .factorRemoved: "A factor of an account was removed."
+    case .secretExposed:
+      "A sign-in used a secret that is known from a data breach; `detail` says whether another one was offered or demanded."
+    case .secretUnchecked:
+      "A new secret was taken unchecked, because the list of leaked ones did not answer; `detail` says why."
     case .sessionStarted: "A completed flow opened a session or changed one."
     case .sessionExtended: "A browser took its sign-in over to another root domain (`domains`)."
     case .sessionEnded: "A session ended: by sign-out, by an operator or by a change of the account."

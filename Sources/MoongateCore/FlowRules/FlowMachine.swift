@@ -189,7 +189,7 @@ package struct FlowMachine: Sendable {
     record.steps.insert(record.steps.remove(at: later), at: record.position)
   }
 
-  /// Adds a step that `accounts.lua` requires of this account, after all other steps.
+  /// Adds a step that `accounts.lua` or the account itself requires, after all other steps.
   package mutating func require(_ choices: [ProviderName], _ requirement: AccountStep) {
     record.steps.append(StepRule(choices: choices, isSkippable: false, when: nil, requirement: requirement))
   }

@@ -206,6 +206,7 @@ extension PendingProofs: JSONObjectWritable {
     object.add("firstName", firstName)
     object.add("lastName", lastName)
     object.add("records", JSONPairs(records))
+    object.add("exposed", exposed)
   }
 }
 

@@ -180,9 +180,20 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package func stepPurpose(of provider: ProviderName) -> StepPurpose {
     switch steps.last(where: { $0.requirement != nil && $0.choices.contains(provider) })?.requirement {
     case .prove?: .prove
-    case .enroll?: .set
+    case .enroll?, .replace?: .set
     case nil: purpose.step(of: provider)
     }
+  }
+
+  /// Whether the flow replaces the provider's secret when it completes. A newer form of the same secret is none.
+  package func replacesSecret(of provider: ProviderName) -> Bool {
+    guard let record = pendingProofs.records[provider] else { return false }
+    return record.sealed != nil && !(record.isRenewal ?? false)
+  }
+
+  /// The providers whose secrets the flow replaces because the account must (`Account.dueChanges`).
+  var replacedAsDue: [ProviderName] {
+    steps.filter { $0.requirement == .replace }.flatMap(\.choices).filter(replacesSecret)
   }
 
   /// `origin`, as long as nothing was proved in the flow. Such a flow may be evicted (`FlowBound`).

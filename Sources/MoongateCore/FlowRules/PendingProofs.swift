@@ -8,6 +8,8 @@ package struct PendingProofs: Sendable, Equatable, Codable {
   package var lastName: String?
   /// The records that providers store in, or remove from, the flow's account.
   package var records: [ProviderName: StoredRecord] = [:]
+  /// The providers that have accepted a secret that attackers know; nil: none.
+  package var exposed: Set<ProviderName>?
 
   package init() {}
 }

@@ -17,8 +17,13 @@ package struct FlowView: Sendable {
   package var next: String?
   /// Where the user was going. For pages; not in API responses.
   package var returnTo: String?
-  /// Whether the current step sets up a factor that `accounts.lua` requires. For pages.
+  /// Whether the current step sets a secret that `accounts.lua` or the account requires. For pages.
   package var isEnrolling = false
+  /// Why the account must replace the secret of the current step; nil if it need not.
+  package var changeDue: DueChange?
+  /// The providers that have accepted a secret that attackers know, and that the account keeps. Only in the response
+  /// that completed the flow.
+  package var exposed: [ProviderName] = []
   /// The device token that this device stores from now on (`DeviceToken`). Only in the response that created the
   /// session, or that gave the session of a trusted device a new token.
   package var deviceToken: SecretText?

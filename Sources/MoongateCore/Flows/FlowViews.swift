@@ -74,7 +74,10 @@ struct FlowViews: FlowPart {
     view.isUnderWay = !record.passed.isEmpty || !record.basis.introduced.isEmpty
     view.returnTo = record.returnTo
     view.app = isOfBrowser ? grants.receiver(of: record, request) : nil
-    view.isEnrolling = due?.requirement == .enroll
+    view.isEnrolling = due?.requirement == .enroll || due?.requirement == .replace
+    if due?.requirement == .replace, let replaced = due?.choices.first {
+      view.changeDue = try await lookup.loadAccount(record.account, flow)?.dueChanges[replaced]
+    }
     view.isRemembered = record.offersRemembering ? record.isRemembered : nil
     if isOfBrowser { (view.firstName, view.lastName) = (record.pendingProofs.firstName, record.pendingProofs.lastName) }
     return view

@@ -15,6 +15,8 @@ package enum Notice: Sendable, Equatable {
   case siteDisconnected(String)
   /// A trusted device, or several.
   case deviceRemoved
+  /// Somebody signed in with a secret that attackers know.
+  case exposed
   /// The provider's own notice about a change of its factor.
   case factor(FactorNotice)
   /// A factor of a provider without its own notice, by display name.
@@ -30,7 +32,7 @@ package enum Notice: Sendable, Equatable {
   /// Whether it is about a change of the account. Others are about sign-ins and attempts, which anyone may repeat.
   var isChange: Bool {
     switch self {
-    case .newDevice, .locked: false
+    case .newDevice, .locked, .exposed: false
     case .emailAdded, .emailChanged, .phoneAdded, .phoneChanged, .siteConnected, .siteDisconnected, .deviceRemoved: true
     case .factor, .factorSet, .factorChanged, .factorRemoved: true
     }
@@ -54,6 +56,8 @@ package enum Notice: Sendable, Equatable {
     case .siteDisconnected(let site):
       language.text("\"{name}\" was disconnected from your account", ["name": language.translated(site)])
     case .deviceRemoved: language.translated("A trusted device was removed from your account")
+    case .exposed:
+      language.translated("Someone signed in to your account with a password that is known from a data breach")
     case .factor(let notice): language.translated(notice.event)
     case .factorSet(let title):
       language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
@@ -77,6 +81,7 @@ package enum Notice: Sendable, Equatable {
       case .siteConnected(let site): language.text("{name} connected", ["name": language.translated(site)])
       case .siteDisconnected(let site): language.text("{name} disconnected", ["name": language.translated(site)])
       case .deviceRemoved: language.translated("Trusted device removed")
+      case .exposed: language.translated("Leaked password")
       case .factor(let notice): language.translated(notice.subject)
       case .factorSet(let title): language.text("{name} set up", ["name": language.translated(title)])
       case .factorChanged(let title): language.text("{name} changed", ["name": language.translated(title)])

@@ -65,7 +65,7 @@ package struct StepRule: Sendable, Hashable, Codable {
   package let choices: [ProviderName]
   package let isSkippable: Bool
   package let when: FunctionName?
-  /// What the step does if `accounts.lua` requires it; nil for a step of the flow itself.
+  /// What the step does if `accounts.lua` or the account requires it; nil for a step of the flow itself.
   package let requirement: AccountStep?
   /// Whether the choices are a `fallback`, in order: the first one sends a code, and each further one if the one before
   /// it cannot deliver or the user asks for it.
@@ -88,12 +88,14 @@ package struct StepRule: Sendable, Hashable, Codable {
   }
 }
 
-/// What a step that `accounts.lua` requires does (`SignInRequirement`).
+/// What a step does that `accounts.lua` (`SignInRequirement`) or the account itself requires.
 package enum AccountStep: String, Sendable, Codable {
   /// The user proves a factor that the account has.
   case prove
   /// The account has none of the factors, and the user sets one up.
   case enroll
+  /// The account must replace a secret that it has (`Account.dueChanges`), and the user sets another one.
+  case replace
 }
 
 extension FlowDefinition {

@@ -65,8 +65,9 @@ extension ProviderInstance {
     step.identifier = step.identifier.flatMap(known)
     step.account = step.account.map { account in
       StepAccount(
-        id: account.id, record: account.record, identifiers: account.identifiers.compactMap(known), names: account.names
-      )
+        id: account.id, record: account.record, identifiers: account.identifiers.compactMap(known),
+        names: account.names,
+        mustReplace: account.mustReplace)
     }
     return step
   }
@@ -116,6 +117,14 @@ extension ProviderInstance: FullProvider where Base: FullProvider {
   }
 
   package func holdings(in record: [UInt8]) throws -> [HeldItem] { try base.holdings(in: record) }
+}
+
+extension ProviderInstance: ExposureChecking where Base: ExposureChecking {
+  package func checksExposure(_ settings: StepSettings) -> Bool { base.checksExposure(settings) }
+
+  package func exposure(_ step: StepContext, _ input: ProviderInput) async -> SecretExposure {
+    await base.exposure(known(step), input)
+  }
 }
 
 extension ProviderInstance: WebhookReceiver where Base: WebhookReceiver {

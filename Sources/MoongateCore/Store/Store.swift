@@ -209,6 +209,9 @@ package enum Change: Sendable {
   /// Says which imported hash the provider's record for the account holds; nil: none. It stays when the record is
   /// replaced, until it is said anew. No effect without the record.
   case markImportedHash(account: String, ProviderName, HashWork?)
+  /// Says that the account must replace what the provider's record holds before its next session; nil: it need not. It
+  /// stays when the record is replaced, until it is said anew. No effect without the record.
+  case setDueChange(account: String, ProviderName, DueChange?)
   /// Records that a factor of the account was reset now by something else that the account holds. The time stays if the
   /// factor is changed, or removed and set anew. Conflicts if the account does not exist.
   case recordReset(account: String, ProviderName)

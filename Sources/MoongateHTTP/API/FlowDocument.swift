@@ -6,6 +6,10 @@ extension JSONValue {
   static func flow(_ view: FlowView) -> JSONValue {
     let device = view.deviceToken.map { [JSONMember(name: "device_token", value: .text($0.reveal()))] } ?? []
     let remember = view.isRemembered.map { [JSONMember(name: "remember", value: .flag($0))] } ?? []
+    let due = view.changeDue.map { [JSONMember(name: "change_due", value: .text($0.rawValue))] } ?? []
+    let exposed =
+      view.exposed.isEmpty
+      ? [] : [JSONMember(name: "exposed", value: .list(view.exposed.map { .text($0.rawValue) }))]
     let members: KeyValuePairs<String, JSONValue> = [
       "id": .text(view.id.secret.reveal()), "flow": .text(view.flow), "status": .text(view.status.rawValue),
       "expires_at": .text(view.expiresAt.text),
@@ -14,7 +18,7 @@ extension JSONValue {
       "account": view.account.map(account) ?? .null, "session": view.session.map(session) ?? .null,
       "next": .optional(view.next),
     ]
-    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + remember + device)
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + remember + due + exposed + device)
   }
 
   package static func account(_ account: AccountView) -> JSONValue {

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 /// After a sign-in, redirects to a page on which the user can set up a factor that accounts.lua offers (`offer`), or
-/// skip it.
+/// skip it. A password that attackers know is offered to be replaced, before any factor.
 ///
 /// It is the page of the flow that sets the factor up, with an additional link. `offer=1` in the address only shows
 /// that link, so a forged address has no other effect.
@@ -14,6 +14,17 @@ enum OfferedPage {
   fileprivate static func address(of offered: OfferedFactor, next: String, _ exchange: Exchange) -> String? {
     let path = exchange.page(of: offered.provider)?.ownPath ?? ProviderPage.stepPath
     return FormFields.address(path, ["flow": offered.flow, "return_to": next, mark: "1"])
+  }
+
+  /// The page on which a user replaces a password that attackers know, by a code to the account's own address.
+  /// - Parameter next: the original target.
+  /// - Returns: nil if the account has no verified address, or if no flow resets the password.
+  fileprivate static func address(replacingExposed view: FlowView, next: String, _ exchange: Exchange) -> String? {
+    guard view.account?.isEmailVerified ?? false,
+      view.exposed.contains(where: { exchange.generation.flow(for: .factor($0, .recover)) != nil })
+    else { return nil }
+    return FormFields.address(
+      PagePath.signIn, ["with": "reset", "return_to": next, mark: "1"])
   }
 
   /// Whether an address is a page of the gateway.
@@ -52,6 +63,7 @@ extension FlowDriver {
   /// sign-in with another site, this is unknown.
   func next(after view: FlowView, client: ClientContext, _ exchange: Exchange) async -> String? {
     guard exchange.kind == .page, let next = view.next, !OfferedPage.isOurs(next, exchange) else { return view.next }
+    if let address = OfferedPage.address(replacingExposed: view, next: next, exchange) { return address }
     let canRunCeremonies = exchange.canRunCeremonies
     let offered = await engine.offer(after: view, client: client) { descriptor in
       if case .ceremony? = descriptor.presentation { canRunCeremonies } else { true }

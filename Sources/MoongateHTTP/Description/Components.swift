@@ -1,3 +1,5 @@
+import MoongateCore
+
 /// `components/schemas`: the schemas that several calls share.
 package enum Components {
   static let schemas: KeyValuePairs<String, JSONValue> = [
@@ -8,7 +10,11 @@ package enum Components {
         "choices": Schema.list(of: Schema.text), "step": Schema.nullable(Schema.named("Step")),
         "passed": Schema.list(of: Schema.named("PassedStep")), "account": Schema.nullable(Schema.named("Account")),
         "session": Schema.nullable(Schema.named("Session")), "next": Schema.optionalText,
-      ], perhaps: ["remember": Schema.flag, "device_token": Schema.text]),
+      ],
+      perhaps: [
+        "remember": Schema.flag, "device_token": Schema.text,
+        "change_due": Schema.oneOf(DueChange.allCases.map(\.rawValue)), "exposed": Schema.list(of: Schema.text),
+      ]),
     "Step": Schema.answer(
       [
         "provider": Schema.text, "fields": Schema.list(of: Schema.named("Field")), "sent_to": Schema.optionalText,
@@ -53,6 +59,7 @@ package enum Components {
         "attempts_left": Schema.count, "retry_after": Schema.count, "resend_at": Schema.moment, "field": Schema.text,
         "provider": Schema.text,
         "flow": Schema.text, "flow_id": Schema.text, "reason": Schema.text, "permanent": Schema.flag,
+        "change_due": Schema.oneOf(DueChange.allCases.map(\.rawValue)),
       ]),
   ]
 

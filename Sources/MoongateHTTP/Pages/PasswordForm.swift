@@ -20,7 +20,8 @@ struct PasswordForm: Sendable {
 
   func show(_ view: FlowView, _ exchange: Exchange) async throws(Refusal) -> Response {
     page(
-      ProofMethods(password: due(in: view, exchange)), id: view.id.secret.reveal(), flow: view.flow, returnTo: nil, nil,
+      ProofMethods(password: due(in: view, exchange), change: view.changeDue), id: view.id.secret.reveal(),
+      flow: view.flow, returnTo: nil, nil,
       nil, exchange)
   }
 
@@ -28,6 +29,8 @@ struct PasswordForm: Sendable {
   private struct ProofMethods {
     var password: ProviderPage?
     var sites: [ProviderPage] = []
+    /// Why another password must be set; nil if it need not.
+    var change: DueChange?
   }
 
   /// The page of a step-up with a password or another site; nil for a sign-in flow.
@@ -105,6 +108,9 @@ struct PasswordForm: Sendable {
     {
       methods = self.methods(definition, own.account, exchange)
     }
+    if let id, case .success(let view) = try await driver.view(FlowID(text: id), exchange) {
+      methods.change = view.changeDue
+    }
     let problem = pages.words(exchange).sentenceWithAttempts(of: refusal)
     var response = page(methods, id: id, flow: flow, returnTo: returnTo, problem, refusal, exchange)
     response.setCookies(cookies)
@@ -117,12 +123,12 @@ struct PasswordForm: Sendable {
     _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
-    let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil
+    let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil || methods.change != nil
     let model = PasswordModel(
       heading: words[isNew ? "new_password_title" : "confirm_title"],
       subtitle: words[
         isNew
-          ? "new_password_subtitle"
+          ? methods.change?.subtitle ?? "new_password_subtitle"
           : !methods.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],
       label: words[isNew ? "new_password" : "password"], button: words[isNew ? "save_password" : "continue"],
       autocomplete: isNew ? "new-password" : "current-password", asksPassword: methods.password != nil,
@@ -133,5 +139,15 @@ struct PasswordForm: Sendable {
     let address = FormFields.address(
       PagePath.signIn, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
     return pages.page(model, title: model.heading, refusal: refusal, at: address, exchange)
+  }
+}
+
+extension DueChange {
+  /// The name of the text that tells why another password is needed.
+  fileprivate var subtitle: String {
+    switch self {
+    case .breached: "new_password_breached"
+    case .weak: "new_password_weak"
+    }
   }
 }

@@ -13,6 +13,7 @@ extension SignInPage {
     let name = isLogin ? "login" : "register"
     let (heading, subtitle): (String, String) =
       switch form.method {
+      case .reset where form.skip != nil: ("exposed_title", "exposed_subtitle")
       case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
       case .reset: ("reset_title", "reset_subtitle")
       case .code: ("code_title", "code_subtitle")
@@ -20,13 +21,14 @@ extension SignInPage {
       default: (name + "_title", name + "_subtitle")
       }
     let here = kind.path
-    let address = FormFields.address(
-      here,
-      [
-        "id": form.id, "with": parameter(form.method, here, form, exchange), "flow": form.flow,
-        "return_to": form.returnTo, "refused": form.refused,
-        "by": form.refusedBy,
-      ])
+    let address = exchange.keepingOffer(
+      FormFields.address(
+        here,
+        [
+          "id": form.id, "with": parameter(form.method, here, form, exchange), "flow": form.flow,
+          "return_to": form.returnTo, "refused": form.refused,
+          "by": form.refusedBy,
+        ]))
     let (methods, forms) = methodLinks(form, words, exchange)
     let forgotten =
       form.method == .email && isOffered(.reset, form.flow, exchange)
@@ -122,7 +124,12 @@ extension SignInPage {
           ))
       }
     }
-    if form.isSignedIn { methods = [SignInModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
+    if form.isSignedIn {
+      methods = [
+        form.skip.map { SignInModel.Link(label: words["skip"], address: $0) }
+          ?? SignInModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))
+      ]
+    }
     return (methods, forms)
   }
 

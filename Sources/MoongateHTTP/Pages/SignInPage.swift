@@ -95,6 +95,7 @@ struct SignInPage: Sendable {
       var form = SignInForm(method: .reset, flow: nil, returnTo: returnTo)
       form.email = account.identifier(.email)?.identifier.display
       form.isSignedIn = true
+      form.skip = exchange.isOffer ? returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/" : nil
       return page(form, exchange)
     }
     guard flow == nil else { return nil }

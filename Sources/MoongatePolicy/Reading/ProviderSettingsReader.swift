@@ -59,6 +59,8 @@ struct ProviderSettingsReader {
             })
         }
       case .file: settings.values[field.name] = file(node, path).map { .text($0) }
+      case .source(let flags):
+        for (name, value) in source(node, field.name, flags, path) { settings.values[name] = value }
       }
     }
     return settings
@@ -69,6 +71,36 @@ struct ProviderSettingsReader {
     guard let mistake = field.check?(text, publicURL?.description) else { return text }
     problems.add(node.location, path, "\"\(text)\" \(mistake)")
     return nil
+  }
+
+  /// A site or a file, and the flags beside it, by the names by which the provider reads them.
+  private func source(_ node: LuaNode, _ name: String, _ flags: [String], _ path: String) -> [String: SettingValue] {
+    var values: [String: SettingValue] = [:]
+    var first = node
+    if case .table = node.value {
+      let shape = TableShape(
+        name: name, summary: "", entries: flags.map { .optional($0, "boolean", "true or false") })
+      guard let reader = TableReader(node, shape, path: path, problems: problems, allowsItems: true) else { return [:] }
+      guard reader.items.count == 1 else {
+        problems.add(node.location, path, "must begin with one address or file, as in `{ \"https://example.com\" }`")
+        return [:]
+      }
+      first = reader.items[0]
+      for flag in flags { values["\(name).\(flag)"] = reader.flag(flag).map { .flag($0) } }
+    }
+    guard let text = Field.text(first, path, problems) else { return [:] }
+    guard text.contains("://") else {
+      values[name] = file(first, path).map { .text($0) }
+      return values
+    }
+    guard SiteAddress.isSite(text), !text.contains("?"), !text.contains("#") else {
+      problems.add(
+        first.location, path,
+        "\"\(text)\" is not the address of a site: write https://, a host and perhaps a path, without ? and #")
+      return [:]
+    }
+    values[name] = .text(text)
+    return values
   }
 
   /// The absolute path of a readable file.

@@ -172,6 +172,8 @@ extension TableShape {
           case .flag: "boolean"
           case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: "|")
           case .list: "string[]"
+          case .source(let flags):
+            "string|{ [1]: string\(flags.map { ", \($0)?: boolean" }.joined()) }"
           }
         return Entry(
           name: field.name, type: type, help: field.help, isRequired: field.isRequired,

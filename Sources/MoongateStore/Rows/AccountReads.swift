@@ -12,9 +12,10 @@ struct AccountReads: Sendable {
     func account(_ list: (String, String) -> String, _ newline: String) -> String {
       let groups = list("name", newline)
       let resets = list("provider || ' ' || reset_at", newline)
+      let records = list("provider || coalesce(':' || change_due, '')", "' '")
       return """
         SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
-          (SELECT \(list("provider", "' '")) FROM provider_record WHERE account = account.id),
+          (SELECT \(records) FROM provider_record WHERE account = account.id),
           kind, value, display, attributes, verified_at, epoch, language,
           (SELECT \(groups) FROM group_member WHERE account = account.id), member_of,
           (SELECT \(list("trusted_device.id", "' '")) FROM trusted_device WHERE account = account.id), waits_until,
@@ -48,19 +49,26 @@ struct AccountReads: Sendable {
   }
 
   private static func decode<Row: SQLRow>(_ row: Row, _ rows: [Row]) throws -> Account {
-    Account(
+    // `PROVIDER` or `PROVIDER:DUE`.
+    let records = (try row.optionalText(6) ?? "").split(separator: " ").map { $0.split(separator: ":", maxSplits: 1) }
+    var account = Account(
       id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2),
       createdAt: try row.moment(3),
       lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5),
       identifiers: try rows.compactMap { try identifier($0) },
-      credentials: Set(
-        (try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
+      credentials: Set(records.compactMap { $0.first.flatMap { ProviderName(rawValue: String($0)) } }),
       epoch: try row.count(12), language: try row.optionalText(13),
       // No group name contains a line break.
       groups: Set(
         (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }),
       devices: Set((try row.optionalText(16) ?? "").split(separator: " ").map(String.init)),
       resets: try resets(row.optionalText(18)))
+    for record in records where record.count == 2 {
+      guard let provider = ProviderName(rawValue: String(record[0])), let due = DueChange(rawValue: String(record[1]))
+      else { throw damaged("provider_record") }
+      account.dueChanges[provider] = due
+    }
+    return account
   }
 
   /// Decodes `PROVIDER TIME` lines.

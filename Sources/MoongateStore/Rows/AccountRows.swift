@@ -91,6 +91,17 @@ enum AccountRows {
       [.text(account), .text(provider.rawValue), SQLValue(work?.description)])
   }
 
+  /// Says why the account must replace what the provider's record holds; nil: it need not.
+  static func setDueChange(
+    _ due: DueChange?, of account: String, for provider: ProviderName, _ notifications: ChangeNotifications,
+    _ rows: some SQLTransaction
+  ) throws {
+    try rows.run(
+      "UPDATE provider_record SET change_due = ?3 WHERE account = ?1 AND provider = ?2",
+      [.text(account), .text(provider.rawValue), SQLValue(due?.rawValue)])
+    notifications.add(account: account)
+  }
+
   /// The different imported hashes of a provider. Each is one step in the index, however many records have it.
   static func importedHashes(of provider: ProviderName, _ rows: some SQLTransaction) throws -> Set<HashWork> {
     Set(

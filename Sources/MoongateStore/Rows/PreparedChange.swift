@@ -85,6 +85,8 @@ struct PreparedChange: Sendable {
       try AccountRows.put(sealed, of: account, for: provider, at: now, notifications, rows)
     case .markImportedHash(let account, let provider, let work):
       try AccountRows.markImportedHash(work, of: account, for: provider, rows)
+    case .setDueChange(let account, let provider, let due):
+      try AccountRows.setDueChange(due, of: account, for: provider, notifications, rows)
     case .recordReset(let account, let provider):
       try AccountRows.recordReset(of: account, for: provider, at: now, notifications, rows)
     case .requireProviderRecord(let account, let provider, let hash):
@@ -150,6 +152,7 @@ struct PreparedChange: Sendable {
     case .verifyIdentifier(let account, _, _, _), .renewIdentifier(let account, _),
       .putProviderRecord(let account, _, _),
       .requireProviderRecord(let account, _, _), .markImportedHash(let account, _, _),
+      .setDueChange(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _),
       .nameAccount(let account, _, _),
       .setLanguage(let account, _),

@@ -94,6 +94,7 @@ extension Schema {
       created_at BIGINT NOT NULL,
       changed_at BIGINT NOT NULL,
       imported_hash TEXT COLLATE "C",
+      change_due TEXT COLLATE "C",
       PRIMARY KEY (account, provider)
     );
     CREATE INDEX provider_record_imported ON provider_record (provider, imported_hash) WHERE imported_hash IS NOT NULL;

@@ -102,6 +102,7 @@ extension Schema {
       created_at INTEGER NOT NULL,
       changed_at INTEGER NOT NULL,
       imported_hash TEXT,            -- the kind of an imported hash (`HashWork.description`), known without opening the record
+      change_due TEXT,               -- why the account must replace it before its next session (`DueChange`)
       PRIMARY KEY (account, provider)
     ) WITHOUT ROWID;
     CREATE INDEX provider_record_imported ON provider_record (provider, imported_hash) WHERE imported_hash IS NOT NULL;

@@ -44,7 +44,7 @@ extension Schema {
       "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch is_unproved language:text"),
     table(
       "provider_record", key: "account provider",
-      "account:text provider:text sealed:bytes created_at changed_at imported_hash:text"),
+      "account:text provider:text sealed:bytes created_at changed_at imported_hash:text change_due:text"),
     table(
       "identifier", key: "account position",
       "account:text position kind:text value:text display:text attributes:text verified_at member_of:text waits_until"),

@@ -56,6 +56,7 @@ enum PopulatedStore {
             ])), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]),
         .markImportedHash(account: account.id, provider, .bcrypt(rounds: 12)),
+        .setDueChange(account: account.id, provider, .weak),
         .setGroupMembership(account: account.id, try group, true), .endSession(TokenHash(of: "se_0".utf8)),
         .audit(event),
         .putAccessToken(token), .putInvitation(try invitation),
@@ -107,6 +108,7 @@ enum PopulatedStore {
     }
     if try await store.devices(of: "ac_zoe", at: now) != [device] { missing.append("the device") }
     if try await store.importedHashes(of: provider) != [.bcrypt(rounds: 12)] { missing.append("the imported hash") }
+    if account?.dueChanges != [provider: .weak] { missing.append("the due change") }
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.invitation(TokenHash(of: "invitation".utf8)) != (try invitation) {
       missing.append("the invitation")

@@ -8,7 +8,7 @@ struct SignInRequirements: FlowPart {
   let policies: PolicyEvaluation
 
   /// Adds a step for the first requirement that the account has not met, after all steps of the flow have passed
-  /// (`AccountRules.signIn` of the active generation).
+  /// (`AccountRules.signIn` of the active generation), and at last for a secret that the account must replace.
   ///
   /// Called again after each step that it adds, until nothing is missing.
   ///
@@ -21,7 +21,7 @@ struct SignInRequirements: FlowPart {
     let requirements = request.generation.accounts.signIn
     // Attack: someone who has proved nothing must not learn which factors an account has. A flow of a signed-in account
     // keeps its session, so nothing is required there.
-    guard record.startedIn == nil, !record.passed.isEmpty, !requirements.isEmpty else { return false }
+    guard record.startedIn == nil, !record.passed.isEmpty else { return false }
     // A new account has no factors yet.
     guard let account = try await lookup.loadOwn(flow).map({ Self.keepingOwnFactors($0, record) }) else {
       return false
@@ -38,7 +38,7 @@ struct SignInRequirements: FlowPart {
       flow.machine.require(step.choices, step.purpose)
       return true
     }
-    return false
+    return requireChange(of: account, &flow)
   }
 
   /// The account without factors that the flow does not take over.

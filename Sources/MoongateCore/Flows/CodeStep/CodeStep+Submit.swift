@@ -187,6 +187,7 @@ extension CodeStep {
         throw request.refusal(error)
       }
       try calls.demandFit(input, to: opened.step, by: descriptor, request)
+      try await providerStep.demandUnexposed(secret.provider, capabilities, input, opened.flow)
       let attempt = ProviderAttempt(
         provider: secret.provider, policy: secret.policy, input: input, step: opened.step, asksAgain: false)
       switch try await providerStep.judgement(of: attempt, capabilities, secret.permit.hasher, opened.flow) {

@@ -239,6 +239,9 @@ extension FlowCompletion {
           if judged.hash != nil { continue }
         } else {
           outcome.changes += put
+          if outcome.account.dueChanges.removeValue(forKey: provider) != nil {
+            outcome.changes.append(.setDueChange(account: account, provider, nil))
+          }
         }
         outcome.account.credentials.insert(provider)
       } catch {
@@ -273,6 +276,20 @@ extension FlowCompletion {
         try await clearCounters(at: step.provider, nil, &outcome, flow)
       }
     default: break
+    }
+    try await applyDueChanges(&outcome, flow)
+  }
+
+  /// Applies the effects of secrets that the account had to replace. Others may have known the old one, so no device
+  /// stays trusted.
+  ///
+  /// Attack: someone who reads the mailbox signs in by a code to an account whose password must be replaced, and the
+  /// password that they set authorises what a code alone may not.
+  private func applyDueChanges(_ outcome: inout AccountOutcome, _ flow: FlowTransaction) async throws(FlowError) {
+    let replaced = flow.record.replacedAsDue
+    if !replaced.isEmpty { forgetDevices(&outcome) }
+    for provider in replaced where !flow.machine.hasPassed(provider) {
+      try await recordReset(of: provider, &outcome, flow)
     }
   }
 

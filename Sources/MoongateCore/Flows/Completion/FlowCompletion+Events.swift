@@ -55,7 +55,7 @@ extension FlowCompletion {
 
   private func factorEvents(_ flow: FlowTransaction, _ before: Account, _ after: Account) -> [AuditEvent] {
     let record = flow.record
-    let written = Set(record.pendingProofs.records.keys.filter { record.purpose.step(of: $0) != .prove })
+    let written = Set(record.pendingProofs.records.keys.filter { record.stepPurpose(of: $0) != .prove })
     // A record that was only proved may have been rewritten (new hash cost, time of the last code). That is not a
     // change.
     return written.union(before.credentials).union(after.credentials).sorted().compactMap { provider in

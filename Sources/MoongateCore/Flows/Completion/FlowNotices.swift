@@ -119,6 +119,18 @@ struct FlowNotices: FlowPart {
     }
   }
 
+  /// Notifies the owner, at most once a week, that somebody has signed in with a secret that attackers know.
+  func notifyOfExposure(of provider: ProviderName, _ account: Account, _ request: RequestContext)
+    async throws(FlowError)
+  {
+    let counted = ["exposed notice", provider.rawValue, account.id].map { Array($0.utf8) }
+    let limit = ResolvedLimit(
+      provider: provider, name: "exposed", key: .account, counter: keys.counterKey(counted), max: 1,
+      window: .seconds(7 * 86_400), counts: .all, lock: [], disables: false)
+    guard case .reserved = try await ledger.count(limit, request) else { return }
+    notify(.exposed, to: recipients(of: account, request), of: account, request)
+  }
+
   /// Notifies the owner that a device, or several, are no longer trusted.
   func notifyOfRemovedDevice(_ account: Account, _ request: RequestContext) {
     notify(.deviceRemoved, to: recipients(of: account, request), of: account, request)

@@ -33,7 +33,7 @@ struct ProviderCalls: FlowPart {
     var account = known.map { known in
       StepAccount(
         id: known.id, record: nil, identifiers: known.identifiers.map(\.identifier),
-        names: [known.firstName, known.lastName].compactMap(\.self))
+        names: [known.firstName, known.lastName].compactMap(\.self), mustReplace: known.dueChanges[name] != nil)
     }
     let sealed = try await sealedRecord(of: account, for: step)
     let redaction = redaction(
@@ -43,7 +43,8 @@ struct ProviderCalls: FlowPart {
       let record = try seals.open(stored, of: name, for: known.id)
       upgraded = try await upgrade(record, by: provider, for: known.id, redaction, request)
       account = StepAccount(
-        id: known.id, record: upgraded ?? record.bytes, identifiers: known.identifiers, names: known.names)
+        id: known.id, record: upgraded ?? record.bytes, identifiers: known.identifiers, names: known.names,
+        mustReplace: known.mustReplace)
     }
     let context = StepContext(
       flow: record.name, flowPurpose: record.purpose.kind, purpose: record.stepPurpose(of: name), account: account,

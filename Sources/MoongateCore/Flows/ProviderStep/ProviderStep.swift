@@ -107,10 +107,15 @@ struct ProviderStep: FlowPart {
       throw request.refusal(error)
     }
     try calls.demandFit(attempt.input, to: attempt.step, by: descriptor, request)
-    let permit = try await hashingPermit(attempt, capabilities.context, flow)
-    switch try await judgement(of: attempt, capabilities, permit.hasher, flow) {
+    try await demandUnexposed(provider, capabilities, attempt.input, flow)
+    var permit = try await hashingPermit(attempt, capabilities.context, flow)
+    let judged = try await judgement(of: attempt, capabilities, permit.hasher, flow)
+    // Nothing is hashed from here on, and others need the permit.
+    permit.hasher = nil
+    switch judged {
     case .proved(var proved):
       if permit.isRegistration { proved.machine.countsRegistration(by: attempt.step.provider) }
+      proved = try await lookUpProved(provider, capabilities, attempt.input, proved)
       return try await completion.finishRefunding(proved)
     case .waits(let waiting, let refund):
       if try await storage.storeRefunding(waiting, refund) { return try await views.view(of: waiting) }

@@ -136,7 +136,7 @@ struct AccountLine {
       let hash = try StoredHash(text)
       guard importer.importedHashes.contains(hash.kind) else { return "does not accept \(hash.kind.rawValue) hashes" }
       guard allowsWeak || !hash.isWeak else {
-        return "is a weak hash (MD5, or without a salt): use --weak, and reset it after its owner's next sign-in"
+        return "is a weak hash (MD5, or without a salt): use --weak, and its owner replaces it at the next sign-in"
       }
       return nil
     } catch {

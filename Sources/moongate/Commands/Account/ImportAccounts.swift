@@ -19,7 +19,8 @@ struct ImportAccounts: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The file, or - for standard input.") var file: String
   @Flag(help: "Check the lines without importing them.") var dryRun = false
-  @Flag(help: "Accept hashes of MD5 and hashes without a salt. Reset these passwords afterwards.") var weak = false
+  @Flag(help: "Accept hashes of MD5 and hashes without a salt. The next sign-in asks for another password.") var weak =
+    false
   @OptionGroup var identity: OperatorOption
   @OptionGroup var records: RecordOptions
   @Flag(help: "Print JSON.") var json = false
@@ -110,15 +111,18 @@ struct ImportAccounts: AsyncParsableCommand {
   }
 
   /// What an operator does after the import of weak hashes.
-  private static func advice(on weak: Int) -> [String] {
-    guard weak > 0 else { return [] }
-    return [
-      """
-      \(weak) account\(weak == 1 ? " has a weak hash" : "s have weak hashes"): anyone with a copy of the old \
-      database can find out most of these passwords. Reset them with `moongate account reset`; their owners set new \
-      ones after a code
-      """
-    ]
+  private static func advice(on weak: (passwords: Int, others: Int)) -> [String] {
+    func text(_ count: Int, _ what: String, _ next: String) -> [String] {
+      guard count > 0 else { return [] }
+      return [
+        """
+        \(count) account\(count == 1 ? " has" : "s have") a weak hash of a \(what): anyone with a copy of the old \
+        database can find out most of them. \(next)
+        """
+      ]
+    }
+    return text(weak.passwords, "password", "The next sign-in of each account asks for another one")
+      + text(weak.others, "PIN", "Reset them with `moongate account reset`; their owners set new ones after a code")
   }
 
   /// What happens to accounts without a verified identifier.
