@@ -476,27 +476,6 @@ def test_blocked_cookies_are_reported_before_a_code_is_sent(screen, number, ship
     screen.at("/auth/verify")
 
 
-def test_the_last_way_in_is_remembered(screen, number):
-    """Stores which method was used, and nothing about the user."""
-    email = address(number)
-    registers(screen, email)
-    screen.forget().opens("/auth/login").presses("Use email instead").fills("email", email).fills(
-        "password", PASSWORD
-    ).find("button.main").click()
-    screen.at("/home").opens("/auth/logout").presses("Sign out").at("/auth/login").reads("Password")
-    kept = next(cookie for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate-way")
-    assert (kept["value"], kept["path"], kept["httpOnly"]) == ("email", "/auth", True)
-    assert screen.find("#email").get_attribute("value") == ""
-    screen.presses("Use phone instead").reads("Mobile Number").presses("हिन्दी").waits(
-        lambda: screen.all("#phone"), "the same form in Hindi"
-    )
-    screen.presses("English")
-    # A planted cookie can only preselect a form.
-    screen.driver.delete_cookie("moongate-way")
-    screen.driver.add_cookie({"name": "moongate-way", "value": "reset", "path": "/auth"})
-    screen.opens("/auth/login").reads("Mobile Number")
-
-
 def test_terms_and_privacy(driver, tmp_path):
     gateway = LocalGateway(tmp_path)
     gateway.edit(

@@ -28,6 +28,7 @@ def shipped(tmp_path_factory):
             ),
         )
     gateway.registers_app("https://wallet.example.com/back")
+    gateway.offers("en", "hi", "ar")
     yield gateway.start()
     gateway.stop()
 
@@ -151,6 +152,29 @@ def test_the_box_counts_for_another_site(screen):
     assert abs(expiry(screen) - 90 * DAYS) < 600
 
 
+def test_the_site_that_was_used_last_comes_first(screen):
+    screen.opens("/auth/login").find(BOX).click()
+    screen.presses("Continue with Google")
+    screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.find("form button").click()
+    screen.waits(lambda: screen.path in ("/profile-setup", "/home"), "the way back")
+    screen.opens("/auth/logout").find("form[data-signs-out] button").click()
+    screen.waits(lambda: screen.driver.get_cookie("moongate") is None, "no cookie")
+    screen.opens("/auth/login").reads("Last used")
+    kept = screen.driver.get_cookie("moongate-way")
+    assert (kept["value"], kept["path"], kept["httpOnly"]) == ("google_oauth", "/auth", True)
+    assert screen.find("main > form").get_attribute("data-site") is not None
+    assert len(screen.all("form[data-site]")) == 1
+    for tag in ("en", "hi", "ar"):
+        screen.opens(f"/auth/login?language={tag}").is_sound(f"the last used site in {tag}")
+    # A planted cookie can only reorder what the page offers.
+    screen.driver.delete_cookie("moongate-way")
+    screen.driver.add_cookie({"name": "moongate-way", "value": "reset", "path": "/auth"})
+    screen.opens("/auth/login?language=en").reads("Mobile Number")
+    assert "Last used" not in screen.text
+    screen.driver.delete_cookie("moongate-way")
+
+
 def test_another_site_without_the_box(screen):
     screen.opens("/auth/login").presses("Continue with Google")
     screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
@@ -176,6 +200,12 @@ def test_the_box_counts_for_a_passkey(screen, number, ticks):
         screen.presses("Use your passkey").at("/home")
         kept = expiry(screen)
         assert (kept is not None and abs(kept - 90 * DAYS) < 600) if ticks else kept is None
+        if ticks:
+            screen.opens("/auth/logout").find("form[data-signs-out] button").click()
+            screen.waits(lambda: screen.driver.get_cookie("moongate") is None, "no cookie")
+            screen.opens("/auth/login").reads("Last used").is_sound("the last used passkey")
+            assert screen.find("main > form").get_attribute("data-conditional") is not None
+            screen.driver.delete_cookie("moongate-way")
     finally:
         screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
         key.is_lost()

@@ -68,6 +68,23 @@ private struct Club: FullProvider {
     return try await browser.visit(try #require(begun.header("Location")))
   }
 
+  /// The site by which this device has signed in last comes before the form.
+  @Test func theLastUsedSiteComesFirst() async throws {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), Club()]) { generation in
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test("phone_otp", "club")])
+    }
+    try await gateway.run { client in
+      for (cookie, isFirst) in [("moongate-way=club", true), ("moongate-way=phone_otp", false), ("a=b", false)] {
+        let page = try await client.send(.get, "/auth/login", headers: [("Accept", "text/html"), ("Cookie", cookie)])
+        let button = try #require(page.text.range(of: "Continue with the club"))
+        let field = try #require(page.text.range(of: "id=\"phone\""))
+        #expect((button.lowerBound < field.lowerBound) == isFirst)
+        #expect(page.text.components(separatedBy: "Continue with the club").count == 2)
+        #expect(page.text.contains("Last used") == (cookie != "a=b"))
+      }
+    }
+  }
+
   @Test func editContinuesWithTheSameProviderAndFlow() async throws {
     let pager = Pager()
     try await gateway(pager).run { client in

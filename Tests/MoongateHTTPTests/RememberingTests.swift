@@ -1,7 +1,10 @@
+import EmailCode
+import Foundation
 import HTTPTypes
 import MoongateCore
 import MoongateSDK
 import MoongateTesting
+import PhoneOTP
 import Testing
 
 /// "Keep me signed in" over HTTP: the API's field, the box of the pages, and the cookie.
@@ -90,6 +93,82 @@ import Testing
       for path in ["/auth/login?remember=1", "/auth/login?remember=true&flow=login"] {
         #expect(try await browser.visit(path).text.contains(Self.box), "\(path)")
       }
+    }
+  }
+
+  // MARK: - The last way
+
+  private static let kept = "moongate-way=email_code; Path=/auth; Max-Age=31536000; HttpOnly; SameSite=Lax"
+
+  /// A gateway where an account signs in by a code to its phone or its address.
+  private static func twoWays() async throws -> HTTPGateway {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), EmailCode()]) { generation in
+      generation.flows["login"] = .test(
+        "login", account: .existing, steps: [.test("phone_otp", "email_code")], remember: times)
+    }
+    let phone = try PhoneOTP().readIdentifier(
+      ProviderInput(fields: ["phone": .text("+919999999999")], defaultRegion: "IN"))
+    let email = Identifier(try #require(EmailAddress("asha@example.com")))
+    let names = [phone, email].map { ImportedAccount.Name(identifier: $0, isVerified: true) }
+    #expect(try await gateway.gateway.administration.add([ImportedAccount(identifiers: names)]) == nil)
+    return gateway
+  }
+
+  /// Signs in by a code to the address, on the page.
+  private func signIn(_ browser: Browser, isTicked: Bool) async throws -> Answer {
+    browser.client.gateway.clock.advance(by: .seconds(100))
+    try await browser.visit("/auth/login?with=code")
+    let typed = ["email": "asha@example.com"].merging(isTicked ? ["remember": "1"] : [:]) { $1 }
+    try await browser.visit(try #require(try await browser.submit(typed).header("Location")))
+    return try await browser.submit(["code": try #require(browser.client.gateway.code(for: "asha@example.com"))])
+  }
+
+  private func way(_ answer: Answer) -> String? { answer.setCookies.first { $0.hasPrefix("moongate-way=") } }
+
+  @Test func theLastWayIsOfferedFirst() async throws {
+    try await Self.twoWays().run { client in
+      let browser = Browser(client)
+      #expect(way(try await signIn(browser, isTicked: true)) == Self.kept)
+      // Signing out keeps it: the page is seen afterwards.
+      #expect(way(try await browser.post("/auth/logout", [:])) == nil)
+      let page = try await browser.visit("/auth/login")
+      #expect(page.text.contains("id=\"email\"") && !page.text.contains("id=\"phone\""))
+      #expect(page.text.components(separatedBy: "Last used").count == 2)
+      #expect(!page.text.contains("asha"), "no name")
+      #expect(page.text.contains("with=phone"), "the other way stays reachable")
+      #expect(try await browser.visit("/auth/login?with=phone").text.contains("id=\"phone\""))
+      #expect(try await !browser.visit("/auth/login?with=phone").text.contains("Last used"))
+      // In Hindi, and never where people register.
+      #expect(try await browser.visit("/auth/login?language=hi").text.contains("पिछली बार इस्तेमाल किया गया"))
+      // A sign-in without the choice forgets it.
+      let other = try await signIn(browser, isTicked: false)
+      #expect(way(other) == "moongate-way=; Path=/auth; Max-Age=0; HttpOnly; SameSite=Lax")
+    }
+  }
+
+  /// Attack: the next person at a shared device learns by which way the last one has signed in.
+  @Test func withoutTheChoiceNothingIsRemembered() async throws {
+    try await Self.twoWays().run { client in
+      let browser = Browser(client)
+      #expect(way(try await signIn(browser, isTicked: false)) == nil)
+      // Attack: the way is told before the sign-in is complete.
+      let stranger = Browser(client)
+      client.gateway.clock.advance(by: .seconds(100))
+      try await stranger.visit("/auth/login?with=code")
+      #expect(way(try await stranger.submit(["email": "asha@example.com", "remember": "1"])) == nil)
+    }
+  }
+
+  /// Attack: a planted cookie. It can only name a way that the page offers anyway.
+  @Test(arguments: [
+    "reset", "email", "password", "no_such", "<script>", "email_code%00", "EMAIL_CODE", "",
+    String(repeating: "a", count: 3_000),
+  ]) func anUnknownWayIsIgnored(_ value: String) async throws {
+    try await Self.twoWays().run { client in
+      let page = try await client.send(
+        .get, "/auth/login", headers: [("Accept", "text/html"), ("Cookie", "moongate-way=\(value)")])
+      #expect(page.status == 200 && page.text.contains("id=\"phone\"") && !page.text.contains("Last used"))
+      #expect(!page.text.contains("<script>x") && (value.isEmpty || value.count < 10 || !page.text.contains(value)))
     }
   }
 

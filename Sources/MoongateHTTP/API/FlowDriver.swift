@@ -101,7 +101,8 @@ package struct FlowDriver: Sendable {
     guard view.isOfBrowser else { return Outcome(view: view) }
     let cookies = exchange.cookies
     let device = view.deviceToken.map { [cookies.remember($0)] } ?? []
-    return Outcome(view: view, cookies: cookies.signIn(token, for: session.cookieLifetime) + device)
+    let method = RememberedSignInMethod.keep(after: view, exchange).map { [$0] } ?? []
+    return Outcome(view: view, cookies: cookies.signIn(token, for: session.cookieLifetime) + device + method)
   }
 }
 

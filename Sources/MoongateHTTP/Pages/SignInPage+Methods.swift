@@ -123,14 +123,24 @@ extension SignInPage {
     entry(method, own, exchange) != nil && (kind == .login || method == .phone || method == .email)
   }
 
+  /// The provider by which this device has signed in last; nil if the page does not begin with it.
+  func lastProvider(_ own: String?, _ exchange: Exchange) -> ProviderName? {
+    kind == .login && own == nil ? RememberedSignInMethod.find(in: exchange) : nil
+  }
+
+  /// The method whose form was used last; nil if none was, or if it is not offered.
+  func lastMethod(_ own: String?, _ exchange: Exchange) -> SignInMethod? {
+    guard let last = lastProvider(own, exchange) else { return nil }
+    return [SignInMethod.phone, .email, .code].first {
+      isOffered($0, own, exchange) && entry($0, own, exchange)?.provider.name == last
+    }
+  }
+
   /// The requested method, if the page offers it. Otherwise, the first method of the operator's flow, or the first of
   /// all.
   func method(_ asked: String?, _ own: String?, _ exchange: Exchange) -> SignInMethod {
     if let method = asked.flatMap(SignInMethod.init(rawValue:)), isOffered(method, own, exchange) { return method }
-    if kind == .login, own == nil, let last = RememberedSignInMethod.find(in: exchange), isOffered(last, own, exchange)
-    {
-      return last
-    }
+    if let last = lastMethod(own, exchange) { return last }
     let offered = [SignInMethod.phone, .email, .code].filter { isOffered($0, own, exchange) }
     return offered.first { entry($0, own, exchange)?.flow == own ?? defaultFlow } ?? offered.first ?? .phone
   }

@@ -43,7 +43,9 @@ extension SignInPage {
       isLogin
       ? exchange.generation.registers && SignInPage(.register, driver, pages).offersAnything(nil, exchange)
       : exchange.generation.flows[FlowPurpose.signIn.usualName] != nil
-    let buttons = form.method == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
+    let last = form.method == .reset ? nil : lastProvider(form.flow, exchange)
+    let (sites, lastSites) = siteButtons(form, last, words, exchange)
+    let (ceremonies, lastCeremonies) = self.ceremonies(form, last, words, exchange)
     let model = SignInModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin,
       isPhone: form.method == .phone, isEmail: form.method == .email,
@@ -61,8 +63,10 @@ extension SignInPage {
       button: words[
         form.method == .phone
           ? "send_otp" : form.method == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
-      sites: buttons, hasSites: !buttons.isEmpty,
-      ceremonies: form.method == .reset ? [] : ceremonies(form, words, exchange), ways: methods, forms: forms,
+      sites: sites, hasSites: !sites.isEmpty, ceremonies: ceremonies,
+      hasCeremonies: !(ceremonies + lastCeremonies).isEmpty,
+      isLast: last != nil && lastMethod(form.flow, exchange) == form.method, lastSites: lastSites,
+      lastCeremonies: lastCeremonies, ways: methods, forms: forms,
       forgotten: forgotten,
       offer: form.offersOther && hasOther ? other : nil, other: form.method == .reset || !hasOther ? nil : other,
       isArrival: form.isArrival,
@@ -75,8 +79,10 @@ extension SignInPage {
   /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.
   private func parameter(_ method: SignInMethod?, _ path: String, _ form: SignInForm, _ exchange: Exchange) -> String? {
     guard method == nil || method == .phone else { return method?.rawValue }
-    let isLastOther = RememberedSignInMethod.find(in: exchange) != nil
-    return isLastOther && path == Kind.login.path && form.flow == nil ? SignInMethod.phone.rawValue : nil
+    guard path == Kind.login.path, let last = SignInPage(.login, driver, pages).lastMethod(form.flow, exchange) else {
+      return nil
+    }
+    return last == .phone ? nil : SignInMethod.phone.rawValue
   }
 
   /// The address of a method on the sign-in or registration page, with the typed phone number.
@@ -133,15 +139,33 @@ extension SignInPage {
     return (methods, forms)
   }
 
-  private func ceremonies(_ form: SignInForm, _ words: Words, _ exchange: Exchange) -> [SignInCeremony] {
+  /// The buttons of other sites: those after the form, and the last used one.
+  private func siteButtons(_ form: SignInForm, _ last: ProviderName?, _ words: Words, _ exchange: Exchange)
+    -> (others: [SiteButton], last: [SiteButton])
+  {
+    if form.method == .reset { return ([], []) }
+    let all = sites(form.flow, exchange).map { page in
+      var button = SiteButton(page, words)
+      button.isLast = page.name == last
+      return button
+    }
+    return (all.filter { !$0.isLast }, all.filter(\.isLast))
+  }
+
+  /// The ceremonies: those after the form, and the last used one.
+  private func ceremonies(_ form: SignInForm, _ last: ProviderName?, _ words: Words, _ exchange: Exchange)
+    -> (others: [SignInCeremony], last: [SignInCeremony])
+  {
+    if form.method == .reset { return ([], []) }
     let flow = form.flow ?? defaultFlow
-    return exchange.offered(first: flow).filter(isCeremony).map { page in
+    let all = exchange.offered(first: flow).filter(isCeremony).map { page in
       let own = words.withTranslations(of: page.descriptor.words)
       return SignInCeremony(
         flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words),
         returnTo: form.returnTo,
-        cancelled: own["ceremony_cancelled"], failed: own["ceremony_failed"])
+        cancelled: own["ceremony_cancelled"], failed: own["ceremony_failed"], isLast: page.name == last)
     }
+    return (all.filter { !$0.isLast }, all.filter(\.isLast))
   }
 }
 

@@ -73,8 +73,7 @@ extension SignInPage {
       flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
     switch outcome.result {
     case .success(let begun):
-      let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(method, exchange) : nil
-      return pages.continueFlow(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
+      return pages.continueFlow(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
       if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       form.id = outcome.id?.secret.reveal()

@@ -43,6 +43,13 @@ struct SignInModel: PageModel {
   let hasSites: Bool
   /// The ceremonies that identify the account.
   let ceremonies: [SignInCeremony]
+  /// Whether there is a ceremony, before or after the form.
+  let hasCeremonies: Bool
+  /// Whether this device has signed in by the form last.
+  let isLast: Bool
+  /// The site or the ceremony by which it has, which comes before the form.
+  let lastSites: [SiteButton]
+  let lastCeremonies: [SignInCeremony]
   let ways: [Link]
   /// Links to other sign-in methods, to which scripts carry over the input.
   let forms: [Link]
@@ -64,4 +71,6 @@ struct SignInCeremony: Decodable {
   /// Messages, as on the page of its step.
   let cancelled: String
   let failed: String
+  /// Whether this device has signed in by it last.
+  var isLast = false
 }

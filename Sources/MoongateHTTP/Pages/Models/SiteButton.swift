@@ -4,4 +4,6 @@ struct SiteButton: Decodable {
   let label: String
   /// SVG, only for built-in providers.
   let icon: String?
+  /// Whether this device has signed in by it last.
+  var isLast = false
 }

@@ -54,7 +54,8 @@ struct PageSet: Sendable {
   /// The embedded templates and assets.
   static let builtIn: [(name: String, bytes: [UInt8])] = [
     ("account.mustache", PackageResources.account_mustache), ("alert.mustache", PackageResources.alert_mustache),
-    ("app.mustache", PackageResources.app_mustache), ("choose.mustache", PackageResources.choose_mustache),
+    ("app.mustache", PackageResources.app_mustache), ("ceremony.mustache", PackageResources.ceremony_mustache),
+    ("choose.mustache", PackageResources.choose_mustache),
     ("code.mustache", PackageResources.code_mustache), ("contact.mustache", PackageResources.contact_mustache),
     ("delete.mustache", PackageResources.delete_mustache),
     ("layout.mustache", PackageResources.layout_mustache),
@@ -62,7 +63,8 @@ struct PageSet: Sendable {
     ("logout.mustache", PackageResources.logout_mustache), ("message.mustache", PackageResources.message_mustache),
     ("outbox.mustache", PackageResources.outbox_mustache), ("password.mustache", PackageResources.password_mustache),
     ("pin.mustache", PackageResources.pin_mustache),
-    ("shown.mustache", PackageResources.shown_mustache), ("step.mustache", PackageResources.step_mustache),
+    ("shown.mustache", PackageResources.shown_mustache), ("site.mustache", PackageResources.site_mustache),
+    ("step.mustache", PackageResources.step_mustache),
     ("token.mustache", PackageResources.token_mustache), ("wait.mustache", PackageResources.wait_mustache),
     ("logo.mustache", PackageResources.logo_mustache),
     ("style.css", PackageResources.style_css), ("icon.svg", PackageResources.icon_svg),
