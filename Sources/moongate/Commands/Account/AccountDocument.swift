@@ -22,6 +22,8 @@ struct AccountDocument: Encodable {
   let locked: Bool
   let identifiers: [Name]
   let credentials: [String]
+  /// The secrets that it must replace at its next sign-in, each with the reason. Not in the JSON output.
+  let changes: [String]
   /// The groups that an operator added the account to.
   let groups: [String]
 
@@ -44,6 +46,7 @@ struct AccountDocument: Encodable {
       Name(kind: $0.identifier.kind.rawValue, value: $0.identifier.value, verifiedAt: $0.verifiedAt?.text)
     }
     credentials = account.credentials.sorted().map(\.rawValue)
+    changes = account.dueChanges.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value.rawValue))" }
     groups = account.groups.sorted().map(\.rawValue)
   }
 
@@ -63,6 +66,7 @@ struct AccountDocument: Encodable {
       lines.append("  \(kind) \(identifier.value)  \(identifier.verifiedAt.map { "verified \($0)" } ?? "claimed")")
     }
     lines.append("  has        \(credentials.isEmpty ? "no PIN or password" : credentials.joined(separator: ", "))")
+    if !changes.isEmpty { lines.append("  replaces   \(changes.joined(separator: ", ")) at the next sign-in") }
     if !groups.isEmpty { lines.append("  groups     \(groups.joined(separator: ", "))") }
     lines.append("  created    \(createdAt)")
     lines.append("  last seen  \(lastSeenAt)")
