@@ -55,6 +55,7 @@ package struct PublicApplication: ListeningApplication {
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
       ForwardingCall(keys: keys, clock: clock).endpoints, WellKnownCall().endpoints,
       SignInPage(.login, driver, pages).endpoints, SignInPage(.register, driver, pages).endpoints,
+      InvitationPage(driver: driver).endpoints,
       CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints,
       HookCall(driver: driver, clock: clock).endpoints,
       LogoutPage(driver: driver, ending: ending, pages: pages).endpoints, HandoffPage(driver: driver).endpoints,

@@ -11,11 +11,14 @@ package struct GatewayCookies: Sendable, Hashable {
   private static let hostDevice: StaticString = "__Host-moongate-device"
   private static let plainApps: StaticString = "moongate-apps"
   private static let hostApps: StaticString = "__Host-moongate-apps"
+  private static let plainInvitation: StaticString = "moongate-invitation"
+  private static let hostInvitation: StaticString = "__Host-moongate-invitation"
 
-  /// The names of the session, flow, device and app cookies under any configuration. These cookies are neither sent
-  /// upstream nor accepted from there. No other list has them.
+  /// The names of the session, flow, device, app and invitation cookies under any configuration. These cookies are
+  /// neither sent upstream nor accepted from there. No other list has them.
   package static let allNames: [StaticString] = [
     plainSession, hostSession, sharedSession, plainFlow, hostFlow, plainDevice, hostDevice, plainApps, hostApps,
+    plainInvitation, hostInvitation,
   ]
 
   /// The cookie with the language that the user selected on a page. It contains no credential and may reach services,
@@ -43,6 +46,8 @@ package struct GatewayCookies: Sendable, Hashable {
   package let device: String
   /// The cookie with the apps that the user of the browser has allowed.
   package let apps: String
+  /// The cookie with the code of the invitation whose link the browser has opened.
+  package let invitation: String
   private let isSecure: Bool
   private let domain: String?
   /// The domains for which a sibling host could have set a cookie with the session cookie's name.
@@ -57,6 +62,7 @@ package struct GatewayCookies: Sendable, Hashable {
     flow = (isSecure ? Self.hostFlow : Self.plainFlow).description
     device = (isSecure ? Self.hostDevice : Self.plainDevice).description
     apps = (isSecure ? Self.hostApps : Self.plainApps).description
+    invitation = (isSecure ? Self.hostInvitation : Self.plainInvitation).description
     let labels = host.split(separator: ".")
     let isAddress = host.hasPrefix("[") || IPAddressText.parse(Array(host.utf8)) != nil
     parentDomains =
@@ -105,6 +111,11 @@ package struct GatewayCookies: Sendable, Hashable {
   /// The `Set-Cookie` value that stores the allowed apps, for a year.
   package func allow(_ apps: SecretText) -> String {
     line(self.apps, apps.reveal(), domain: nil) + "; Max-Age=31536000"
+  }
+
+  /// The `Set-Cookie` value that stores the code of an invitation, for the hour in which its user registers.
+  package func invite(_ code: SecretText) -> String {
+    line(invitation, code.reveal(), domain: nil) + "; Max-Age=3600"
   }
 
   private func expiries(keeping: Bool) -> [String] {

@@ -37,6 +37,13 @@ package struct Invitation: Sendable, Equatable {
   }
 }
 
+extension PublicURL {
+  /// The link of an invitation with this code, which opens the registration.
+  package func link(ofInvitation code: SecretText) -> String {
+    "\(self)\(PagePath.invitation)?code=\(code.reveal())"
+  }
+}
+
 /// How long an invitation can be used.
 package enum InvitationLifetime {
   package static let standard: Duration = .seconds(7 * 86_400)

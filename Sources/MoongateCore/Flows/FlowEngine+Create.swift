@@ -78,10 +78,17 @@ extension FlowEngine {
     if request.generation.accounts.registration == .closed {
       throw request.refusedByRegistration(.registrationClosed)
     }
-    guard let code = InvitationCode(text: text.reveal()),
-      let found = try await asking({ () async throws(StoreFault) in try await store.invitation(code.hash) }),
-      !found.isExpired(at: request.now)
-    else { throw request.refusal(.invitationInvalid) }
+    guard let found = try await asking({ () async throws(StoreFault) in try await invitation(text) }) else {
+      throw request.refusal(.invitationInvalid)
+    }
+    return found
+  }
+
+  /// The invitation with this code; nil if it cannot be used now. Nothing is stored.
+  package func invitation(_ code: SecretText) async throws(StoreFault) -> Invitation? {
+    guard generations.current.accounts.registration != .closed, let code = InvitationCode(text: code.reveal()),
+      let found = try await store.invitation(code.hash), !found.isExpired(at: clock.now())
+    else { return nil }
     return found
   }
 

@@ -3,6 +3,8 @@
 package enum PagePath {
   package static let signIn = "/auth/login"
   package static let register = "/auth/register"
+  /// The link of an invitation.
+  package static let invitation = "/auth/invite"
   /// The page of all providers without a page of their own.
   package static let step = "/auth/step"
   package static let account = "/auth/account"

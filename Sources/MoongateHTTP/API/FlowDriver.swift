@@ -52,6 +52,13 @@ package struct FlowDriver: Sendable {
     return try await exchange.mappingFaults { () async throws(StoreFault) in try await sessions.find(hash) }
   }
 
+  /// The invitation whose link the browser has opened, if it can be used now. Only pages use it: an app sends the code
+  /// itself.
+  func invitation(_ exchange: Exchange) async throws(Refusal) -> Invitation? {
+    guard exchange.kind == .page, let code = exchange.credentials.invitation else { return nil }
+    return try await exchange.mappingFaults { () async throws(StoreFault) in try await engine.invitation(code) }
+  }
+
   /// More than five parameters: what a call that creates a flow may say.
   /// Begins a flow. If a page begins it, or the request has an `Origin`, the flow is bound to the browser.
   /// - Parameters:
@@ -63,6 +70,9 @@ package struct FlowDriver: Sendable {
     _ name: String, returnTo: String?, grant: Grant? = nil, in session: SessionSnapshot? = nil,
     remember: Bool? = nil, invitation: SecretText? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Outcome {
+    var invitation = invitation
+    // A code that was used up meanwhile is left out: whoever has an account signs in all the same.
+    if invitation == nil, try await self.invitation(exchange) != nil { invitation = exchange.credentials.invitation }
     var client = try await caller(exchange).remembering(remember).invited(by: invitation)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)

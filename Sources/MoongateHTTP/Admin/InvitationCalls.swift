@@ -35,8 +35,11 @@ struct InvitationCalls: Sendable {
         let made = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.createInvitation(wanted)
         }
-        let code = JSONMember(name: "code", value: .text(made.code.reveal()))
-        return .json(.object(document(made.invitation) + [code]), status: .created)
+        let secrets = [
+          JSONMember(name: "code", value: .text(made.code.reveal())),
+          JSONMember(name: "link", value: .text(exchange.gateway.publicURL.link(ofInvitation: made.code))),
+        ]
+        return .json(.object(document(made.invitation) + secrets), status: .created)
       },
       Endpoint(.call, .revokeInvitation) { exchange throws(Refusal) in
         let id = exchange.parameters[0]

@@ -182,7 +182,7 @@ extension Operation {
     content: .json(Schema.list(of: Schema.named("Invitation"))))
   static let createInvitation = Operation(
     id: "createInvitation", method: .post, path: "/invitations",
-    summary: "Create an invitation; only this answer contains its code", tag: .people,
+    summary: "Create an invitation; only this answer contains its code and its link", tag: .people,
     body: Schema.body(
       [:],
       perhaps: [
@@ -339,7 +339,7 @@ extension Components {
       "group": Schema.text, "account": Schema.text, "member": Schema.flag, "changed": Schema.flag,
     ]),
     "Invitation": Schema.answer(KeyValuePairs.invitation),
-    "NewInvitation": Schema.answer(KeyValuePairs.invitation, perhaps: ["code": Schema.text]),
+    "NewInvitation": Schema.answer(KeyValuePairs.invitation, perhaps: ["code": Schema.text, "link": Schema.text]),
     "ServiceToken": Schema.answer(KeyValuePairs.serviceToken),
     "NewServiceToken": Schema.answer(KeyValuePairs.serviceToken, perhaps: ["token": Schema.text]),
     "NotReady": Schema.answer(["status": Schema.text, "reasons": Schema.list(of: Schema.text)]),

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 
 /// The input and messages of the sign-in and registration pages.
 struct SignInForm {
@@ -53,6 +54,16 @@ struct SignInForm {
     offersOther = sentence != nil && name == RefusalCode.accountNotFound.name
     refused = sentence == nil ? nil : name
     refusedBy = sentence == nil ? nil : site
+  }
+
+  /// Fills in what an invitation is for.
+  mutating func fill(from invitation: Invitation?) {
+    guard let named = invitation?.identifier else { return }
+    switch named.kind {
+    case .phone: phone = phone ?? named.value
+    case .email: email = email ?? named.display
+    default: break
+    }
   }
 
   /// The country of a number without a country code, from a form or an address; nil if it does not have two letters.

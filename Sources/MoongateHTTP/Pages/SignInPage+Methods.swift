@@ -17,10 +17,11 @@ extension SignInPage {
   }
 
   /// Refuses to show a registration form with which nobody can register.
+  /// - Parameter invitation: the invitation of the browser; nil: none.
   /// - Throws: 403 `registration_closed` if no flow creates accounts, `invitation_required` if none does without an
   ///   invitation; 404 if none of those is offered by this page.
-  func demandOpen(_ own: String?, _ exchange: Exchange) throws(Refusal) {
-    guard exchange.generation.registers else {
+  func demandOpen(_ own: String?, by invitation: Invitation?, _ exchange: Exchange) throws(Refusal) {
+    guard exchange.generation.registers || invitation != nil else {
       let isByInvitation = exchange.generation.accounts.registration.word == .invited
       throw exchange.refusal(isByInvitation ? .invitationRequired : .registrationClosed)
     }

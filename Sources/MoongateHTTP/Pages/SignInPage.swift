@@ -47,9 +47,10 @@ struct SignInPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     let session = try await driver.session(exchange)
     let flow = ownFlow(query["flow"], exchange)
+    let invitation = kind == .register ? try await driver.invitation(exchange) : nil
     if kind == .register {
       if session == nil {
-        try demandOpen(flow, exchange)
+        try demandOpen(flow, by: invitation, exchange)
       } else if !exchange.generation.registers {
         return exchange.redirect(to: returnTo ?? "/")
       }
@@ -64,6 +65,7 @@ struct SignInPage: Sendable {
       var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
       form.region = SignInForm.region(query["region"])
+      form.fill(from: invitation)
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
       form.show(refused(query, exchange), by: query["refused"], of: query["by"])
       return greeting(page(form, exchange), exchange)

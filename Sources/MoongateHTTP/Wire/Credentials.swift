@@ -12,6 +12,8 @@ struct Credentials: Sendable {
   let device: SecretText?
   /// The cookie with the apps that the browser's user has allowed. It can be any text; the core verifies it.
   let allowedApps: SecretText?
+  /// The code of the invitation whose link the browser has opened. It can be any text; the core verifies it.
+  let invitation: SecretText?
   /// Whether the request has a cookie of the gateway, under any of its names and in any form. The request then comes
   /// from a browser, possibly without the user's intent.
   let holdsCookie: Bool
@@ -41,6 +43,8 @@ struct Credentials: Sendable {
     device = devices.count == 1 ? SecretText(devices[0]) : nil
     let apps = carried.values(of: names.apps)
     allowedApps = apps.count == 1 ? SecretText(apps[0]) : nil
+    let invitations = carried.values(of: names.invitation)
+    invitation = invitations.count == 1 ? SecretText(invitations[0]) : nil
     holdsCookie = carried.holdsCookie
     origins = headers[values: .origin]
   }

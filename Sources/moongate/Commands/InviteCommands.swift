@@ -21,22 +21,24 @@ private struct InvitationDocument: Encodable {
   let groups: [String]
   let createdAt: String
   let expiresAt: String
-  /// The code; only for a new invitation.
+  /// The code and the link; only for a new invitation.
   let code: String?
+  let link: String?
 
   private enum CodingKeys: String, CodingKey {
-    case id, recipient, groups, code
+    case id, recipient, groups, code, link
     case createdAt = "created_at"
     case expiresAt = "expires_at"
   }
 
-  init(_ invitation: Invitation, code: SecretText? = nil) {
+  init(_ invitation: Invitation, code: SecretText? = nil, link: String? = nil) {
     id = invitation.id
     recipient = invitation.identifier?.value
     groups = invitation.groups.map(\.rawValue)
     createdAt = invitation.createdAt.text
     expiresAt = invitation.expiresAt.text
     self.code = code?.reveal()
+    self.link = link
   }
 
   /// A missing recipient is encoded as null, like in the admin API.
@@ -48,13 +50,14 @@ private struct InvitationDocument: Encodable {
     try members.encode(createdAt, forKey: .createdAt)
     try members.encode(expiresAt, forKey: .expiresAt)
     try members.encodeIfPresent(code, forKey: .code)
+    try members.encodeIfPresent(link, forKey: .link)
   }
 }
 
 /// `moongate invite create [RECIPIENT]`.
 struct CreateInvitation: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "create", abstract: "Create an invitation and print its code once.",
+    commandName: "create", abstract: "Create an invitation and print its link once.",
     discussion: """
       With a recipient, only a user who verifies that address or number can use it. It is good for one account, and \
       does nothing for an account that exists.
@@ -82,10 +85,11 @@ struct CreateInvitation: AsyncParsableCommand {
       if opened.generation.accounts.registration == .closed {
         LineLog.standardError("accounts.lua closes registration, so no invitation can be used now.\n")
       }
-      if json { return print(try ToolJSON.text(InvitationDocument(made.invitation, code: made.code))) }
-      print(made.code.reveal())
+      let link = opened.gateway.publicURL.link(ofInvitation: made.code)
+      if json { return print(try ToolJSON.text(InvitationDocument(made.invitation, code: made.code, link: link))) }
+      print(link)
       LineLog.standardError(
-        "The code of \(made.invitation.id) is shown only once. It can be used until \(made.invitation.expiresAt.text).\n"
+        "The link of \(made.invitation.id) is shown only once. It can be used until \(made.invitation.expiresAt.text).\n"
       )
     }
   }
