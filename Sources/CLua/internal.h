@@ -24,6 +24,12 @@ typedef struct {
   char name[NAME_MAX_LENGTH + 2]; // name of its chunk
 } kept_function;
 
+typedef struct {
+  char *name, *source;
+  size_t length;
+  char file[NAME_MAX_LENGTH + 2]; // the name of its chunk
+} module;
+
 struct clua_state {
   lua_State *L;
   clua_callbacks callbacks;
@@ -37,6 +43,9 @@ struct clua_state {
   clua_status killed; // CLUA_OK while the run may continue
   int line;           // line of the error, or the last line seen
   int seen_line;
+  int line_module, seen_module; // the modules of these lines; -1: none
+  module *modules;
+  int32_t module_count;
   char message[1024];
   char name[NAME_MAX_LENGTH + 2]; // name of the current chunk, after Lua's "@"
   // Kept functions and facts.
@@ -47,6 +56,7 @@ struct clua_state {
   int environment, marked_environment; // registry references
   uint64_t baseline;                   // bytes held after the last full collection
   bool clean;                          // no garbage since the last full collection
+  bool loading;                        // a chunk is run by clua_load
   bool settled;                        // kept values have not changed since the state outgrew them
   // The tree of the last load.
   clua_node *nodes;
@@ -71,8 +81,12 @@ void collect_garbage(clua_state *S);
 int raise(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Raises the message that a callback left in the value.
 int raise_answer(lua_State *L, const clua_value *value, const char *otherwise);
-// Returns the line of the innermost script function, or 0.
-int line_at_work(lua_State *L);
+// Returns the line of the innermost script function, or 0, and the number of its module, or -1.
+int line_at_work(lua_State *L, int *module);
+// Returns the line of the innermost script function that is not of a module, or 0.
+int chunk_line_at_work(lua_State *L);
+// The number of the module with this name of a chunk, as in lua_Debug; -1 if none has it.
+int module_of(const clua_state *S, const char *source);
 
 // sandbox.c
 void sandbox_open(lua_State *L);
@@ -94,6 +108,7 @@ void tables_open(lua_State *L);
 void numbers_open(lua_State *L);
 void helpers_add(lua_State *L);
 void constructors_add(lua_State *L);
+void include_add(lua_State *L);
 void ordered_pairs_add(lua_State *L);
 // Pushes an array of the sorted keys of the table at `index`: booleans, numbers, strings. Raises for other keys.
 void push_sorted_keys(lua_State *L, int index);
@@ -109,6 +124,10 @@ typedef struct {
   bool has_title; // can be called with its table
 } tagged;
 tagged *to_tagged(lua_State *L, int index);
+
+// module.c
+// Forgets the values of modules, before a load.
+void modules_reset(lua_State *L);
 
 // facts.c
 void facts_open(lua_State *L);

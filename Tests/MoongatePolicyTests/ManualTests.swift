@@ -110,7 +110,7 @@ import Testing
   @Test(arguments: examples) func loads(_ example: Example) throws {
     #expect(
       ConfigurationFiles.rootFiles.contains(example.file)
-        || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil,
+        || example.file.wholeMatch(of: /(policies|flows|tests|shared)\/[a-z_]+\.lua/) != nil,
       "the first line of the block names its file")
     let folder = try Self.folder(example)
     var environment = [

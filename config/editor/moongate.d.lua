@@ -884,6 +884,11 @@ function one_of(value, list) end
 ---@return number
 function duration(text) end
 
+---The table or function that shared/NAME.lua returns. Call it outside of functions.
+---@param name string
+---@return any
+function include(name) end
+
 ---The hour of the day (0 to 23) in a time zone such as "Asia/Kolkata".
 ---@param seconds integer
 ---@param zone string

@@ -115,8 +115,11 @@ typedef struct {
   int32_t mark;
   /// For a function: its number for `clua_call`; otherwise -1.
   int32_t function;
-  /// For a function: the line of its definition. For a tagged value: the line where it was made. Otherwise 0.
+  /// For a function: the line of its definition. For a tagged value: the line of the chunk where it was made. Otherwise
+  /// 0.
   int32_t line;
+  /// For a function: the number of the module that defines it; -1: the chunk itself.
+  int32_t module;
 } clua_node;
 
 /// The arguments of a constructor.
@@ -151,6 +154,12 @@ clua_state *clua_new(const clua_callbacks *callbacks);
 clua_status clua_constructors_add(clua_state *state, const clua_constructor *list, size_t count);
 /// Adds hints. A later hint for the same name replaces the earlier one.
 clua_status clua_hints_add(clua_state *state, const clua_hint *list, size_t count);
+/// Adds a module, a chunk that scripts run by `include "name"`. `file` is its name in messages. All texts are copied.
+/// Returns its number, counted from 0, or -1 if memory is exhausted.
+///
+/// A module runs once for each load, when it is included first. It returns a table or a function. A module that includes
+/// itself, through others too, is an error.
+int32_t clua_module_add(clua_state *state, const char *name, const char *file, const char *source, size_t length);
 /// Frees the state. NULL is allowed.
 void clua_free(clua_state *state);
 
@@ -187,6 +196,8 @@ clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const 
 const char *clua_message(const clua_state *state);
 /// The line of that message; 0 if it is unknown.
 int32_t clua_line(const clua_state *state);
+/// The number of the module to which that line belongs; -1: the chunk, or the file of the called function's chunk.
+int32_t clua_line_module(const clua_state *state);
 /// The cost of the last run.
 uint64_t clua_steps_used(const clua_state *state);
 uint64_t clua_bytes_used(const clua_state *state);

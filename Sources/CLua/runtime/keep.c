@@ -159,7 +159,7 @@ static size_t add_node(lua_State *L, clua_state *S) {
   }
   clua_node *node = &S->nodes[S->node_count];
   memset(node, 0, sizeof *node);
-  node->mark = node->function = -1;
+  node->mark = node->function = node->module = -1;
   return S->node_count++;
 }
 
@@ -225,6 +225,7 @@ static void add_function(lua_State *L, clua_state *S, int index, size_t at) {
   lua_pushvalue(L, index);
   lua_getinfo(L, ">S", &about);
   S->nodes[at].line = about.linedefined;
+  S->nodes[at].module = module_of(S, about.source);
   int32_t function = keep_function(L, S, index);
   S->nodes[at].function = function;
 }

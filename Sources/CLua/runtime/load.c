@@ -18,6 +18,7 @@ static int load_body(lua_State *L) {
   // "t": text only. Lua does not verify precompiled code, and forged code can take over the process.
   if (luaL_loadbufferx(L, request->source, request->length, name, "t") != LUA_OK) return lua_error(L);
   if (!request->run) return 0;
+  modules_reset(L);
   lua_rawgeti(L, LUA_REGISTRYINDEX, request->marks ? S->marked_environment : S->environment);
   if (lua_setupvalue(L, -2, 1) == NULL) lua_pop(L, 1); // a chunk's only upvalue is _ENV
   lua_call(L, 0, 1);
@@ -30,18 +31,20 @@ static clua_status load(clua_state *S, const char *name, load_request *request, 
   snprintf(S->name, sizeof S->name, "%s", length > NAME_MAX_LENGTH ? name + length - NAME_MAX_LENGTH : name);
   S->node_count = S->text_count = 0;
   int32_t functions = S->function_count;
+  S->loading = request->run;
   clua_status status = run_protected(S, load_body, request, budget);
+  S->loading = false;
   if (status != CLUA_OK) {
     S->node_count = 0;
     S->function_count = functions;
   }
   uint64_t steps = S->steps, bytes = S->bytes;
-  int line = S->line;
+  int line = S->line, line_module = S->line_module;
   char message[sizeof S->message];
   memcpy(message, S->message, sizeof message);
   collect_garbage(S);
   S->settled = false;
-  S->steps = steps, S->bytes = bytes, S->line = line;
+  S->steps = steps, S->bytes = bytes, S->line = line, S->line_module = line_module;
   memcpy(S->message, message, sizeof message);
   return status;
 }

@@ -30,7 +30,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     if (S->killed != CLUA_OK) return NULL;
     if (growth > S->budget.bytes - S->bytes) {
       S->killed = CLUA_KILLED_MEMORY;
-      S->line = line_at_work(S->L); // read-only: Lua has saved its position before it allocates
+      S->line = line_at_work(S->L, &S->line_module); // read-only: Lua has saved its position before it allocates
       return NULL;
     }
     void *grown = realloc(block, new_size);
@@ -66,11 +66,23 @@ static bool is_out_of_time(clua_state *S) {
   return !own || nanoseconds(CLOCK_THREAD_CPUTIME_ID) - S->cpu_started > S->budget.nanoseconds;
 }
 
-int line_at_work(lua_State *L) {
+int line_at_work(lua_State *L, int *module) {
   lua_Debug frame;
   for (int level = 0; lua_getstack(L, level, &frame); level++) {
-    lua_getinfo(L, "l", &frame);
-    if (frame.currentline > 0) return frame.currentline;
+    lua_getinfo(L, "Sl", &frame);
+    if (frame.currentline <= 0) continue;
+    *module = module_of(state_of(L), frame.source);
+    return frame.currentline;
+  }
+  *module = -1;
+  return 0;
+}
+
+int chunk_line_at_work(lua_State *L) {
+  lua_Debug frame;
+  for (int level = 0; lua_getstack(L, level, &frame); level++) {
+    lua_getinfo(L, "Sl", &frame);
+    if (frame.currentline > 0 && module_of(state_of(L), frame.source) < 0) return frame.currentline;
   }
   return 0;
 }
@@ -79,7 +91,7 @@ void kill_run(lua_State *L, clua_status why) {
   clua_state *S = state_of(L);
   if (S->killed == CLUA_OK) {
     S->killed = why;
-    S->line = line_at_work(L);
+    S->line = line_at_work(L, &S->line_module);
   }
   lua_pushnil(L); // a kill has no message from the script; nothing is allocated here
   lua_error(L);
@@ -102,33 +114,52 @@ void charge(lua_State *L, uint64_t steps) {
 
 static void count_hook(lua_State *L, lua_Debug *frame) {
   clua_state *S = state_of(L);
-  lua_getinfo(L, "l", frame);
+  lua_getinfo(L, "Sl", frame);
   S->seen_line = frame->currentline;
+  S->seen_module = module_of(S, frame->source);
   S->since_clock = CLOCK_GRAIN; // every time
   charge(L, GRAIN * (1 + S->longest / BYTES_PER_STEP));
+}
+
+static int module_of_file(const clua_state *S, const char *file) {
+  for (int32_t i = 0; i < S->module_count; i++)
+    if (strcmp(S->modules[i].file, file) == 0) return i;
+  return -1;
+}
+
+int module_of(const clua_state *S, const char *source) {
+  return S->module_count > 0 && source[0] == '@' ? module_of_file(S, source + 1) : -1;
 }
 
 // Runs where the error is raised, before the stack is unwound, because the line is still known there.
 static int note_line(lua_State *L) {
   clua_state *S = state_of(L);
-  if (S->killed == CLUA_OK) S->line = line_at_work(L);
+  if (S->killed == CLUA_OK) S->line = line_at_work(L, &S->line_module);
   return 1;
 }
 
 // The position in "name:12: text" is removed from the text. It wins over the line of the innermost frame, because
 // `error` may name its caller.
+//
+// Returns the number of bytes before the text if it begins with a position in the file; otherwise 0.
+static size_t read_position(clua_state *S, const char *file, int module, const char *text, size_t length) {
+  size_t name = strlen(file);
+  if (length <= name + 1 || memcmp(text, file, name) != 0 || text[name] != ':') return 0;
+  size_t at = name + 1;
+  int line = 0;
+  while (at < length && text[at] >= '0' && text[at] <= '9' && line < 100000000) line = line * 10 + (text[at++] - '0');
+  if (at == name + 1 || at >= length || text[at] != ':') return 0;
+  S->line = line;
+  S->line_module = module;
+  at++;
+  return at < length && text[at] == ' ' ? at + 1 : at;
+}
+
 static void keep_message(clua_state *S, const char *text, size_t length) {
-  size_t name = strlen(S->name);
-  if (length > name + 1 && memcmp(text, S->name, name) == 0 && text[name] == ':') {
-    size_t at = name + 1;
-    int line = 0;
-    while (at < length && text[at] >= '0' && text[at] <= '9' && line < 100000000) line = line * 10 + (text[at++] - '0');
-    if (at > name + 1 && at < length && text[at] == ':') {
-      S->line = line;
-      text += at + 1, length -= at + 1;
-      if (length > 0 && text[0] == ' ') text++, length--;
-    }
-  }
+  size_t start = read_position(S, S->name, module_of_file(S, S->name), text, length);
+  for (int32_t i = 0; i < S->module_count && start == 0; i++)
+    start = read_position(S, S->modules[i].file, i, text, length);
+  text += start, length -= start;
   if (length >= sizeof S->message) length = sizeof S->message - 1;
   memcpy(S->message, text, length);
   S->message[length] = 0;
@@ -137,7 +168,7 @@ static void keep_message(clua_state *S, const char *text, size_t length) {
 }
 
 static void explain_kill(clua_state *S) {
-  if (S->line == 0) S->line = S->seen_line;
+  if (S->line == 0) S->line = S->seen_line, S->line_module = S->seen_module;
   switch (S->killed) {
     case CLUA_KILLED_STEPS:
       snprintf(S->message, sizeof S->message, "stopped after %llu steps", (unsigned long long)S->budget.steps);
@@ -160,6 +191,7 @@ clua_status run_protected(clua_state *S, lua_CFunction body, void *request, cons
   S->clock_started = false;
   S->killed = CLUA_OK;
   S->line = S->seen_line = 0;
+  S->line_module = S->seen_module = -1;
   S->message[0] = 0;
   // None of these calls allocates: light C functions, a light userdata, and stack space that is always available.
   lua_settop(L, 0);
@@ -240,7 +272,10 @@ int raise(lua_State *L, const char *format, ...) {
   luaL_where(L, 1);
   if (lua_tolstring(L, -1, NULL)[0] == 0) { // called by another C function: name the script's line nevertheless
     lua_pop(L, 1);
-    lua_pushfstring(L, "%s:%d: ", state_of(L)->name, line_at_work(L));
+    int module;
+    int line = line_at_work(L, &module);
+    clua_state *S = state_of(L);
+    lua_pushfstring(L, "%s:%d: ", module < 0 ? S->name : S->modules[module].file, line);
   }
   // not lua_pushstring: its cache depends on addresses, and so would the charged bytes
   lua_pushlstring(L, text, strlen(text));
@@ -291,6 +326,11 @@ void clua_free(clua_state *S) {
   free(S->nodes);
   free(S->text);
   free(S->sides);
+  for (int32_t i = 0; i < S->module_count; i++) {
+    free(S->modules[i].name);
+    free(S->modules[i].source);
+  }
+  free(S->modules);
   free(S);
 }
 
@@ -378,6 +418,7 @@ clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua
 
 const char *clua_message(const clua_state *S) { return S->message; }
 int32_t clua_line(const clua_state *S) { return S->line; }
+int32_t clua_line_module(const clua_state *S) { return S->line_module; }
 uint64_t clua_steps_used(const clua_state *S) { return S->steps; }
 uint64_t clua_bytes_used(const clua_state *S) { return S->bytes; }
 uint64_t clua_bytes_held(const clua_state *S) { return S->held; }

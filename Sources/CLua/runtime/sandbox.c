@@ -304,6 +304,7 @@ static void push_environment(lua_State *L, bool marked) {
   ordered_pairs_add(L);
   helpers_add(L);
   constructors_add(L);
+  include_add(L);
   static const struct {
     const char *name;
     void (*open)(lua_State *);

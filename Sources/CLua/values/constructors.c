@@ -29,7 +29,7 @@ static int make(lua_State *L, clua_kind kind, const char *name, int values) {
 
 static int construct(lua_State *L, const char *name, int values) {
   make(L, CLUA_TAGGED, name, values);
-  to_tagged(L, -1)->line = line_at_work(L);
+  to_tagged(L, -1)->line = chunk_line_at_work(L);
   return 1;
 }
 

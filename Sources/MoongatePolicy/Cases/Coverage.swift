@@ -134,7 +134,7 @@ final class CoverageRecord: Sendable {
       let entries = (generation as? Generation)?.functions.entries ?? [:]
       let functions = entries.sorted { $0.key.path < $1.key.path }.map { name, entry in
         Coverage.FunctionLine(
-          function: name.path, file: entry.function.file, line: entry.function.line, calls: state.calls[name] ?? 0,
+          function: name.path, file: entry.function.source, line: entry.function.line, calls: state.calls[name] ?? 0,
           answers: (state.answers[name] ?? []).sorted())
       }
       let branches = (branches?.places ?? []).enumerated().map { number, place in

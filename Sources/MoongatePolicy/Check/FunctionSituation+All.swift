@@ -8,7 +8,9 @@ extension FunctionSituation {
     for policy in generation.policies.values { questions.merge(Self.questions(of: policy)) { first, _ in first } }
     for function in generation.accounts.claims.values { questions[function] = .claim }
     if let admit = generation.accounts.admit { questions[admit] = .verdict(nil) }
-    let literals = generation.sources.mapValues { FileLiterals($0.bytes) }
+    let literals = generation.sources.keys.reduce(into: [:]) { literals, file in
+      literals[file] = FileLiterals(Array(generation.texts(of: file).joined(separator: [UInt8(ascii: "\n")])))
+    }
     var situations: [FunctionName: Self] = [:]
     for (name, entry) in generation.functions.entries {
       let question: Question

@@ -21,7 +21,7 @@ struct GroupCycles {
     var needs: [String: [Need]] = [:]
     for (group, definition) in groups {
       guard case .computed(let called) = definition, let function = functions.entries[called]?.function,
-        let file = names[function.file]
+        let file = names[function.source]
       else { continue }
       needs[group.rawValue] = Self.needs(of: function, in: file)
     }
@@ -61,7 +61,7 @@ struct GroupCycles {
       (parts[read.variable] ?? []).compactMap { part in
         let path = part + read.path
         guard path.count > 2, path.starts(with: ["account", "groups"]) else { return nil }
-        return Need(name: path[2], location: SourceLocation(file: function.file, line: read.line))
+        return Need(name: path[2], location: SourceLocation(file: function.source, line: read.line))
       }
     }
   }

@@ -14,7 +14,9 @@ struct UnknownFacts {
 
   /// - Parameter names: the names that each file uses.
   func check(_ names: [String: LuaNames]) {
-    let byFile = Dictionary(grouping: functions.entries.values) { $0.function.file }
+    let byFile = Dictionary(grouping: functions.entries.values) { $0.function.source }
+    for (file, names) in names.sorted(by: { $0.key < $1.key })
+    where file.hasPrefix(SharedFile.folder + "/") && byFile[file] == nil { checkAnswers(names, file) }
     for (file, entries) in byFile.sorted(by: { $0.key < $1.key }) {
       guard let names = names[file] else { continue }
       checkAnswers(names, file)

@@ -167,11 +167,11 @@ package struct AccessDiff: Sendable, Encodable {
       }
     }
 
-    /// The source of a computed group: the whole text of accounts.lua, since the function may use other parts of the
-    /// file.
+    /// The source of a computed group: the whole text of accounts.lua and of the shared files, since the function may
+    /// use other parts of them.
     func source(of group: GroupName) -> [UInt8]? {
       guard case .computed? = generation.accounts.groups[group] else { return nil }
-      return (generation as? Generation)?.sources["accounts.lua"]?.bytes
+      return (generation as? Generation).map { Array($0.texts(of: "accounts.lua").joined()) }
     }
   }
 }

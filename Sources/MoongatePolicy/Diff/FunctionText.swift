@@ -12,9 +12,9 @@ struct FunctionText: Equatable {
 
   /// - Returns: nil if the generation has no such function.
   init?(_ generation: Generation, _ name: FunctionName) {
-    guard let function = generation.functions.entries[name]?.function, let source = generation.sources[function.file]
+    guard let function = generation.functions.entries[name]?.function, let source = generation.sources[function.source]
     else { return nil }
-    location = SourceLocation(file: function.file, line: function.line)
+    location = function.location
     var words: [String] = []
     var helpers: [String] = []
     var tokens = LuaTokens(source.bytes)
@@ -38,6 +38,13 @@ struct FunctionText: Equatable {
       }
     }
     self.words = words
+    // A function of a file may call any shared file, and one of a shared file any of its own.
+    if function.shared != nil || LuaNames(source.bytes).calls.contains(where: { $0.function == "include" }) {
+      for shared in generation.shared {
+        var tokens = LuaTokens(shared.bytes)
+        while let token = tokens.next() { helpers.append(String(decoding: shared.bytes[token.range], as: UTF8.self)) }
+      }
+    }
     self.helpers = helpers
   }
 }

@@ -34,7 +34,7 @@ struct ConfigurationFiles: Sendable {
   static let maxFiles = 500
   /// The Lua files that are read from the folder itself.
   static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua", "apps.lua", "guarantees.lua"]
-  static let folders = ["policies", "flows", "tests"]
+  static let folders = ["policies", "flows", "tests", SharedFile.folder]
   /// The folder with replacements for parts of the hosted pages.
   static let pageFolder = "pages"
 
@@ -50,7 +50,8 @@ struct ConfigurationFiles: Sendable {
   /// Whether the folder exists and can be listed.
   private(set) var isFolderThere = true
 
-  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`.
+  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/`, `tests/` and `shared/`, and all of
+  /// `pages/`.
   /// Skips hidden files.
   init(folder: String) {
     if let message = Self.problem(ofFolder: folder) {
@@ -104,6 +105,24 @@ struct ConfigurationFiles: Sendable {
   }
 
   func file(_ name: String) -> File? { files.first { $0.name == name } }
+
+  /// The files of `shared/`. A file whose name no `include` can name, and one that is too large, is a problem.
+  func shared(_ problems: Problems) -> [SharedFile] {
+    files(in: SharedFile.folder).compactMap { file in
+      let location = SourceLocation(file: file.name, line: 0)
+      guard file.title.wholeMatch(of: /[a-z][a-z0-9_]{0,31}/) != nil else {
+        problems.add(
+          location, "",
+          "the name of a shared file has 1 to 32 lower-case letters, digits and _, and begins with a letter")
+        return nil
+      }
+      guard file.bytes.count <= SharedFile.largest else {
+        problems.add(location, "", "a shared file has at most 64 KiB; this one has \(file.bytes.count) bytes")
+        return nil
+      }
+      return SharedFile(name: file.title, file: file.name, bytes: file.bytes)
+    }
+  }
 
   func files(in folder: String) -> [File] { files.filter { $0.name.hasPrefix(folder + "/") } }
 

@@ -76,8 +76,10 @@ package struct ConfigurationLoader: Sendable {
   /// read.
   package func settings(folder: String) -> GatewaySettings? {
     let problems = Problems()
-    guard let file = ConfigurationFiles(folder: folder).file("gateway.lua") else { return nil }
+    let files = ConfigurationFiles(folder: folder)
+    guard let file = files.file("gateway.lua") else { return nil }
     var lua = LuaFiles(problems: problems)
+    lua.share(files.shared(problems))
     var catalog = ProviderCatalog(compiledIn: providers.map(\.descriptor))
     guard let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first
     else { return nil }

@@ -45,6 +45,7 @@ struct FolderReader {
   /// Reads and checks all files.
   /// - Returns: nil if the configuration is invalid; `problems` then has at least one entry.
   mutating func read() -> LoadedConfiguration? {
+    lua.share(files.shared(problems))
     readGateway()
     problems.add(loader.pageProblems(files.pages, gateway))
     readPolicies()
@@ -172,7 +173,7 @@ struct FolderReader {
     ).check(lua.names)
     GroupCycles(groups: accounts.groups, functions: functions, problems: problems).check(lua.names)
     ReasonWords(
-      files: functions.files,
+      files: functions.files.union(lua.shared.map(\.file)),
       reasons: Set(policies.values.flatMap(\.reasons.keys)).union(accounts.reasons.keys), pages: files.pages,
       problems: problems
     ).check(lua.names)
@@ -188,7 +189,7 @@ struct FolderReader {
       policies: policies.filter { configured.contains($0.key) },
       tokenPolicy: tokenPolicy ?? .tokens,
       accounts: accounts, apps: apps, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
-      sources: lua.sources,
+      sources: lua.sources, shared: lua.shared,
       providers: configured,
       declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured),
       identityProvers: IdentityProvers(catalog.descriptors))

@@ -51,6 +51,9 @@ enum LuaGlobals {
       "duration", [("text", "moongate.Duration")], "number",
       "A duration in seconds, for calculations with f.now and ages."),
     Function(
+      "include", [("name", "string")], "any",
+      "The table or function that shared/NAME.lua returns. Call it outside of functions."),
+    Function(
       "hour", [("seconds", "integer"), ("zone", "string")], "integer",
       "The hour of the day (0 to 23) in a time zone such as \"Asia/Kolkata\"."),
   ]

@@ -9,18 +9,34 @@ final class LuaState {
     /// The line; 0 if it is unknown.
     let line: Int
     let message: String
+    /// The shared file that the line belongs to; nil: the loaded file, or the file of the called function.
+    var shared: String?
   }
 
   let pointer: OpaquePointer
 
-  /// - Parameter constructors: additional names that scripts may call with a table.
+  /// The names of the shared files, in the order of their numbers.
+  private let shared: [String]
+
+  /// - Parameters:
+  ///   - constructors: additional names that scripts may call with a table.
+  ///   - shared: the files that scripts may include.
   /// - Throws: `Failure` if memory is exhausted.
-  init(_ callbacks: clua_callbacks = clua_callbacks(), constructors: [String] = []) throws(Failure) {
+  init(_ callbacks: clua_callbacks = clua_callbacks(), constructors: [String] = [], shared: [SharedFile] = [])
+    throws(Failure)
+  {
     var callbacks = callbacks
     guard let pointer = clua_new(&callbacks) else {
       throw Failure(kind: .memory, line: 0, message: "out of memory: no Lua state could be created")
     }
     self.pointer = pointer
+    self.shared = shared.map(\.file)
+    for file in shared {
+      let number = file.bytes.withUnsafeBytes { bytes in
+        clua_module_add(pointer, file.name, file.file, bytes.bindMemory(to: CChar.self).baseAddress, bytes.count)
+      }
+      guard number >= 0 else { throw Failure(kind: .memory, line: 0, message: "out of memory: \(file.file)") }
+    }
     try add(hints: LeftOutNames.hints)
     try add(Constructor.all.map { ($0.name, $0.form.inCLua) } + constructors.map { ($0, CLUA_TAKES_TABLE) })
   }
@@ -84,11 +100,17 @@ final class LuaState {
   }
 
   /// The numbers and lines of the functions of the last load, in tree order.
-  var functions: [(number: Int32, line: Int)] {
+  var functions: [(number: Int32, line: Int, shared: String?)] {
     guard let nodes = clua_tree_nodes(pointer) else { return [] }
     return (0..<clua_tree_count(pointer)).compactMap { index in
-      nodes[index].function >= 0 ? (nodes[index].function, Int(nodes[index].line)) : nil
+      let node = nodes[index]
+      return node.function >= 0 ? (node.function, Int(node.line), file(ofModule: node.module)) : nil
     }
+  }
+
+  /// The shared file of a number; nil for -1.
+  private func file(ofModule number: Int32) -> String? {
+    shared.indices.contains(Int(number)) ? shared[Int(number)] : nil
   }
 
   /// The result of the last load as values.
@@ -97,7 +119,7 @@ final class LuaState {
       return LuaNode(value: .null, location: SourceLocation(file: file, line: 0))
     }
     var reader = TreeReader(
-      file: file, nodes: UnsafeBufferPointer(start: nodes, count: clua_tree_count(pointer)),
+      file: file, shared: shared, nodes: UnsafeBufferPointer(start: nodes, count: clua_tree_count(pointer)),
       text: clua_tree_text(pointer), map: map)
     return reader.read(line: 1)
   }
@@ -110,13 +132,16 @@ final class LuaState {
       case CLUA_KILLED_TIME: .time
       default: .error
       }
-    return Failure(kind: kind, line: Int(clua_line(pointer)), message: String(cString: clua_message(pointer)))
+    return Failure(
+      kind: kind, line: Int(clua_line(pointer)), message: String(cString: clua_message(pointer)),
+      shared: file(ofModule: clua_line_module(pointer)))
   }
 }
 
 /// Converts the flat tree of CLua into values. CLua refuses trees deeper than 32, which bounds the recursion.
 private struct TreeReader {
   let file: String
+  let shared: [String]
   let nodes: UnsafeBufferPointer<clua_node>
   let text: UnsafePointer<CChar>?
   let map: SourceMap?
@@ -138,7 +163,12 @@ private struct TreeReader {
     case CLUA_INTEGER: value = .integer(node.integer)
     case CLUA_NUMBER: value = .number(node.number)
     case CLUA_STRING: value = .text(string(node.text_offset, node.text_length))
-    case CLUA_FUNCTION: value = .function(LuaFunction(file: file, number: node.function, line: Int(node.line)))
+    case CLUA_FUNCTION:
+      let module = Int(node.module)
+      value = .function(
+        LuaFunction(
+          file: file, number: node.function, line: Int(node.line),
+          shared: shared.indices.contains(module) ? shared[module] : nil))
     case CLUA_TABLE: value = .table(table(node, line: line))
     case CLUA_TAGGED:
       var arguments: [LuaNode] = []

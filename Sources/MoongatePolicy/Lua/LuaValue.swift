@@ -39,10 +39,32 @@ indirect enum LuaValue: Sendable {
 
 /// A function of a file, identified by the file and its number there.
 struct LuaFunction: Sendable, Hashable {
+  /// The file whose value contains the function.
   let file: String
   let number: Int32
   /// The line of its definition.
   let line: Int
+  /// The shared file that defines it; nil: `file` does.
+  var shared: String?
+
+  /// The file that defines it.
+  var source: String { shared ?? file }
+  /// Where it is defined.
+  var location: SourceLocation { SourceLocation(file: source, line: line) }
+}
+
+/// A file of `shared/`, which other files include by its name.
+struct SharedFile: Sendable {
+  /// The name in `include "name"`.
+  let name: String
+  /// Such as `shared/night.lua`.
+  let file: String
+  let bytes: [UInt8]
+
+  /// The folder of these files.
+  static let folder = "shared"
+  /// The maximum size of such a file, in bytes.
+  static let largest = 64 << 10
 }
 
 /// A table with fields, items, or both.

@@ -91,22 +91,23 @@ final class FunctionOutcomes {
 
   /// The location of the function.
   func location(_ function: FunctionName) -> SourceLocation? {
-    generation.functions.entries[function].map { SourceLocation(file: $0.function.file, line: $0.function.line) }
+    generation.functions.entries[function]?.function.location
   }
 
   /// The providers that the function can name in `require_also`.
   private func requirable(_ function: FunctionName) -> [ProviderName] {
-    guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else {
+    guard let file = generation.functions.entries[function]?.function.file, generation.sources[file] != nil else {
       return generation.providers.sorted()
     }
     if let known = required[file] { return known }
-    let names = LuaNames(source.bytes)
-    let calls = names.calls.filter { $0.function == "require_also" }
+    // Attack on the proof: the answer of a function is made by a shared file that its own file includes.
+    let names = generation.texts(of: file).map(LuaNames.init)
+    let calls = names.flatMap(\.calls).filter { $0.function == "require_also" }
     let texts = calls.compactMap { $0.texts.first.flatMap(\.self) }.compactMap {
       ProviderName(rawValue: String($0.dropFirst().dropLast()))
     }
     // If an argument is not a literal, it could be any name.
-    let isPlain = texts.count == names.globals.count { $0.path.first == "require_also" }
+    let isPlain = texts.count == names.flatMap(\.globals).count { $0.path.first == "require_also" }
     let found = isPlain ? Set(texts).intersection(generation.providers).sorted() : generation.providers.sorted()
     required[file] = found
     return found

@@ -12,9 +12,32 @@ struct LuaFiles {
   private(set) var sources: [String: Source] = [:]
   /// The names that each file uses.
   private(set) var names: [String: LuaNames] = [:]
+  /// The files that others may include.
+  private(set) var shared: [SharedFile] = []
+  /// Shared files with problems. Files that include them are refused too, and only the first problem is reported.
+  private var broken: Set<String> = []
   let problems: Problems
 
   init(problems: Problems) { self.problems = problems }
+
+  /// Reads the files that others may include. Each is run once by itself, so that its problems are found even if no file
+  /// includes it.
+  mutating func share(_ files: [SharedFile]) {
+    shared = files
+    for file in files {
+      let before = problems.all.count
+      let source = ConfigurationFiles.File(name: file.file, bytes: file.bytes)
+      if let bytes = prepare(source, types: [])?.bytes {
+        do {
+          try LuaState(shared: files).load(Array("return include \"\(file.name)\"".utf8), name: "include", marks: false)
+        } catch {
+          // Another shared file that it includes reports its own problems.
+          if error.shared == nil || error.shared == file.file { add(error, in: file.file, bytes) }
+        }
+      }
+      if problems.all.count > before { broken.insert(file.file) }
+    }
+  }
 
   /// Loads a file and checks that the expected constructor made its value.
   /// - Parameters:
@@ -43,12 +66,13 @@ struct LuaFiles {
   /// The beginning of the message for a field that a table sets twice.
   static let saidTwice = "is set twice in one table"
 
-  /// The value of a file with the line of each field.
-  private mutating func value(of file: ConfigurationFiles.File, _ types: [String]) -> LuaNode? {
+  /// The text of a file, with its map and the names that it uses; nil with problems.
+  private mutating func prepare(_ file: ConfigurationFiles.File, types: [String]) -> (
+    bytes: [UInt8], map: SourceMap, unknown: UnknownNames
+  )? {
     guard let bytes = Self.text(of: file, problems) else { return nil }
     do {
-      let map = try Self.check(bytes, file.name, problems)
-      guard let map else { return nil }
+      guard let map = try Self.check(bytes, file.name, problems) else { return nil }
       for again in map.repeats {
         problems.add(
           SourceLocation(file: file.name, line: again.line), again.name,
@@ -59,6 +83,29 @@ struct LuaFiles {
       sources[file.name] = Source(name: file.name, bytes: bytes)
       self.names[file.name] = names
       problems.add(unknown.problems)
+      return (bytes, map, unknown)
+    } catch {
+      add(error, in: file.name, bytes)
+      return nil
+    }
+  }
+
+  private func add(_ failure: LuaState.Failure, in file: String, _ bytes: [UInt8]) {
+    if let shared = failure.shared {
+      if broken.contains(shared) { return }
+      let text = sources[shared]?.bytes ?? []
+      let (line, message) = SyntaxAdvice.explanation(of: failure, in: text)
+      problems.add(SourceLocation(file: shared, line: line), "", message)
+      return
+    }
+    let (line, message) = SyntaxAdvice.explanation(of: failure, in: bytes)
+    problems.add(SourceLocation(file: file, line: line), "", message)
+  }
+
+  /// The value of a file with the line of each field.
+  private mutating func value(of file: ConfigurationFiles.File, _ types: [String]) -> LuaNode? {
+    guard let (bytes, map, unknown) = prepare(file, types: types) else { return nil }
+    do {
       // Misspelled names are replaced by the intended ones, so that they do not hide other mistakes. The file is
       // refused in any case.
       return try value(
@@ -66,8 +113,7 @@ struct LuaFiles {
         unknown, types)
     } catch {
       sources[file.name] = nil
-      let (line, message) = SyntaxAdvice.explanation(of: error, in: bytes)
-      problems.add(SourceLocation(file: file.name, line: line), "", message)
+      add(error, in: file.name, bytes)
       return nil
     }
   }
@@ -76,12 +122,12 @@ struct LuaFiles {
     of bytes: [UInt8], _ map: SourceMap, _ name: String, _ unknown: UnknownNames, _ types: [String]
   ) throws(LuaState.Failure) -> LuaNode? {
     do {
-      let state = try LuaState(constructors: types)
+      let state = try LuaState(constructors: types, shared: shared)
       try state.load(map.instrumented, name: name, marks: true)
       return state.tree(file: name, map: map)
     } catch {}
     // The added calls can exceed a limit of Lua (nesting, registers). In that case, the original text decides.
-    let state = try LuaState(constructors: types)
+    let state = try LuaState(constructors: types, shared: shared)
     do { try state.load(bytes, name: name, marks: false) } catch {
       if unknown.problems.contains(where: { $0.message == error.message }) { return nil }
       throw error

@@ -19,6 +19,8 @@ struct Generation: PolicyGeneration {
   let functions: FunctionTable
   /// By file name, as in problems.
   let sources: [String: LuaFiles.Source]
+  /// The files that others may include.
+  let shared: [SharedFile]
   /// The providers that `require_also` may name.
   let providers: Set<ProviderName>
   /// The facts that the program's providers declare.
@@ -39,6 +41,9 @@ struct Generation: PolicyGeneration {
     open.accounts.admit = nil
     return open
   }
+
+  /// The texts that a file consists of: its own, and those that it may include.
+  func texts(of file: String) -> [[UInt8]] { [sources[file]?.bytes].compactMap(\.self) + shared.map(\.bytes) }
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }
 }

@@ -7,6 +7,8 @@ final class LuaEvaluator: PolicyEvaluator {
   /// A function as it is registered in CLua.
   private struct Loaded {
     let number: Int32
+    /// The file whose value contains it.
+    let file: String
     let facts: Int32
     let limits: [String]
     let budget: clua_budget
@@ -59,7 +61,7 @@ final class LuaEvaluator: PolicyEvaluator {
     groups = generation.accounts.groups.compactMapValues { if case .computed(let name) = $0 { name } else { nil } }
     answers.box.groups = (generation.accounts.groups.keys.sorted().map(\.rawValue), Set(groups.keys.map(\.rawValue)))
     if branches != nil { mostSteps *= 10 }
-    do { state = try LuaState(answers.callbacks) } catch {
+    do { state = try LuaState(answers.callbacks, shared: generation.shared) } catch {
       throw PolicyFault(kind: error.kind, location: nil, message: error.message)
     }
     var numbers: [LuaFunction: Int32] = [:]
@@ -67,16 +69,18 @@ final class LuaEvaluator: PolicyEvaluator {
       guard let source = generation.sources[file] else { continue }
       do { try state.load(branches?.texts[file] ?? source.bytes, name: file, marks: branches != nil) } catch {
         throw PolicyFault(
-          kind: error.kind, location: SourceLocation(file: file, line: error.line), message: error.message)
+          kind: error.kind, location: SourceLocation(file: error.shared ?? file, line: error.line),
+          message: error.message)
       }
       // Loading is deterministic: the n-th function of the text has the same number here as when it was read.
       for (index, function) in state.functions.enumerated() {
-        numbers[LuaFunction(file: file, number: Int32(index), line: function.line)] = function.number
+        let key = LuaFunction(file: file, number: Int32(index), line: function.line, shared: function.shared)
+        numbers[key] = function.number
       }
     }
     var facts: [FunctionTable.Audience: Int32] = [:]
     for (name, entry) in generation.functions.entries {
-      let location = SourceLocation(file: entry.function.file, line: entry.function.line)
+      let location = entry.function.location
       guard let number = numbers[entry.function] else {
         throw PolicyFault(kind: .error, location: location, message: "\(name) no longer exists")
       }
@@ -95,7 +99,8 @@ final class LuaEvaluator: PolicyEvaluator {
         budget = clua_budget(steps: budget.steps * 10, bytes: budget.bytes * 10, nanoseconds: budget.nanoseconds * 10)
       }
       functions[name] = Loaded(
-        number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: budget, location: location)
+        number: number, file: entry.function.file, facts: facts[entry.audience] ?? -1, limits: limits, budget: budget,
+        location: location)
     }
   }
 
@@ -182,9 +187,11 @@ final class LuaEvaluator: PolicyEvaluator {
 
   private func fault(_ status: clua_status, _ function: Loaded, _ facts: borrowing Facts) -> PolicyFault {
     let failure = state.failure(status)
-    let line = failure.line > 0 ? failure.line : function.location.line
+    let place =
+      failure.line > 0
+      ? SourceLocation(file: failure.shared ?? function.file, line: failure.line) : function.location
     return PolicyFault(
-      kind: failure.kind, location: SourceLocation(file: function.location.file, line: line),
+      kind: failure.kind, location: place,
       message: redacted(FaultAdvice.added(to: failure.message), facts))
   }
 

@@ -16,7 +16,7 @@ enum CandidateFolder {
     let sentence: String
   }
 
-  private static let folders = ["policies", "flows", "tests", "pages"]
+  private static let folders = ["policies", "flows", "tests", "shared", "pages"]
   private static let maxEntries = 2_000
 
   /// The canonical path of a folder that the gateway may trust.
