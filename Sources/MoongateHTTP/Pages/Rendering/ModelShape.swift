@@ -15,6 +15,9 @@ struct ModelShape: Equatable {
 
   func merging(_ other: Self) -> Self { Self(members: members.merging(other.members) { $0.merging($1) }) }
 
+  /// With the names of its members and theirs: an included template may be used within any section.
+  var flattened: Self { members.values.reduce(self) { $0.merging($1.flattened) } }
+
   fileprivate final class Node {
     var members: [String: Node] = [:]
 
@@ -24,12 +27,11 @@ struct ModelShape: Equatable {
 
 extension PageTemplate {
   /// The names that a built-in template can use besides the words: for a page, its model and the layout; for an
-  /// included template, those of all pages.
+  /// included template, those of all pages and of their sections.
   static func names(in template: String) -> ModelShape {
-    let own = Self(rawValue: template).map { [$0] } ?? allCases
-    return own.map { ModelShape(of: $0.model) }.reduce(
-      ModelShape(members: ["frame": ModelShape(of: PageFrame.self)])
-    ) { $0.merging($1) }
+    let frame = ModelShape(members: ["frame": ModelShape(of: PageFrame.self)])
+    if let page = Self(rawValue: template) { return frame.merging(ModelShape(of: page.model)) }
+    return allCases.reduce(frame) { $0.merging(ModelShape(of: $1.model).flattened) }
   }
 }
 
