@@ -157,8 +157,8 @@ clua_status clua_hints_add(clua_state *state, const clua_hint *list, size_t coun
 /// Adds a module, a chunk that scripts run by `include "name"`. `file` is its name in messages. All texts are copied.
 /// Returns its number, counted from 0, or -1 if memory is exhausted.
 ///
-/// A module runs once for each load, when it is included first. It returns a table or a function. A module that includes
-/// itself, through others too, is an error.
+/// A module runs once for each load, when it is included first. It returns a table or a function. A module that
+/// includes itself, through others too, is an error.
 int32_t clua_module_add(clua_state *state, const char *name, const char *file, const char *source, size_t length);
 /// Frees the state. NULL is allowed.
 void clua_free(clua_state *state);

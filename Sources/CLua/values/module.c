@@ -59,8 +59,12 @@ static int include(lua_State *L) {
   lua_call(L, 0, 1);
   type = lua_type(L, -1);
   bool isFunction = type == LUA_TFUNCTION && !lua_iscfunction(L, -1);
-  if (type != LUA_TTABLE && !isFunction)
-    return raise(L, "%s must return a table or a function, not %s", module->file, luaL_typename(L, -1));
+  if (type != LUA_TTABLE && !isFunction) {
+    // Not `raise`, which names the line that includes.
+    lua_pushfstring(L, "%s:1: %s must return a table or a function, not %s", module->file, module->file,
+      luaL_typename(L, -1));
+    return lua_error(L);
+  }
   lua_pushvalue(L, 1);
   lua_pushvalue(L, -2);
   lua_rawset(L, 2);

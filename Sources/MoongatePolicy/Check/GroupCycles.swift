@@ -3,8 +3,8 @@ import MoongateSDK
 
 /// Finds groups whose functions need the group itself, by `f.account.groups`.
 ///
-/// First by the text of the functions, then by calling them: for an account in no group, and for one in all groups whose
-/// members are listed. A cycle that neither finds is a fault when the group is computed.
+/// First by the text of the functions, then by calling them: for an account in no group, and for one in all groups
+/// whose members are listed. A cycle that neither finds is a fault when the group is computed.
 struct GroupCycles {
   let groups: [GroupName: GroupDefinition]
   let functions: FunctionTable

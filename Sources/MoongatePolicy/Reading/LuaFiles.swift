@@ -20,8 +20,8 @@ struct LuaFiles {
 
   init(problems: Problems) { self.problems = problems }
 
-  /// Reads the files that others may include. Each is run once by itself, so that its problems are found even if no file
-  /// includes it.
+  /// Reads the files that others may include. Each is run once by itself, so that its problems are found even if no
+  /// file includes it.
   mutating func share(_ files: [SharedFile]) {
     shared = files
     for file in files {

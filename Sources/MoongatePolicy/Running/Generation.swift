@@ -33,8 +33,8 @@ struct Generation: PolicyGeneration {
   var registry: ProviderRegistry?
   let lease = GenerationLease()
 
-  /// The generation with open registration, which admits everybody. While new ones are refused, the accounts and sessions
-  /// of earlier registrations still exist.
+  /// The generation with open registration, which admits everybody. While new ones are refused, the accounts and
+  /// sessions of earlier registrations still exist.
   var withOpenRegistration: Generation {
     var open = self
     open.accounts.registration = .open

@@ -39,8 +39,8 @@ import Testing
 
   // MARK: a maintenance window
 
-  /// Attack: sign-in is closed, and somebody comes by a flow that was forgotten: a registration, a recovery, a password,
-  /// another site.
+  /// Attack: sign-in is closed, and somebody comes by a flow that was forgotten: a registration, a recovery, a
+  /// password, another site.
   @Test(arguments: ["login", "enter", "register", "register_email", "login_password", "password_reset"])
   func noFlowThatOpensASessionBegins(_ name: String) async throws {
     let bench = try await EngineTestBench.full { Self.add(to: &$0, Self.maintenance) }
