@@ -38,7 +38,7 @@ extension FlowSearch {
     }
     if kinds.contains(.federated), purpose.connectsSite, situation.knowsAccount {
       // The identity is new to the account, so it does not verify the account.
-      return [StepPass(facts: situation.facts, knowsAccount: true, proves: [.federated], isHeld: false)]
+      return bySite(kinds, StepPass(facts: situation.facts, knowsAccount: true, proves: [.federated], isHeld: false))
     }
     if kinds.contains(.federated) { return byFederation(kinds, situation) }
     return bySecret(provider, kinds, situation)
@@ -121,15 +121,26 @@ extension FlowSearch {
     var passes = [BooleanFact.verified(.federated)].compactMap { situation.facts.assuming($0, true) }
     if kinds.contains(.email) { passes += [situation.facts.assuming(.verified(.email), true)].compactMap(\.self) }
     // The other site identifies the user only after `verify` was called.
-    let known = passes.map {
-      StepPass(
-        facts: $0, knowsAccount: true, identifier: nil, proves: [.federated], countsAccount: situation.knowsAccount)
+    let known = passes.flatMap {
+      bySite(
+        kinds,
+        StepPass(
+          facts: $0, knowsAccount: true, identifier: nil, proves: [.federated], countsAccount: situation.knowsAccount))
     }
     if situation.knowsAccount { return known }
     let confirmed = kinds.contains(.email) ? confirmations(situation) : []
-    return known + confirmed + [
-      StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])
-    ]
+    let unknown = StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])
+    return known + confirmed + bySite(kinds, unknown)
+  }
+
+  /// The pass with the identity alone, and the one with an address too, if the site may be authoritative for some.
+  ///
+  /// Attack on the proof: `admit` refuses other domains, and is believed to refuse everybody who comes by a site.
+  private func bySite(_ kinds: [IdentifierKind], _ pass: StepPass) -> [StepPass] {
+    guard kinds.contains(.email) else { return [pass] }
+    var withAddress = pass
+    withAddress.proves.append(.email)
+    return [pass, withAddress]
   }
 
   /// The identity belongs to no account, and the other site does not vouch for its email address, which belongs to this

@@ -40,6 +40,13 @@ import Testing
       testDescription: "a refusal that depends on the time",
       accounts: "admit = function(f) if hour(f.now, \"UTC\") < 25 then return deny \"night\" end return allow end",
       counterexample: "The new session has passed phone_otp"),
+    // Attack on the proof: the site proves the address too, so the domain is not certainly missing.
+    Rule(
+      testDescription: "a refusal by the domain of an address that a site proves",
+      accounts:
+        "admit = function(f) if f.email.domain ~= \"example.org\" then return deny \"domain\" end return allow end",
+      flows: ["flows/login.lua": Make.flow("login", "existing", "{ \"google_oauth\" }")],
+      counterexample: "The new session has passed google_oauth"),
     Rule(
       testDescription: "a refusal of every account",
       accounts: "admit = function(f) return f.account.exists and deny(\"no\") or allow end", counterexample: nil),
