@@ -44,6 +44,20 @@ import Testing
     #expect(standard.address == ListenAddress(host: "127.0.0.1", port: 9901))
   }
 
+  @Test func itIsReadWithSharedFiles() throws {
+    let gateway = "local hosts = include \"hosts\"\nreturn gateway { admin = hosts.admin, publik_url = 1 }"
+    let hosts = "return { admin = \"127.0.0.1:9902\" }"
+    let listener = try read([
+      "gateway.lua": gateway, "shared/hosts.lua": hosts, "shared/broken.lua": "return {", "shared/Broken.lua": "",
+    ]).get()
+    #expect(listener.address == ListenAddress(host: "127.0.0.1", port: 9902))
+    guard case .failure(let refused) = try read(["gateway.lua": gateway, "shared/hosts.lua": "return {"]) else {
+      Issue.record("an address was read from a file that is broken")
+      return
+    }
+    #expect(refused.problems.map(\.location.file) == ["shared/hosts.lua"], "\(refused.problems)")
+  }
+
   /// Attack on ourselves: `moongate upgrade` replaces another gateway, which listens at the default address.
   @Test(arguments: [
     ("return gateway { admn = \"127.0.0.1:9902\" }", "gateway.lua:1: admn: unknown field; did you mean `admin`?"),

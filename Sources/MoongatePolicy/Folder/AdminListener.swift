@@ -25,6 +25,7 @@ extension ConfigurationLoader {
     // Kept apart, because problems of other settings do not matter here.
     let syntax = Problems()
     var lua = LuaFiles(problems: syntax)
+    lua.share(ConfigurationFiles(folder: folder).shared(syntax))
     guard
       let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first,
       let table = TableReader(node, .gateway, path: "", problems: syntax)
@@ -35,8 +36,11 @@ extension ConfigurationLoader {
     // Attack on ourselves: the address is misspelled or set twice, and the default belongs to another gateway.
     let isSet = table.explicitValue("admin") != nil
     let hiding = syntax.all.filter { problem in
-      // A field that is set twice has no path.
+      // Also in a shared file, where the address may be set twice.
       if isSet { return ["admin", "address", "token", "tokens"].contains(problem.path) }
+      // A broken shared file that gateway.lua includes has hidden all of gateway.lua above.
+      guard problem.location.file == file.name else { return false }
+      // A field that is set twice has no path.
       return problem.path.isEmpty || Suggestion.nearest(to: problem.path, among: ["admin"]) != nil
     }
     guard hiding.isEmpty else {
