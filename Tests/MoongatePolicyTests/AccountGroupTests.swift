@@ -85,6 +85,16 @@ import Testing
     #expect(fault?.location == SourceLocation(file: "accounts.lua", line: 3))
   }
 
+  /// Attack on ourselves: a group that the function would not read, had it known an earlier one, fails and refuses.
+  @Test func aGroupThatIsNotNeededIsNotAsked() throws {
+    let groups = """
+          guest = function(f) return true end,
+          bad = function(f) return f.account.age > f.account.id end,
+      """
+    let body = "f.account.groups.guest or f.account.groups.bad"
+    #expect(try Self.answer(Self.accounts(groups, Self.asked(body)), Self.facts()))
+  }
+
   /// The facts of the group functions are in a decision as well, without personal data in the message.
   @Test func evidenceNamesTheGroups() throws {
     let folder = try TestFolder(["accounts.lua": Self.accounts(Self.groups, Self.asked("f.account.groups.staff"))])

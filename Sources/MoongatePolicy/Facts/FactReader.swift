@@ -48,7 +48,8 @@ final class FactReader {
   var groups: (all: [String], computed: Set<String>) = ([], [])
   /// Whether the account is in a computed group, as far as the current call has needed to know.
   var memberships: [String: Bool] = [:]
-  /// Computed groups that the running function has read and that are not in `memberships`. It then runs again.
+  /// Computed groups that the running function has read first of those that are not in `memberships`. It then runs
+  /// again.
   private(set) var missing: Set<String> = []
   /// What functions of groups have read for the current call.
   private var groupReads: (slots: UInt64, declared: UInt64, all: [FactReads]) = (0, 0, [])
@@ -277,11 +278,11 @@ final class FactReader {
   }
 
   /// Whether the account is in a group, or the name of its group at a place. A group that has not been computed is
-  /// recorded as missing.
+  /// recorded as missing. Only the first ones are: from there on, the function may do what it would never do.
   private func group(_ key: String?, _ index: Int64, _ facts: Facts) -> Answer {
     let unknown = (key.map { [$0] } ?? groups.all).filter { isMember($0, facts) == nil }
     guard unknown.isEmpty else {
-      missing.formUnion(unknown)
+      if missing.isEmpty { missing.formUnion(unknown) }
       return .null
     }
     if let key { return isMember(key, facts) ?? false ? .flag(true) : .null }
