@@ -111,12 +111,14 @@ import Testing
     ("return cidr(\"0.0.0.0/0\", f.client.ip) and deny \"no\" or allow", [.client]),
     ("return f.account.groups.ops and allow or deny \"no\"", [.client, .account]),
     ("return f.client.new_device and deny \"no\" or allow", [.client, .account]),
-    ("return f.account.groups.fresh and allow or deny \"no\"", .all),
-    ("return f.flow.passed.pin and allow or deny \"no\"", .all),
+    ("return f.account.groups.fresh and allow or deny \"no\"", [.account, .flow]),
+    ("return f.flow.passed.pin and allow or deny \"no\"", .flow),
+    ("return f.client.network_changed and allow or deny \"no\"", .all),
   ]
 
   @Test(arguments: final) func answerCountsOnceItsFactsAreKnown(_ case: (body: String, known: FactKnowledge)) throws {
-    let stages: [FactKnowledge] = [[], .client, [.client, .account], .all]
+    // The last but one is an app's, which redeems the code of a flow.
+    let stages: [FactKnowledge] = [[], .client, [.client, .account], [.account, .flow], .all]
     for known in stages {
       let verdict = try Self.verdict(`case`.body, knowing: known)
       #expect(verdict == (known.isSuperset(of: `case`.known) ? .deny("no") : nil), "\(known)")
@@ -132,6 +134,24 @@ import Testing
     #expect(try Self.verdict(body, knowing: .client) { $0.identifier = email } == nil)
     #expect(try Self.verdict(body, knowing: .client) { $0.identifier = phone } == .deny("no"))
     #expect(try Self.verdict(body, knowing: .all) { $0.identifier = email } == .allow)
+  }
+
+  /// What a site says is renewed by a later step there, and what a provider reports is gone when an app redeems.
+  @Test func reportedFactsAreFinalLate() throws {
+    let facts = ["f.account.identities.google_oauth.groups.ops", "f.providers.email_code.domain"]
+    for (fact, last) in zip(facts, [[.account, .flow], .all] as [FactKnowledge]) {
+      let admit = Self.accounts("return \(fact) and allow or deny \"no\"")
+      let evaluator = try GuaranteeFolder(["accounts.lua": admit]).generation().makeEvaluator()
+      for known in [[.client, .account], [.account, .flow], .all] as [FactKnowledge] {
+        let asked = Facts.test {
+          $0.flow = FlowFacts(name: "login", passed: [])
+          $0.account = AccountFacts(exists: true, id: "ac_1")
+          $0.known = known
+        }
+        let verdict = evaluator.admission(of: FunctionName("accounts.admit"), given: asked)
+        #expect(verdict == (known.isSuperset(of: last) ? .deny("no") : nil), "\(fact) \(known)")
+      }
+    }
   }
 
   /// Attack: a function that fails by a fact that is not known yet refuses everybody before the proof, or one that

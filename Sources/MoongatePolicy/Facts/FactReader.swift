@@ -405,6 +405,7 @@ extension FactSlot {
       .accountEmailVerified, .accountPhoneVerified, .accountFactors, .accountGroups:
       return facts.known.contains(.account)
     case .clientNewDevice: return facts.known.isSuperset(of: [.client, .account])
+    case .clientNetworkChanged: return facts.known.isSuperset(of: [.client, .flow])
     default: return facts.known.contains(.flow)
     }
   }
@@ -415,8 +416,10 @@ extension DeclaredFact {
   fileprivate func isFinal(in facts: Facts, ofGroup isGroup: Bool) -> Bool {
     switch place {
     case .identifier(let kind): isGroup || facts.identifier?.kind == kind
-    case .identity: facts.known.contains(.account)
-    case .provider, .named: facts.known.contains(.flow)
+    // A later step at the site renews what it says.
+    case .identity: facts.known.isSuperset(of: [.account, .flow])
+    // A closed flow no longer has them, so an app that redeems its code reads none.
+    case .provider, .named: facts.known == .all
     }
   }
 }

@@ -120,6 +120,10 @@ import Testing
     let (view, code) = try await bench.completedForApp(in: client)
     try Self.change(bench, Self.maintenance)
     #expect(await bench.redeem(view.id, code).refusal?.code == .policyReason("maintenance"))
+    try Self.change(bench, reads: [.account, .flow]) { facts in
+      facts.flow?.passed.isEmpty ?? true ? .allow : .deny("factors")
+    }
+    #expect(await bench.redeem(view.id, code).refusal?.code == .policyReason("factors"))
     try Self.change(bench, reads: .client) { _ in .deny("network") }
     #expect(try await bench.redeem(view.id, code).get().session != nil)
   }

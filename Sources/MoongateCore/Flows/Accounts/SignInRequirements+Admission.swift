@@ -34,7 +34,7 @@ extension SignInRequirements {
   /// Asks when an app redeems the code of a completed flow. The client is the app here, so its address and device
   /// decide nothing.
   func demandAdmission(of account: Account, redeeming flow: FlowTransaction) throws(FlowError) {
-    try demandAdmission(of: account, flow, knowing: .account)
+    try demandAdmission(of: account, flow, knowing: [.account, .flow])
   }
 
   /// - Throws: the refusal, or the fault of the function: a function that fails admits nobody.
