@@ -166,6 +166,14 @@ import Testing
         $0.conditions[when] = { _ in true }
       }, change: { $0.conditions[when] = { _ in false } },
       seen: ["1 × condition flows/login.steps[1].when: holds → does not hold"]),
+    // The active generation has no groups, and the candidate has one by what the session has passed.
+    Injected(
+      testDescription: "a group by the session",
+      before: {
+        $0.flows["login"] = .test(
+          "login", account: .existing, steps: [.test(phone), .test(EngineTestBench.pin, when: when)])
+        $0.conditions[when] = { _ in false }
+      }, change: { $0.conditions[when] = { $0.account.groups.session?.passed[phone] == nil } }, seen: []),
   ]
 
   @Test(arguments: injected) func eachDifferenceIsReportedWithItsCause(_ injected: Injected) async throws {

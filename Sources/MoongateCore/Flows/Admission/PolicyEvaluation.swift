@@ -146,7 +146,8 @@ struct PolicyEvaluation: FlowPart {
         isNewDevice: !(account.map { keys.knows(request.device, $0, by: nil) } ?? subject?.isTrusted ?? false),
         networkChanged: record.network != request.client.address.networkKey),
       clockIsSuspect: clock.isSuspect)
-    if let account, !request.generation.accounts.groups.isEmpty {
+    // A shadow asks functions of groups that the active generation may not have.
+    if let account, !request.generation.accounts.groups.isEmpty || request.watch != nil {
       facts.account.groups.session = sessionFacts(of: account, flow)
     }
     return facts
