@@ -82,17 +82,17 @@ struct RandomConfiguration {
       rules.append(
         "sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) }")
     }
+    let requires = rules.isEmpty
     // Drawn from another source, so that every seed keeps its flows.
     if Choices(seed: seed &+ 40).chance(20) {
       let rule = Choices(seed: seed &+ 41).one(of: ["\"invited\"", "{ \"invited\", domains = { \"example.com\" } }"])
-      let rest = files["accounts.lua"]?.dropFirst("return accounts { ".count) ?? "}"
-      files["accounts.lua"] = "return accounts { registration = \(rule), \(rest)"
+      rules.append("registration = \(rule)")
       isByInvitation = true
     }
     files["guarantees.lua"] =
       "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"
     // After everything else, so that a seed has the same flows with and without it.
-    if admits { rules += admission(requiring: rules.isEmpty) }
+    if admits { rules += admission(requiring: requires) }
     if !rules.isEmpty { files["accounts.lua"] = "return accounts {\n  \(rules.joined(separator: ",\n  ")),\n}" }
     self.files = files
     let text = files.filter { $0.key != "guarantees.lua" }.values.joined()
