@@ -15,11 +15,12 @@ package enum ForwardedNode {
       else { return nil }
       return IPAddressBytes.parseV6(bytes(member, range.lowerBound + 1..<close)).flatMap(ClientAddress.init(bytes:))
     }
-    let colons = range.filter { member[$0] == UInt8(ascii: ":") }
     // An IPv6 address without brackets has no port: the port could not be told from the address.
-    guard colons.count == 1 else { return IPAddressText.parse(bytes(member, range)) }
-    guard isPort(member, colons[0], range) else { return nil }
-    return IPAddressBytes.parseV4(bytes(member, range.lowerBound..<colons[0])).flatMap(ClientAddress.init(bytes:))
+    guard let colon = range.first(where: { member[$0] == UInt8(ascii: ":") }),
+      !(colon + 1..<range.upperBound).contains(where: { member[$0] == UInt8(ascii: ":") })
+    else { return IPAddressText.parse(bytes(member, range)) }
+    guard isPort(member, colon, range) else { return nil }
+    return IPAddressBytes.parseV4(bytes(member, range.lowerBound..<colon)).flatMap(ClientAddress.init(bytes:))
   }
 
   /// Whether the rest of the member is empty, or `:` and a port. An empty port is no port (RFC 3986 section 3.2.3); a

@@ -33,7 +33,6 @@ struct OriginalRequest {
     _ dialect: ForwardDialect, _ head: RequestHead, rest: Range<Int>, hostOf: (Range<Int>) -> RequestHost?
   ) throws(Fault) {
     let bytes = head.bytes.readableBytesUInt8Span
-    let forwarding = head.forwardingFields
     switch dialect {
     case .nginx:
       method = try Self.only("x-original-method", head, bytes)
@@ -44,6 +43,7 @@ struct OriginalRequest {
       guard let found = hostOf(split.authority) else { throw .malformed("the host of X-Original-URL is malformed") }
       host = found
     case .traefik, .caddy, .haproxy:
+      let forwarding = head.forwardingFields
       method = try Self.only("x-forwarded-method", head, bytes)
       isSecure = try Self.isSecure(forwarding, bytes)
       let address = try Self.only("x-forwarded-uri", head, bytes)
@@ -54,7 +54,7 @@ struct OriginalRequest {
       host = try Self.host(forwarding, bytes, hostOf)
     case .envoy:
       method = head.methodName
-      isSecure = try Self.isSecure(forwarding, bytes)
+      isSecure = try Self.isSecure(head.forwardingFields, bytes)
       path = rest
       query = head.query
       // The Host of Envoy's request is the original one.
