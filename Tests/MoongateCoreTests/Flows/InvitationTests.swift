@@ -279,6 +279,30 @@ import Testing
     #expect(RegistrationRule.invited().refusal(of: .any, isInvited: false) == nil)
   }
 
+  /// Whoever has verified an address of the domain in an earlier step adds a number to the new account. Attack: the
+  /// same with an address of another domain, or with one that is only claimed.
+  @Test func anEarlierStepVerifiesTheAddress() async throws {
+    let bench = try await EngineTestBench.full { generation in
+      generation.accounts = AccountRules(registration: .invited(domains: ["example.com"]), locations: Self.location)
+      generation.flows["both"] = .test(
+        "both", account: .any, steps: [.test(EngineTestBench.google), .test(EngineTestBench.phone)])
+    }
+    for (address, isVerified) in [("asha@example.com", false), ("asha@evil.test", true), ("asha@example.com", true)] {
+      let view = try await bench.google(
+        "both", sub: "asha \(address)", email: address, verified: isVerified, by: bench.client()
+      ).get()
+      #expect(view.status == .pending)
+      let begun = await bench.begin(view.id, phone: "911111")
+      if isVerified, address.hasSuffix("example.com") {
+        _ = try begun.get()
+        #expect(try await bench.submit(view.id, bench.code).get().account?.isNewUser == true)
+      } else {
+        #expect(begun.refusal?.code == .invitationRequired)
+      }
+    }
+    #expect(try await Self.accounts(bench) == 1)
+  }
+
   @Test(
     arguments: [
       ("asha@example.com", ["staff"], "3d", nil), (nil, [], nil, nil), ("+919999", [], "1m", nil),

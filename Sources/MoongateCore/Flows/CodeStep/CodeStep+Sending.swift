@@ -135,10 +135,10 @@ extension CodeStep {
     guard recipient.asked.own == nil, recipient.owners.isEmpty else { return nil }
     let (record, request) = (flow.record, flow.request)
     let rule = request.generation.accounts.registration
-    // A later step may verify an address of one of the domains.
+    // An earlier step has verified an address of one of the domains, or a later one may.
     let later = record.steps.dropFirst(record.position + 1).flatMap(\.choices).compactMap { registry(request)[$0] }
     if !rule.domains.isEmpty, later.contains(where: { $0.descriptor.identifierKinds.contains(.email) }) { return nil }
-    return rule.refusal(ofNew: [recipient.asked.identifier], isInvited: record.invitation != nil)
+    return rule.refusal(ofNew: record.proved + [recipient.asked.identifier], isInvited: record.invitation != nil)
   }
 
   /// The subject that a message is counted against.
