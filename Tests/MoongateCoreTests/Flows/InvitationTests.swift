@@ -222,7 +222,31 @@ import Testing
     #expect(try await Self.administration(bench).invitations(limit: 9) == [made.invitation])
   }
 
-  /// While everybody can register, an invitation gives the groups, and one that is not valid still creates no account.
+  /// Attack: a victim opens the link of an invitation for somebody else, or of one that is revoked meanwhile, and cannot
+  /// register any more, although everybody can, or users with an address of the domain.
+  @Test(arguments: [RegistrationRule.open, .invited(domains: ["example.com"])])
+  func anInvitationForSomebodyElseHindersNobody(_ rule: RegistrationRule) async throws {
+    let bench = try await Self.bench(rule)
+    let staff = try GroupName(test: "staff")
+    let named = Identifier(kind: .phone, value: "+911111", display: "+911111")
+    for isRevoked in [false, true] {
+      let made = try await Self.invite(bench, isRevoked ? nil : named, groups: [staff])
+      let client = bench.client().invited(by: made.code)
+      let id = try await bench.engine.create("enter", returnTo: nil, browser: nil, client: client).get().id
+      _ = try await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
+      if isRevoked { _ = try await Self.administration(bench).revokeInvitation(made.invitation.id) }
+      let address = "asha\(isRevoked)@example.com"
+      let view = try await bench.engine.submit(
+        id, fields: ["sub": .text(address), "email": .text(address), "verified": .text("true")], client: client
+      ).get()
+      #expect(try await bench.store.account(view.account?.id ?? "")?.groups == [])
+      #expect(try await Self.administration(bench).invitations(limit: 9) == (isRevoked ? [] : [made.invitation]))
+      _ = try await Self.administration(bench).revokeInvitation(made.invitation.id)
+    }
+    #expect(try await Self.accounts(bench) == 2)
+  }
+
+  /// While everybody can register, an invitation gives the groups, and no flow begins with one that is not valid.
   @Test func openRegistrationHonoursThem() async throws {
     let bench = try await EngineTestBench.full()
     let staff = try GroupName(test: "staff")
@@ -289,7 +313,7 @@ import Testing
     }
     for (address, isVerified) in [("asha@example.com", false), ("asha@evil.test", true), ("asha@example.com", true)] {
       let view = try await bench.google(
-        "both", sub: "asha \(address)", email: address, verified: isVerified, by: bench.client()
+        "both", sub: address, email: address, verified: isVerified, by: bench.client()
       ).get()
       #expect(view.status == .pending)
       let begun = await bench.begin(view.id, phone: "911111")

@@ -9,7 +9,7 @@ extension FlowCompletion {
   /// Attack: somebody has a code sent a moment before registration is closed, or begins with an invitation that is
   /// revoked meanwhile, and enters the code afterwards; or comes by a provider, a flow or an entry point that was
   /// forgotten. Every new account passes here.
-  /// - Returns: the invitation that the new account uses up; nil if it needs none.
+  /// - Returns: the invitation that the new account uses up; nil if it uses none.
   func demandRegistration(of known: Account?, _ flow: FlowTransaction) async throws(FlowError) -> Invitation? {
     let (record, request) = (flow.record, flow.request)
     guard record.startedIn == nil else { return nil }
@@ -28,11 +28,12 @@ extension FlowCompletion {
     }
     guard known == nil, let code = record.invitation else { return nil }
     let found = try await asking { () async throws(StoreFault) in try await store.invitation(code) }
-    guard let found, found.admits(record.proved, at: request.now) else {
-      try await fail(flow)
-      throw request.refusal(.invitationInvalid)
-    }
-    return found
+    if let found, found.admits(record.proved, at: request.now) { return found }
+    // Attack: a victim opens the link of an invitation for somebody else, and cannot register any more where everybody
+    // can. Whoever needs no invitation registers without this one, and gets none of its groups.
+    if rule.refusal(ofNew: record.proved, isInvited: false) == nil { return nil }
+    try await fail(flow)
+    throw request.refusal(.invitationInvalid)
   }
 
   /// Ends the flow, so that the code that was right is used up. The refusal was concealed until the identifier was
