@@ -72,6 +72,37 @@ import Testing
     }
   }
 
+  /// An app begins the registration with an invitation, and the user continues on the pages, where a link or a cookie
+  /// has none.
+  @Test func anAppsInvitationIsGoodOnThePages() async throws {
+    let uri = try RedirectURI(Self.redirect)
+    let http = try HTTPGateway { generation in
+      generation.apps = AppTable(
+        [App(id: "mobile", name: "Mobile", redirectURIs: [uri], consent: .never)], own: nil)
+      generation.accounts.registration = .invited()
+    }
+    try await http.run { client in
+      let (code, now) = (InvitationCode(from: SystemRandom()), client.gateway.clock.now())
+      let invitation = Invitation(
+        id: "in_1", code: code.hash, identifier: nil, groups: [], createdAt: now, expiresAt: now + .seconds(600))
+      _ = try await client.gateway.store.apply([.putInvitation(invitation)], at: now)
+      let app = #""code_challenge":"\#(Self.challenge)","redirect_to":"\#(Self.redirect)""#
+      let created = try await client.call(
+        .post, "/api/auth/flows",
+        #"{"flow":"register","invitation":"\#(code.secret.reveal())",\#(app)}"#)
+      let id = try #require(created["id"] as? String, "\(created.text)")
+      let browser = Browser(client)
+      #expect(try await browser.visit("/auth/register").status == 403)
+      #expect(try await browser.visit("/auth/register?id=fl_none").status == 403)
+      #expect(try await browser.visit("/auth/register?id=\(id)").status == 200)
+      let sent = try await browser.submit(["phone": "9999999999"])
+      try await browser.visit(try #require(sent.header("Location"), "\(sent.status) \(sent.text)"))
+      let done = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+      #expect(done.header("Location")?.hasPrefix(Self.redirect) ?? false, "\(done.text)")
+      #expect(try await client.gateway.store.accounts(after: nil, limit: 9).count == 1)
+    }
+  }
+
   /// Attack: HTML in the name of an app, and characters that end an attribute.
   @Test func nameIsText() async throws {
     try await gateway(.once).run { client in

@@ -19,7 +19,8 @@ extension SignInPage {
     }
     let edited = try await edited(sent["id"], exchange)
     let own = edited == nil ? ownFlow(sent["flow"], exchange) : edited?.flow
-    if kind == .register { try demandOpen(own, by: try await driver.invitation(exchange), exchange) }
+    // A flow in progress may have an invitation of its own, and the engine decides at its end.
+    if kind == .register, edited == nil { try demandOpen(own, by: try await driver.invitation(exchange), exchange) }
     let method = sent["with"].flatMap(SignInMethod.init(rawValue:)) ?? .phone
     var form = SignInForm(method: method, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
     form.id = sent["id"]

@@ -47,15 +47,17 @@ struct SignInPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     let session = try await driver.session(exchange)
     let flow = ownFlow(query["flow"], exchange)
+    let edited = try await edited(query["id"], exchange)
     let invitation = kind == .register ? try await driver.invitation(exchange) : nil
     if kind == .register {
       if session == nil {
-        try demandOpen(flow, by: invitation, exchange)
+        // A flow in progress may have an invitation of its own.
+        if edited == nil { try demandOpen(flow, by: invitation, exchange) }
       } else if !exchange.generation.registers {
         return exchange.redirect(to: returnTo ?? "/")
       }
     }
-    guard let text = query["id"] else {
+    guard query["id"] != nil else {
       if let session, let answer = try show(to: session.account, query, flow: flow, returnTo: returnTo, exchange) {
         return answer
       }
@@ -71,10 +73,7 @@ struct SignInPage: Sendable {
       return greeting(page(form, exchange), exchange)
     }
     // "Edit": the same flow with another identifier. If the flow has ended, the form is empty.
-    guard
-      case .success(let view) = try await driver.view(FlowID(text: text), exchange),
-      view.status == .pending
-    else {
+    guard let view = edited?.view else {
       var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
       form.region = SignInForm.region(query["region"])
