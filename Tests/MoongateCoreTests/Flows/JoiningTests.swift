@@ -134,6 +134,25 @@ import Testing
     }
   }
 
+  /// Attack: an account must replace a leaked password at its next sign-in, and is opened by joining instead.
+  @Test func anAccountIsNotJoinedBeforeItReplacesItsPassword() async throws {
+    let bench = try await EngineTestBench.full()
+    let phone = try #require(
+      try await bench.pass("register", EngineTestBench.phone, "911111", by: bench.client()).account)
+    _ = try await bench.store.apply(
+      [.putProviderRecord(account: phone.id, "password", sealed: [1])], at: bench.clock.now())
+    let thief = try #require(try await bench.session(try await bench.google(sub: "mallory", by: bench.client()).get()))
+    for due in [DueChange.breached, nil] {
+      _ = try await bench.store.apply([.setDueChange(account: phone.id, "password", due)], at: bench.clock.now())
+      let client = bench.client(session: thief)
+      let id = try await bench.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
+      _ = try await bench.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
+      let done = await bench.engine.submit(id, fields: ["code": .text(bench.code)], client: client)
+      #expect(due == nil ? try done.get().account?.id == phone.id : done.refusal?.code == .alreadyRegistered)
+      bench.clock.advance(by: .seconds(100))
+    }
+  }
+
   /// Attack: the thief's own address is added with the identity, and codes to it open the account from then on.
   @Test func joiningDoesNotAddTheAddressOfTheIdentity() async throws {
     let bench = try await EngineTestBench.full()

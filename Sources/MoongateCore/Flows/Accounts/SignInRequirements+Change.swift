@@ -10,11 +10,9 @@ extension SignInRequirements {
   /// - Returns: false if nothing must be replaced.
   func requireChange(of account: Account, _ flow: inout FlowTransaction) -> Bool {
     let (record, request) = (flow.record, flow.request)
-    let due = account.dueChanges.keys.sorted().first { provider in
-      account.credentials.contains(provider) && request.generation.policies[provider] != nil
-        && registry(request)[provider] is any FullProvider && !record.replacesSecret(of: provider)
+    guard let due = dueChanges(of: account, request).first(where: { !record.replacesSecret(of: $0) }) else {
+      return false
     }
-    guard let due else { return false }
     let authority = checks.authority(over: account, request)
     let isProved = record.passed.contains { $0.provider != due && authority.isHeld($0) }
     let others = registry(request).all.map(\.descriptor.name).filter { name in
@@ -26,5 +24,13 @@ extension SignInRequirements {
       flow.machine.require(others, .prove)
     }
     return true
+  }
+
+  /// The providers whose secrets the account must replace before its next session, sorted.
+  func dueChanges(of account: Account, _ request: RequestContext) -> [ProviderName] {
+    account.dueChanges.keys.sorted().filter { provider in
+      account.credentials.contains(provider) && request.generation.policies[provider] != nil
+        && registry(request)[provider] is any FullProvider
+    }
   }
 }

@@ -71,6 +71,8 @@ struct SignInRequirements: FlowPart {
       request.trace.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
       throw request.refusal(.alreadyRegistered)
     }
+    // Attack: the same by someone who keeps the leaked password that the account must replace.
+    guard dueChanges(of: holder, request).isEmpty else { throw request.refusal(.alreadyRegistered) }
   }
 
   /// Whether a new federated identity may be joined to the account. An account with second factors requires one of
