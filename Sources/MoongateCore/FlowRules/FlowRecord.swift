@@ -147,9 +147,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     if let choice, offersRemembering { isRemembered = choice }
   }
 
-  /// Makes the steps by these providers required.
+  /// Makes the steps that offer one of these providers required.
   package mutating func requireSteps(by providers: Set<ProviderName>) {
-    steps = steps.map { $0.isSkippable && providers.isSuperset(of: $0.choices) ? $0.required : $0 }
+    steps = steps.map { $0.isSkippable && !providers.isDisjoint(with: $0.choices) ? $0.required : $0 }
   }
 
   /// The times of the session that the flow opens.

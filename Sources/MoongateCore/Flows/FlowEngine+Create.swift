@@ -92,18 +92,17 @@ extension FlowEngine {
     return found
   }
 
-  /// Notes the invitation, and requires the steps that verify an identifier where a new account needs one. The user
-  /// would otherwise skip a code without which no account is created.
+  /// Notes the invitation, and requires the steps that verify an identifier of the kind that a new account needs. The
+  /// user would otherwise skip a code without which no account is created.
   private func demandVerification(
     _ record: inout FlowRecord, _ invitation: Invitation?, _ request: RequestContext
   ) {
     record.invitation = invitation?.code
-    let needsIdentifier =
-      invitation.map { $0.identifier != nil } ?? request.generation.accounts.registration.requiresVerification
-    guard needsIdentifier, record.accountRule == .new || record.purpose.registersFactor else { return }
+    let registration = request.generation.accounts.registration
+    let kinds = invitation.map { Set([$0.identifier?.kind].compactMap(\.self)) } ?? registration.verifiedKinds
+    guard !kinds.isEmpty, record.accountRule == .new || record.purpose.registersFactor else { return }
     let providers = registry(request).all.map(\.descriptor)
-    record.requireSteps(
-      by: Set(providers.filter { !Set($0.identifierKinds).isDisjoint(with: [.phone, .email]) }.map(\.name)))
+    record.requireSteps(by: Set(providers.filter { !kinds.isDisjoint(with: $0.identifierKinds) }.map(\.name)))
   }
 
   /// A new flow that is not stored yet.

@@ -54,6 +54,12 @@ package enum RegistrationRule: Sendable, Hashable {
     }
   }
 
+  /// The kinds of identifiers of which an account without an invitation needs a verified one; empty: it needs none.
+  package var verifiedKinds: Set<IdentifierKind> {
+    guard word == .invited else { return [] }
+    return domains.isEmpty ? [.phone, .email] : [.email]
+  }
+
   /// Whether an account without an invitation needs an identifier that was verified.
-  package var requiresVerification: Bool { word == .invited }
+  package var requiresVerification: Bool { !verifiedKinds.isEmpty }
 }

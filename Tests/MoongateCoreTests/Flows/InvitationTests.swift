@@ -176,6 +176,38 @@ import Testing
     #expect(try await Self.accounts(bench) == 1)
   }
 
+  /// Only the kind of identifier that a new account needs cannot be skipped: what the invitation names, or an address
+  /// where `domains` needs no invitation.
+  @Test func otherKindsCanBeSkipped() async throws {
+    let bench = try await EngineTestBench.full { generation in
+      generation.accounts = AccountRules(registration: .invited(), locations: Self.location)
+      generation.flows["register_email"] = .test(
+        "register_email", account: .new,
+        steps: [
+          .test("password"), .test(EngineTestBench.mail, isSkippable: true),
+          .test(EngineTestBench.phone, isSkippable: true),
+        ])
+    }
+    let made = try await Self.invite(bench, Identifier(kind: .email, value: "+911111", display: "+911111"))
+    for code in [made.code, nil] {
+      if code == nil { try Self.rule(.invited(domains: ["example.com"]), on: bench) }
+      let client = bench.client()
+      let id = try await bench.secret(
+        "register_email", ["email": code == nil ? "922222" : "911111", "new_secret": "mine"], provider: "password",
+        by: client.invited(by: code)
+      ).get().id
+      #expect(await bench.engine.skip(id, client: client).refusal?.code == .stepNotOpen)
+      _ = try await bench.engine.begin(
+        id, provider: "email_code", fields: ["phone": .text(code == nil ? "922222" : "911111")], client: client
+      ).get()
+      await bench.engine.deliveriesEnd()
+      #expect(try await bench.submit(id, bench.code).get().status == .pending)
+      let skipped = await bench.engine.skip(id, client: client)
+      // The toy's address is of no domain.
+      #expect(code != nil ? try skipped.get().status == .complete : skipped.refusal?.code == .invitationRequired)
+    }
+  }
+
   /// Without a name, an invitation lets its user skip the code to the address, as in open registration.
   @Test func anInvitationForAnybodyRequiresNoAddress() async throws {
     let bench = try await Self.bench()
