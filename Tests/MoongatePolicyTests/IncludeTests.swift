@@ -120,13 +120,17 @@ import Testing
     let problems = folder.problems()
     #expect(problems.contains { $0.contains("includes itself") }, "\(problems)")
     #expect(problems.allSatisfy { $0.hasPrefix("shared/") }, "\(problems)")
+    let unused = try Self.folder(
+      Self.policy("return allow", ""), ["a": "return { b = include \"b\" }", "b": "return { a = include \"a\" }"])
+    let told = unused.problems()
+    #expect(told.contains { $0.contains("includes itself") }, "\(told)")
     let busy = try Self.folder(
       Self.policy("return allow", "local a = include \"a\""), ["a": "while true do end"])
     #expect(busy.problems().count == 1)
   }
 
   /// Attack: a path, another file of the folder, or a file that is read at a request.
-  @Test(arguments: ["../gateway", "/etc/passwd", "policies/phone_otp", "night.lua", "./night", ""])
+  @Test(arguments: ["../gateway", "/etc/passwd", "policies/phone_otp", "night.lua", "./night", "night\\0x", ""])
   func nothingElseIsIncluded(_ name: String) throws {
     let folder = try Self.folder(Self.policy("return allow", "local x = include \"\(name)\""))
     let problems = folder.problems()
@@ -155,8 +159,9 @@ import Testing
   }
 
   /// A change of a shared file is another generation, and a change that the watcher and `policy diff` see.
-  @Test func changeOfASharedFileIsAChange() throws {
-    let folder = try Self.folder(Self.policy("return night.hours(f) and deny \"night\" or allow"))
+  @Test(arguments: ["local night = include \"night\"", "local take = include\nlocal night = take(\"ni\" .. \"ght\")"])
+  func changeOfASharedFileIsAChange(_ before: String) throws {
+    let folder = try Self.folder(Self.policy("return night.hours(f) and deny \"night\" or allow", before))
     let before = try folder.generation()
     let signature = FolderSignature(folder: folder.scratch.path)
     try folder.scratch.write(Self.night.replacing("< 6", with: "< 17"), to: "shared/night.lua")

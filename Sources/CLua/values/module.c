@@ -34,15 +34,17 @@ static int unknown_module(lua_State *L, const char *name) {
 static int include(lua_State *L) {
   if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "include takes a name, as in include \"night\"");
   lua_settop(L, 1);
-  const char *name = lua_tostring(L, 1);
+  size_t length;
+  const char *name = lua_tolstring(L, 1, &length);
   clua_state *S = state_of(L);
   if (!S->loading) return raise(L, "include works only while a file is loaded: call it outside of functions");
   lua_rawgetp(L, LUA_REGISTRYINDEX, &values_key);
   lua_pushvalue(L, 1);
   int type = lua_rawget(L, 2);
-  if (type == LUA_TBOOLEAN) return raise(L, "`%.60s` includes itself", name);
+  if (type == LUA_TBOOLEAN) return raise(L, "`%.60s` includes itself, or has failed before", name);
   if (type != LUA_TNIL) return 1;
-  const module *module = find_module(L, name);
+  // Attack: a name with a zero byte in it, which runs a module once more.
+  const module *module = strlen(name) == length ? find_module(L, name) : NULL;
   if (module == NULL) return unknown_module(L, name);
   lua_settop(L, 2);
   lua_pushvalue(L, 1);

@@ -39,7 +39,7 @@ struct FunctionText: Equatable {
     }
     self.words = words
     // A function of a file may call any shared file, and one of a shared file any of its own.
-    if function.shared != nil || LuaNames(source.bytes).calls.contains(where: { $0.function == "include" }) {
+    if function.shared != nil || LuaNames(source.bytes).globals.contains(where: { $0.path.first == "include" }) {
       for shared in generation.shared {
         var tokens = LuaTokens(shared.bytes)
         while let token = tokens.next() { helpers.append(String(decoding: shared.bytes[token.range], as: UTF8.self)) }

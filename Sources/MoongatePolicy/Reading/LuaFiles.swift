@@ -24,6 +24,8 @@ struct LuaFiles {
   /// file includes it.
   mutating func share(_ files: [SharedFile]) {
     shared = files
+    // Failures in another file than the one that was run, by what the two do together.
+    var failures: [(failure: LuaState.Failure, file: SharedFile)] = []
     for file in files {
       let before = problems.all.count
       let source = ConfigurationFiles.File(name: file.file, bytes: file.bytes)
@@ -31,11 +33,19 @@ struct LuaFiles {
         do {
           try LuaState(shared: files).load(Array("return include \"\(file.name)\"".utf8), name: "include", marks: false)
         } catch {
-          // Another shared file that it includes reports its own problems.
-          if error.shared == nil || error.shared == file.file { add(error, in: file.file, bytes) }
+          if error.shared == nil || error.shared == file.file {
+            add(error, in: file.file, bytes)
+          } else {
+            failures.append((error, file))
+          }
         }
       }
       if problems.all.count > before { broken.insert(file.file) }
+    }
+    // A shared file that is broken by itself has reported its own problems.
+    for (failure, file) in failures {
+      add(failure, in: file.file, file.bytes)
+      if let shared = failure.shared { broken.insert(shared) }
     }
   }
 
