@@ -63,7 +63,7 @@ import Testing
   @Test func aCallOfTheReferenceNamesItsFieldsAndCodes() throws {
     let create = try #require(APICall.api.first { $0.id == "createFlow" })
     #expect(create.address == "POST /api/auth/flows" && create.status == 201)
-    #expect(create.fields == ["flow", "return_to?", "code_challenge?", "redirect_to?", "remember?"])
+    #expect(create.fields == ["flow", "return_to?", "code_challenge?", "redirect_to?", "remember?", "invitation?"])
     #expect(create.codes.contains("step_up_required"))
   }
 

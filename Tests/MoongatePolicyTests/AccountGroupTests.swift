@@ -39,7 +39,7 @@ import Testing
       ops = members(), ["a b"] = members(),
       staff = function(f) return f.account.email_verified and ends_with(f.email.address, "@example.com") end,
       admins = function(f) return f.account.groups.ops and f.account.groups.staff end,
-      fresh = function(f) return f.session.passed.email_code end,
+      fresh = function(f) return f.session.passed.email_code ~= nil end,
     """
 
   @Test func groupsAreReadByNameAndListed() throws {

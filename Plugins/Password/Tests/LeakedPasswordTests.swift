@@ -91,7 +91,7 @@ private let key = "5BAA61E4C9B93F3F0682250B6CF8331B7EE68FD8"
   @Test(
     "anything else than a list is no answer",
     arguments: [
-      ("", 200), ("<html>Sign in to this network</html>", 200), ("1E4C9B93F3F0682250B6CF8331B7EE68FD8", 200),
+      ("", 200), ("Sign in to this network", 200), ("1E4C9B93F3F0682250B6CF8331B7EE68FD8", 200),
       ("1E4C9B93F3F0682250B6CF8331B7EE68FD8:3", 503), ("1E4C9B93F3F0682250B6CF8331B7EE68FD8:3", 302),
       ("0018A45C4D1DEF81644B54AB7F969B88D65:1\n1E4C9B93", 200), ("ZE4C9B93F3F0682250B6CF8331B7EE68FD8:3", 200),
     ]) func broken(_ body: String, _ status: Int) async

@@ -11,15 +11,7 @@ extension SignInPage {
     let words = pages.words(exchange)
     let isLogin = kind == .login
     let name = isLogin ? "login" : "register"
-    let (heading, subtitle): (String, String) =
-      switch form.method {
-      case .reset where form.skip != nil: ("exposed_title", "exposed_subtitle")
-      case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
-      case .reset: ("reset_title", "reset_subtitle")
-      case .code: ("code_title", "code_subtitle")
-      case .email where !isLogin: ("register_title", "register_email_subtitle")
-      default: (name + "_title", name + "_subtitle")
-      }
+    let (heading, subtitle) = titles(form)
     let here = kind.path
     let address = exchange.keepingOffer(
       FormFields.address(
@@ -74,6 +66,18 @@ extension SignInPage {
     let title = form.method == .reset || form.method == .code ? words[heading] : words[name + "_page"]
     return pages.page(
       model, title: title, kind: name, refusal: refusal, status: status, at: address, isTypedInto: true, exchange)
+  }
+
+  /// The words of the heading and of the sentence below it.
+  private func titles(_ form: SignInForm) -> (heading: String, subtitle: String) {
+    switch form.method {
+    case .reset where form.skip != nil: ("exposed_title", "exposed_subtitle")
+    case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
+    case .reset: ("reset_title", "reset_subtitle")
+    case .code: ("code_title", "code_subtitle")
+    case .email where kind != .login: ("register_title", "register_email_subtitle")
+    default: kind == .login ? ("login_title", "login_subtitle") : ("register_title", "register_subtitle")
+    }
   }
 
   /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.

@@ -18,7 +18,11 @@ struct AccountsReader {
       functions.add(name, function, for: .flow)
       return name
     }
-    let reasons = reader.take("reasons").map { DenyReason.read($0, problems) } ?? [:]
+    let sentences = reader.take("reasons")
+    let reasons = sentences.map { DenyReason.read($0, problems) } ?? [:]
+    if case .table(let table)? = sentences?.value {
+      for (reason, text) in table.fields { locations["reasons.\(reason)"] = text.location }
+    }
     let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
     let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
