@@ -160,8 +160,8 @@ import Testing
 
   /// A change of a shared file is another generation, and a change that the watcher and `policy diff` see.
   @Test(arguments: ["local night = include \"night\"", "local take = include\nlocal night = take(\"ni\" .. \"ght\")"])
-  func changeOfASharedFileIsAChange(_ before: String) throws {
-    let folder = try Self.folder(Self.policy("return night.hours(f) and deny \"night\" or allow", before))
+  func changeOfASharedFileIsAChange(_ beginning: String) throws {
+    let folder = try Self.folder(Self.policy("return night.hours(f) and deny \"night\" or allow", beginning))
     let before = try folder.generation()
     let signature = FolderSignature(folder: folder.scratch.path)
     try folder.scratch.write(Self.night.replacing("< 6", with: "< 17"), to: "shared/night.lua")
