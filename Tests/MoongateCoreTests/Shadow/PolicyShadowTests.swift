@@ -171,7 +171,7 @@ import Testing
       testDescription: "a group by the session",
       before: {
         $0.flows["login"] = .test(
-          "login", account: .existing, steps: [.test(phone), .test(EngineTestBench.pin, when: when)])
+          "login", account: .existing, steps: [.test(phone), .test(EngineTestBench.mail, when: when)])
         $0.conditions[when] = { _ in false }
       }, change: { $0.conditions[when] = { $0.account.groups.session?.passed[phone] == nil } }, seen: []),
   ]
