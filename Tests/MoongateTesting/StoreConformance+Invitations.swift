@@ -17,8 +17,8 @@ extension StoreConformance {
       #expect(found == named)
       #expect(found?.identifier?.hasSameDetails(as: bench.email()) ?? false)
       #expect(try await bench.store.invitation(TokenHash(of: "another".utf8)) == nil)
-      #expect(try await bench.store.invitations(after: nil, limit: 1) == [open])
-      #expect(try await bench.store.invitations(after: "in_1", limit: 9) == [named])
+      #expect(try await bench.store.invitations(after: nil, limit: 1, at: bench.now) == [open])
+      #expect(try await bench.store.invitations(after: "in_1", limit: 9, at: bench.now) == [named])
       #expect(try await bench.apply(.endInvitation("in_1")) == .applied(locks: []))
       #expect(try await bench.store.invitation(open.code) == nil)
       #expect(try await bench.apply(.endInvitation("in_1")) == .conflict(.invitationGone))
@@ -62,6 +62,9 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.invitation(invitation.code) == invitation)
       bench.clock.advance(by: .seconds(60))
+      let live = bench.invitation("in_2")
+      try await bench.apply(.putInvitation(live))
+      #expect(try await bench.store.invitations(after: nil, limit: 1, at: bench.now) == [live])
       #expect(try await bench.apply(.useInvitation(invitation.code)) == .conflict(.invitationGone))
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.invitation(invitation.code) == nil)

@@ -29,8 +29,7 @@ extension AccountAdministration {
   ///   - id: the last ID of the previous page; nil for the first page.
   ///   - limit: the maximum number, 1 or more.
   package func invitations(after id: String? = nil, limit: Int) async throws(StoreFault) -> [Invitation] {
-    let now = clock.now()
-    return try await store.invitations(after: id, limit: limit).filter { !$0.isExpired(at: now) }
+    try await store.invitations(after: id, limit: limit, at: clock.now())
   }
 
   /// Revokes an invitation. A flow that began with it creates no account either.

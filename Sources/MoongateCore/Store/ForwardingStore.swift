@@ -118,8 +118,8 @@ extension ForwardingStore {
   package func invitation(_ code: TokenHash) async throws(StoreFault) -> Invitation? {
     try await next().invitation(code)
   }
-  package func invitations(after id: String?, limit: Int) async throws(StoreFault) -> [Invitation] {
-    try await next().invitations(after: id, limit: limit)
+  package func invitations(after id: String?, limit: Int, at now: Timestamp) async throws(StoreFault) -> [Invitation] {
+    try await next().invitations(after: id, limit: limit, at: now)
   }
   package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault)
     -> ExpiredAccounts

@@ -2,9 +2,9 @@
 package protocol InvitationStore: Sendable {
   /// The invitation with this code, expired or not; nil if it was used, was revoked or never existed.
   func invitation(_ code: TokenHash) async throws(StoreFault) -> Invitation?
-  /// Invitations in the order of their IDs.
+  /// The invitations that have not expired, in the order of their IDs.
   /// - Parameters:
   ///   - id: the last ID of the previous page; nil for the first page.
   ///   - limit: the maximum number, 1 or more.
-  func invitations(after id: String?, limit: Int) async throws(StoreFault) -> [Invitation]
+  func invitations(after id: String?, limit: Int, at now: Timestamp) async throws(StoreFault) -> [Invitation]
 }

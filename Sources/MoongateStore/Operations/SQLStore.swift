@@ -293,8 +293,8 @@ extension SQLStore {
     try await read { rows in try InvitationRows.find(code, rows) }
   }
 
-  package func invitations(after id: String?, limit: Int) async throws(StoreFault) -> [Invitation] {
-    try await read { rows in try InvitationRows.all(after: id, limit: limit, rows) }
+  package func invitations(after id: String?, limit: Int, at now: Timestamp) async throws(StoreFault) -> [Invitation] {
+    try await read { rows in try InvitationRows.all(after: id, limit: limit, at: now, rows) }
   }
 
   package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] {

@@ -9,10 +9,12 @@ enum InvitationRows {
     try rows.row("SELECT \(columns) FROM invitation WHERE hash = ?1", [.bytes(code.bytes)]).map { try invitation($0) }
   }
 
-  static func all(after id: String?, limit: Int, _ rows: some SQLTransaction) throws -> [Invitation] {
+  static func all(after id: String?, limit: Int, at now: Timestamp, _ rows: some SQLTransaction) throws
+    -> [Invitation]
+  {
     try rows.rows(
-      "SELECT \(columns) FROM invitation WHERE id > ?1 ORDER BY id LIMIT ?2",
-      [.text(id ?? ""), SQLValue(max(0, limit))]
+      "SELECT \(columns) FROM invitation WHERE id > ?1 AND expires_at > ?2 ORDER BY id LIMIT ?3",
+      [.text(id ?? ""), SQLValue(now), SQLValue(max(0, limit))]
     ).map { try invitation($0) }
   }
 
