@@ -266,6 +266,11 @@ import Testing
       let page = try await browser.visit(offer)
       #expect(page.text.contains("Choose a new password") && page.text.contains("known from a data breach"))
       #expect(page.text.contains("Skip for now"))
+      // Attack: a forged address tells the user of a data breach.
+      for forged in ["offer=1", "offer=1&exposed=se_none"] {
+        let page = try await browser.visit("/auth/login?with=reset&\(forged)")
+        #expect(page.status == 200 && !page.text.contains("data breach"))
+      }
     }
   }
 

@@ -8,6 +8,8 @@ import MoongateSDK
 /// that link, so a forged address has no other effect.
 enum OfferedPage {
   private static let mark = "offer"
+  /// Names the session that began with a password that attackers know.
+  static let exposure = "exposed"
 
   /// - Parameter next: the original target.
   /// - Returns: nil if the target is a page of the gateway, which has its own purpose.
@@ -24,7 +26,7 @@ enum OfferedPage {
       view.exposed.contains(where: { exchange.generation.flow(for: .factor($0, .recover)) != nil })
     else { return nil }
     return FormFields.address(
-      PagePath.signIn, ["with": "reset", "return_to": next, mark: "1"])
+      PagePath.signIn, ["with": "reset", "return_to": next, mark: "1", exposure: view.session?.id])
   }
 
   /// Whether an address is a page of the gateway.
@@ -44,6 +46,15 @@ enum OfferedPage {
 extension Exchange {
   /// Whether the page is shown as an offer, which can be skipped.
   var isOffer: Bool { OfferedPage.isNamed(by: self) }
+
+  /// The id of the session if the gateway has made the address of the page because attackers know the password with
+  /// which the session began; nil otherwise.
+  ///
+  /// Attack: a forged address tells a signed-in user that the password is known from a data breach. It would have to
+  /// name the user's session.
+  func exposure(in session: Session) -> String? {
+    (try? query()[OfferedPage.exposure]) == session.id ? session.id : nil
+  }
 
   /// The address of another page of the flow, as an offer if this page is one.
   func keepingOffer(_ address: String) -> String { isOffer ? OfferedPage.marked(address) : address }

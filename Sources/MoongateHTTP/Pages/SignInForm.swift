@@ -36,8 +36,9 @@ struct SignInForm {
   var stressesSupport = false
   /// Whether a signed-in user chooses a new password for the account.
   var isSignedIn = false
-  /// The target of a user who does not choose a new password although attackers know the current one; nil: it is not
-  /// offered for that reason.
+  /// The id of the session that began with a password that attackers know; nil: they do not.
+  var exposed: String?
+  /// The target of a user who does not choose a new password; nil: the page is not an offer.
   var skip: String?
   /// Whether this is the browser's first visit.
   var isArrival = false

@@ -19,7 +19,7 @@ extension SignInPage {
         [
           "id": form.id, "with": parameter(form.method, here, form, exchange), "flow": form.flow,
           "return_to": form.returnTo, "refused": form.refused,
-          "by": form.refusedBy,
+          "by": form.refusedBy, OfferedPage.exposure: form.exposed,
         ]))
     let (methods, forms) = methodLinks(form, words, exchange)
     let forgotten =
@@ -71,7 +71,7 @@ extension SignInPage {
   /// The words of the heading and of the sentence below it.
   private func titles(_ form: SignInForm) -> (heading: String, subtitle: String) {
     switch form.method {
-    case .reset where form.skip != nil: ("exposed_title", "exposed_subtitle")
+    case .reset where form.exposed != nil: ("exposed_title", "exposed_subtitle")
     case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
     case .reset: ("reset_title", "reset_subtitle")
     case .code: ("code_title", "code_subtitle")

@@ -58,7 +58,7 @@ struct SignInPage: Sendable {
       }
     }
     guard query["id"] != nil else {
-      if let session, let answer = try show(to: session.account, query, flow: flow, returnTo: returnTo, exchange) {
+      if let session, let answer = try show(to: session, query, flow: flow, returnTo: returnTo, exchange) {
         return answer
       }
       if hasOnlyLinks(flow, exchange) {
@@ -84,8 +84,9 @@ struct SignInPage: Sendable {
 
   /// The response for a user who is already signed in; nil to show the page.
   private func show(
-    to account: Account, _ query: FormFields, flow: String?, returnTo: String?, _ exchange: Exchange
+    to session: SessionSnapshot, _ query: FormFields, flow: String?, returnTo: String?, _ exchange: Exchange
   ) throws(Refusal) -> Response? {
+    let account = session.account
     if let name = query["flow"],
       let answer = try passwords.stepUp(name, account, returnTo, problem: refused(query, exchange), exchange)
     {
@@ -96,6 +97,7 @@ struct SignInPage: Sendable {
       var form = SignInForm(method: .reset, flow: nil, returnTo: returnTo)
       form.email = account.identifier(.email)?.identifier.display
       form.isSignedIn = true
+      form.exposed = exchange.exposure(in: session.session)
       form.skip = exchange.isOffer ? returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/" : nil
       return page(form, exchange)
     }
