@@ -101,10 +101,11 @@ import Testing
   private static let kept = "moongate-way=email_code; Path=/auth; Max-Age=31536000; HttpOnly; SameSite=Lax"
 
   /// A gateway where an account signs in by a code to its phone or its address.
-  private static func twoWays() async throws -> HTTPGateway {
+  private static func twoWays(_ change: (inout TestGeneration) -> Void = { _ in }) async throws -> HTTPGateway {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), EmailCode()]) { generation in
       generation.flows["login"] = .test(
         "login", account: .existing, steps: [.test("phone_otp", "email_code")], remember: times)
+      change(&generation)
     }
     let phone = try PhoneOTP().readIdentifier(
       ProviderInput(fields: ["phone": .text("+919999999999")], defaultRegion: "IN"))
@@ -143,6 +144,31 @@ import Testing
       // A sign-in without the choice forgets it.
       let other = try await signIn(browser, isTicked: false)
       #expect(way(other) == "moongate-way=; Path=/auth; Max-Age=0; HttpOnly; SameSite=Lax")
+    }
+  }
+
+  /// A sign-in for an app keeps the way or forgets it, as one for the browser does.
+  @Test func anAppsSignInKeepsTheWayToo() async throws {
+    let uri = try RedirectURI("com.example.app:/in")
+    try await Self.twoWays {
+      $0.apps = AppTable([App(id: "mobile", name: "Mobile", redirectURIs: [uri], consent: .never)], own: nil)
+    }.run { client in
+      let browser = Browser(client)
+      let challenge = Base64URL.encode([UInt8](repeating: 7, count: 32))
+      for isTicked in [true, false] {
+        client.gateway.clock.advance(by: .seconds(100))
+        let created = try await client.call(
+          .post, "/api/auth/flows",
+          #"{"flow":"login","code_challenge":"\#(challenge)","redirect_to":"com.example.app:/in"}"#)
+        let id = try #require(created["id"] as? String, "\(created.text)")
+        try await browser.visit("/auth/login?id=\(id)&with=code")
+        let typed = ["email": "asha@example.com"].merging(isTicked ? ["remember": "1"] : [:]) { $1 }
+        try await browser.visit(try #require(try await browser.submit(typed).header("Location")))
+        let code = try #require(client.gateway.code(for: "asha@example.com"))
+        let done = try await browser.submit(["code": code])
+        #expect(done.header("Location")?.hasPrefix("com.example.app:/in") ?? false, "\(done.text)")
+        #expect(way(done) == (isTicked ? Self.kept : "moongate-way=; Path=/auth; Max-Age=0; HttpOnly; SameSite=Lax"))
+      }
     }
   }
 

@@ -33,6 +33,9 @@ package struct FlowView: Sendable {
   package var isUnderWay = false
   /// Whether the user has chosen to stay signed in; nil if the flow does not offer that.
   package var isRemembered: Bool?
+  /// Whether the user has chosen to stay signed in, here or in the app that the flow is for. For pages; not in API
+  /// responses.
+  package var staysSignedIn = false
   /// The app that receives the result of the flow. For pages; not in API responses.
   package var app: ReceivingApp?
   /// The first name that was entered in the flow, for pages of the flow's browser. Not in API responses.

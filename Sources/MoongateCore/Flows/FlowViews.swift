@@ -79,6 +79,7 @@ struct FlowViews: FlowPart {
       view.changeDue = try await lookup.loadAccount(record.account, flow)?.dueChanges[replaced]
     }
     view.isRemembered = record.offersRemembering ? record.isRemembered : nil
+    view.staysSignedIn = record.isRemembered
     if isOfBrowser { (view.firstName, view.lastName) = (record.pendingProofs.firstName, record.pendingProofs.lastName) }
     return view
   }

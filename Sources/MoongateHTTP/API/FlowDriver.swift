@@ -101,9 +101,10 @@ package struct FlowDriver: Sendable {
     if let session { client = client.with(session: session) }
     var view = try await verb(engine, client).get()
     exchange.shown.show(view.app)
+    let method = RememberedSignInMethod.keep(after: view, exchange).map { [$0] } ?? []
     guard view.session != nil else {
       // The session is the app's. The browser remains a known device.
-      return Outcome(view: view, cookies: view.deviceToken.map { [exchange.cookies.remember($0)] } ?? [])
+      return Outcome(view: view, cookies: (view.deviceToken.map { [exchange.cookies.remember($0)] } ?? []) + method)
     }
     if view.isOfBrowser { view.next = await next(after: view, client: client, exchange) }
     // A flow that proved nothing leaves the session its token.
@@ -111,7 +112,6 @@ package struct FlowDriver: Sendable {
     guard view.isOfBrowser else { return Outcome(view: view) }
     let cookies = exchange.cookies
     let device = view.deviceToken.map { [cookies.remember($0)] } ?? []
-    let method = RememberedSignInMethod.keep(after: view, exchange).map { [$0] } ?? []
     return Outcome(view: view, cookies: cookies.signIn(token, for: session.cookieLifetime) + device + method)
   }
 }

@@ -203,6 +203,7 @@ struct FlowCompletion: FlowPart {
       isOfBrowser: record.browser != nil && record.browser == request.client.browser)
     // The browser passed the steps, so it is the known device, also if an app receives the result.
     view.deviceToken = ending.device
+    view.staysSignedIn = flow.record.isRemembered
     let exposed = flow.record.pendingProofs.exposed ?? []
     view.exposed = exposed.filter { !flow.record.replacesSecret(of: $0) }.sorted()
     return view

@@ -21,11 +21,12 @@ enum RememberedSignInMethod {
 
   /// The `Set-Cookie` value after a flow of the browser has completed; nil if nothing changes.
   static func keep(after view: FlowView, _ exchange: Exchange) -> String? {
+    guard view.status == .complete, view.isOfBrowser else { return nil }
     switch view.purpose {
     case .signIn, .register: break
     default: return nil
     }
-    let kept = view.session?.cookieLifetime == nil ? nil : view.passed.first?.provider
+    let kept = view.staysSignedIn ? view.passed.first?.provider : nil
     let isSent = !exchange.request.headers.cookies(cookie).isEmpty
     guard kept != nil || isSent else { return nil }
     let secure = exchange.gateway.publicURL.isSecure ? "; Secure" : ""
