@@ -254,8 +254,8 @@ import Testing
     #expect(try await Self.administration(bench).invitations(limit: 9) == [made.invitation])
   }
 
-  /// Attack: a victim opens the link of an invitation for somebody else, or of one that is revoked meanwhile, and cannot
-  /// register any more, although everybody can, or users with an address of the domain.
+  /// Attack: a victim opens the link of an invitation for somebody else, or of one that is revoked meanwhile, and
+  /// cannot register any more, although everybody can, or users with an address of the domain.
   @Test(arguments: [RegistrationRule.open, .invited(domains: ["example.com"])])
   func anInvitationForSomebodyElseHindersNobody(_ rule: RegistrationRule) async throws {
     let bench = try await Self.bench(rule)
