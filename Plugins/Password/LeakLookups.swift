@@ -6,9 +6,6 @@ import Synchronization
 /// down is not asked for a while.
 final class LeakLookups: Sendable {
   /// The maximum number of lookups at the same time: of new passwords, and again of existing ones.
-  ///
-  /// Attack: somebody proposes new passwords without end, so that no lookup is free when a leaked password is used at a
-  /// sign-in.
   static let most = 32
   /// The number of failures in a row after which the source is not asked.
   static let mostFailures = 3
@@ -24,14 +21,23 @@ final class LeakLookups: Sendable {
   }
 
   private struct State {
-    var running = (new: 0, existing: 0)
+    var running = 0
     var sources: [LeakSource.Place: Health] = [:]
   }
 
+  /// What lookups of new passwords share, or those of existing ones.
+  ///
+  /// Attack: somebody proposes new passwords without end, so that no lookup is free when a leaked password is used at a
+  /// sign-in, or so that a slow disk or service counts as one that is down. Neither kind waits for the other.
+  private final class Lane: Sendable {
+    let state = Mutex(State())
+    /// Reads files, one at a time.
+    let disk = DispatchQueue(label: "leaked passwords")
+  }
+
   private let timeLimit: Duration
-  private let state = Mutex(State())
-  /// Reads files, one at a time.
-  private let disk = DispatchQueue(label: "leaked passwords")
+  private let new = Lane()
+  private let existing = Lane()
 
   init(timeLimit: Duration = .milliseconds(1_500)) { self.timeLimit = timeLimit }
 
@@ -40,25 +46,26 @@ final class LeakLookups: Sendable {
   func contains(_ key: LeakKey, in place: LeakSource.Place, isNew: Bool, _ tools: StepTools)
     async throws(LeakFault) -> Bool
   {
-    try enter(place, isNew: isNew, at: tools.clock.now)
+    let lane = isNew ? new : existing
+    try enter(place, lane, at: tools.clock.now)
     let found = await within(timeLimit) { [self] () async -> Result<Bool, LeakFault> in
-      defer { leave(isNew: isNew) }
+      defer { lane.state.withLock { $0.running -= 1 } }
       switch place {
       case .site(let address): return await LeakService(address: address).contains(key, by: tools.web)
-      case .file(let path): return await read(path, key)
+      case .file(let path): return await read(path, key, lane)
       }
     }
     if let found {
-      settle(place, found, tools)
+      settle(place, lane, found, tools)
     } else if !Task.isCancelled {
-      settle(place, .failure(LeakFault("no answer within \(timeLimit)")), tools)
+      settle(place, lane, .failure(LeakFault("no answer within \(timeLimit)")), tools)
     }
     return try (found ?? .failure(LeakFault("no answer within \(timeLimit)"))).get()
   }
 
-  private func read(_ path: String, _ key: LeakKey) async -> Result<Bool, LeakFault> {
+  private func read(_ path: String, _ key: LeakKey, _ lane: Lane) async -> Result<Bool, LeakFault> {
     await withCheckedContinuation { continuation in
-      disk.async {
+      lane.disk.async {
         continuation.resume(returning: Result { () throws(LeakFault) in try LeakFile(path).contains(key.digits) })
       }
     }
@@ -66,33 +73,27 @@ final class LeakLookups: Sendable {
 
   // MARK: - Bounds
 
-  private func enter(_ place: LeakSource.Place, isNew: Bool, at now: Int64) throws(LeakFault) {
-    let fault = state.withLock { state -> LeakFault? in
+  private func enter(_ place: LeakSource.Place, _ lane: Lane, at now: Int64) throws(LeakFault) {
+    let fault = lane.state.withLock { state -> LeakFault? in
       var health = state.sources[place] ?? Health()
       if health.failures >= Self.mostFailures {
         guard now >= health.asksAgainAt else { return LeakFault("the source has failed before and is not asked yet") }
         health.asksAgainAt = now + Self.pause
       }
-      guard (isNew ? state.running.new : state.running.existing) < Self.most else {
+      guard state.running < Self.most else {
         return LeakFault("\(Self.most) lookups are running already")
       }
       if state.sources[place] == nil, state.sources.count >= Self.mostSources { state.sources = [:] }
       state.sources[place] = health
-      if isNew { state.running.new += 1 } else { state.running.existing += 1 }
+      state.running += 1
       return nil
     }
     if let fault { throw fault }
   }
 
-  private func leave(isNew: Bool) {
-    state.withLock { state in
-      if isNew { state.running.new -= 1 } else { state.running.existing -= 1 }
-    }
-  }
-
-  private func settle(_ place: LeakSource.Place, _ found: Result<Bool, LeakFault>, _ tools: StepTools) {
+  private func settle(_ place: LeakSource.Place, _ lane: Lane, _ found: Result<Bool, LeakFault>, _ tools: StepTools) {
     let now = tools.clock.now
-    let (before, after) = state.withLock { state -> (Int, Int) in
+    let (before, after) = lane.state.withLock { state -> (Int, Int) in
       var health = state.sources[place] ?? Health()
       let before = health.failures
       if case .failure = found {

@@ -132,12 +132,27 @@ private let key = "5BAA61E4C9B93F3F0682250B6CF8331B7EE68FD8"
     #expect(service.count == LeakLookups.mostFailures)
     #expect(around.lines.withLock { $0.count { $0.hasPrefix("error") } } == 1)
     around.now.withLock { $0 += LeakLookups.pause }
-    for _ in 1...5 { _ = await password.lookUp("password", around.tools(service)) }
+    for _ in 1...5 { _ = await password.lookUp("password", isNew: false, around.tools(service)) }
     #expect(service.count == LeakLookups.mostFailures + 1)
     around.isUp.withLock { $0 = true }
     around.now.withLock { $0 += LeakLookups.pause }
-    for _ in 1...5 { #expect(await password.lookUp("password", around.tools(service)) == .notFound) }
+    for _ in 1...5 { #expect(await password.lookUp("password", isNew: false, around.tools(service)) == .notFound) }
     #expect(around.lines.withLock { $0.last?.hasPrefix("notice") } == true)
+  }
+
+  /// Attack: somebody proposes so many new passwords at the same moment that their lookups fail, and a leaked one is
+  /// then used at a sign-in.
+  @Test("failures of new passwords do not stop lookups of sign-ins") func lanes() async {
+    let service = RangeService { [around] () throws(WebFault) in
+      guard around.isUp.withLock({ $0 }) else { throw WebFault(reason: "slow") }
+      return WebAnswer(status: 200, body: Array("1E4C9B93F3F0682250B6CF8331B7EE68FD8:3".utf8))
+    }
+    let password = Password()
+    for _ in 1...10 { _ = await password.lookUp("password", around.tools(service)) }
+    #expect(service.count == LeakLookups.mostFailures)
+    around.isUp.withLock { $0 = true }
+    let found = await password.lookUp("password", isNew: false, around.tools(service))
+    #expect(found == .found(problem, demandsChange: false))
   }
 
   /// Attack: somebody proposes new passwords without end, so that no lookup is free when a leaked one is used at a
