@@ -238,6 +238,23 @@ import Testing
     }
   }
 
+  /// Beside a code, it is refused before the code is compared: whether that is right or not, and without using it up.
+  @Test func aLeakedPasswordBesideACodeIsRefusedFirst() async throws {
+    try await gateway(refuse: false).run { client in
+      _ = try await add(Self.salted, to: client.gateway)
+      let (id, _) = try await begin(
+        client, "password_reset", #"{"provider":"email_code","email":"\#(Self.address)"}"#)
+      let code = try #require(client.gateway.code(for: Self.address))
+      let wrong = String(code.dropLast()) + (code.hasSuffix("0") ? "1" : "0")
+      for typed in [wrong, code] {
+        let leaked = try await submit(client, id, #"{"code":"\#(typed)","password":"\#(Self.password)"}"#)
+        #expect(leaked.problem() == "weak_password")
+      }
+      let done = try await submit(client, id, #"{"code":"\#(code)","password":"another horse 42"}"#)
+      #expect(done["status"] as? String == "complete", "\(done.text)")
+    }
+  }
+
   /// Attack: someone makes the gateway ask a service without end. Beyond the limit, passwords are taken unchecked.
   @Test func lookupsOfOneClientAreLimited() async throws {
     try await gateway(refuse: false).run { client in

@@ -128,8 +128,8 @@ extension CodeStep {
 
   // MARK: - A secret beside the code
 
-  /// The next step's secret, if the input also holds it and it can be judged. A PIN that is too weak is refused before
-  /// the code is compared, so that the code is neither charged nor used up.
+  /// The next step's secret, if the input also holds it and it can be judged. A PIN that is too weak, or a password that
+  /// attackers know, is refused before the code is compared, so that the code is neither charged nor used up.
   private func followUpSecret(_ step: StepRecord, _ input: ProviderInput, _ flow: FlowTransaction)
     async throws(FlowError)
     -> FollowUpSecret?
@@ -153,6 +153,8 @@ extension CodeStep {
     // reveal the name.
     if flow.record.startedIn == nil { capabilities = capabilities.anonymous }
     do throws(InputProblem) { try full.check(capabilities.context, input) } catch { throw request.refusal(error) }
+    // Before the permit, which others wait for, and before a registration is counted.
+    try await providerStep.demandUnexposed(full, capabilities, input, flow)
     let attempt = ProviderAttempt(provider: full, policy: policy, input: input, step: ahead)
     return FollowUpSecret(
       provider: full, policy: policy,
@@ -187,7 +189,6 @@ extension CodeStep {
         throw request.refusal(error)
       }
       try calls.demandFit(input, to: opened.step, by: descriptor, request)
-      try await providerStep.demandUnexposed(secret.provider, capabilities, input, opened.flow)
       let attempt = ProviderAttempt(
         provider: secret.provider, policy: secret.policy, input: input, step: opened.step, asksAgain: false)
       switch try await providerStep.judgement(of: attempt, capabilities, secret.permit.hasher, opened.flow) {
