@@ -5,6 +5,7 @@ import HTTPTypes
 import MoongateCore
 import MoongateDelivery
 import MoongateSDK
+import MoongateStore
 import MoongateTesting
 import Password
 import PhoneOTP
@@ -29,9 +30,9 @@ import Testing
   }
 
   /// - Parameter refuse: whether a leaked password must be replaced; nil: nothing is looked up.
-  private func gateway(refuse: Bool? = nil) throws -> HTTPGateway {
+  private func gateway(refuse: Bool? = nil, store: (any Store)? = nil) throws -> HTTPGateway {
     let list = list
-    return try HTTPGateway(providers: [PhoneOTP(), EmailCode(), Password()]) { generation in
+    return try HTTPGateway(providers: [PhoneOTP(), EmailCode(), Password()], store: store) { generation in
       let flows: [FlowDefinition] = [
         .test("login", account: .existing, steps: [.test("phone_otp", "email_code")]),
         .test("login_password", account: .existing, steps: [.test("password")]),
@@ -166,6 +167,19 @@ import Testing
       #expect(done["status"] as? String == "complete", "\(done.text)")
       #expect(try await client.gateway.store.account(account)?.dueChanges == [:])
       #expect(try await signIn(client, "another horse 42").answer["status"] as? String == "complete")
+    }
+  }
+
+  /// A sign-in with the old password demands another one, just before a reset stores one.
+  @Test func aResetMeetsADemandThatIsMadeMeanwhile() async throws {
+    try await gateway(store: DemandingStore(try SQLiteStore.memory())).run { client in
+      let account = try await add(Self.salted, to: client.gateway)
+      let (id, _) = try await begin(
+        client, "password_reset", #"{"provider":"email_code","email":"\#(Self.address)"}"#)
+      let code = try #require(client.gateway.code(for: Self.address))
+      let done = try await submit(client, id, #"{"code":"\#(code)","password":"another horse 42"}"#)
+      #expect(done["status"] as? String == "complete", "\(done.text)")
+      #expect(try await client.gateway.store.account(account)?.dueChanges == [:])
     }
   }
 
@@ -309,5 +323,27 @@ import Testing
       _ = try await browser.submit(["password": "another horse 42"])
       #expect(browser.cookies["moongate"] != nil)
     }
+  }
+}
+
+/// A store in which a secret is demanded to change just before another one is stored.
+private final class DemandingStore: ForwardingStore {
+  private let inner: any Store
+
+  init(_ inner: any Store) { self.inner = inner }
+
+  func store(for call: String) -> any Store { inner }
+
+  func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
+    try await inner.reserve(request)
+  }
+
+  func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
+    -> ApplyResult
+  {
+    for case .putProviderRecord(let account, let provider, _) in changes {
+      _ = try await inner.apply([.setDueChange(account: account, provider, .breached)], at: now)
+    }
+    return try await inner.apply(changes, reading: query, at: now)
   }
 }

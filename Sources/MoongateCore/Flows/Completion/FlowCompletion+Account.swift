@@ -239,7 +239,9 @@ extension FlowCompletion {
           if judged.hash != nil { continue }
         } else {
           outcome.changes += put
-          if outcome.account.dueChanges.removeValue(forKey: provider) != nil {
+          let isDue = outcome.account.dueChanges.removeValue(forKey: provider) != nil
+          // A sign-in with the old secret may have demanded it since the account was read.
+          if isDue || !outcome.isNew && registry(flow.request)[provider] is any ExposureChecking {
             outcome.changes.append(.setDueChange(account: account, provider, nil))
           }
         }
