@@ -18,7 +18,7 @@ import Testing
       keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), clock: ManualClock(), random: SystemRandom())
     let reader = AccountLine(
       administration: administration, region: "IN", allowsWeak: false, isConfigured: { $0 != missing },
-      open: { _, _ in [:] })
+      open: { _, _ in ExportedRecords(records: [:]) })
     do throws(AccountLine.Problems) {
       _ = try reader.read(Data(line.utf8))
       return []

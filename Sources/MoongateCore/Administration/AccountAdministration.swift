@@ -217,7 +217,8 @@ extension AccountAdministration {
           if let hash = providers.importedHash(in: record.bytes, of: provider) {
             changes.append(.markImportedHash(account: id, provider, hash))
           }
-          if isWeakSecret(record, of: provider) { changes.append(.setDueChange(account: id, provider, .weak)) }
+          let due: DueChange? = imported.dueChanges[provider] ?? (isWeakSecret(record, of: provider) ? .weak : nil)
+          if let due { changes.append(.setDueChange(account: id, provider, due)) }
         } catch {
           throw StoreFault("a record of \(provider) could not be sealed")
         }
@@ -251,7 +252,7 @@ extension AccountAdministration {
   package func records(of account: Account) async throws(StoreFault) -> ExportedRecords {
     var records: [ProviderName: ProviderRecord] = [:]
     for provider in account.credentials { records[provider] = try await record(of: account.id, for: provider) }
-    return ExportedRecords(records: records)
+    return ExportedRecords(records: records, dueChanges: account.dueChanges)
   }
 
   private func record(of account: String, for provider: ProviderName) async throws(StoreFault) -> ProviderRecord? {
@@ -322,6 +323,8 @@ package struct ImportedAccount: Sendable {
   /// The records of its providers: created by the provider that imports a hash, or taken from the gateway that exported
   /// the account.
   package var records: [ProviderName: ProviderRecord]
+  /// Why an exported account must replace some of its records.
+  package var dueChanges: [ProviderName: DueChange] = [:]
 
   /// More than five parameters: one for each field.
   package init(

@@ -9,8 +9,13 @@ import MoongateSDK
 /// of a second factor removed. None of them can be opened.
 package struct ExportedRecords: Sendable, Equatable {
   package let records: [ProviderName: ProviderRecord]
+  /// Why the account must replace some of them (`Account.dueChanges`).
+  package let dueChanges: [ProviderName: DueChange]
 
-  package init(records: [ProviderName: ProviderRecord]) { self.records = records }
+  package init(records: [ProviderName: ProviderRecord], dueChanges: [ProviderName: DueChange] = [:]) {
+    self.records = records
+    self.dueChanges = dueChanges
+  }
 
   /// The account that the records belong to, as the export describes it.
   package struct Owner: Sendable {
@@ -35,13 +40,15 @@ package struct ExportedRecords: Sendable, Equatable {
     let provider: String
     let version: Int
     let record: Data
+    let due: DueChange?
   }
 
   /// Seals the records.
   /// - Parameter keys: the gateway's own keys, or a ring with a key that the operator has chosen.
   package func sealed(for owner: Owner, by keys: KeyRing) throws -> String {
     let entries = records.sorted { $0.key < $1.key }.map {
-      Entry(provider: $0.key.rawValue, version: $0.value.version, record: Data($0.value.bytes))
+      Entry(
+        provider: $0.key.rawValue, version: $0.value.version, record: Data($0.value.bytes), due: dueChanges[$0.key])
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
@@ -55,13 +62,15 @@ package struct ExportedRecords: Sendable, Equatable {
     let entries = try JSONDecoder().decode(
       [Entry].self, from: Data(try keys.open(Array(sealed), for: Self.purpose(owner))))
     var records: [ProviderName: ProviderRecord] = [:]
+    var dueChanges: [ProviderName: DueChange] = [:]
     for entry in entries {
       guard let provider = ProviderName(rawValue: entry.provider), entry.version >= 1 else {
         throw KeyRingError.notOurs
       }
       records[provider] = ProviderRecord(bytes: Array(entry.record), version: entry.version)
+      dueChanges[provider] = entry.due
     }
-    self.init(records: records)
+    self.init(records: records, dueChanges: dueChanges)
   }
 
   /// Why the records cannot be used here, one sentence each.

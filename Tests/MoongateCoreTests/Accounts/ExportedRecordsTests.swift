@@ -25,6 +25,8 @@ import Testing
   @Test func sealedRecordsOpenOnlyForTheirOwner() throws {
     let sealed = try records.sealed(for: owner(), by: keys)
     #expect(try ExportedRecords(opening: sealed, for: owner(), by: keys) == records)
+    let due = ExportedRecords(records: records.records, dueChanges: ["pin": .breached])
+    #expect(try ExportedRecords(opening: due.sealed(for: owner(), by: keys), for: owner(), by: keys) == due)
     // Attack: the records of the victim are put on a line with the attacker's number; every other change of the line is
     // tried too.
     let stranger = Identifier(kind: .phone, value: "+918888888888", display: "")
@@ -88,5 +90,14 @@ import Testing
     line.id = "ac_2"
     #expect(try await bench.add([line]) == 0)
     #expect(try await bench.records(of: account) == records)
+    // What the account had to replace at the other gateway, it must replace here.
+    let other = Identifier(kind: .phone, value: "+918888888888", display: "")
+    line = ImportedAccount(id: "ac_3", identifiers: [.init(identifier: other, isVerified: true)])
+    (line.records, line.dueChanges) = (records.records, ["pin": .breached])
+    #expect(try await bench.add([line]) == nil)
+    let moved = try #require(try await store.account("ac_3"))
+    #expect(moved.dueChanges == ["pin": .breached])
+    let exported = try await bench.records(of: moved)
+    #expect(exported.records == records.records && exported.dueChanges == moved.dueChanges)
   }
 }

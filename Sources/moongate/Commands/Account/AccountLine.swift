@@ -20,7 +20,7 @@ struct AccountLine {
 
   /// Opens the sealed records of a line.
   typealias RecordOpening = (_ line: (sealed: String?, key: String?), _ account: ImportedAccount) throws(Problems) ->
-    [ProviderName: ProviderRecord]
+    ExportedRecords
 
   private static let ownFields = [
     "id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records",
@@ -90,7 +90,9 @@ struct AccountLine {
     account.records = credentials(fields, &problems)
     let sealed = (text("records", fields, &problems), text("records_key", fields, &problems))
     guard problems.isEmpty else { throw Problems(sentences: problems) }
-    account.records.merge(try open(sealed, account)) { _, exported in exported }
+    let exported = try open(sealed, account)
+    account.records.merge(exported.records) { _, exported in exported }
+    account.dueChanges = exported.dueChanges
     return account
   }
 

@@ -54,9 +54,9 @@ struct AccountRecords {
   /// factor. If records are included, every line must have them, sealed together with the account that they belong to.
   func open(
     _ line: (sealed: String?, key: String?), of account: ImportedAccount
-  ) throws(AccountLine.Problems) -> [ProviderName: ProviderRecord] {
+  ) throws(AccountLine.Problems) -> ExportedRecords {
     guard let keys else {
-      if line.sealed == nil, line.key == nil { return [:] }
+      if line.sealed == nil, line.key == nil { return ExportedRecords(records: [:]) }
       throw AccountLine.Problems(sentences: [
         "it has records: use --records, or --key with the file of the key that sealed them"
       ])
@@ -87,6 +87,6 @@ struct AccountRecords {
       opened.generation.policies[name] == nil ? nil : registry.descriptor(name)
     }
     guard problems.isEmpty else { throw AccountLine.Problems(sentences: problems) }
-    return records.records
+    return records
   }
 }
