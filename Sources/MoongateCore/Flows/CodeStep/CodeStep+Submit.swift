@@ -128,8 +128,8 @@ extension CodeStep {
 
   // MARK: - A secret beside the code
 
-  /// The next step's secret, if the input also holds it and it can be judged. A PIN that is too weak, or a password that
-  /// attackers know, is refused before the code is compared, so that the code is neither charged nor used up.
+  /// The next step's secret, if the input also holds it and it can be judged. A PIN that is too weak, or a password
+  /// that attackers know, is refused before the code is compared, so that the code is neither charged nor used up.
   private func followUpSecret(_ step: StepRecord, _ input: ProviderInput, _ flow: FlowTransaction)
     async throws(FlowError)
     -> FollowUpSecret?

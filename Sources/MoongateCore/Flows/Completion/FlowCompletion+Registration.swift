@@ -30,7 +30,7 @@ extension FlowCompletion {
     let found = try await asking { () async throws(StoreFault) in try await store.invitation(code) }
     if let found, found.admits(record.proved, at: request.now) { return found }
     // Attack: a victim opens the link of an invitation for somebody else, and cannot register any more where everybody
-    // can. Whoever needs no invitation registers without this one, and gets none of its groups.
+    // can. A user who needs no invitation registers without this one, and gets none of its groups.
     if rule.refusal(ofNew: record.proved, isInvited: false) == nil { return nil }
     try await fail(flow)
     throw request.refusal(.invitationInvalid)
