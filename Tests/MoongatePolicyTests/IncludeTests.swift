@@ -83,8 +83,8 @@ import Testing
       ["shared/night.lua:1: unknown name `huor`; did you mean `hour`?"]
     ),
     (
-      ["night": night], "local night = include \"nite\"",
-      ["policies/phone_otp.lua:1: include finds no file of the name `nite`; did you mean `night`?"]
+      ["night": night], "local night = include \"nigt\"",
+      ["policies/phone_otp.lua:1: include finds no file of the name `nigt`; did you mean `night`?"]
     ),
     (
       ["Night": night], "local night = {}",

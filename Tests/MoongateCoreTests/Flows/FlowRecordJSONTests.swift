@@ -79,6 +79,7 @@ import Testing
     record.passed = [passed, passed]
     record.proved = [identifier]
     record.pendingProofs.claimed = [identifier]
+    record.pendingProofs.exposed = [phone]
     record.pendingProofs.firstName = text
     record.pendingProofs.lastName = text
     record.pendingProofs.records = [

@@ -234,9 +234,12 @@ import Testing
     let id = try await bench.engine.create(
       "register", returnTo: nil, browser: nil, client: bench.client().invited(by: made.code)
     ).get().id
-    #expect(await bench.begin(id, phone: "911111").refusal?.code == .alreadyRegistered)
+    let refused = await bench.engine.begin(
+      id, provider: EngineTestBench.phone.rawValue, fields: ["phone": .text("911111")], client: bench.client()
+    ).refusal
+    #expect(refused?.code == .alreadyRegistered)
     let client = bench.client(session: try await bench.signedIn(known)).invited(by: made.code)
-    #expect(try await bench.pass("verify_email", EngineTestBench.mail, "933333", by: client).status == .complete)
+    #expect(try await bench.pass("change_email", EngineTestBench.mail, "933333", by: client).status == .complete)
     #expect(try await bench.store.account(known.account?.id ?? "")?.groups == [])
     #expect(try await Self.administration(bench).invitations(limit: 9) == [made.invitation])
   }

@@ -22,12 +22,11 @@ struct SignInRequirements: FlowPart {
     // Attack: someone who has proved nothing must not learn which factors an account has. A flow of a signed-in account
     // keeps its session, so nothing is required there.
     guard record.startedIn == nil, !record.passed.isEmpty else { return false }
-    // A new account has no factors yet.
-    guard let account = try await lookup.loadOwn(flow).map({ Self.keepingOwnFactors($0, record) }) else {
-      return false
-    }
-    // Such a flow is refused when it completes.
-    if account.isLocked || record.endingRule == .new { return false }
+    // A new account has no factors yet. A flow of a locked account, or of one that must be new, is refused when it
+    // completes, with the reason.
+    guard let found = try await lookup.loadAccount(record.account, flow), !found.isLocked, record.endingRule != .new,
+      let account = try await lookup.loadOwn(flow).map({ Self.keepingOwnFactors($0, record) })
+    else { return false }
     for (index, requirement) in requirements.enumerated() where !hasMet(requirement, account, record, request) {
       if let when = requirement.when, !(try policies.condition(when, of: account, flow)) { continue }
       guard let step = step(for: requirement, account, record, request) else {
