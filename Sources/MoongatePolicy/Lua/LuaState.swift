@@ -104,12 +104,12 @@ final class LuaState {
     guard let nodes = clua_tree_nodes(pointer) else { return [] }
     return (0..<clua_tree_count(pointer)).compactMap { index in
       let node = nodes[index]
-      return node.function >= 0 ? (node.function, Int(node.line), file(ofModule: node.module)) : nil
+      return node.function >= 0 ? (node.function, Int(node.line), file(numbered: node.module)) : nil
     }
   }
 
   /// The shared file of a number; nil for -1.
-  private func file(ofModule number: Int32) -> String? {
+  private func file(numbered number: Int32) -> String? {
     shared.indices.contains(Int(number)) ? shared[Int(number)] : nil
   }
 
@@ -134,7 +134,7 @@ final class LuaState {
       }
     return Failure(
       kind: kind, line: Int(clua_line(pointer)), message: String(cString: clua_message(pointer)),
-      shared: file(ofModule: clua_line_module(pointer)))
+      shared: file(numbered: clua_line_module(pointer)))
   }
 }
 
