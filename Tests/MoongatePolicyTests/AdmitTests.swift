@@ -109,7 +109,7 @@ import Testing
     ("if f.flow.name == \"login\" then return deny \"no\" end return allow", []),
     ("return hour(f.now, \"UTC\") < 24 and deny \"no\" or allow", []),
     ("return cidr(\"0.0.0.0/0\", f.client.ip) and deny \"no\" or allow", [.client]),
-    ("return f.account.groups.ops and allow or deny \"no\"", [.client, .account]),
+    ("return f.account.groups.ops and allow or deny \"no\"", .account),
     ("return f.client.new_device and deny \"no\" or allow", [.client, .account]),
     ("return f.account.groups.fresh and allow or deny \"no\"", [.account, .flow]),
     ("return f.flow.passed.pin and allow or deny \"no\"", .flow),
