@@ -74,8 +74,8 @@ package struct AdminApplication: ListeningApplication {
         administration: accounts, clock: clock, adminGuard: adminGuard, suggestion: suggestion, reset: resetFactor
       )
       .endpoints,
-      GroupCalls(administration: accounts, adminGuard: adminGuard).endpoints,
-      InvitationCalls(administration: accounts, adminGuard: adminGuard).endpoints,
+      GroupCalls(administration: accounts, adminGuard: adminGuard, suggestion: suggestion).endpoints,
+      InvitationCalls(administration: accounts, adminGuard: adminGuard, suggestion: suggestion).endpoints,
       TokenCalls(tokens: tokens, adminGuard: adminGuard).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
       UpgradeCalls(

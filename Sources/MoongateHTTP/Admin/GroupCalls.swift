@@ -11,6 +11,7 @@ struct GroupCalls: Sendable {
 
   let administration: AccountAdministration
   let adminGuard: AdminGuard
+  let suggestion: AdminQuery.Suggestion
 
   var endpoints: [Endpoint] {
     [
@@ -23,7 +24,7 @@ struct GroupCalls: Sendable {
       },
       Endpoint(.call, .groupMembers) { exchange throws(Refusal) in
         let name = try group(exchange)
-        let after = try exchange.query()["after"]
+        let after = try AdminQuery(exchange, known: ["after"], suggestion: suggestion)["after"]
         let rules = exchange.generation.accounts
         let groups = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.groups(of: rules)

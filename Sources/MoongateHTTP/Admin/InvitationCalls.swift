@@ -9,11 +9,12 @@ struct InvitationCalls: Sendable {
 
   let administration: AccountAdministration
   let adminGuard: AdminGuard
+  let suggestion: AdminQuery.Suggestion
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .invitations) { exchange throws(Refusal) in
-        let after = try exchange.query()["after"]
+        let after = try AdminQuery(exchange, known: ["after"], suggestion: suggestion)["after"]
         let found = try await exchange.mappingFaults { () async throws(StoreFault) in
           try await administration.invitations(after: after, limit: Self.most)
         }
