@@ -58,6 +58,8 @@ final class FrameAdapter: ChannelDuplexHandler {
   private var left = 0
   /// Whether the remaining bytes are dropped instead.
   private var drops = false
+  /// Whether a header block is open: until its end, only CONTINUATION may follow.
+  private var isInHeaderBlock = false
   /// How the connection ends. Frames of streams that are not served are dropped here; `HTTP2Connection` does the rest.
   var shutdown = HTTP2Shutdown()
   /// Received bytes that wait for the rest of a frame header, or of a SETTINGS or PRIORITY frame.
@@ -151,6 +153,17 @@ final class FrameAdapter: ChannelDuplexHandler {
       left -= step
       if drops { bytes.moveReaderIndex(forwardBy: step) } else { count += step }
       guard left == 0, let head = FrameHead(bytes, at: count) else { break }
+      // Attack: a frame within a header block, which other programs read in another way. The library ends the
+      // connection then (section 4.3), so nothing is changed or dropped here.
+      let belongsToLibrary = isInHeaderBlock
+      if head.type == FrameHead.headers || head.type == FrameHead.continuation {
+        isInHeaderBlock = head.flags & FrameHead.endHeaders == 0
+      }
+      guard !belongsToLibrary else {
+        drops = false
+        left = FrameHead.size + head.length
+        continue
+      }
       drops = isUnserved(head)
       if drops {
         pass(count, of: &bytes, context)

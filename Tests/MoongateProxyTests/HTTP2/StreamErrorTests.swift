@@ -262,6 +262,24 @@ import Testing
     }
   }
 
+  /// Attack: a frame within a header block, which other programs read in another way (RFC 9113 section 4.3).
+  @Test(arguments: [0, 2, 4] as [UInt8]) func onlyContinuationFollowsAnOpenHead(type: UInt8) async throws {
+    try await onOneThread { client in
+      var head = try client.head(1, path: "/x")
+      // END_STREAM without END_HEADERS.
+      head[4] = 1
+      let within =
+        switch type {
+        case 2: EmbeddedStreams.frame(2, stream: 1, [0, 0, 0, 3, 1])
+        case 4: EmbeddedStreams.frame(4, flags: 1)
+        default: EmbeddedStreams.frame(0, stream: 1, [0])
+        }
+      try client.send(head + within + EmbeddedStreams.frame(9, flags: 4, stream: 1))
+      #expect(try client.frames().contains { $0.type == 7 && $0.code == 1 })
+      #expect(try client.asked().isEmpty)
+    }
+  }
+
   /// What a service sent before its response broke waits for the client's window, and the reset waits for that.
   @Test func whatWasGoodGoesOutBeforeTheReset() async throws {
     for reads in [true, false] {
