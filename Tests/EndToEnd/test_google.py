@@ -207,7 +207,6 @@ def test_closed_registration_holds_for_google_and_every_page(new_gateway):
     """Attack: `registration = "closed"`, and a stranger registers by Google at the sign-in page, by a code that was
     requested a moment before, or by an app's call."""
     gateway = new_gateway
-    gateway.registers_app("https://app.example.com/in")
     gateway.start()
     known = Visitor(gateway)
     known.get(choose(known.continues("/auth/register"), account=RAVI))
@@ -256,6 +255,7 @@ def test_admit_decides_for_google_codes_and_apps(new_gateway):
     """Attack: accounts.lua admits the members of a group, and others come by Google, by a code that was requested
     before, by an app, or by registering."""
     gateway = new_gateway
+    gateway.registers_app("https://app.example.com/in")
     gateway.start()
     known = Visitor(gateway)
     known.get(choose(known.continues("/auth/register"), account=RAVI))
