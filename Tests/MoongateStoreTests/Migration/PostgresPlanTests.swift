@@ -125,6 +125,7 @@ import Testing
     INSERT INTO provider_value SELECT CASE WHEN n % 2 = 0 THEN 'push' ELSE 'other' END, sha256(n::text::bytea), '\\x00', n FROM generate_series(1, 20000) AS n;
     INSERT INTO access_token SELECT 'tk_' || n, sha256(n::text::bytea), 'k', 'n' || n, CASE WHEN n % 2 = 0 THEN 'ac_' || n END, 0, '[]', '[]', n, n, 0,
       CASE WHEN n % 100 = 0 THEN 2 ELSE 1 END, NULL, NULL, '[]' FROM generate_series(1, 20000) AS n;
+    INSERT INTO invitation SELECT 'in_' || n, sha256(n::text::bytea), NULL, NULL, NULL, NULL, '[]', n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO node SELECT 'node ' || n, 'g', n, '' FROM generate_series(1, 20000) AS n;
     ANALYZE
     """
