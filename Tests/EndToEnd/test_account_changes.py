@@ -34,15 +34,6 @@ def token_of(done):
     return done["session"]["token"]
 
 
-def code_to(gateway, address, seen):
-    return wait_for(
-        lambda: next(
-            (e["code"] for e in gateway.outbox() if e["to"] == address and e["code"] and e["id"] not in seen), None
-        ),
-        "a code",
-    )
-
-
 def passes(gateway, flow, provider, fields, token=None):
     """Runs a flow with one code. Returns the response to its last call."""
     own = bearer(token) if token else {}
@@ -283,7 +274,7 @@ def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_pro
     assert visitor.account() is None
     assert back.status_code == 303 and back.headers["Location"].startswith("/auth/email?id="), back.headers
     assert "6-digit" in visitor.get(back.headers["Location"]).text
-    done = visitor.post(back.headers["Location"], code=code_to(gateway, email, seen))
+    done = visitor.post(back.headers["Location"], code=attack.arrived(gateway, email, seen))
     assert done.status_code == 303, done.text
     assert visitor.account()["id"] == account
 
@@ -301,7 +292,7 @@ def test_user_confirms_once_and_is_redirected_back(open_gateway, number, other_n
         screen = Screen(driver, gateway)
         screen.opens("/auth/register").fills("phone", number)
         seen = {entry["id"] for entry in gateway.outbox()}
-        screen.presses("Send OTP").at("/auth/verify").enters(code_to(gateway, number, seen)).at("/profile-setup")
+        screen.presses("Send OTP").at("/auth/verify").enters(attack.arrived(gateway, number, seen)).at("/profile-setup")
         screen.opens("/auth/account").presses("Set up: Passcode").at("/auth/pin")
         if scripts:
             screen.keys(PIN).reads("Confirm passcode").keys(PIN)
@@ -318,7 +309,7 @@ def test_user_confirms_once_and_is_redirected_back(open_gateway, number, other_n
         new = other_number()
         screen.at("/auth/verify").fills("phone", new)
         seen = {entry["id"] for entry in gateway.outbox()}
-        screen.presses("Send code").reads("Verify Phone Number").enters(code_to(gateway, new, seen))
+        screen.presses("Send code").reads("Verify Phone Number").enters(attack.arrived(gateway, new, seen))
         screen.at("/auth/account").reads("Phone number changed.", "Your other devices are signed out.")
     finally:
         driver.quit()

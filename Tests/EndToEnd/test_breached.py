@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import requests
 
-from local_gateway import BIN, LocalGateway, problem, wait_for
+from attack import arrived
+from local_gateway import BIN, LocalGateway, problem
 
 LEAKED, OWN, OTHER = "correct horse battery", "nineteen quiet pigeons", "another horse 42"
 
@@ -163,11 +164,7 @@ def test_a_demanded_change(ranges, tmp_path):
         assert (begun.json()["status"], begun.json()["choices"]) == ("pending", ["email_code"])
         known = {entry["id"] for entry in gateway.outbox()}
         assert gateway.api("POST", f"/flows/{flow}/begin", {"provider": "email_code"}).status_code == 200
-        code = wait_for(
-            lambda: next((sent["code"] for sent in gateway.outbox() if sent["code"] and sent["id"] not in known), None),
-            "another code",
-        )
-        due = gateway.submit(flow, code).json()
+        due = gateway.submit(flow, arrived(gateway, address, known)).json()
         assert (due["status"], due["session"], due["change_due"]) == ("pending", None, "breached")
         for same in (OWN, LEAKED):
             problem(

@@ -68,9 +68,8 @@ extension SessionSnapshot {
 
   /// `f.session`, without groups and claims by default.
   package func sessionFacts(at now: Timestamp, _ entitlements: Entitlements = .none) -> SessionFacts {
-    SessionFacts(
-      account: account.id, passed: session.counted.latest, age: now - session.createdAt,
-      aal: token == nil ? session.assuranceLevel : 0, email: account.verified(.email)?.value,
-      phone: account.verified(.phone)?.value, entitlements: entitlements)
+    account.sessionFacts(
+      passed: session.counted.latest, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
+      entitlements)
   }
 }

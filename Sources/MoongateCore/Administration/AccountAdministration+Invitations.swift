@@ -14,10 +14,10 @@ extension AccountAdministration {
     let invitation = Invitation(
       id: "in_" + Base64URL.encode(random.bytes(12)), code: code.hash, identifier: wanted.identifier,
       groups: wanted.groups, createdAt: now, expiresAt: now + wanted.lifetime)
-    var line = event(.invitationCreated, about: invitation.id, at: now)
+    var line = event(.invitationCreated, nil, at: now)
     line.identifier = wanted.identifier.map { keys.logHash($0.value) }
+    line.detail.merge(invitation.detail) { _, own in own }
     line.detail["expires_at"] = invitation.expiresAt.text
-    if !invitation.groups.isEmpty { line.detail["groups"] = invitation.groups.map(\.rawValue).joined(separator: ", ") }
     guard case .applied = try await store.apply([.putInvitation(invitation), .audit(line)], at: now) else {
       throw StoreFault("the invitation could not be stored")
     }
@@ -36,17 +36,12 @@ extension AccountAdministration {
   /// - Returns: `unknown` if no invitation has this ID: it was used, was revoked or has expired.
   package func revokeInvitation(_ id: String) async throws(StoreFault) -> Outcome {
     let now = clock.now()
-    let line = event(.invitationRevoked, about: id, at: now)
+    var line = event(.invitationRevoked, nil, at: now)
+    line.detail["invitation"] = id
     switch try await store.apply([.endInvitation(id), .audit(line)], at: now) {
     case .applied: return .done
     case .conflict: return .unknown
     }
-  }
-
-  private func event(_ kind: AuditEvent.Kind, about invitation: String, at now: Timestamp) -> AuditEvent {
-    var line = event(kind, nil, at: now)
-    line.detail["invitation"] = invitation
-    return line
   }
 }
 
@@ -55,13 +50,6 @@ package struct NewInvitation: Sendable {
   package let identifier: Identifier?
   package let groups: [GroupName]
   package let lifetime: Duration
-}
-
-/// A problem in an operator's input for an invitation.
-package struct InvitationInputProblem: Error, Sendable, Equatable {
-  /// The field's name in the admin API, which is also the name of the command's option.
-  package let field: String
-  package let sentence: String
 }
 
 extension AccountAdministration {
@@ -76,23 +64,23 @@ extension AccountAdministration {
   /// - Throws: the first problem.
   package func newInvitation(
     for recipient: String?, groups: [String], expires: String?, _ generation: any PolicyGeneration
-  ) throws(InvitationInputProblem) -> NewInvitation {
+  ) throws(OperatorInputProblem) -> NewInvitation {
     var identifier: Identifier?
     if let recipient {
       identifier = identifiers(named: recipient, region: generation.gateway.region).first { $0.kind != .federated }
       guard identifier != nil else {
-        throw InvitationInputProblem(
+        throw OperatorInputProblem(
           field: "recipient", sentence: "\"\(recipient.prefix(60))\" is not an email address or a phone number.")
       }
     }
     guard groups.count <= Self.maxInvitationGroups else {
-      throw InvitationInputProblem(
+      throw OperatorInputProblem(
         field: "groups", sentence: "An invitation has at most \(Self.maxInvitationGroups) groups.")
     }
     var names: [GroupName] = []
     for text in groups {
       guard let name = GroupName(rawValue: text), generation.accounts.groups[name] == .members else {
-        throw InvitationInputProblem(
+        throw OperatorInputProblem(
           field: "groups",
           sentence: "\"\(text.prefix(60))\" is not a group that accounts.lua defines with members().")
       }
@@ -101,7 +89,7 @@ extension AccountAdministration {
     var lifetime = InvitationLifetime.standard
     if let expires {
       guard let given = Duration(asWritten: expires), InvitationLifetime.allowed.contains(given) else {
-        throw InvitationInputProblem(
+        throw OperatorInputProblem(
           field: "expires",
           sentence: "\"\(expires.prefix(60))\" is not a length of time from 1m to 90d, such as 7d or 12h.")
       }

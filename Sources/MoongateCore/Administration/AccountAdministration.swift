@@ -284,8 +284,8 @@ extension AccountAdministration {
     )
   }
 
-  /// Whether a record holds the weak hash of a secret that belongs to an identifier, as a password does. Whoever proves
-  /// the identifier may replace it.
+  /// Whether a record holds the weak hash of a secret that belongs to an identifier, as a password does. A user
+  /// who proves the identifier may replace it.
   private func isWeakSecret(_ record: ProviderRecord, of provider: ProviderName) -> Bool {
     providers.identifierSecrets.contains(provider) && providers.isWeakHash(in: record.bytes, of: provider)
   }

@@ -29,6 +29,13 @@ package struct Invitation: Sendable, Equatable {
     self.expiresAt = expiresAt
   }
 
+  /// How events name it.
+  var detail: [String: String] {
+    var detail = ["invitation": id]
+    if !groups.isEmpty { detail["groups"] = groups.map(\.rawValue).joined(separator: ", ") }
+    return detail
+  }
+
   package func isExpired(at now: Timestamp) -> Bool { now >= expiresAt }
 
   /// Whether an account with these verified identifiers may be created by it.

@@ -31,7 +31,7 @@ package struct Session: Sendable, Equatable, Codable {
   ///
   /// Attack: a thief who holds a session for a minute adds an address of their own, or resets the PIN by the same SIM,
   /// and passes the new one as a second factor.
-  package var counted: [PassedStep] { passed.filter { $0.tooNewUntil == nil } }
+  package var counted: [PassedStep] { passed.counted }
   /// The `User-Agent` of the browser or app that began it, for its owner to recognise. Truncated to 256 bytes.
   package var userAgent: String?
   /// The client address from which the session began, for its owner to recognise; nil: not known.
@@ -130,6 +130,9 @@ package struct PassedStep: Sendable, Equatable, Codable {
 }
 
 extension [PassedStep] {
+  /// The steps that authorise something: those by nothing that is too new.
+  package var counted: [PassedStep] { filter { $0.tooNewUntil == nil } }
+
   /// The time of the latest step of each provider.
   package var latest: [ProviderName: Timestamp] {
     reduce(into: [:]) { $0[$1.provider] = Swift.max($1.at, $0[$1.provider] ?? $1.at) }

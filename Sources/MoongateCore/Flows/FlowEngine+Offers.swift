@@ -68,8 +68,7 @@ extension FlowEngine {
   {
     let counter = keys.counterKey(["offer", offer.provider.rawValue, account].map { Array($0.utf8) })
     let limit = ResolvedLimit(
-      provider: offer.provider, name: "offer", key: .account, counter: counter, max: 1, window: offer.every,
-      counts: .all, lock: [], disables: false)
+      provider: offer.provider, name: "offer", key: .account, counter: counter, max: 1, window: offer.every)
     guard case .reserved = try await parts.ledger.count(limit, request) else { return false }
     return true
   }

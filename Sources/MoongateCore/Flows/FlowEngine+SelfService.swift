@@ -60,8 +60,7 @@ extension FlowEngine {
   private func countRename(of account: String, _ request: RequestContext) async throws(FlowError) {
     let counter = keys.counterKey(["rename", account].map { Array($0.utf8) })
     let limit = ResolvedLimit(
-      provider: "account", name: "rename", key: .account, counter: counter, max: 20, window: .seconds(3600),
-      counts: .all, lock: [], disables: false)
+      provider: "account", name: "rename", key: .account, counter: counter, max: 20, window: .seconds(3600))
     switch try await parts.ledger.count(limit, request) {
     case .reserved: break
     case .refused(let refusal): throw parts.ledger.flowError(for: refusal, of: .begin, request)

@@ -18,8 +18,7 @@ package struct ResolvedLimit: Sendable, Hashable {
   /// More than five parameters: one for each field.
   package init(
     provider: ProviderName, name: String, key: LimitKey, counter: [UInt8], max: Int, window: Duration?,
-    counts: LimitCounts, lock: [Duration],
-    disables: Bool
+    counts: LimitCounts = .all, lock: [Duration] = [], disables: Bool = false
   ) {
     self.provider = provider
     self.name = name

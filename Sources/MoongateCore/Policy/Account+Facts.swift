@@ -15,6 +15,16 @@ extension Account {
     return facts
   }
 
+  /// `f.session` of the account.
+  /// - Parameter passed: when each provider was last passed, by the steps that count.
+  func sessionFacts(
+    passed: [ProviderName: Timestamp], age: Duration, aal: Int, _ entitlements: Entitlements = .none
+  ) -> SessionFacts {
+    SessionFacts(
+      account: id, passed: passed, age: age, aal: aal, email: verified(.email)?.value,
+      phone: verified(.phone)?.value, entitlements: entitlements)
+  }
+
   /// The verified identifiers that functions of groups and claims see: one of each kind.
   package var verifiedIdentifiers: [Identifier] { [.phone, .email, .federated].compactMap(verified) }
 

@@ -48,7 +48,7 @@ extension AccountRules {
   /// Whether a user without an account and without an invitation can create one by the flow, with an identifier or a
   /// secret.
   package func creates(accountsBy flow: FlowDefinition) -> Bool {
-    flow.isForNewAccounts && (registration == .open || !registration.domains.isEmpty)
+    flow.isForNewAccounts && registration.refusal(of: .new, isInvited: false) == nil
   }
 }
 

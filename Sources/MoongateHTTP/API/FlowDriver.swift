@@ -71,7 +71,7 @@ package struct FlowDriver: Sendable {
     remember: Bool? = nil, invitation: SecretText? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Outcome {
     var invitation = invitation
-    // A code that was used up meanwhile is left out: whoever has an account signs in all the same.
+    // A code that was used up meanwhile is left out: users who have an account sign in all the same.
     if invitation == nil, try await self.invitation(exchange) != nil { invitation = exchange.credentials.invitation }
     var client = try await caller(exchange).remembering(remember).invited(by: invitation)
     if let session { client = client.with(session: session) }

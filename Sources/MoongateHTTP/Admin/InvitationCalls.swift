@@ -26,7 +26,7 @@ struct InvitationCalls: Sendable {
           try fields.optionalText("recipient"), try fields.texts("groups"), try fields.optionalText("expires")
         )
         let wanted: NewInvitation
-        do throws(InvitationInputProblem) {
+        do throws(OperatorInputProblem) {
           wanted = try administration.newInvitation(
             for: recipient, groups: groups, expires: expires, exchange.generation)
         } catch {

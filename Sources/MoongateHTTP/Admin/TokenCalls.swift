@@ -19,7 +19,7 @@ struct TokenCalls: Sendable {
           try fields.text("name"), try fields.texts("groups"), try fields.optionalText("expires"),
           try fields.texts("networks")
         )
-        do throws(TokenInputProblem) {
+        do throws(OperatorInputProblem) {
           wanted = try ServiceTokens.NewToken(
             name: name, groups: groups, expires: expires, networks: networks, rules: exchange.generation.accounts)
         } catch {
@@ -32,7 +32,7 @@ struct TokenCalls: Sendable {
       Endpoint(.call, .rotateServiceToken) { exchange throws(Refusal) in
         let text = try await CallFields(exchange).optionalText("overlap")
         let overlap: Duration
-        do throws(TokenInputProblem) {
+        do throws(OperatorInputProblem) {
           overlap = try ServiceTokens.overlap(text)
         } catch {
           throw exchange.refusal(.invalidInput, detail: error.sentence, field: error.field)

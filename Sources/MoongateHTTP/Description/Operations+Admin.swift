@@ -186,7 +186,7 @@ extension Operation {
     body: Schema.body(
       [:],
       perhaps: [
-        "recipient": Schema.optionalText, "groups": Schema.list(of: Schema.text), "expires": Schema.optionalText,
+        "recipient": Schema.optionalText, "groups": Schema.optionalTexts, "expires": Schema.optionalText,
       ]), status: 201, content: .json(Schema.named("NewInvitation")), refusals: act)
   static let revokeInvitation = Operation(
     id: "revokeInvitation", method: .delete, path: "/invitations/{invitation}", summary: "Revoke an invitation",
@@ -202,8 +202,7 @@ extension Operation {
     body: Schema.body(
       ["name": Schema.text],
       perhaps: [
-        "groups": Schema.list(of: Schema.text), "expires": Schema.optionalText,
-        "networks": Schema.list(of: Schema.text),
+        "groups": Schema.optionalTexts, "expires": Schema.optionalText, "networks": Schema.optionalTexts,
       ]), status: 201, content: .json(Schema.named("NewServiceToken")), refusals: act + [.alreadySet])
   static let rotateServiceToken = Operation(
     id: "rotateServiceToken", method: .post, path: "/tokens/{name}/rotate",

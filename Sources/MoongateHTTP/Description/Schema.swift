@@ -82,6 +82,9 @@ package enum Schema {
   }
   static func list(of item: JSONValue) -> JSONValue { .members(["type": .text("array"), "items": item]) }
 
+  /// A list of texts that a client sends, or null as if it were absent.
+  static let optionalTexts: JSONValue = .members(["type": .list([.text("array"), .text("null")]), "items": text])
+
   /// A list that a client sends, with at most this many items.
   package static func list(of item: JSONValue, atMost most: Int) -> JSONValue {
     .members(["type": .text("array"), "items": item, "maxItems": .number(most)])

@@ -65,8 +65,8 @@ enum AccessTokenRows {
       [
         .text(token.id), .bytes(token.hash.bytes), .text(token.hash.key), SQLValue(token.name.storable),
         SQLValue(token.owner?.id),
-        token.owner.map { SQLValue($0.epoch) } ?? .null, .text(try json(token.groups.map(\.rawValue))),
-        .text(try json(token.networks.map(\.description))),
+        token.owner.map { SQLValue($0.epoch) } ?? .null, try .json(token.groups.map(\.rawValue)),
+        try .json(token.networks.map(\.description)),
         SQLValue(token.createdAt), SQLValue(token.expiresAt), SQLValue(token.isSuperseded), SQLValue(token.lastUsedAt),
         SQLValue(token.lastUsedFrom),
       ], orElse: .tokenNameTaken)
@@ -123,7 +123,7 @@ enum AccessTokenRows {
       """
       UPDATE access_token SET last_used_at = ?1, last_used_from = ?2, used_from = ?3
       WHERE id = ?4 AND (last_used_at IS NULL OR last_used_at <= ?1)
-      """, [SQLValue(use.at), .text(use.network), .text(try json(networks)), .text(use.id)])
+      """, [SQLValue(use.at), .text(use.network), try .json(networks), .text(use.id)])
     return isNew
   }
 
@@ -157,10 +157,6 @@ enum AccessTokenRows {
     notifications.add(token: AccessToken.announcement(of: id).bytes)
   }
 
-  private static func json(_ texts: [String]) throws -> String {
-    String(decoding: try JSON.encode(texts), as: UTF8.self)
-  }
-
   private static func token(_ row: some SQLRow) throws -> AccessToken {
     var owner: AccountVersion?
     if let account = try row.optionalText(4) {
@@ -171,9 +167,8 @@ enum AccessTokenRows {
       guard let block = AddressBlock(text) else { throw damaged("access token") }
       return block
     }
-    let groups = try JSON.decode([String].self, try row.text(6).utf8).compactMap { GroupName(rawValue: $0) }
     return AccessToken(
-      id: try row.text(0), name: try row.text(3), owner: owner, groups: groups, networks: networks,
+      id: try row.text(0), name: try row.text(3), owner: owner, groups: try row.groups(6), networks: networks,
       createdAt: try row.moment(8), expiresAt: try row.optionalMoment(9), isSuperseded: try row.isTrue(10),
       lastUsedAt: try row.optionalMoment(11), lastUsedFrom: try row.optionalText(12),
       hash: AccessTokenHash(key: try row.text(2), bytes: try row.bytes(1)))

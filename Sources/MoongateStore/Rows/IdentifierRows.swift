@@ -74,8 +74,8 @@ enum IdentifierRows {
   /// What a site says about an identifier: its display, its attributes, and its groups.
   private static func details(_ identifier: Identifier) throws -> [SQLValue] {
     [
-      .text(identifier.display), .text(String(decoding: try JSON.encode(identifier.attributes), as: UTF8.self)),
-      identifier.groups.isEmpty ? .null : .text(String(decoding: try JSON.encode(identifier.groups), as: UTF8.self)),
+      .text(identifier.display), try .json(identifier.attributes),
+      identifier.groups.isEmpty ? .null : try .json(identifier.groups),
     ]
   }
 

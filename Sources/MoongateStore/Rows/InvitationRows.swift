@@ -24,9 +24,8 @@ enum InvitationRows {
       "INSERT INTO invitation (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
       [
         .text(invitation.id), .bytes(invitation.code.bytes), SQLValue(named?.kind.rawValue), SQLValue(named?.value),
-        SQLValue(named?.display),
-        SQLValue(try named.map { String(decoding: try JSON.encode($0.attributes), as: UTF8.self) }),
-        .text(String(decoding: try JSON.encode(invitation.groups.map(\.rawValue)), as: UTF8.self)),
+        SQLValue(named?.display), try named.map { try SQLValue.json($0.attributes) } ?? .null,
+        try .json(invitation.groups.map(\.rawValue)),
         SQLValue(invitation.createdAt), SQLValue(invitation.expiresAt),
       ])
   }
@@ -65,9 +64,8 @@ enum InvitationRows {
       identifier = Identifier(
         kind: kind, value: value, display: try row.optionalText(4) ?? value, attributes: attributes ?? [:])
     }
-    let groups = try JSON.decode([String].self, try row.text(6).utf8).compactMap { GroupName(rawValue: $0) }
     return Invitation(
-      id: try row.text(0), code: TokenHash(bytes: try row.bytes(1)), identifier: identifier, groups: groups,
-      createdAt: try row.moment(7), expiresAt: try row.moment(8))
+      id: try row.text(0), code: TokenHash(bytes: try row.bytes(1)), identifier: identifier,
+      groups: try row.groups(6), createdAt: try row.moment(7), expiresAt: try row.moment(8))
   }
 }

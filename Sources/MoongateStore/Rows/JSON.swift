@@ -1,4 +1,5 @@
 import Foundation
+import MoongateCore
 
 /// JSON of records. Encoded and decoded in the caller's task, so that other tasks do not wait for it.
 enum JSON {
@@ -6,5 +7,19 @@ enum JSON {
 
   static func decode<Value: Decodable>(_ type: Value.Type, _ json: some Sequence<UInt8>) throws -> Value {
     try JSONDecoder().decode(type, from: Data(json))
+  }
+}
+
+extension SQLValue {
+  /// The value as a text of JSON.
+  static func json(_ value: some Encodable) throws -> SQLValue {
+    .text(String(decoding: try JSON.encode(value), as: UTF8.self))
+  }
+}
+
+extension SQLRow {
+  /// The names of groups, which are stored as a list in JSON.
+  func groups(_ column: Int) throws -> [GroupName] {
+    try JSON.decode([String].self, try text(column).utf8).compactMap { GroupName(rawValue: $0) }
   }
 }

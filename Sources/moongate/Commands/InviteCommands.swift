@@ -74,7 +74,7 @@ struct CreateInvitation: AsyncParsableCommand {
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
       let wanted: NewInvitation
-      do throws(InvitationInputProblem) {
+      do throws(OperatorInputProblem) {
         wanted = try opened.administration.newInvitation(
           for: recipient, groups: groups, expires: expires, opened.generation)
       } catch {

@@ -125,7 +125,7 @@ struct CreateToken: AsyncParsableCommand {
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
       let wanted: ServiceTokens.NewToken
-      do throws(TokenInputProblem) {
+      do throws(OperatorInputProblem) {
         wanted = try ServiceTokens.NewToken(
           name: name, groups: groups, expires: expires, networks: networks, rules: opened.generation.accounts)
       } catch {
@@ -185,7 +185,7 @@ struct RotateToken: AsyncParsableCommand {
 
   func run() async throws {
     let overlap: Duration
-    do throws(TokenInputProblem) { overlap = try ServiceTokens.overlap(self.overlap) } catch {
+    do throws(OperatorInputProblem) { overlap = try ServiceTokens.overlap(self.overlap) } catch {
       throw StartProblem(error.sentence, status: .couldNotRun)
     }
     try await OperatorStore.with(configuration) { opened in

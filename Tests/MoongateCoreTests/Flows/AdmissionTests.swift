@@ -55,7 +55,7 @@ import Testing
     #expect(throws: Refusal.self) { try offered.get() }
   }
 
-  /// Sign-in is closed, and whoever is signed in goes on: steps within a session ask nothing.
+  /// Sign-in is closed, and users who are signed in go on: steps within a session ask nothing.
   @Test func sessionsGoOn() async throws {
     let bench = try await EngineTestBench.full()
     let session = try await bench.signedIn(
@@ -158,7 +158,7 @@ import Testing
     #expect(try await bench.store.accounts(after: nil, limit: 10).count == 2, "nothing was created")
   }
 
-  /// What `admit` gets before the proof: the facts of no account, whoever is named.
+  /// What `admit` gets before the proof: the facts of no account, whatever identifier is named.
   @Test func accountIsUnknownBeforeTheProof() async throws {
     let bench = try await EngineTestBench.full()
     _ = try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client())

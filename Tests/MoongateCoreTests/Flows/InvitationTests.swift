@@ -338,7 +338,7 @@ import Testing
     #expect(RegistrationRule.invited().refusal(of: .any, isInvited: false) == nil)
   }
 
-  /// Whoever has verified an address of the domain in an earlier step adds a number to the new account. Attack: the
+  /// A user who has verified an address of the domain in an earlier step adds a number to the new account. Attack: the
   /// same with an address of another domain, or with one that is only claimed.
   @Test func anEarlierStepVerifiesTheAddress() async throws {
     let bench = try await EngineTestBench.full { generation in
@@ -375,7 +375,7 @@ import Testing
       try GroupName(test: "staff"): .members, try GroupName(test: "computed"): .computed(FunctionName("g")),
     ]
     let administration = Self.administration(bench)
-    do throws(InvitationInputProblem) {
+    do throws(OperatorInputProblem) {
       let wanted = try administration.newInvitation(for: recipient, groups: groups, expires: expires, generation)
       #expect(wrong == nil && wanted.groups.count == groups.count && (wanted.identifier == nil) == (recipient == nil))
     } catch {

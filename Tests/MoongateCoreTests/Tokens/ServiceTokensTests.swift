@@ -177,9 +177,9 @@ import Testing
 
   @Test func invalidInputIsReported() throws {
     func problem(_ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = [])
-      -> TokenInputProblem?
+      -> OperatorInputProblem?
     {
-      do throws(TokenInputProblem) {
+      do throws(OperatorInputProblem) {
         _ = try ServiceTokens.NewToken(
           name: name, groups: groups, expires: expires, networks: networks, rules: .standard)
         return nil

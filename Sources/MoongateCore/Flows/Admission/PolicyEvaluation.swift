@@ -158,11 +158,10 @@ struct PolicyEvaluation: FlowPart {
     let (record, request) = (flow.record, flow.request)
     var own: Session?
     if record.startedIn != nil, let live = request.client.session, live.account.id == account.id { own = live.session }
-    let steps = ((own?.passed ?? []) + record.passed).filter { $0.tooNewUntil == nil }
-    return SessionFacts(
-      account: account.id, passed: steps.latest, age: own.map { request.now - $0.createdAt } ?? .zero,
-      aal: Session.assuranceLevel(of: steps), email: account.verified(.email)?.value,
-      phone: account.verified(.phone)?.value)
+    let steps = ((own?.passed ?? []) + record.passed).counted
+    return account.sessionFacts(
+      passed: steps.latest, age: own.map { request.now - $0.createdAt } ?? .zero,
+      aal: Session.assuranceLevel(of: steps))
   }
 
   /// Runs the policy's `send` or `verify` function with the current counters.

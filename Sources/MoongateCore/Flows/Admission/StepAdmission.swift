@@ -85,8 +85,7 @@ struct StepAdmission: FlowPart {
       ["uncounted", policy.provider.rawValue, key.rawValue].map { Array($0.utf8) } + [subject.value(of: key) ?? []]
     let limit = ResolvedLimit(
       provider: policy.provider, name: "uncounted", key: key, counter: keys.counterKey(counted),
-      max: Self.maxUncounted, window: .seconds(86_400),
-      counts: .all, lock: [], disables: false)
+      max: Self.maxUncounted, window: .seconds(86_400))
     if case .reserved = try await ledger.count(limit, flow.request) { return true }
     flow.request.decided(by: limit, used: limit.max, lockedUntil: nil)
     return false

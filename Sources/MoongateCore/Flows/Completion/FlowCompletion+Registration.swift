@@ -49,8 +49,7 @@ extension FlowCompletion {
   func uses(_ invitation: Invitation, for account: Account, _ flow: FlowTransaction) -> [Change] {
     var used = event(.invitationUsed, flow)
     used.account = account.id
-    used.detail["invitation"] = invitation.id
-    if !invitation.groups.isEmpty { used.detail["groups"] = invitation.groups.map(\.rawValue).joined(separator: ", ") }
+    used.detail.merge(invitation.detail) { _, own in own }
     return invitation.groups.map { Change.setGroupMembership(account: account.id, $0, true) } + [.audit(used)]
   }
 }

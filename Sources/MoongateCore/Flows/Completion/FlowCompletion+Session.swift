@@ -133,7 +133,7 @@ extension FlowCompletion {
 
 extension [PassedStep] {
   /// The providers of the steps that were not too new.
-  fileprivate var settled: [ProviderName] { filter { $0.tooNewUntil == nil }.map(\.provider) }
+  fileprivate var settled: [ProviderName] { counted.map(\.provider) }
 }
 
 extension FlowTransaction {

@@ -126,7 +126,7 @@ struct FlowNotices: FlowPart {
     let counted = ["exposed notice", provider.rawValue, account.id].map { Array($0.utf8) }
     let limit = ResolvedLimit(
       provider: provider, name: "exposed", key: .account, counter: keys.counterKey(counted), max: 1,
-      window: .seconds(7 * 86_400), counts: .all, lock: [], disables: false)
+      window: .seconds(7 * 86_400))
     guard case .reserved = try await ledger.count(limit, request) else { return }
     notify(.exposed, to: recipients(of: account, request), of: account, request)
   }
@@ -222,7 +222,7 @@ struct FlowNotices: FlowPart {
     let counted = ["notice", notice.isChange ? "change" : "sign_in", address.to]
     let limit = ResolvedLimit(
       provider: "account", name: "notice", key: .identifier, counter: keys.counterKey(counted.map { Array($0.utf8) }),
-      max: Self.maxBySMS, window: .seconds(86_400), counts: .all, lock: [], disables: false)
+      max: Self.maxBySMS, window: .seconds(86_400))
     guard let result = try? await ledger.count(limit) else { return true }
     if case .reserved = result { return true }
     return false

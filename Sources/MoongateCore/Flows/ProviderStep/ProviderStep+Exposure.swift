@@ -38,7 +38,7 @@ extension ProviderStep {
     let counted = [Array("exposure".utf8), Array(provider.rawValue.utf8), request.client.address.countingKey]
     let limit = ResolvedLimit(
       provider: provider, name: "exposure", key: .ip, counter: keys.counterKey(counted), max: Self.maxLookups,
-      window: .seconds(3600), counts: .all, lock: [], disables: false)
+      window: .seconds(3600))
     if case .reserved = try await ledger.count(limit, request) { return true }
     return false
   }

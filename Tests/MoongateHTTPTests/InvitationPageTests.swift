@@ -1,0 +1,79 @@
+import HTTPTypes
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateHTTP
+
+/// The link of an invitation, in a browser without JavaScript.
+@Suite struct InvitationPageTests {
+  private static func invite(_ gateway: TestGateway, _ named: Identifier?) async throws -> SecretText {
+    let (code, now) = (InvitationCode(from: SystemRandom()), gateway.clock.now())
+    let invitation = Invitation(
+      id: "in_\(code.hash.trace)", code: code.hash, identifier: named, groups: [], createdAt: now,
+      expiresAt: now + .seconds(600))
+    _ = try await gateway.store.apply([.putInvitation(invitation)], at: now)
+    return code.secret
+  }
+
+  /// Enters a number on the open page, and goes to the page for the code.
+  private static func sendCode(_ browser: Browser, _ number: String) async throws {
+    let sent = try await browser.submit(["phone": number])
+    try await browser.visit(try #require(sent.header("Location"), "\(sent.text)"))
+  }
+
+  /// The link of an invitation opens the registration, also after a scanner of mail has opened it.
+  @Test func linkOfAnInvitation() async throws {
+    let http = try HTTPGateway { $0.accounts.registration = .invited() }
+    try await http.run { client in
+      let number = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
+      let link = "/auth/invite?code=\(try await Self.invite(http.gateway, number).reveal())"
+      for method in [HTTPRequest.Method.get, .head] { #expect(try await client.send(method, link).status == 303) }
+      let browser = Browser(client)
+      let opened = try await browser.visit(link)
+      #expect(opened.header("Location") == "/auth/register?with=phone" && opened.header("Referrer-Policy") != nil)
+      #expect(opened.setCookies.allSatisfy { $0.hasSuffix("; Path=/; HttpOnly; SameSite=Lax; Max-Age=3600") })
+      let page = try await browser.visit("/auth/register?with=phone")
+      #expect(page.status == 200 && page.text.contains("value=\"+919999999999\""), "\(page.text)")
+      #expect(!page.text.contains("mgi_"))
+      // Attack: another number, in a browser that has opened the link.
+      try await Self.sendCode(browser, "99999 99998")
+      let wrong = try await browser.submit(["code": try #require(http.gateway.code(for: "+919999999998"))])
+      #expect(wrong.text.contains("This invitation cannot be used."), "\(wrong.text)")
+      try await browser.visit("/auth/register?with=phone")
+      try await Self.sendCode(browser, "99999 99999")
+      let done = try await browser.submit(["code": try #require(http.gateway.code(for: "+919999999999"))])
+      #expect(done.status == 303 && browser.cookies["moongate"] != nil, "\(done.text)")
+      #expect(try await http.gateway.store.accounts(after: nil, limit: 9).count == 1)
+      let again = try await Browser(client).visit(link)
+      #expect(again.status == 403 && again.text.contains("This invitation cannot be used."))
+    }
+  }
+
+  /// Attack: a link with somebody else's invitation is sent to a user who has an account, or a code that is used up
+  /// stays in the browser. Signing in is as before.
+  @Test func anInvitationInTheBrowserChangesNoSignIn() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      _ = try await client.register()
+      client.gateway.clock.advance(by: .seconds(900))
+      let browser = Browser(client)
+      let code = try await Self.invite(http.gateway, nil)
+      try await browser.visit("/auth/invite?code=\(code.reveal())")
+      for isUsed in [false, true] {
+        if isUsed {
+          let hash = try #require(InvitationCode(text: code.reveal())).hash
+          _ = try await http.gateway.store.apply([.useInvitation(hash)], at: client.gateway.clock.now())
+        }
+        client.gateway.clock.advance(by: .seconds(120))
+        try await browser.visit("/auth/login")
+        try await Self.sendCode(browser, "99999 99999")
+        let done = try await browser.submit(["code": try #require(http.gateway.code(for: "+919999999999"))])
+        #expect(done.status == 303, "\(done.text)")
+        _ = try await browser.post("/auth/logout", [:])
+      }
+      #expect(try await http.gateway.store.accounts(after: nil, limit: 9).count == 1)
+    }
+  }
+}
