@@ -80,7 +80,7 @@ extension AccountAdministration {
   ) throws(InvitationInputProblem) -> NewInvitation {
     var identifier: Identifier?
     if let recipient {
-      identifier = identifiers(named: recipient, region: generation.gateway.region).first { $0.kind != .federated }
+      identifier = identifiers(named: recipient, region: generation.gateway.region).first { $0.kind.channel != nil }
       guard identifier != nil else {
         throw InvitationInputProblem(
           field: "recipient", sentence: "\"\(recipient.prefix(60))\" is not an email address or a phone number.")

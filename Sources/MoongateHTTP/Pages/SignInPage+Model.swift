@@ -10,16 +10,9 @@ extension SignInPage {
   ) -> Response {
     let words = pages.words(exchange)
     let isLogin = kind == .login
+    let identifier = identifierLabel(form, exchange)
     let name = isLogin ? "login" : "register"
-    let (heading, subtitle): (String, String) =
-      switch form.method {
-      case .reset where form.skip != nil: ("exposed_title", "exposed_subtitle")
-      case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
-      case .reset: ("reset_title", "reset_subtitle")
-      case .code: ("code_title", "code_subtitle")
-      case .email where !isLogin: ("register_title", "register_email_subtitle")
-      default: (name + "_title", name + "_subtitle")
-      }
+    let (heading, subtitle) = headings(form, identifier)
     let here = kind.path
     let address = exchange.keepingOffer(
       FormFields.address(
@@ -55,9 +48,11 @@ extension SignInPage {
       callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email,
       firstName: form.firstName,
       lastName: form.lastName, offersRemember: offersRemembering(form, exchange), isRemembered: form.isRemembered,
-      hasNames: !isLogin && form.method == .email, code: form.code, problem: form.problem,
+      hasNames: !isLogin && form.method == .email, identifierLabel: words[identifier],
+      takesName: identifier != "email", code: form.code, problem: form.problem,
       isCalm: form.isCalm,
-      phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email",
+      phoneIsInvalid: form.invalid == "phone",
+      emailIsInvalid: form.invalid == "email" || form.invalid == InputField.userName.name,
       passwordIsInvalid: form.invalid == "password",
       wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
       button: words[
@@ -74,6 +69,26 @@ extension SignInPage {
     let title = form.method == .reset || form.method == .code ? words[heading] : words[name + "_page"]
     return pages.page(
       model, title: title, kind: name, refusal: refusal, status: status, at: address, isTypedInto: true, exchange)
+  }
+
+  /// The words of the heading and of the sentence below it.
+  private func headings(_ form: SignInForm, _ identifier: String) -> (heading: String, subtitle: String) {
+    switch form.method {
+    case .reset where form.skip != nil: ("exposed_title", "exposed_subtitle")
+    case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
+    case .reset: ("reset_title", "reset_subtitle")
+    case .code: ("code_title", "code_subtitle")
+    case .email where kind == .register:
+      ("register_title", identifier == "email" ? "register_email_subtitle" : "register_name_subtitle")
+    default: kind == .login ? ("login_title", "login_subtitle") : ("register_title", "register_subtitle")
+    }
+  }
+
+  /// The word for what the field of the page takes: an email address, a user name, or either.
+  func identifierLabel(_ form: SignInForm, _ exchange: Exchange) -> String {
+    guard form.method == .email, let provider = entry(.email, form.flow, exchange)?.provider, provider.takes(.name)
+    else { return "email" }
+    return provider.takes(.email) ? "name_or_email" : "user_name"
   }
 
   /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.
@@ -110,7 +125,9 @@ extension SignInPage {
     }
     var forms: [SignInModel.Link] = []
     switch form.method {
-    case .phone: offer(.email, "use_email")
+    case .phone:
+      let takesName = entry(.email, form.flow, exchange)?.provider.takes(.name) ?? false
+      offer(.email, takesName ? "use_password" : "use_email")
     case .email:
       if isOffered(.code, form.flow, exchange) {
         forms.append(
