@@ -136,7 +136,8 @@ let package = Package(
   ],
   targets: [
     // The allowed imports between modules. Builds check them (explicit-target-dependency-import-check).
-    .target(name: "MoongateSDK", swiftSettings: busy),
+    // Foundation's ICU has the data that compare names (UTS 39). Foundation loads it already.
+    .target(name: "MoongateSDK", swiftSettings: busy, linkerSettings: [.linkedLibrary("_FoundationICU")]),
     // Embeds resource files as `PackageResources`.
     .plugin(
       name: "EmbedFiles", capability: .buildTool, dependencies: ["embed-files"], path: "Sources/EmbedFiles/Plugin"),

@@ -1,11 +1,12 @@
 import MoongateSDK
 
-/// Verifies a password with an email address, and lets users set one at registration and after a code.
+/// Verifies a password with an email address or a user name, and lets users set one at registration and after a code.
 ///
 /// The provider defines what a password is and which passwords are too weak. The core determines the purpose of a step
 /// (`StepPurpose`) and the account, counts and locks attempts, and provides the threads for hashing.
 public struct Password: FullProvider {
-  /// `begin` takes `email`, and at registration `first_name` and `last_name`; `submit` takes `password`.
+  /// `begin` takes `email` or `name`, whichever kinds the operator has chosen, and at registration `first_name` and
+  /// `last_name`; `submit` takes `password`.
   public let descriptor: ProviderDescriptor
 
   static let password = InputField(name: "password", kind: .password)
@@ -27,7 +28,7 @@ public struct Password: FullProvider {
       ],
       submitFields: [Self.password], settings: [LeakSource.setting],
       policy: PolicySource(file: "Plugins/Password/policy.lua", bytes: PackageResources.policy_lua),
-      identifierKinds: [.email], hashesSecrets: true,
+      identifierKinds: [.email], choosableKinds: [.email, .name], hashesSecrets: true,
       outcomes: [
         Outcome(.invalidPassword, "Incorrect email or password."),
         Outcome(.alreadySet, "This account already has a password.", isFailure: false),
@@ -35,7 +36,8 @@ public struct Password: FullProvider {
       words: StepWords(
         title: "Your password", name: "Password",
         labels: [
-          "email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name",
+          "email": "Email address", "name": "User name", "password": "Password", "first_name": "First name",
+          "last_name": "Last name",
         ],
         notices: [
           .set: FactorNotice(subject: "Password changed", event: "The password on your account was changed"),
@@ -44,9 +46,17 @@ public struct Password: FullProvider {
       presentation: .form, entrance: .field(kind: .email, priority: 100), role: [.provesIdentifier, .keepsFactor])
   }
 
-  /// The address, if there is one; otherwise the flow's account is used.
+  /// The name or the address, if there is one; otherwise the flow's account is used. A form sends an empty text for the
+  /// one that was not filled in.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
-    try input.optionalText("email") == nil ? nil : try input.email()
+    let name = try input.optionalText(InputField.userName.name) ?? ""
+    let email = try input.optionalText("email")
+    if name.isEmpty { return email == nil ? nil : try input.email() }
+    guard email?.isEmpty ?? true else {
+      throw InputProblem(
+        field: InputField.userName.name, reason: .invalidInput, detail: "Please enter a name or an email address.")
+    }
+    return try input.userName()
   }
 
   /// Checks that there is a password and that a new one is not weak.
@@ -54,9 +64,11 @@ public struct Password: FullProvider {
     let person = try person(step, input)
     let typed = try TypedPassword(try input.text(Self.password.name), field: Self.password.name)
     guard step.purpose == .set else { return }
-    let emails = ([step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])).filter { $0.kind == .email }
-      .map(\.value)
-    if let sentence = WeakPassword.sentence(typed, emails: emails, names: person.names + (step.account?.names ?? [])) {
+    let identifiers = ([step.identifier].compactMap(\.self) + (step.account?.identifiers ?? []))
+      .filter { [.email, .name].contains($0.kind) }.map(\.value)
+    if let sentence = WeakPassword.sentence(
+      typed, identifiers: identifiers, names: person.names + (step.account?.names ?? []))
+    {
       throw InputProblem(field: Self.password.name, reason: .weakPassword, detail: sentence)
     }
   }
@@ -134,7 +146,8 @@ public struct Password: FullProvider {
     // that it does not.
     let registers = step.flowPurpose == .register
     guard step.identifier != nil || step.account != nil || (step.purpose == .set && !registers) else {
-      throw InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")
+      let field = step.asked.compactMap(\.identifierKind?.rawValue).first ?? "email"
+      throw InputProblem(field: field, reason: .invalidInput, detail: "\(field) is missing.")
     }
     guard step.purpose == .set, registers else { return Person() }
     if let kept = Person(state: step.state) { return kept }

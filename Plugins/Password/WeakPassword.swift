@@ -1,26 +1,26 @@
 import Foundation
 
 /// Passwords that attackers guess first: too short, common, one repeated character, or the user's email address or
-/// name.
+/// names.
 enum WeakPassword {
   /// - Parameters:
-  ///   - emails: the user's addresses.
+  ///   - identifiers: the user's addresses and user names.
   ///   - names: first and last name.
   /// - Returns: the message for the user; nil if the password is allowed.
-  static func sentence(_ password: TypedPassword, emails: [String], names: [String]) -> String? {
+  static func sentence(_ password: TypedPassword, identifiers: [String], names: [String]) -> String? {
     let scalars = password.text.unicodeScalars
     guard scalars.count >= TypedPassword.fewest else { return "Use at least \(TypedPassword.fewest) characters." }
     let folded = password.text.lowercased().precomposedStringWithCanonicalMapping
     guard !scalars.dropFirst().allSatisfy({ $0 == scalars.first }), !CommonPasswords.contains(folded),
-      !own(emails: emails, names: names).contains(core(folded)), !emails.contains(folded)
+      !own(identifiers, names: names).contains(core(folded)), !identifiers.contains(folded)
     else { return "This password is too easy to guess. Choose another." }
     return nil
   }
 
   /// Combinations of the user's names and addresses, without surrounding digits and punctuation.
-  private static func own(emails: [String], names: [String]) -> Set<String> {
+  private static func own(_ identifiers: [String], names: [String]) -> Set<String> {
     let names = names.map { $0.lowercased().precomposedStringWithCanonicalMapping }.filter { !$0.isEmpty }
-    let addresses = emails.flatMap { email in
+    let addresses = identifiers.flatMap { email in
       let parts = email.split(separator: "@", maxSplits: 1).map(String.init)
       return [email] + parts.prefix(1) + parts.dropFirst().flatMap { [$0, String($0.prefix { $0 != "." })] }
     }

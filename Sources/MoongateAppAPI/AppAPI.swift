@@ -37,7 +37,11 @@ package struct AppAPI: AddedCalls {
 
   package var schemas: [(key: String, value: JSONValue)] {
     [
-      ("User", Schema.answer(Components.account, and: ["account_type": Schema.oneOf(["free"])])),
+      (
+        "User",
+        Schema.answer(
+          Components.account, and: ["account_type": Schema.oneOf(["free"])], perhaps: ["name": Schema.text])
+      ),
       ("ClientEventName", Schema.oneOf(ClientEvent.names(sites: SiteEvent.sites(of: providers)))),
     ]
   }

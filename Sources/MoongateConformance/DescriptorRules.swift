@@ -167,6 +167,7 @@ extension ProviderDescriptor {
       ("`flows`", texts(flows) == texts(other.flows)),
       ("`cases`", texts([cases].compactMap(\.self)) == texts([other.cases].compactMap(\.self))),
       ("`identifierKinds`", identifierKinds == other.identifierKinds),
+      ("`choosableKinds`", choosableKinds == other.choosableKinds),
       ("`hashesSecrets`", hashesSecrets == other.hashesSecrets),
       ("`secretSpace`", secretSpace == other.secretSpace), ("`outcomes`", outcomes == other.outcomes),
       ("`deliveryReasons`", deliveryReasons == other.deliveryReasons), ("`facts`", facts == other.facts),

@@ -44,6 +44,7 @@ extension ProviderDescriptor {
     for fact in facts where of(fact).map({ !identifierKinds.contains($0) }) ?? false {
       found.append("the fact `\(fact.name)` is of identifiers that the provider does not declare to read")
     }
+    found += choiceMistakes
     found += Self.mistakes(in: flows.map(\.name), "the flow")
     if !Self.recordVersions.contains(recordVersion) {
       found.append("the version of its records is \(recordVersion): count from 1")
@@ -62,6 +63,19 @@ extension ProviderDescriptor {
     return found
   }
 
+  /// The mistakes in the kinds of identifier that operators choose from.
+  private var choiceMistakes: [String] {
+    guard !choosableKinds.isEmpty else { return [] }
+    var found: [String] = []
+    if !identifierKinds.allSatisfy(choosableKinds.contains) {
+      found.append("it reads a kind of identifier by default that `\(Self.identifyBy)` does not offer")
+    }
+    if settings.contains(where: { $0.name == Self.identifyBy }) {
+      found.append("no setting can be called `\(Self.identifyBy)`: the gateway has it itself")
+    }
+    return found
+  }
+
   /// The mistakes in the words.
   private var wordMistakes: [String] {
     guard let words else { return [] }
@@ -72,7 +86,9 @@ extension ProviderDescriptor {
     if !said.allSatisfy(Self.isSentence) {
       found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
     }
-    let known = Set((beginFields + submitFields).map(\.name))
+    var known = Set((beginFields + submitFields).map(\.name))
+    // Fields of kinds that the operator has not chosen have labels all the same.
+    known.formUnion(choosableKinds.map(\.rawValue))
     for label in words.labels.keys.sorted() where !known.contains(label) {
       found.append("its words have a label for `\(label)`, which is not a field")
     }
@@ -155,6 +171,9 @@ extension ProviderDescriptor {
     }
     return found
   }
+
+  /// The setting by which operators choose from `choosableKinds`.
+  package static let identifyBy = "identify_by"
 
   /// Field names that the page's form uses itself.
   private static let reservedPadFields: Set<String> = ["confirm", "code", "id", "flow", "action", "check", "return_to"]

@@ -4,6 +4,24 @@ public enum IdentifierKind: String, Sendable, Codable, CaseIterable {
   case email
   /// An issuer and a subject of OpenID Connect.
   case federated
+  /// A name that the user has chosen (``UserName``).
+  case name
+
+  /// Whether its owner can prove that it is theirs. A name is only claimed: no message reaches it and no site vouches
+  /// for it, so it authorises no reset and counts for no proof.
+  public var canBeVerified: Bool { self != .name }
+
+  /// Whether only one account can have it although nobody has verified it.
+  public var isExclusive: Bool { self == .name }
+
+  /// The channel by which it receives messages; nil if it receives none.
+  public var channel: MessageChannel? {
+    switch self {
+    case .phone: .sms
+    case .email: .mail
+    case .federated, .name: nil
+    }
+  }
 }
 
 /// Something that identifies a user, in canonical form.
@@ -12,7 +30,8 @@ public enum IdentifierKind: String, Sendable, Codable, CaseIterable {
 /// would be a fresh budget of guesses (`+91 99999-99999` and `099999 99999` are one number).
 public struct Identifier: Hashable, Sendable, Codable {
   public let kind: IdentifierKind
-  /// Canonical: E.164 for a phone number, lower case for an email address, `issuer subject` for a federated identity.
+  /// Canonical: E.164 for a phone number, lower case for an email address, `issuer subject` for a federated identity,
+  /// the form of ``UserName`` for a name.
   public let value: String
   /// For display: `+91 99999 99999`.
   public let display: String

@@ -2,7 +2,7 @@
 public struct ProviderDescriptor: Sendable {
   public package(set) var name: ProviderName
   /// The fields of `begin`.
-  public let beginFields: [InputField]
+  public package(set) var beginFields: [InputField]
   /// The fields of `submit`. For a code provider, the core sets the length of the `code` field from the policy.
   public let submitFields: [InputField]
   /// The settings of its entry under `providers` in gateway.lua.
@@ -18,7 +18,12 @@ public struct ProviderDescriptor: Sendable {
   /// a tests/NAME.lua. nil for none.
   public package(set) var cases: PolicySource?
   /// The kinds of identifier that it reads or proves.
-  public let identifierKinds: [IdentifierKind]
+  public package(set) var identifierKinds: [IdentifierKind]
+  /// The kinds that an operator may choose for it by `identify_by` in its entry in gateway.lua, such as a user name;
+  /// empty for a provider without this setting. `identifierKinds` are its default. Input fields of a kind that was not
+  /// chosen never reach the provider, and neither does a field of `begin` that is not declared: it reads those of all
+  /// kinds here, a name by `InputField.userName`.
+  public let choosableKinds: [IdentifierKind]
   /// Whether its `submit` hashes secrets. If true, the core acquires a permit for the hashing threads before it charges
   /// an attempt, answers `busy` if none is free, and counts a registration before the hash. `StepTools.hasher` is
   /// available in `submit` either way.
@@ -34,7 +39,7 @@ public struct ProviderDescriptor: Sendable {
   /// reason is an ordinary fault.
   public let deliveryReasons: [DeliveryReason]
   /// The facts that policies can read: attributes of identifiers, and facts of proofs.
-  public let facts: [FactField]
+  public package(set) var facts: [FactField]
   /// The texts that the hosted pages show for its steps; nil to use its name.
   public package(set) var words: StepWords?
   /// How the pages show its steps; nil for the default: boxes for a code provider, a form for any other.
@@ -78,6 +83,7 @@ public struct ProviderDescriptor: Sendable {
     name: ProviderName, beginFields: [InputField], submitFields: [InputField], settings: [SettingField],
     policy: PolicySource,
     flows: [PolicySource] = [], cases: PolicySource? = nil, identifierKinds: [IdentifierKind],
+    choosableKinds: [IdentifierKind] = [],
     hashesSecrets: Bool = false, secretSpace: Int? = nil,
     outcomes: [Outcome] = [], deliveryReasons: [DeliveryReason] = [], facts: [FactField] = [],
     words: StepWords? = nil, presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil,
@@ -94,6 +100,7 @@ public struct ProviderDescriptor: Sendable {
     self.flows = flows
     self.cases = cases
     self.identifierKinds = identifierKinds
+    self.choosableKinds = choosableKinds
     self.hashesSecrets = hashesSecrets
     self.secretSpace = secretSpace
     self.outcomes = outcomes
@@ -121,6 +128,29 @@ public struct ProviderDescriptor: Sendable {
   /// The parameters of an OAuth 2.0 response that tell operators why a sign-in failed, and are no secrets: an error
   /// code (RFC 6749 section 4.1.2.1) and the name of the issuer (RFC 9207). They may be logged.
   public static let plainCallbackFields: Set<String> = ["error", "iss"]
+
+  /// The kinds of identifier that lead to an account. A provider of federated identities proves that identity; the
+  /// email address that comes with it does not count.
+  package var signInKinds: [IdentifierKind] {
+    identifierKinds.contains(.federated) ? [.federated] : identifierKinds
+  }
+
+  /// The declaration with other kinds of identifier: their fields of `begin`, and the facts and the entrance that
+  /// remain.
+  /// - Parameter kinds: some of `choosableKinds`.
+  package func identifying(by kinds: [IdentifierKind]) -> ProviderDescriptor {
+    let standard = beginFields.filter { field in field.identifierKind.map(choosableKinds.contains) ?? false }
+    var fields = standard.filter { field in field.identifierKind.map(kinds.contains) ?? false }
+    if kinds.contains(.name), !fields.contains(.userName) { fields.insert(.userName, at: 0) }
+    var copy = self
+    copy.identifierKinds = kinds
+    copy.beginFields = fields + beginFields.filter { !standard.contains($0) }
+    copy.facts = facts.filter { fact in fact.of.map { kinds.contains($0) || !choosableKinds.contains($0) } ?? true }
+    if case .field(let kind, let priority)? = entrance, !kinds.contains(kind) {
+      copy.entrance = kinds.first.map { .field(kind: $0, priority: priority) }
+    }
+    return copy
+  }
 
   /// The declared outcome for a reason; nil if it is not declared.
   public func outcome(_ reason: RefusalReason) -> Outcome? { outcomes.first { $0.reason == reason } }

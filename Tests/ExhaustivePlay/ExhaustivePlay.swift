@@ -22,6 +22,7 @@ struct ExhaustivePlay {
     var hasPhone = false
     var email = Address.none
     var isFederated = false
+    var hasName = false
     var hasPIN = false
     var hasPassword = false
     var isKnownDevice = false
@@ -43,6 +44,8 @@ struct ExhaustivePlay {
           case .verified(.email): email == .verified
           case .holds(.phone), .verified(.phone): hasPhone
           case .holds(.federated), .verified(.federated): isFederated
+          case .holds(.name): hasName
+          case .verified(.name): false
           case .keeps(let provider):
             provider.rawValue == "pin" ? hasPIN && !isRecovered : provider.rawValue == "password" && hasPassword
           case .group: isStaff
@@ -75,6 +78,7 @@ struct ExhaustivePlay {
     case pin
     /// - Parameter named: the owner of the entered address; nil without one.
     case password(named: Whose?)
+    case passwordWithName(Whose)
   }
 
   let configuration: RandomConfiguration
@@ -139,6 +143,7 @@ struct ExhaustivePlay {
     vary(text.contains("phone"), \.hasPhone, [true, false])
     vary(["email", "google", "password"].contains(where: text.contains), \.email, [.none, .claimed, .verified])
     vary(text.contains("google"), \.isFederated, [true, false])
+    vary(identifiesByName, \.hasName, [true, false])
     vary(text.contains("pin"), \.hasPIN, [true, false])
     vary(text.contains("password"), \.hasPassword, [true, false])
     vary(text.contains("new_device"), \.isKnownDevice, [true, false])
@@ -146,6 +151,8 @@ struct ExhaustivePlay {
     vary(text.contains("groups.staff"), \.isStaff, [true, false])
     return worlds
   }
+
+  private var identifiesByName: Bool { configuration.files["gateway.lua"]?.contains("identify_by") ?? false }
 
   // MARK: one path
 
@@ -173,6 +180,9 @@ struct ExhaustivePlay {
       default:
         acts +=
           (world.email != .none ? [.password(named: .own)] : []) + [.password(named: nil), .password(named: .fresh)]
+        if identifiesByName {
+          acts += (world.hasName ? [.passwordWithName(.own)] : []) + [.passwordWithName(.fresh)]
+        }
       }
     }
     return acts.flatMap { act in (configuration.readsNetwork ? [Self.home, Self.away] : [Self.home]).map { (act, $0) } }
@@ -257,6 +267,7 @@ struct ExhaustivePlay {
     if world.hasPhone { hold(.phone, phone(.own, number), isVerified: true) }
     if world.email != .none { hold(.email, email(.own, number), isVerified: world.email == .verified) }
     if world.isFederated { hold(.federated, "https://google.example \(subject(.own, number))", isVerified: true) }
+    if world.hasName { hold(.name, name(.own, number), isVerified: false) }
     let account = Account(
       id: "ac_" + Base64URL.encode(random.bytes(16)), createdAt: world.isOld ? long : now, lastSeenAt: now,
       identifiers: identifiers)
@@ -283,6 +294,7 @@ struct ExhaustivePlay {
   private func email(_ whose: Whose, _ number: Int) -> String {
     "\(whose == .own ? "own" : "fresh")\(number)@example.com"
   }
+  private func name(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")-\(number)" }
   private func subject(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")-\(number)" }
 
   /// - Returns: nil if it is refused.
@@ -308,12 +320,19 @@ struct ExhaustivePlay {
       return await give("google_oauth", fields, run, client)
     case .pin: return await give("pin", ["pin": .text(Self.pin)], run, client)
     case .password(let named):
-      var fields: [String: InputValue] = [
-        "password": .text(Self.password), "first_name": .text("Asha"), "last_name": .text("Rao"),
-      ]
-      if let named { fields["email"] = .text(email(named, run.number)) }
-      return await give("password", fields, run, client)
+      return await givePassword(named.map { ("email", email($0, run.number)) }, run, client)
+    case .passwordWithName(let whose): return await givePassword(("name", name(whose, run.number)), run, client)
     }
+  }
+
+  private func givePassword(_ identifier: (field: String, text: String)?, _ run: Run, _ client: ClientContext) async
+    -> FlowView?
+  {
+    var fields: [String: InputValue] = [
+      "password": .text(Self.password), "first_name": .text("Asha"), "last_name": .text("Rao"),
+    ]
+    if let identifier { fields[identifier.field] = .text(identifier.text) }
+    return await give("password", fields, run, client)
   }
 
   private func give(_ provider: String, _ fields: [String: InputValue], _ run: Run, _ client: ClientContext) async
@@ -332,6 +351,7 @@ struct ExhaustivePlay {
     else { return }
     let isRecovered =
       entryPoint == "password_reset" && !world.hasPhone && world.email != .verified && !world.isFederated
+      && !world.hasName
     begun.insert(
       Begun(
         world: world, isNewAccount: session.account.id != run.account, isRecovered: isRecovered,

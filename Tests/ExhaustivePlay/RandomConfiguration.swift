@@ -52,7 +52,7 @@ struct RandomConfiguration {
       "gateway.lua": """
       return gateway {
         public_url = "http://localhost:8080", region = "IN",
-        providers = { \(providers.map(Self.settings).joined(separator: ", ")) },
+        providers = { \(providers.map { Self.settings($0, seed) }.joined(separator: ", ")) },
       }
       """,
       "routes.lua": "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", flow = \"enter\" } }",
@@ -100,8 +100,12 @@ struct RandomConfiguration {
     readsNetwork = text.contains("network_changed")
   }
 
-  private static func settings(_ name: String) -> String {
+  /// A third of the configurations identifies users of a password by a name too, and a third by nothing else. The seed
+  /// itself decides, so that the other choices do not depend on it.
+  private static func settings(_ name: String, _ seed: UInt64) -> String {
     switch name {
+    case "password" where seed % 3 == 1: "password = { identify_by = { \"name\", \"email\" } }"
+    case "password" where seed % 3 == 2: "password = { identify_by = { \"name\" } }"
     case "phone_otp": "phone_otp = { sms = outbox() }"
     case "email_code": "email_code = { mail = outbox() }"
     default: "\(name) = {}"

@@ -22,8 +22,8 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
 
   /// All checks.
   package static let all: [StoreConformance] =
-    ledger + locks + attempts + timers + flows + accounts + changing + operated + sessions + trail + audit + bounds
-    + nodes + values + leases + groups + invitations
+    ledger + locks + attempts + timers + flows + accounts + names + changing + operated + sessions + trail + audit
+    + bounds + nodes + values + leases + groups + invitations
     + domains + tokens
 
   /// - Parameter store: an empty store.
@@ -108,6 +108,8 @@ struct StoreBench: Sendable {
   func email(_ address: String = "asha@example.com") -> Identifier {
     Identifier(kind: .email, value: address, display: address, attributes: ["domain": "example.com"])
   }
+
+  func name(_ name: String) -> Identifier { Identifier(kind: .name, value: name, display: name) }
 
   func session(_ id: String, of account: String, token: String? = nil) -> Session {
     var session = Session(

@@ -403,6 +403,7 @@
 ---Settings of `password`.
 ---@class (exact) moongate.Provider.password
 ---@field breached? string|{ [1]: string, refuse?: boolean } Where passwords are looked up that are known from data breaches: the address of a service, such as https://api.pwnedpasswords.com, or a file of sorted lines SHA1:COUNT. refuse = true demands another password at sign-in.
+---@field identify_by? ("email"|"name")[] a list of what users identify themselves by, as in { "email", "name" }; by default { "email" }
 ---@field title? string the name that users see, as in "SMS (USA)"
 
 ---Settings of `google_oauth`.

@@ -16,6 +16,18 @@ import Testing
     }
   }
 
+  @Test("a user name is read in place of an address") func name() throws {
+    #expect(try password.readIdentifier(.fields(["name": " Ada.L "])) == Identifier(try #require(UserName("ada.l"))))
+    #expect(try password.readIdentifier(.fields(["name": "ada", "email": ""]))?.kind == .name)
+    #expect(try password.readIdentifier(.fields(["name": "", "email": "ada@example.com"]))?.kind == .email)
+    for fields in [
+      ["name": "ada", "email": "ada@example.com"], ["name": "ada@example.com"], ["name": "+919999999999"],
+      ["name": "9999999999"], ["name": "аda"], ["name": "", "email": ""],
+    ] {
+      #expect(throws: InputProblem.self, "\(fields)") { try password.readIdentifier(.fields(fields)) }
+    }
+  }
+
   @Test("a correct password is proved, a wrong one is refused") func prove() async throws {
     #expect(try await password.begin(.step(.prove), .fields(["email": "ada@example.com"])).told == "asks password")
     #expect(try await password.submit(.step(.prove), .fields(["password": "correct horse"])).told == "kept")

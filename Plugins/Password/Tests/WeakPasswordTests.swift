@@ -7,7 +7,7 @@ import Testing
   private static func told(
     _ text: String, emails: [String] = ["ada@example.com"], names: [String] = ["Ada", "Lovelace"]
   ) throws -> String? {
-    WeakPassword.sentence(try TypedPassword(text, field: "password"), emails: emails, names: names)
+    WeakPassword.sentence(try TypedPassword(text, field: "password"), identifiers: emails, names: names)
   }
 
   @Test(
@@ -31,6 +31,13 @@ import Testing
     ])
   func weak(text: String) throws {
     #expect(try Self.told(text) == "This password is too easy to guess. Choose another.")
+  }
+
+  @Test("the own user name is refused", arguments: ["ada.lovelace9", "AdaLovelace", "ada.lovelace9!"])
+  func userName(text: String) throws {
+    #expect(
+      try Self.told(text, emails: ["ada.lovelace9"], names: [])
+        == "This password is too easy to guess. Choose another.")
   }
 
   @Test(

@@ -57,6 +57,12 @@ package struct Account: Sendable, Equatable, Codable {
   }
 }
 
+extension Account {
+  /// Whether the account has an identifier that no other account can have. Without one, it belongs to whoever verifies
+  /// an address that it claims.
+  package var hasOwnIdentifier: Bool { identifiers.contains(where: \.isOwn) }
+}
+
 /// An account at the time at which a flow identified it.
 package struct AccountVersion: Sendable, Equatable, Codable {
   package let id: String
@@ -71,7 +77,8 @@ package struct AccountVersion: Sendable, Equatable, Codable {
   package init(_ account: Account) { self.init(id: account.id, epoch: account.epoch) }
 }
 
-/// An identifier of an account. Only a verified one can be used to sign in, and only one account can hold it verified.
+/// An identifier of an account. Only a verified one can be used to sign in by itself, and only one account can hold it
+/// verified.
 package struct HeldIdentifier: Sendable, Equatable, Codable {
   package var identifier: Identifier
   package var verifiedAt: Timestamp?
@@ -83,4 +90,7 @@ package struct HeldIdentifier: Sendable, Equatable, Codable {
     self.verifiedAt = verifiedAt
     self.waitsUntil = waitsUntil
   }
+
+  /// Whether no other account can have it: it is verified, or of a kind that only one account can have.
+  package var isOwn: Bool { verifiedAt != nil || identifier.kind.isExclusive }
 }

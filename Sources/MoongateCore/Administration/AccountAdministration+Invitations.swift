@@ -67,7 +67,7 @@ extension AccountAdministration {
   ) throws(OperatorInputProblem) -> NewInvitation {
     var identifier: Identifier?
     if let recipient {
-      identifier = identifiers(named: recipient, region: generation.gateway.region).first { $0.kind != .federated }
+      identifier = identifiers(named: recipient, region: generation.gateway.region).first { $0.kind.channel != nil }
       guard identifier != nil else {
         throw OperatorInputProblem(
           field: "recipient", sentence: "\"\(recipient.prefix(60))\" is not an email address or a phone number.")

@@ -38,7 +38,8 @@ package struct AccountAdministration: Sendable {
     try await store.accounts(after: id, limit: limit)
   }
 
-  /// The accounts that a text refers to: by ID, or by a number or an address in any spelling, verified or only claimed.
+  /// The accounts that a text refers to: by ID, or by a number, an address or a name in any spelling, verified or only
+  /// claimed.
   /// The account that has verified it comes first.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
   package func accounts(named text: String, region: String) async throws(StoreFault) -> [Account] {
@@ -68,7 +69,9 @@ package struct AccountAdministration: Sendable {
       let names = provider.descriptor.beginFields.filter(\.isRequired).map(\.name)
       return try? provider.readIdentifier(
         ProviderInput(fields: Dictionary(names.map { ($0, .text(text)) }) { first, _ in first }, defaultRegion: region))
-    } + [Identifier(kind: .federated, value: text, display: text)]
+    }
+      + [UserName(text).map(Identifier.init), Identifier(kind: .federated, value: text, display: text)]
+      .compactMap(\.self)
   }
 
   // MARK: Operations
@@ -190,9 +193,13 @@ extension AccountAdministration {
   package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> Int? {
     let now = clock.now()
     var changes: [Change] = []
+    // The names of the accounts before, in the form that is compared.
+    var skeletons: Set<String> = []
     for (index, imported) in accounts.enumerated() {
-      for held in imported.identifiers where held.isVerified {
-        if try await store.account(holding: held.identifier) != nil { return index }
+      for held in imported.identifiers {
+        if held.isVerified, try await store.account(holding: held.identifier) != nil { return index }
+        guard let skeleton = held.identifier.skeleton else { continue }
+        if try await store.isTaken(held.identifier) || !skeletons.insert(skeleton).inserted { return index }
       }
       var id = "ac_" + Base64URL.encode(random.bytes(16))
       if let own = imported.id {

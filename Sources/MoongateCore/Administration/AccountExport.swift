@@ -27,7 +27,7 @@ extension AccountExport {
   ///   - keys: the keys by which the audit trail refers to the account's identifiers.
   ///   - now: sessions that have ended by this time are left out.
   init(of account: Account, in store: any Store, keys: KeyRing, at now: Timestamp) async throws(StoreFault) {
-    let traces = account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) }
+    let traces = account.identifiers.filter(\.isOwn).map { keys.logHash($0.identifier.value) }
     self.init(
       account: account, factors: try await store.factors(of: account.id),
       groups: try await store.memberships(of: account.id),

@@ -45,7 +45,7 @@ extension AccountAdministration {
     for account in try await accounts(named: text, region: region) {
       people.accounts.insert(account.id)
       people.traces.formUnion(
-        account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) })
+        account.identifiers.filter(\.isOwn).map { keys.logHash($0.identifier.value) })
     }
     return people
   }

@@ -19,10 +19,15 @@ package struct PersonalLimits: Sendable {
     let kinds = registry.descriptor(provider)?.identifierKinds ?? []
     let identifiers = account.identifiers.map(\.identifier).filter { kinds.contains($0.kind) }
     var found: [ResolvedLimit] = []
-    for identifier in [nil] + identifiers.map(Optional.some) {
-      let subject = StepSubject(
-        provider: provider, identifier: identifier, account: account.id, conceals: policy.unknownAccount == .conceal,
+    // Attempts by a name are counted as those of an unknown user, whose account no other identifier leads to.
+    let named = identifiers.filter(\.kind.isExclusive).map { (identifier: Optional($0), account: String?.none) }
+    let counted =
+      ([nil] + identifiers.map(Optional.some)).map { (identifier: $0, account: Optional(account.id)) } + named
+    for (identifier, id) in counted {
+      var subject = StepSubject(
+        provider: provider, identifier: identifier, account: id, conceals: policy.unknownAccount == .conceal,
         flow: TokenHash(of: [UInt8]()), challenge: nil, address: .unspecified)
+      subject.isClaimed = id == nil
       for action in actions {
         let limits =
           (try? policy.resolve(

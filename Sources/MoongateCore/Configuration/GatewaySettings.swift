@@ -95,6 +95,11 @@ package struct GatewaySettings: Sendable {
 }
 
 extension GatewaySettings {
+  /// The provider's declaration with the kinds of identifier that its entry chooses.
+  package func identified(_ descriptor: ProviderDescriptor) -> ProviderDescriptor {
+    providers[descriptor.name]?.identifyBy.map(descriptor.identifying) ?? descriptor
+  }
+
   /// The value of the `Strict-Transport-Security` header (RFC 6797 section 6.1); nil for none. Browsers ignore it in
   /// responses over plain HTTP (section 8.1), so a host without https stays reachable.
   package var strictTransportSecurity: String? {
@@ -229,6 +234,8 @@ package struct ProviderSettings: Sendable {
   package var values: [String: SettingValue]
   /// `title`: the provider's display name; nil for the name that the provider declares.
   package var title: String?
+  /// `identify_by`: the kinds of identifier that the provider reads; nil for those that it declares.
+  package var identifyBy: [IdentifierKind]?
 
   package init(
     texts: [String: String] = [:], secrets: [String: SecretText] = [:], deliveries: [String: DeliverySettings] = [:],

@@ -44,6 +44,7 @@ extension FlowRecord: JSONObjectWritable {
     object.add("grantCode", grantCode)
     object.add("isRemembered", isRemembered)
     object.add("invitation", invitation)
+    object.add("isByOperator", isByOperator)
     object.add("isNewAccount", isNewAccount)
     object.add("completedNext", completedNext)
     object.add("origin", origin)

@@ -83,6 +83,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package internal(set) var isRemembered: Bool
   /// The code of the invitation with which the flow began; nil: none.
   package var invitation: TokenHash?
+  /// Whether an operator made it for the owner of an account (`ResetLink`). It has vouched for its holder, and opens no
+  /// session.
+  package internal(set) var isByOperator = false
   /// Whether the flow created the account.
   package var isNewAccount: Bool
   /// Where the user goes once the flow is complete.
@@ -98,8 +101,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package enum CodingKeys: String, CodingKey, CaseIterable {
     case id, name, version, status, createdAt, expiresAt, purpose, accountRule, registers, steps, session, next, codes
     case returnTo, browser, network, position, step, accountChoice, passed, proved, account, pendingProofs
-    case basis, startedIn, grant, grantCode, isRemembered, invitation, isNewAccount, completedNext, origin
-    case registered, facts
+    case basis, startedIn, grant, grantCode, isRemembered, invitation, isByOperator, isNewAccount, completedNext
+    case origin, registered, facts
   }
 
   /// More than five parameters: everything that is fixed when a flow begins.

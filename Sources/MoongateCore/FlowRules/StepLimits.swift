@@ -34,8 +34,7 @@ struct StepSubject: Sendable {
   /// The value of the key; nil if it has none. The limit then does not apply.
   func value(of key: LimitKey) -> [UInt8]? {
     switch key {
-    case .phone: identifier?.kind == .phone ? identifier.map { Array($0.value.utf8) } : nil
-    case .email: identifier?.kind == .email ? identifier.map { Array($0.value.utf8) } : nil
+    case .phone, .email: identifier?.kind == key.kind ? identifier.map { Array($0.value.utf8) } : nil
     case .identifier: identifier.map { Array("\($0.kind.rawValue) \($0.value)".utf8) }
     case .account:
       if let account {

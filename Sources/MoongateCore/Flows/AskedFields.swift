@@ -158,7 +158,7 @@ extension ProviderCalls {
     let fields = descriptor.beginFields
     // The recipient may be known without being sent, so identifier fields may be missing.
     if let missing = fields.first(where: {
-      $0.isRequired && ![.phone, .email, .region].contains($0.kind) && input.fields[$0.name] == nil
+      $0.isRequired && $0.identifierKind == nil && $0.kind != .region && input.fields[$0.name] == nil
     }) {
       throw request.refusal(
         InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))

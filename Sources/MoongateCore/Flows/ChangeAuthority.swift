@@ -45,10 +45,7 @@ struct ChangeAuthority: Sendable {
     guard factors.isEmpty else { return factors.contains(provider) }
     guard let descriptor = descriptors[provider] else { return false }
     if account.credentials.contains(provider) { return true }
-    let kinds = Set(descriptor.identifierKinds)
-    // A provider of federated identities proves that identity. The email address that comes with it does not count.
-    let proved = kinds.contains(.federated) ? [.federated] : kinds
-    return trusted.contains { proved.contains($0.identifier.kind) }
+    return trusted.contains { descriptor.signInKinds.contains($0.identifier.kind) }
   }
 
   /// Whether a step that the session has passed is recent enough and authorises a change.
@@ -109,13 +106,15 @@ extension Account {
   /// Attack: a thief who holds a session for a minute adds a number of their own, and replaces the PIN and the password
   /// with it. For `recovery_delay` only identifiers that were there before can authorise changes. An account without
   /// other verified identifiers is exempt. The oldest identifier of an account that is itself younger than the delay is
-  /// also exempt: refusing it would protect no older one.
+  /// also exempt: refusing it would protect no older one. A name that nobody else can have is as old as the account.
   func isTooNewUntil(_ held: HeldIdentifier, _ rules: AccountRules, at now: Timestamp) -> Timestamp? {
     if let waiting = held.waitsUntil, now < waiting { return waiting }
     guard let verifiedAt = held.verifiedAt, createdAt < verifiedAt, now < verifiedAt + rules.recoveryDelay else {
       return nil
     }
-    let others = identifiers.filter { $0.identifier != held.identifier }.compactMap(\.verifiedAt)
+    let others = identifiers.filter { $0.identifier != held.identifier }.compactMap { other in
+      other.identifier.kind.isExclusive ? createdAt : other.verifiedAt
+    }
     guard let oldest = others.min() else { return nil }
     if verifiedAt <= oldest, now < createdAt + rules.recoveryDelay { return nil }
     return verifiedAt + rules.recoveryDelay

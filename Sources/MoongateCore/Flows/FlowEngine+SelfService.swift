@@ -99,7 +99,7 @@ extension FlowEngine {
         guard generation.policies[choice] != nil, let descriptor = registry.descriptor(choice) else { return false }
         if descriptor.role.contains(.keepsFactor), !account.credentials.contains(choice) { return false }
         return kept.contains { held in
-          guard descriptor.identifierKinds.first == held.identifier.kind else { return false }
+          guard descriptor.signInKinds.contains(held.identifier.kind) else { return false }
           if held.identifier.kind == .federated {
             return held.verifiedAt != nil && registry.proves(held.identifier, by: choice)
           }

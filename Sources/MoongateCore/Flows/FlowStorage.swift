@@ -96,6 +96,8 @@ struct FlowStorage: FlowPart {
   /// Attack: the attacker creates such a flow, registers the victim's address with a password of their own by the API,
   /// and sends the link; the victim types the genuine code. The API therefore begins no step of such a flow
   /// (`GrantChecks.demandAllowed`), and a flow with a step is bound to no browser.
+  ///
+  /// An operator's link is for whoever holds it. Nobody but an operator makes one, and it opens no session.
   func bound(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> FlowRecord? {
     if isBound(record, request) { return record }
     guard record.browser == nil, record.grant != nil, record.step == nil, let browser = request.client.browser else {
@@ -108,7 +110,7 @@ struct FlowStorage: FlowPart {
   /// Whether the client may use the flow as it is: it is the flow's browser, or the flow has none and is not for pages.
   private func isBound(_ record: FlowRecord, _ request: RequestContext) -> Bool {
     let client = request.client
-    guard let browser = record.browser else { return client.entryPoint != .page }
+    guard let browser = record.browser else { return client.entryPoint != .page || record.isByOperator }
     // The app may look, and cancel. `GrantChecks.demandAllowed` refuses its changes.
     return browser == client.browser || record.grant != nil && client.entryPoint == .api
   }

@@ -24,6 +24,8 @@ package struct FlowView: Sendable {
   /// The providers that have accepted a secret that attackers know, and that the account keeps. Only in the response
   /// that completed the flow.
   package var exposed: [ProviderName] = []
+  /// Whether an operator made the flow for its holder.
+  package var isByOperator = false
   /// The device token that this device stores from now on (`DeviceToken`). Only in the response that created the
   /// session, or that gave the session of a trusted device a new token.
   package var deviceToken: SecretText?
@@ -118,6 +120,8 @@ package struct AccountView: Sendable, Equatable {
   /// In E.164 format.
   package var phone: String?
   package var email: String?
+  /// The user name; nil for an account without one.
+  package var name: String?
   package var firstName: String?
   package var lastName: String?
   package var isPhoneVerified: Bool
@@ -132,6 +136,7 @@ package struct AccountView: Sendable, Equatable {
     let email = account.identifier(.email)
     self.phone = phone?.identifier.value
     self.email = email?.identifier.value
+    name = account.identifier(.name)?.identifier.value
     firstName = account.firstName
     lastName = account.lastName
     isPhoneVerified = phone?.verifiedAt != nil

@@ -64,7 +64,8 @@ struct FlowViews: FlowPart {
         session: nil, next: nil, isOfBrowser: false)
     }
     let due = record.status == .pending ? record.due : nil
-    let account = isTold ? try await lookup.loadAccount(record.account, flow) : nil
+    // The holder of an operator's link has authenticated nothing.
+    let account = isTold && !record.isByOperator ? try await lookup.loadAccount(record.account, flow) : nil
     var view = FlowView(
       id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil && record.accountChoice == nil ? try await choices(due, flow) : [],
@@ -72,6 +73,7 @@ struct FlowViews: FlowPart {
       account: account.map { AccountView($0, isNew: record.isNewAccount, pads: request.generation.pads) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || !record.basis.introduced.isEmpty
+    view.isByOperator = record.isByOperator
     view.returnTo = record.returnTo
     view.app = isOfBrowser ? grants.receiver(of: record, request) : nil
     view.isEnrolling = due?.requirement == .enroll || due?.requirement == .replace
@@ -201,9 +203,10 @@ extension Identifier {
   package var shown: String? { kind == .federated && value.hasSuffix(display) ? nil : display }
 
   /// A masked form that its owner recognises and others cannot use: the last two digits of a phone number, or the first
-  /// letter and the domain of an email address. nil if the owner would not recognise it.
+  /// letter and the domain of an email address, or the first letter of a name. nil if the owner would not recognise it.
   package var hint: String? {
     guard let display = shown else { return nil }
+    if kind == .name { return "\(display.prefix(1))•••" }
     guard let at = display.firstIndex(of: "@") else {
       let hidden = display.count(where: \.isNumber) - 2
       var seen = 0

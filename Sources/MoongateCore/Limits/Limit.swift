@@ -33,6 +33,15 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   case prefix
   case device, flow, challenge, provider, global
 
+  /// The kind of identifier that the key counts by; nil if it counts by something else, or by any kind.
+  package var kind: IdentifierKind? {
+    switch self {
+    case .phone: .phone
+    case .email: .email
+    default: nil
+    }
+  }
+
   /// Whether the key identifies the user, so that reaching the limit concerns only that user (`send_limit`, not
   /// `rate_limited`).
   package var isPersonal: Bool {

@@ -181,7 +181,7 @@ extension FlowPurpose: RawRepresentable, Codable {
 
   package init?(rawValue: String) {
     let words = rawValue.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
-    let kind = words.count == 2 ? IdentifierKind(rawValue: words[1]) : nil
+    let kind = words.count == 2 ? IdentifierKind(rawValue: words[1]).flatMap { $0.canBeVerified ? $0 : nil } : nil
     switch (words[0], kind, words.count) {
     case ("sign_in", _, 1): self = .signIn
     case ("step_up", _, 1): self = .stepUp

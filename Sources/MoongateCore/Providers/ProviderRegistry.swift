@@ -24,6 +24,10 @@ package struct ProviderRegistry: Sendable {
       if descriptor.receivesWebhooks, !(provider is any WebhookReceiver) {
         throw ProviderMistake(provider: descriptor.name, "it declares `receivesWebhooks` but is not a WebhookReceiver")
       }
+      // Attack: a code that "reaches" a name verifies it.
+      if provider is any CodeProvider, !descriptor.identifierKinds.allSatisfy(\.canBeVerified) {
+        throw ProviderMistake(provider: descriptor.name, "it sends codes to names, which receive none")
+      }
       if !descriptor.wellKnown.isEmpty, !(provider is any WellKnownPublisher) {
         throw ProviderMistake(provider: descriptor.name, "it declares `wellKnown` but is not a WellKnownPublisher")
       }

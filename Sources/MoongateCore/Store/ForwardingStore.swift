@@ -85,6 +85,10 @@ extension ForwardingStore {
   package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
     try await next().account(holding: identifier)
   }
+  package func isTaken(_ identifier: Identifier) async throws(StoreFault) -> Bool {
+    try await next().isTaken(identifier)
+  }
+
   package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int)
     async throws(StoreFault)
     -> [String]

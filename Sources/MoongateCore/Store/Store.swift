@@ -115,6 +115,8 @@ package protocol AccountStore: Sendable {
   ///   - limit: the maximum number, 1 or more.
   func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault)
     -> [String]
+  /// Whether an account has the exclusive identifier (`IdentifierKind.isExclusive`) or one that looks like it.
+  func isTaken(_ identifier: Identifier) async throws(StoreFault) -> Bool
   /// A full provider's sealed record for the account; nil if none exists. `Account.credentials` lists the providers
   /// that have one.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
@@ -124,9 +126,9 @@ package protocol AccountStore: Sendable {
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor]
   /// The account's trusted devices whose tokens have not expired, the one that was seen last first.
   func devices(of account: String, at now: Timestamp) async throws(StoreFault) -> [TrustedDevice]
-  /// Deletes accounts without any verified identifier that have not been used since a certain time, with everything
-  /// that belongs to them, a bounded number per call. Audit events are not changed; the audit trail removes them in due
-  /// course.
+  /// Deletes accounts without any verified or exclusive identifier that have not been used since a certain time, with
+  /// everything that belongs to them, a bounded number per call. Audit events are not changed; the audit trail removes
+  /// them in due course.
   func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts
 }
 
@@ -193,8 +195,9 @@ package enum Change: Sendable {
   case putFlow(FlowRecord)
   /// Deletes the flow. If a version is given, only if that is the stored version.
   case deleteFlow(TokenHash, version: Int? = nil)
-  /// Creates an account. Conflicts if another account holds one of its verified identifiers. Other accounts lose their
-  /// claims on those identifiers, their sessions, and the records of the named providers.
+  /// Creates an account. Conflicts if another account holds one of its verified identifiers, or has an exclusive one
+  /// that looks like one of its own. Other accounts lose their claims on those identifiers, their sessions, and the
+  /// records of the named providers.
   case createAccount(Account, forgetting: Set<ProviderName> = [])
   /// Marks the identifier as verified by the account now. Unverified claims of other accounts on it are removed as
   /// above. Until the given time it signs nobody in. Conflicts if another account has verified it.
@@ -223,7 +226,7 @@ package enum Change: Sendable {
   /// Invalidates everything that was proved for the account before: `Account.epoch` increases by one.
   case raiseEpoch(account: String)
   /// Adds the identifier to the account as unverified, so that it cannot be used to sign in by itself. No effect if the
-  /// account already has it.
+  /// account already has it. Conflicts if it is exclusive and taken.
   case claimIdentifier(account: String, Identifier)
   /// Removes everything from the account except the identifier and the records of some providers: other identifiers,
   /// other records, groups and all sessions. Conflicts if the account has not verified the identifier, or has verified

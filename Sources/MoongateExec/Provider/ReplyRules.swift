@@ -185,7 +185,7 @@ struct ReplyRules {
         throw .broken("it claims an invalid email address")
       }
       return Identifier(address)
-    case .phone, .federated:
+    case .phone, .federated, .name:
       throw .broken("it claims a \(identifier.kind.rawValue) identifier: only email addresses may be claimed")
     }
   }

@@ -22,13 +22,15 @@ extension JSONValue {
   }
 
   package static func account(_ account: AccountView) -> JSONValue {
-    .members([
+    let name = account.name.map { [JSONMember(name: "name", value: .text($0))] } ?? []
+    let members: KeyValuePairs<String, JSONValue> = [
       "id": .text(account.id), "phone": .optional(account.phone), "email": .optional(account.email),
       "first_name": .optional(account.firstName),
       "last_name": .optional(account.lastName), "is_phone_verified": .flag(account.isPhoneVerified),
       "is_email_verified": .flag(account.isEmailVerified), "has_pin": .flag(account.hasPIN),
       "is_new_user": .flag(account.isNewUser),
-    ])
+    ]
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + name)
   }
 
   /// Contains the token only in the answer that created the session.

@@ -103,7 +103,7 @@ extension JSONValue {
           .members([
             "account": .text(account.id),
             "identifiers": .list(
-              account.identifiers.filter { $0.verifiedAt != nil }.map { .text($0.identifier.value) }),
+              account.identifiers.filter(\.isOwn).map { .text($0.identifier.value) }),
             "added_at": .text(member.addedAt.text),
           ])
         }),

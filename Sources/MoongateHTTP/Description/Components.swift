@@ -43,7 +43,7 @@ package enum Components {
       ]),
     "InputChoice": Schema.answer(["value": Schema.text, "label": Schema.text]),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),
-    "Account": Schema.answer(account),
+    "Account": Schema.answer(account, perhaps: ["name": Schema.text]),
     "Session": Schema.answer(
       ["expires_at": Schema.moment, "aal": Schema.count, "passed": Schema.list(of: Schema.named("PassedStep"))],
       perhaps: ["token": Schema.text]),

@@ -89,7 +89,7 @@ extension Operation {
     tag: .people,
     query: [
       Query(
-        name: "name", help: "An account's id, a phone number or an email address", isRequired: false,
+        name: "name", help: "An account's id, a phone number, an email address or a user name", isRequired: false,
         schema: Schema.queryText),
       Query(name: "after", help: "Begin after this id", isRequired: false, schema: Schema.queryText),
     ], status: 200, content: .json(Schema.list(of: Schema.named("OperatedAccount"))))
@@ -219,7 +219,7 @@ extension Operation {
     id: "events", method: .get, path: "/events", summary: "The audit trail, newest first", tag: .trail,
     query: [
       Query(
-        name: "account", help: "Events of one user: an account id, a phone number or an email address",
+        name: "account", help: "Events of one user: an account id, a phone number, an email address or a user name",
         isRequired: false,
         schema: Schema.queryText),
       Query(

@@ -37,6 +37,11 @@ extension AccountPage {
         link("change", .change(.email), "email"),
       ]
     if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
+    // A name is neither changed nor verified here.
+    if let name = account.identifier(.name) {
+      rows.append(
+        AccountModel.Row(name: words["user_name"], value: name.identifier.display, badge: nil, isGood: true, links: []))
+    }
     rows += exchange.pages.filter { $0.isOnSignInPage && $0.passwordField != nil }.compactMap {
       passwordRow($0, account, words, exchange)
     }
@@ -51,9 +56,11 @@ extension AccountPage {
     -> AccountModel.Row?
   {
     let isSet = account.credentials.contains(page.name)
-    guard let email = account.identifier(.email), isSet || email.verifiedAt != nil else { return nil }
+    let email = account.identifier(.email)
+    guard email?.verifiedAt != nil || isSet && account.identifiers.contains(where: { page.takes($0.identifier.kind) })
+    else { return nil }
     let title = page.shortName(words)
-    let flow = exchange.generation.flow(for: .factor(page.name, .recover))?.name
+    let flow = email == nil ? nil : exchange.generation.flow(for: .factor(page.name, .recover))?.name
     let label = words[isSet ? "change" : "set_up"]
     let link = flow.flatMap { flow in
       offers(flow, exchange)

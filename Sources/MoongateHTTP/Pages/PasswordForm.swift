@@ -11,7 +11,8 @@ struct PasswordForm: Sendable {
   /// Whether a flow of a known user waits for a password.
   func isDue(in view: FlowView, _ exchange: Exchange) -> Bool {
     guard let due = due(in: view, exchange) else { return false }
-    return due.isOnSignInPage && due.passwordField != nil && (view.isUnderWay || view.purpose.needsSession)
+    return due.isOnSignInPage && due.passwordField != nil
+      && (view.isUnderWay || view.isByOperator || view.purpose.needsSession)
   }
 
   private func due(in view: FlowView, _ exchange: Exchange) -> ProviderPage? {
@@ -123,7 +124,10 @@ struct PasswordForm: Sendable {
     _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
-    let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil || methods.change != nil
+    // An operator's link has the usual name of a reset, whether or not there is such a flow.
+    let isNew =
+      exchange.generation.purpose(of: flow).recoveredProvider != nil || methods.change != nil
+      || methods.password.map { FlowPurpose.factor($0.name, .recover).usualName == flow } ?? false
     let model = PasswordModel(
       heading: words[isNew ? "new_password_title" : "confirm_title"],
       subtitle: words[

@@ -64,8 +64,8 @@ extension SignInPage {
     }
   }
 
-  /// The provider and flow of sign-in with email address and password: the flow for it alone, or else one that offers
-  /// it among others.
+  /// The provider and flow of sign-in with email address or user name, and password: the flow for it alone, or else one
+  /// that offers it among others.
   private func passwordEntry(_ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let flows = exchange.generation.flows.values.filter { flow in
       if kind == .register { return flow.purpose.registersFactor }
@@ -74,7 +74,7 @@ extension SignInPage {
     var found: [(provider: ProviderPage, flow: String)] = []
     for flow in flows.sorted(by: { ($0.firstChoices, $0.name) < ($1.firstChoices, $1.name) }) {
       let able = exchange.offered(first: flow.name).filter { $0.isOnSignInPage && $0.passwordField != nil }
-      if let provider = field(.email, able) { found.append((provider, flow.name)) }
+      if let provider = field(.email, able) ?? field(.name, able) { found.append((provider, flow.name)) }
     }
     // Of several flows, the one with the usual name.
     let usual = found.first { provider, flow in

@@ -10,8 +10,9 @@ extension SignInPage {
   ) -> Response {
     let words = pages.words(exchange)
     let isLogin = kind == .login
+    let identifier = identifierLabel(form, exchange)
     let name = isLogin ? "login" : "register"
-    let (heading, subtitle) = titles(form)
+    let (heading, subtitle) = titles(form, identifier)
     let here = kind.path
     let address = exchange.keepingOffer(
       FormFields.address(
@@ -47,9 +48,11 @@ extension SignInPage {
       callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email,
       firstName: form.firstName,
       lastName: form.lastName, offersRemember: offersRemembering(form, exchange), isRemembered: form.isRemembered,
-      hasNames: !isLogin && form.method == .email, code: form.code, problem: form.problem,
+      hasNames: !isLogin && form.method == .email, identifierLabel: words[identifier],
+      takesName: identifier != "email", code: form.code, problem: form.problem,
       isCalm: form.isCalm,
-      phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email",
+      phoneIsInvalid: form.invalid == "phone",
+      emailIsInvalid: form.invalid == "email" || form.invalid == InputField.userName.name,
       passwordIsInvalid: form.invalid == "password",
       wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
       button: words[
@@ -69,15 +72,23 @@ extension SignInPage {
   }
 
   /// The words of the heading and of the sentence below it.
-  private func titles(_ form: SignInForm) -> (heading: String, subtitle: String) {
+  private func titles(_ form: SignInForm, _ identifier: String) -> (heading: String, subtitle: String) {
     switch form.method {
     case .reset where form.exposed != nil: ("exposed_title", "exposed_subtitle")
     case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
     case .reset: ("reset_title", "reset_subtitle")
     case .code: ("code_title", "code_subtitle")
-    case .email where kind != .login: ("register_title", "register_email_subtitle")
+    case .email where kind != .login:
+      ("register_title", identifier == "email" ? "register_email_subtitle" : "register_name_subtitle")
     default: kind == .login ? ("login_title", "login_subtitle") : ("register_title", "register_subtitle")
     }
+  }
+
+  /// The word for what the field of the page takes: an email address, a user name, or either.
+  func identifierLabel(_ form: SignInForm, _ exchange: Exchange) -> String {
+    guard form.method == .email, let provider = entry(.email, form.flow, exchange)?.provider, provider.takes(.name)
+    else { return "email" }
+    return provider.takes(.email) ? "name_or_email" : "user_name"
   }
 
   /// The parameter `with` of an address for a method. The default method needs none, unless another one is remembered.
@@ -114,7 +125,9 @@ extension SignInPage {
     }
     var forms: [SignInModel.Link] = []
     switch form.method {
-    case .phone: offer(.email, "use_email")
+    case .phone:
+      let takesName = entry(.email, form.flow, exchange)?.provider.takes(.name) ?? false
+      offer(.email, takesName ? "use_password" : "use_email")
     case .email:
       if isOffered(.code, form.flow, exchange) {
         forms.append(

@@ -64,7 +64,8 @@ extension SignInPage {
       ?? own.flatMap { sender(in: $0, as: method, exchange) }
     guard let (provider, flow) = entry else { throw exchange.refusal(.stepNotOpen) }
     if site == nil {
-      inputs[provider.identifierField] = .text(sent[method == .phone ? "phone" : "email"] ?? "")
+      let typed = sent[method == .phone ? "phone" : "email"] ?? ""
+      inputs[provider.identifierField(for: typed)] = .text(typed)
       if method == .email, let field = provider.passwordField { inputs[field] = .text(sent["password"] ?? "") }
       let more = method == .phone ? ["region"] : kind == .register ? ["first_name", "last_name"] : []
       for name in more { if let text = sent[name] { inputs[name] = .text(text) } }
@@ -102,6 +103,8 @@ extension SignInPage {
       form.wait = refusal.retryAfter.map(Countdown.init)
       form.waitsForCode = form.wait != nil
     case .oauthFailed: form.problem = siteFailed ?? form.problem
+    case .invalidPassword where identifierLabel(form, exchange) != "email":
+      form.problem = words.sentenceWithAttempts(of: refusal, saying: words["incorrect_name"])
     default: break
     }
     let fields: [RefusalCode: String] = [

@@ -15,7 +15,7 @@ struct SignInPage: Sendable {
   /// A sign-in method on these pages.
   enum SignInMethod: String, Sendable, CaseIterable {
     case phone
-    /// Email address and password.
+    /// Email address or user name, and password.
     case email
     /// A code to the email address.
     case code

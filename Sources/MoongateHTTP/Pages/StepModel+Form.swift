@@ -183,6 +183,7 @@ extension StepModel.Field {
     let (type, inputmode, autocomplete, maxlength) =
       switch field.kind {
       case .digits: ("text", "numeric", "one-time-code", 32)
+      case .text where field == .userName: ("text", "text", "username", 128)
       case .text: ("text", "text", "off", 512)
       case .phone: ("tel", "tel", "tel", 64)
       case .email: ("email", "email", "email", 254)
@@ -199,7 +200,7 @@ extension StepModel.Field {
       maxlength: maxlength,
       isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused,
       isOff: isOff,
-      value: [.phone, .email, .region].contains(field.kind) ? value.map { String($0.prefix(maxlength)) } : nil,
+      value: field.identifierKind != nil || field.kind == .region ? value.map { String($0.prefix(maxlength)) } : nil,
       options: (field.choices ?? []).map {
         StepModel.Option(
           group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label),

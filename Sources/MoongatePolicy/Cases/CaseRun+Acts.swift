@@ -131,11 +131,8 @@ extension CaseRun {
   func fields(of descriptor: ProviderDescriptor, _ typed: [IdentifierKind: String]) -> [String: InputValue] {
     var fields: [String: InputValue] = [:]
     for field in descriptor.beginFields {
-      switch field.kind {
-      case .phone: fields[field.name] = typed[.phone].map { .text($0) }
-      case .email: fields[field.name] = typed[.email].map { .text($0) }
-      default: break
-      }
+      guard let kind = field.identifierKind else { continue }
+      fields[field.name] = typed[kind].map { .text($0) }
     }
     return fields
   }

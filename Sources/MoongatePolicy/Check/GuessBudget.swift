@@ -39,11 +39,14 @@ package struct GuessBudget: Sendable, Equatable {
   /// - Parameters:
   /// - space: the number of equally likely secrets; nil if it is unknown.
   /// - isChosen: whether users choose the secret, so that some secrets are more likely.
-  package init(_ policy: ProviderPolicy, space: Double?, isChosen: Bool = false) {
+  /// - kinds: the kinds of identifier by which the secret can be tried.
+  package init(_ policy: ProviderPolicy, space: Double?, isChosen: Bool = false, kinds: [IdentifierKind] = []) {
     provider = policy.provider
-    let bounds = policy.limits.filter { $0.action == .verify }.compactMap { limit in
-      GuessBound(limit).map { (limit: limit, bound: $0) }
+    // Attack: a limit by address does not count guesses at the same password by a user name.
+    let counted = policy.limits.filter { limit in
+      limit.action == .verify && kinds.allSatisfy { limit.key.kind == nil || limit.key.kind == $0 }
     }
+    let bounds = counted.compactMap { limit in GuessBound(limit).map { (limit: limit, bound: $0) } }
     perDay = bounds.map { $0.bound.most(in: Self.day) }.min()
     let months = bounds.map { (limit: $0.limit, most: $0.bound.most(in: Self.day * 30)) }
     let strictest = months.min { $0.most < $1.most }
@@ -60,7 +63,8 @@ package struct GuessBudget: Sendable, Equatable {
   /// The budget of a provider whose secrets users choose.
   /// - Parameter descriptor: declares the number of possible secrets.
   package init(chosenBy policy: ProviderPolicy, _ descriptor: ProviderDescriptor) {
-    self.init(policy, space: descriptor.secretSpace.map(Double.init), isChosen: true)
+    self.init(
+      policy, space: descriptor.secretSpace.map(Double.init), isChosen: true, kinds: descriptor.identifierKinds)
   }
 
   /// The budget of any provider, by its declarations.

@@ -54,7 +54,12 @@ enum FlowListing {
       ("risk_budget", gateway.riskBudget.map { "\(GuessBudget.percent($0)) in 30 days" } ?? "none"),
       ("providers", "{ \(providers) }"),
     ]
-    return values.map { path, value in
+    let chosen = gateway.providers.sorted { $0.key < $1.key }.compactMap { name, settings in
+      settings.identifyBy.map { kinds in
+        ("providers.\(name).identify_by", "{ \(kinds.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")) }")
+      }
+    }
+    return (values + chosen).map { path, value in
       let location = gateway.locations[path]
       return PolicyListing.Line(path: path, value: value, file: location?.file, line: location?.line)
     }

@@ -84,6 +84,7 @@ struct FolderReader {
     candidates = started
     catalog.configured = GatewayReader.configured(node, catalog)
     gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
+    catalog.descriptors = catalog.descriptors.map { gateway?.identified($0) ?? $0 }
     files.named = secrets.files.contents
     secretFiles = secrets.files.secrets
     loader.programs?.watch(reader.lookedFor + secrets.files.paths)
@@ -205,7 +206,8 @@ struct FolderReader {
     warnOfUnseenLanguages(gateway)
     generation.warnings = Problems.sorted(problems.warnings)
     if let candidates,
-      !candidates.isEmpty || gateway.providers.values.contains(where: { $0.title != nil }) || catalog.hasInstances
+      !candidates.isEmpty || catalog.hasInstances
+        || gateway.providers.values.contains(where: { $0.title != nil || $0.identifyBy != nil })
     {
       guard let registry = registry(of: candidates, gateway) else { return nil }
       generation.registry = registry
@@ -222,7 +224,12 @@ struct FolderReader {
     }
     let titled = (providers + instances + programs).map { provider in
       let descriptor = provider.descriptor
-      return gateway.providers[descriptor.name]?.title.map { provider.instance(descriptor.titled($0)) } ?? provider
+      guard let settings = gateway.providers[descriptor.name], settings.title != nil || settings.identifyBy != nil
+      else {
+        return provider
+      }
+      let identified = gateway.identified(descriptor)
+      return provider.instance(settings.title.map(identified.titled) ?? identified)
     }
     do {
       return try ProviderRegistry(titled)

@@ -29,6 +29,7 @@ package enum BooleanFact: Sendable, Hashable {
     case .verified(.email): "f.account.email_verified"
     case .holds(.phone), .verified(.phone): "f.account.phone_verified"
     case .holds(.federated), .verified(.federated): "a federated identity"
+    case .holds(.name), .verified(.name): "a user name"
     case .keeps(let provider): "f.account.factors.\(provider)"
     case .group(let name): "f.account.groups[\"\(name)\"]"
     case .newDevice: "f.client.new_device"
@@ -44,10 +45,11 @@ package enum BooleanFact: Sendable, Hashable {
     case .holds(.email): 2
     case .verified(.email): 3
     case .verified(.federated), .holds(.federated): 4
-    case .keeps: 5
-    case .group: 6
-    case .newDevice: 7
-    case .networkChanged: 8
+    case .holds(.name), .verified(.name): 5
+    case .keeps: 6
+    case .group: 7
+    case .newDevice: 8
+    case .networkChanged: 9
     }
   }
 
@@ -68,12 +70,14 @@ package struct KnownFacts: Sendable, Hashable {
   }
 
   /// The value of the fact; nil if it is undecided.
-  package subscript(fact: BooleanFact) -> Bool? { values[Self.canonical(fact)] }
+  package subscript(fact: BooleanFact) -> Bool? { Self.isImpossible(fact) ? false : values[Self.canonical(fact)] }
 
   /// Decides a fact and everything that follows from it.
   /// - Returns: false if it contradicts a decided fact.
   package mutating func assume(_ fact: BooleanFact, _ value: Bool) -> Bool {
     let fact = Self.canonical(fact)
+    // A name is never verified.
+    if Self.isImpossible(fact) { return !value }
     if let known = values[fact] { return known == value }
     values[fact] = value
     switch (fact, value) {
@@ -115,6 +119,11 @@ package struct KnownFacts: Sendable, Hashable {
     var open = self
     open.values = values.filter { !reopens($0.key) }
     return open
+  }
+
+  /// Whether the fact is false of every account.
+  private static func isImpossible(_ fact: BooleanFact) -> Bool {
+    if case .verified(let kind) = fact { !kind.canBeVerified } else { false }
   }
 
   /// Phone numbers and federated identities are always verified.

@@ -161,7 +161,8 @@ private struct EntryPointSearch {
   }
 
   private var accountFacts: [BooleanFact] {
-    [.exists, .holds(.email)] + IdentifierKind.allCases.map(BooleanFact.verified) + keeping.map(BooleanFact.keeps)
+    [.exists, .holds(.email), .holds(.name)]
+      + IdentifierKind.allCases.filter(\.canBeVerified).map(BooleanFact.verified) + keeping.map(BooleanFact.keeps)
   }
 
   /// The facts of an account that a registration has created.
@@ -172,7 +173,7 @@ private struct EntryPointSearch {
       facts[.verified(kind)] = true
       if kind == .email { facts[.holds(.email)] = true }
     }
-    if session.claimsEmail { facts[.holds(.email)] = true }
+    for kind in session.claims { facts[.holds(kind)] = true }
     for provider in session.keeps { facts[.keeps(provider)] = true }
     return KnownFacts(facts) ?? KnownFacts()
   }

@@ -97,6 +97,7 @@ struct Moment {
       case .phone: "+919000000001"
       case .email: "person@example.com"
       case .federated: "https://accounts.example.com person"
+      case .name: "person"
       }
     return Identifier(kind: kind, value: value, display: value, attributes: attributes)
   }

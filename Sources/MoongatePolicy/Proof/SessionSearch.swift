@@ -41,7 +41,7 @@ struct SessionSearch {
           facts: end.facts,
           isNewAccount: !end.knowsAccount,
           verified: verified(end), keeps: end.set,
-          claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false },
+          claims: end.set.flatMap { providers[$0]?.descriptor.signInKinds ?? [] }.filter { $0 != .federated },
           oldest: oldest))
     }
   }
@@ -78,7 +78,7 @@ struct SessionSearch {
               SessionState(
                 completedFlows: completedFlows, passed: [provider], facts: facts, isNewAccount: false, verified: [],
                 keeps: [],
-                claimsEmail: false,
+                claims: [],
                 oldest: registration.lifetime + registration.session.longestLifetime + GrantCode.lifetime))
             if !goesOn { return }
           }
@@ -141,6 +141,8 @@ struct SessionSearch {
       case .newDevice, .networkChanged, .exists, .group: true
       case .holds(.phone), .verified(.phone): joins || isThere([.change(.phone), .verify(.phone)])
       case .holds(.email), .verified(.email): joins || recovers || isThere([.change(.email), .verify(.email)])
+      // No flow adds or removes a name.
+      case .holds(.name), .verified(.name): false
       case .holds(.federated), .verified(.federated): joins || isThere([.join(.federated)])
       case .keeps(let provider):
         purposes.contains { purpose in

@@ -38,8 +38,8 @@ package struct SessionState: Sendable {
   let verified: [IdentifierKind]
   /// The providers whose secrets the first flow set.
   let keeps: [ProviderName]
-  /// Whether the first flow received an unverified email address.
-  let claimsEmail: Bool
+  /// The kinds of the unverified identifiers that the first flow received.
+  let claims: [IdentifierKind]
   /// The maximum time since a provider was passed, while the session is valid, also of a user who stays signed in.
   package let oldest: Duration
 

@@ -32,7 +32,7 @@ extension FlowSearch {
     if situation.machine.due?.requirement == .enroll {
       return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)]
     }
-    if purpose.step(of: provider.descriptor.name) == .set { return choosing(provider, purpose, situation) }
+    if purpose.step(of: provider.descriptor.name) == .set { return choosing(kinds, purpose, situation) }
     if provider is any CodeProvider {
       return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(provider, purpose, situation, flow)
     }
@@ -45,12 +45,18 @@ extension FlowSearch {
   }
 
   /// A secret is set at registration, or by a user with a recent proof (`demandProof`).
-  private func choosing(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
+  private func choosing(_ kinds: [IdentifierKind], _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
     var pass = StepPass(facts: situation.facts, knowsAccount: situation.knowsAccount, sets: true)
     switch purpose {
     case .register:
       guard !situation.knowsAccount else { return [] }
-      pass.identifier = provider.descriptor.identifierKinds.first
+      // A registration by each kind, because functions may read the identifier.
+      if !kinds.isEmpty {
+        return kinds.map { kind in
+          pass.identifier = kind
+          return pass
+        }
+      }
     case .factor(_, .set): pass.isFactor = false
     default:
       guard situation.knowsAccount, !situation.passed.isEmpty else { return [] }
@@ -110,8 +116,11 @@ extension FlowSearch {
   /// An account that only claims the address and has no verified identifier is given to the user who verifies the
   /// address.
   private func recoverable(_ kind: IdentifierKind, by provider: ProviderName, _ facts: KnownFacts) -> KnownFacts? {
-    guard kind == .email, providers[provider]?.descriptor.identifierKinds.contains(kind) ?? false else { return nil }
+    let kinds = providers[provider]?.descriptor.identifierKinds ?? []
+    guard kind == .email, kinds.contains(kind) else { return nil }
     var facts: KnownFacts? = facts.assuming(.holds(.email), true)?.assuming(.keeps(provider), true)
+    // The account belongs to its name.
+    if kinds.contains(.name) { facts = facts?.assuming(.holds(.name), false) }
     for kind in IdentifierKind.allCases { facts = facts?.assuming(.verified(kind), false) }
     return facts
   }
@@ -168,17 +177,22 @@ extension FlowSearch {
   private func bySecret(_ provider: any Provider, _ kinds: [IdentifierKind], _ situation: FlowSituation) -> [StepPass] {
     let name = provider.descriptor.name
     let isKept = provider.descriptor.hashesSecrets || generation.flow(for: .factor(name, .set)) != nil
-    let known: [KnownFacts?]
+    // Functions may read the identifier, so each kind is a possibility of its own.
+    let named: [IdentifierKind?] = kinds.isEmpty ? [nil] : kinds
+    let known: [(identifier: IdentifierKind?, facts: KnownFacts?)]
     if situation.knowsAccount {
-      known = [isKept ? situation.facts.assuming(.keeps(name), true) : situation.facts]
+      known = named.map { ($0, isKept ? situation.facts.assuming(.keeps(name), true) : situation.facts) }
     } else if isKept {
       known =
-        kinds.map { situation.facts.assuming(.holds($0), true)?.assuming(.keeps(name), true) }
-        + (provider.descriptor.role.contains(.findsAccount) ? [situation.facts.assuming(.keeps(name), true)] : [])
+        kinds.map { ($0, situation.facts.assuming(.holds($0), true)?.assuming(.keeps(name), true)) }
+        + (provider.descriptor.role.contains(.findsAccount)
+          ? [(kinds.first, situation.facts.assuming(.keeps(name), true))] : [])
     } else {
-      known = kinds.map { situation.facts.assuming(.verified($0), true) }
+      known = kinds.map { ($0, situation.facts.assuming(.verified($0), true)) }
     }
-    var passes = known.compactMap(\.self).map { StepPass(facts: $0, knowsAccount: true, identifier: kinds.first) }
+    var passes = known.compactMap { identifier, facts in
+      facts.map { StepPass(facts: $0, knowsAccount: true, identifier: identifier) }
+    }
     // A proof that needs no record may come from a user without an account.
     if !situation.knowsAccount, !isKept {
       passes.append(

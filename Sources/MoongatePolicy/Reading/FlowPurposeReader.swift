@@ -34,6 +34,7 @@ extension IdentifierKind {
     case .phone: "a phone number"
     case .email: "an email address"
     case .federated: "an identity at another site"
+    case .name: "a user name"
     }
   }
 }

@@ -182,12 +182,13 @@ struct PolicyReader {
   }
 
   /// Whether a step of the provider begins with a user's identifier.
-  private var namesPerson: Bool { descriptor.beginFields.contains { $0.kind == .phone || $0.kind == .email } }
+  private var namesPerson: Bool { descriptor.beginFields.contains { $0.identifierKind != nil } }
 
   private func applies(_ key: LimitKey) -> Bool {
     switch key {
     case .phone, .country, .prefix: descriptor.identifierKinds.contains(.phone)
-    case .email: descriptor.identifierKinds.contains(.email)
+    // A policy may be for every choice of `identify_by`: without an address, a limit by address counts nothing.
+    case .email: (descriptor.identifierKinds + descriptor.choosableKinds).contains(.email)
     default: true
     }
   }

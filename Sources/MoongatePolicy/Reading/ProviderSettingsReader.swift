@@ -28,6 +28,9 @@ struct ProviderSettingsReader {
           "must be one line of plain text of 1 to \(Self.longestTitle) bytes, such as \"SMS (USA)\"")
       }
     }
+    if !descriptor.choosableKinds.isEmpty, let node = reader.take(ProviderDescriptor.identifyBy) {
+      settings.identifyBy = identifyBy(node, reader.path(ProviderDescriptor.identifyBy), descriptor)
+    }
     for field in descriptor.settings {
       guard let node = reader.take(field.name) else {
         // A default that has no Lua syntax here, such as a list.
@@ -64,6 +67,23 @@ struct ProviderSettingsReader {
       }
     }
     return settings
+  }
+
+  /// The chosen kinds of identifier, in the provider's order: the first one names the field of a page.
+  private func identifyBy(_ node: LuaNode, _ path: String, _ descriptor: ProviderDescriptor) -> [IdentifierKind]? {
+    guard let items = Field.texts(node, path, problems) else { return nil }
+    let names = descriptor.choosableKinds.map(\.rawValue)
+    for item in items where !names.contains(item.text) {
+      problems.add(
+        item.node.location, path,
+        "`\(descriptor.name)` cannot identify users by \"\(item.text)\": write one or several of \(Suggestion.list(names))"
+      )
+    }
+    let kinds = descriptor.choosableKinds.filter { kind in items.contains { $0.text == kind.rawValue } }
+    if items.isEmpty {
+      problems.add(node.location, path, "is empty: write one or several of \(Suggestion.list(names))")
+    }
+    return kinds.isEmpty ? nil : kinds
   }
 
   /// The text, if the provider accepts its form.

@@ -179,8 +179,21 @@ extension TableShape {
           name: field.name, type: type, help: field.help, isRequired: field.isRequired,
           standard: field.standard?.asWritten)
       }
+        + (descriptor.choosableKinds.isEmpty ? [] : [identifyBy(descriptor)])
         + (descriptor.hasOwnTitleSetting
           ? [] : [.optional("title", "string", "the name that users see, as in \"SMS (USA)\"")]))
+  }
+}
+
+extension TableShape {
+  /// The kinds of identifier by which users may identify themselves at the provider.
+  private static func identifyBy(_ descriptor: ProviderDescriptor) -> Entry {
+    let kinds = descriptor.choosableKinds.map { "\"\($0.rawValue)\"" }
+    let standard = descriptor.identifierKinds.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+    return .optional(
+      ProviderDescriptor.identifyBy, "(\(kinds.joined(separator: "|")))[]",
+      "a list of what users identify themselves by, as in { \(kinds.joined(separator: ", ")) }; by default { \(standard) }"
+    )
   }
 }
 

@@ -61,8 +61,11 @@ struct Registration: Sendable {
   /// The input of the user with this number. A step that sets a secret takes all fields at once.
   private func fields(_ person: Int) -> [String: InputValue] {
     var fields: [String: InputValue] = [:]
-    for field in sendsCodes ? begin : begin + submit {
+    // Of several identifiers, a user gives one.
+    let identifiers = begin.filter { $0.identifierKind != nil }.dropFirst()
+    for field in sendsCodes ? begin : begin + submit where !identifiers.contains(field) {
       switch field.kind {
+      case .text where field == .userName: fields[field.name] = .text("person\(person)")
       case .phone: fields[field.name] = .text("+91" + String(9_000_000_000 + person * 100_003 % 900_000_000))
       case .email: fields[field.name] = .text("person\(person)@example.com")
       case .password: fields[field.name] = .text("correct horse \(person)")

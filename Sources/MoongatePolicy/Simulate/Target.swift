@@ -36,7 +36,7 @@ struct Target: Sendable {
     self.provider = provider
     region = generation.gateway.region
     descriptor = provider.descriptor
-    field = descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }
+    field = descriptor.beginFields.first { $0.identifierKind != nil }
     senders = generation.flows.mapValues { $0.senders(upTo: name) }
     let begun = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted {
       $0.name < $1.name
@@ -83,7 +83,13 @@ struct Target: Sendable {
   func fields(_ person: Int) -> [String: InputValue] {
     // Indian phone numbers have ten digits. libphonenumber must consider them possible.
     guard let field else { return [:] }
-    return [field.name: .text(field.kind == .email ? "person\(person)@example.com" : Self.number(person))]
+    let typed =
+      switch field.identifierKind {
+      case .email: "person\(person)@example.com"
+      case .name: "person\(person)"
+      default: Self.number(person)
+      }
+    return [field.name: .text(typed)]
   }
 
   /// Consecutive users have different prefixes, because attackers who earn money with messages use many prefixes.

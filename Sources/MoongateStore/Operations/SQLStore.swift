@@ -257,6 +257,10 @@ extension SQLStore {
     try await read { rows in try AccountRows.holder(of: identifier, rows) }
   }
 
+  package func isTaken(_ identifier: Identifier) async throws(StoreFault) -> Bool {
+    try await read { rows in try IdentifierRows.isTaken(identifier, rows) }
+  }
+
   package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int)
     async throws(StoreFault) -> [String]
   {

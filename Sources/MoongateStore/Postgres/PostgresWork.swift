@@ -135,7 +135,10 @@ extension PostgresError {
   /// Conflicts that the database's constraints detect, in either order of the transactions.
   fileprivate var conflict: (any Error)? {
     switch self {
-    case .refused(.uniqueViolation, constraint: "identifier_verified"): ChangeConflict(.identifierTaken)
+    case .refused(.uniqueViolation, constraint: "identifier_verified"),
+      .refused(.uniqueViolation, constraint: "identifier_skeleton"),
+      .refused(.uniqueViolation, constraint: "identifier_name"):
+      ChangeConflict(.identifierTaken)
     case .refused(.uniqueViolation, constraint: "flow_hash_key"): ChangeConflict(.flowChanged)
     case .refused(.foreignKeyViolation, _): ChangeConflict(.accountUnavailable)
     default: nil

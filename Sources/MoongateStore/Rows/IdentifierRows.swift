@@ -12,7 +12,7 @@ enum IdentifierRows {
       [
         .text(account.id), SQLValue(account.firstName), SQLValue(account.lastName), SQLValue(account.createdAt),
         SQLValue(account.lastSeenAt),
-        SQLValue(account.isLocked), account.identifiers.contains { $0.verifiedAt != nil } ? .null : .integer(1),
+        SQLValue(account.isLocked), account.hasOwnIdentifier ? .null : .integer(1),
       ])
     for (position, held) in account.identifiers.enumerated() {
       if held.verifiedAt != nil {
@@ -205,7 +205,7 @@ enum IdentifierRows {
   ///
   /// Attack: someone registers another user's address first and shares the account of the user who later verifies it.
   /// The address belongs to the account that verifies it; other claimants lose the address, the secrets that belong to
-  /// it (such as a password), and their sessions.
+  /// it (such as a password), and their sessions. The secrets of an account that has a name belong to the name.
   /// - Parameter providers: the providers whose secrets belong to an identifier.
   private static func evict(
     _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>,
@@ -218,7 +218,10 @@ enum IdentifierRows {
         [.text(account)] + identifier.named)
       for provider in providers.sorted() {
         try rows.run(
-          "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2",
+          """
+          DELETE FROM provider_record WHERE account = ?1 AND provider = ?2
+            AND NOT EXISTS (SELECT 1 FROM identifier WHERE account = ?1 AND skeleton IS NOT NULL)
+          """,
           [.text(account), .text(provider.rawValue)])
       }
       try AccountRows.raiseEpoch(of: account, notifications, rows)
@@ -226,17 +229,29 @@ enum IdentifierRows {
     }
   }
 
+  /// Whether an account has the name, or one that looks like it.
+  static func isTaken(_ identifier: Identifier, _ rows: some SQLTransaction) throws -> Bool {
+    guard let skeleton = identifier.skeleton else { return false }
+    return try rows.rows([
+      SQLRead("SELECT 1 FROM identifier WHERE skeleton = ?1", [.text(skeleton)]),
+      SQLRead("SELECT 1 FROM identifier WHERE kind = ?1 AND value = ?2 AND skeleton IS NOT NULL", identifier.named),
+    ]).contains { !$0.isEmpty }
+  }
+
   /// - Parameter position: nil to insert after all other identifiers of the account.
   private static func insert(_ held: HeldIdentifier, of account: String, position: Int?, _ rows: some SQLTransaction)
     throws
   {
     let identifier = held.identifier
+    // Attack: two people register names that look alike at the same moment. The indexes let only one of them in.
+    if try isTaken(identifier, rows) { throw ChangeConflict(.identifierTaken) }
     try rows.run(
       """
-      INSERT INTO identifier (account, position, kind, value, display, attributes, member_of, verified_at, waits_until)
-      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+      INSERT INTO identifier
+        (account, position, kind, value, display, attributes, member_of, verified_at, waits_until, skeleton)
+      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
       """,
       [.text(account), position.map { SQLValue($0) } ?? .null] + identifier.named + details(identifier)
-        + [SQLValue(held.verifiedAt), SQLValue(held.waitsUntil)])
+        + [SQLValue(held.verifiedAt), SQLValue(held.waitsUntil), SQLValue(identifier.skeleton)])
   }
 }

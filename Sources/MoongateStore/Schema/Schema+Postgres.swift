@@ -116,9 +116,12 @@ extension Schema {
       verified_at BIGINT,
       member_of TEXT COLLATE "C",
       waits_until BIGINT,
+      skeleton TEXT COLLATE "C",
       PRIMARY KEY (account, position)
     );
     CREATE UNIQUE INDEX identifier_verified ON identifier (kind, value) WHERE verified_at IS NOT NULL;
+    CREATE UNIQUE INDEX identifier_skeleton ON identifier (skeleton) WHERE skeleton IS NOT NULL;
+    CREATE UNIQUE INDEX identifier_name ON identifier (kind, value) WHERE skeleton IS NOT NULL;
     CREATE INDEX identifier_claimed ON identifier (kind, value) WHERE verified_at IS NULL;
 
     CREATE TABLE group_member (

@@ -125,10 +125,15 @@ extension Schema {
       verified_at INTEGER,
       member_of TEXT,                -- JSON: the groups of a federated identity at its site; NULL: none
       waits_until INTEGER,
+      skeleton TEXT,                 -- of a name: what names that look like it have in common (`Identifier.skeleton`)
       PRIMARY KEY (account, position)
     ) WITHOUT ROWID;
     -- Only one account can hold it verified, whatever the program does.
     CREATE UNIQUE INDEX identifier_verified ON identifier (kind, value) WHERE verified_at IS NOT NULL;
+    -- Of names that look alike, only one account has one. Both indexes, because a later Unicode version can give a name
+    -- another skeleton than the one that was stored.
+    CREATE UNIQUE INDEX identifier_skeleton ON identifier (skeleton) WHERE skeleton IS NOT NULL;
+    CREATE UNIQUE INDEX identifier_name ON identifier (kind, value) WHERE skeleton IS NOT NULL;
     CREATE INDEX identifier_claimed ON identifier (kind, value) WHERE verified_at IS NULL;
 
     CREATE TABLE group_member (

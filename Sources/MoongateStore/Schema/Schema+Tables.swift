@@ -47,7 +47,10 @@ extension Schema {
       "account:text provider:text sealed:bytes created_at changed_at imported_hash:text change_due:text"),
     table(
       "identifier", key: "account position",
-      "account:text position kind:text value:text display:text attributes:text verified_at member_of:text waits_until"),
+      """
+      account:text position kind:text value:text display:text attributes:text verified_at member_of:text waits_until \
+      skeleton:text
+      """),
     table(
       "session", key: "token",
       """

@@ -135,7 +135,7 @@ struct ListGroups: AsyncParsableCommand {
       let members = try await opened.administration.members(of: group.name, after: after, limit: limit).map {
         member, account in
         Member(
-          account: account.id, identifiers: account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier.value),
+          account: account.id, identifiers: account.identifiers.filter(\.isOwn).map(\.identifier.value),
           addedAt: member.addedAt.text)
       }
       if json { return print(try ToolJSON.text(Group(group: name, kind: group.kind.rawValue, members: members))) }

@@ -91,6 +91,7 @@ import Testing
     record.grantCode = GrantCode(hash: hash, expiresAt: now, factors: [phone])
     record.isRemembered = true
     record.invitation = hash
+    record.isByOperator = true
     record.isNewAccount = true
     record.completedNext = text
     record.origin = text

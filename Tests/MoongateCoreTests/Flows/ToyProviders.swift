@@ -13,6 +13,8 @@ struct ToySecret: FullProvider {
 
   let name: ProviderName
   var hashes = false
+  /// Whether it identifies users by a name too.
+  var takesNames = false
 
   private static let old = InputField(name: "secret", kind: .text)
   private static let new = InputField(name: "new_secret", kind: .text)
@@ -20,10 +22,12 @@ struct ToySecret: FullProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: name, beginFields: [InputField(name: "email", kind: .text, isRequired: false)],
+      name: name,
+      beginFields: [InputField(name: "email", kind: .text, isRequired: false)] + (takesNames ? [.userName] : []),
       submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false), Self.firstName],
       settings: [],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [],
+      policy: PolicySource(file: "toy.lua", text: ""),
+      identifierKinds: name.rawValue == "password" ? [.email] + (takesNames ? [.name] : []) : [],
       hashesSecrets: hashes,
       outcomes: [
         Outcome(.invalidPIN, "Wrong."), Outcome(.noPIN, "There is none.", isFailure: false),
@@ -37,7 +41,10 @@ struct ToySecret: FullProvider {
   }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
-    try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0.filter(\.isNumber), display: $0) }
+    if takesNames, try input.optionalText("name") != nil { return try input.userName() }
+    return try input.optionalText("email").map {
+      Identifier(kind: .email, value: "+" + $0.filter(\.isNumber), display: $0)
+    }
   }
 
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
@@ -150,7 +157,7 @@ extension EngineTestBench {
   /// A bench with a PIN, a password and Google, and with flows for signing in, registering, stepping up and changing an
   /// account.
   static func full(
-    hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false,
+    hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false, takesNames: Bool = false,
     languages: any MessageLanguages = EnglishMessages(),
     _ change: (inout TestGeneration) -> Void = { _ in }
   )
@@ -158,7 +165,10 @@ extension EngineTestBench {
     -> EngineTestBench
   {
     try await EngineTestBench(
-      others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()],
+      others: [
+        ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes, takesNames: takesNames),
+        ToyGoogle(),
+      ],
       hashing: hashing, languages: languages
     ) { generation in
       let any = StepRule.test(phone, mail, pin, google)

@@ -129,6 +129,24 @@ import Testing
     #expect(results.count { $0 == .conflict(.identifierTaken) } == 29)
   }
 
+  /// Attack: two people register names that look alike at the same moment, at two gateways.
+  @Test func oneOfManyLookAlikesGetsTheName() async throws {
+    let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+      for number in 0..<30 {
+        group.addTask {
+          let text = number % 2 == 0 ? "paypal" : "paypa1"
+          let name = HeldIdentifier(
+            identifier: Identifier(kind: .name, value: text, display: text), verifiedAt: nil)
+          let account = Account(id: "ac_\(number)", createdAt: now, lastSeenAt: now, identifiers: [name])
+          return try await nodes[number % 3].apply([.createAccount(account)], at: now)
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(results.count { $0 == .applied(locks: []) } == 1)
+    #expect(results.count { $0 == .conflict(.identifierTaken) } == 29)
+  }
+
   /// Numbers of changes become visible in order: a reader of one number has missed no earlier one.
   @Test func noChangeOfASessionIsMissed() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)

@@ -58,6 +58,8 @@ struct AccountChecks: FlowPart {
       guard record.account == nil else { throw request.refusal(.alreadyRegistered) }
       return
     }
+    // The operator has vouched for the holder of the link.
+    if record.isByOperator { return }
     guard !record.passed.isEmpty, let account = try await lookup.loadOwn(flow) else {
       throw request.refusal(.denied)
     }
@@ -73,15 +75,13 @@ struct AccountChecks: FlowPart {
     if let recovered = record.purpose.recoveredProvider, !account.credentials.contains(recovered),
       !authority.factors.isEmpty,
       !record.passed.contains(where: authority.authorises),
-      account.identifiers.contains(where: { $0.verifiedAt != nil })
+      account.hasOwnIdentifier
     {
       throw request.refusal(.denied, detail: "This account has no password. Set one up after signing in.")
     }
     if record.passed.contains(where: authority.isHeld) { return }
-    // To recover an account without any verified identifier, the user verifies the address that it claims.
-    if record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) {
-      return
-    }
+    // To recover an account without an identifier of its own, the user verifies the address that it claims.
+    if record.purpose.recoveredProvider != nil, !account.hasOwnIdentifier { return }
     throw resetRefusal(nil, account, request)
   }
 
@@ -176,9 +176,7 @@ struct AccountChecks: FlowPart {
     let rules = request.generation.accounts
     guard account.isResetUntil(name, rules, at: request.now) == nil else { return false }
     if account.credentials.contains(name) { return true }
-    let kinds = registry(request)[name]?.descriptor.identifierKinds ?? []
-    // A provider of federated identities proves that identity. The address that comes with it does not count.
-    let proved: [IdentifierKind] = kinds.contains(.federated) ? [.federated] : kinds
+    let proved = registry(request)[name]?.descriptor.signInKinds ?? []
     return account.identifiers.contains { held in
       proved.contains(held.identifier.kind) && held.verifiedAt != nil
         && account.isTooNewUntil(held, rules, at: request.now) == nil

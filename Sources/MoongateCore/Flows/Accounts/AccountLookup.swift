@@ -70,8 +70,22 @@ struct AccountLookup: FlowPart {
     // Attack: the time of a step that begins tells whether its address is known, at no cost. The claims are therefore
     // read in either case. (An address that an account has verified has none.)
     let claims = try await claims(on: identifier, having: provider)
+    // A name leads to one account, which is read next.
+    if claims.isEmpty, identifier.kind.isExclusive { try await readNobody() }
     if let holder { return IdentifierOwners(holder: holder) }
     return IdentifierOwners(claimants: try await claimants(among: claims, having: provider, flow))
+  }
+
+  /// Whether an account that is about to be created cannot have the identifier: another one has verified it or, if only
+  /// one account can have it, claims it or one that looks like it.
+  func isTaken(_ identifier: Identifier, _ flow: FlowTransaction) async throws(FlowError) -> Bool {
+    guard identifier.kind.isExclusive else { return try await holder(of: identifier, flow) != nil }
+    return try await asking { () async throws(StoreFault) in try await store.isTaken(identifier) }
+  }
+
+  /// Reads the account that no identifier leads to, so that the time is that of reading one.
+  func readNobody() async throws(FlowError) {
+    _ = try await asking { () async throws(StoreFault) in try await store.account(Self.nobody) }
   }
 
   /// The accounts whose forgotten factor, such as a password, may be replaced by a code to the identifier in a recovery
@@ -152,7 +166,10 @@ struct AccountLookup: FlowPart {
 
 extension Account {
   /// Whether a code to an identifier that the account only claims may recover the account.
+  ///
+  /// Attack: someone has an address that the owner of a name has mistyped, and recovers "their" password. The account
+  /// belongs to the name, so an address that it only claims does not lead to it.
   func isRecoverable(by identifier: Identifier) -> Bool {
-    identifiers.contains { $0.identifier == identifier } && !identifiers.contains { $0.verifiedAt != nil }
+    identifiers.contains { $0.identifier == identifier } && !hasOwnIdentifier
   }
 }

@@ -43,10 +43,10 @@ struct SignInRequirements: FlowPart {
   /// The account without factors that the flow does not take over.
   ///
   /// Attack: an account that someone made in the victim's name, with an authenticator app of their own. Recovering an
-  /// account without any verified identifier does not take over its secrets, so none of them can be required.
+  /// account without an identifier of its own does not take over its secrets, so none of them can be required.
   static func keepingOwnFactors(_ account: Account, _ record: FlowRecord) -> Account {
     var account = account
-    if record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) {
+    if record.purpose.recoveredProvider != nil, !account.hasOwnIdentifier {
       account.credentials = []
     }
     return account

@@ -160,8 +160,7 @@ struct PolicyEvaluation: FlowPart {
     if record.startedIn != nil, let live = request.client.session, live.account.id == account.id { own = live.session }
     let steps = ((own?.passed ?? []) + record.passed).counted
     return account.sessionFacts(
-      passed: steps.latest, age: own.map { request.now - $0.createdAt } ?? .zero,
-      aal: Session.assuranceLevel(of: steps))
+      passed: steps, age: own.map { request.now - $0.createdAt } ?? .zero, aal: Session.assuranceLevel(of: steps))
   }
 
   /// Runs the policy's `send` or `verify` function with the current counters.

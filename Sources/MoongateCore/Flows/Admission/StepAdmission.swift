@@ -49,10 +49,11 @@ struct StepAdmission: FlowPart {
     return others
   }
 
+  /// More than five parameters: what is revealed, and what is charged for it.
   /// Charges the client address, then returns a refusal that reveals whether an account exists.
   func revealing(
     _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction,
-    _ request: RequestContext
+    detail: String? = nil, _ request: RequestContext
   ) async throws(FlowError) -> FlowError {
     switch code {
     case .registrationClosed, .invitationRequired: request.decidedByRegistration()
@@ -65,7 +66,7 @@ struct StepAdmission: FlowPart {
     try await ledger.settle([reservation.settled(outcome, request)], request)
     let invites =
       code == .accountNotFound && request.generation.registers(identifiersOf: provider, by: registry(request))
-    return request.refusal(code, detail: invites ? "No account found. Create one?" : nil)
+    return request.refusal(code, detail: invites ? "No account found. Create one?" : detail)
   }
 
   /// How many refusals of a provider may be refunded per identifier and day.

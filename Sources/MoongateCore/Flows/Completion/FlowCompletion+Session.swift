@@ -30,6 +30,10 @@ extension FlowCompletion {
       ending.code = GrantCode(
         hash: token.hash, expiresAt: request.now + GrantCode.lifetime, factors: account.credentials)
       ending.next = grant.address(with: token.secret)
+    } else if record.isByOperator {
+      // Attack: somebody finds an operator's link, and is signed in by it without the account's second factor. The
+      // user signs in with the new secret, and meets everything that a sign-in requires.
+      return ending
     } else if record.startedIn != nil, let own = request.client.session?.session {
       // Attack: a copy of a session of any age completes a flow by skipping its steps, and gets a new token, which the
       // owner's sign-out does not end. A flow that proved and set nothing leaves the session as it is.

@@ -71,7 +71,7 @@ struct FlowCompletion: FlowPart {
   private func complete(_ before: FlowTransaction) async throws(FlowError) -> FlowView {
     let request = before.request
     // Attack: a flow whose steps were all skipped or did not apply would sign someone in without any proof.
-    guard !before.record.passed.isEmpty || before.record.startedIn != nil else {
+    guard !before.record.passed.isEmpty || before.record.startedIn != nil || before.record.isByOperator else {
       throw request.refusal(.denied, because: .nothingProved)
     }
     try grants.demandAllowed(before.record, request)
@@ -198,7 +198,8 @@ struct FlowCompletion: FlowPart {
     var view = FlowView(
       id: flow.id, flow: record.name, purpose: flow.record.purpose, status: .complete, expiresAt: record.expiresAt,
       choices: [], step: nil, passed: flow.record.passed,
-      account: AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
+      account: record.isByOperator
+        ? nil : AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
       session: ending.session.map { SessionView($0, token: ending.secret, at: flow.request.now) }, next: ending.next,
       isOfBrowser: record.browser != nil && record.browser == request.client.browser)
     // The browser passed the steps, so it is the known device, also if an app receives the result.

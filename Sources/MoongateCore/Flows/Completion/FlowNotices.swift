@@ -11,11 +11,8 @@ struct NoticeAddress: Sendable, Equatable {
 
   /// Fails for identifiers that cannot receive messages.
   init?(_ identifier: Identifier) {
-    switch identifier.kind {
-    case .email: channel = .mail
-    case .phone: channel = .sms
-    case .federated: return nil
-    }
+    guard let channel = identifier.kind.channel else { return nil }
+    self.channel = channel
     to = identifier.value
   }
 }
@@ -100,7 +97,8 @@ struct FlowNotices: FlowPart {
         switch added.kind {
         case .email: isReplaced ? .emailChanged : .emailAdded
         case .phone: isReplaced ? .phoneChanged : .phoneAdded
-        case .federated:
+        // A name is never verified.
+        case .federated, .name:
           .siteConnected(registry(request).prover(of: added).map { siteName($0, request) } ?? added.display)
         }
       notify(notice, to: before.reachableAddresses, of: before, request)

@@ -51,6 +51,10 @@ extension ProviderCalls {
       try demandAskable(round.fields, showing: round.shown, by: provider, request)
     case .proved(let proof):
       try demandDeclared(proof.proved + proof.attested + proof.claimed, by: provider, request)
+      // Attack: a name that a provider "proves" becomes verified, and authorises resets and changes from then on.
+      guard (proof.proved + proof.attested).allSatisfy(\.kind.canBeVerified) else {
+        throw flaw("a provider proves an identifier that can only be claimed", of: provider, request)
+      }
       if let long = proof.facts.first(where: { !ProvidedFacts.fits($0.value) }) {
         throw flaw(
           "a provider reports a fact longer than 300 bytes", of: provider, request,

@@ -45,6 +45,8 @@ extension ProviderStep {
     let limits: StepLimits
     var candidates: [Candidate]
     if step.claimants == nil {
+      // Attack: the time of an attempt tells whether its name exists, because the account of a known one is read.
+      if !attempt.isNew, step.identifier?.kind.isExclusive ?? false { try await lookup.readNobody() }
       let (admitted, also) = try await admission.admit(step, attempt.policy, before)
       (limits, candidates) = (admitted, [Candidate(step: step, capabilities: capabilities, also: also)])
     } else {

@@ -70,7 +70,8 @@ extension ProviderStep {
       }
     } else if flow.record.stepPurpose(of: name) == .set {
       // An account that already has the address is not part of setting a new secret.
-      subject.isTaken = try await lookup.holder(of: identifier, flow) != nil && flow.record.accountRule == .new
+      let isTaken = try await lookup.isTaken(identifier, flow)
+      subject.isTaken = isTaken && (flow.record.accountRule == .new || identifier.kind.isExclusive)
     } else {
       subject.owners = try await lookup.owners(of: identifier, claimedWith: name, flow)
     }
@@ -90,8 +91,12 @@ extension ProviderStep {
     let facts = policies.facts(flow, subject: counted, account: owners.only)
     let limits = try policies.limits(policy, counted, facts: facts, request)
     if begin.isBegin { try await ledger.count(limits.begin, as: .begin, request) }
-    if subject.isTaken, !conceals {
-      throw try await admission.revealing(.alreadyRegistered, name, limits.verify, .verify, request)
+    // No code can tell the owner of a name that it is taken, so the page does. The limits by address count it, and a
+    // sign-in with the name conceals as usual. The sentence is the same for a name that only looks like another one.
+    let isTakenName = subject.isTaken && subject.identifier?.kind.isExclusive ?? false
+    if subject.isTaken, !conceals || isTakenName {
+      throw try await admission.revealing(
+        .alreadyRegistered, name, limits.verify, .verify, detail: isTakenName ? Self.takenName : nil, request)
     }
     if owners.isEmpty, subject.identifier != nil, purpose == .prove, flow.record.accountRule == .existing, !conceals {
       throw try await admission.revealing(.accountNotFound, name, limits.verify, .verify, request)
@@ -99,6 +104,8 @@ extension ProviderStep {
     try await ledger.refuseWhileLocked(
       limits.verify(for: purpose).filter(\.key.isPersonal), hidesDisabled: admission.hides(policy, flow), request)
   }
+
+  static let takenName = "This name is taken. Please choose another."
 
   /// The flow with the next round of its open step; nil if the answer has no next round.
   /// - Parameters:

@@ -29,6 +29,9 @@ struct SignInModel: PageModel {
   let offersRemember: Bool
   let isRemembered: Bool
   let hasNames: Bool
+  let identifierLabel: String
+  /// Whether the field also takes a user name.
+  let takesName: Bool
   let code: String?
   let problem: String?
   let isCalm: Bool

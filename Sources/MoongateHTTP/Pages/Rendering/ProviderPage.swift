@@ -100,6 +100,14 @@ struct ProviderPage {
     descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }?.name ?? (isEmail ? "email" : "phone")
   }
 
+  /// Whether it reads identifiers of the kind at the beginning of a step.
+  func takes(_ kind: IdentifierKind) -> Bool { descriptor.beginFields.contains { $0.identifierKind == kind } }
+
+  /// The field that a typed identifier belongs to. Names have no `@`, and addresses have one.
+  func identifierField(for typed: String) -> String {
+    takes(.name) && !(takes(.email) && typed.contains("@")) ? InputField.userName.name : identifierField
+  }
+
   /// Whether a federated identity belongs to this provider. Identities of instances and programs begin with their
   /// names.
   func proves(_ identity: Identifier, among providers: ProviderRegistry) -> Bool {

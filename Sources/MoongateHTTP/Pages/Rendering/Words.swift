@@ -130,8 +130,9 @@ struct Words: MustacheParent, Sendable {
   private static let fewAttempts = 10
 
   /// The message of a refusal, with the attempts remaining if there are few.
-  func sentenceWithAttempts(of refusal: Refusal) -> String {
-    let said = sentence(of: refusal)
+  /// - Parameter other: the message in place of the refusal's own.
+  func sentenceWithAttempts(of refusal: Refusal, saying other: String? = nil) -> String {
+    let said = other ?? sentence(of: refusal)
     guard let left = refusal.attemptsLeft, left <= Self.fewAttempts else { return said }
     let isEnded = said.last.map { ".!?।؟。".contains($0) } ?? true
     return said + (isEnded ? " " : ". ") + count(left, "tries")

@@ -10,7 +10,7 @@ struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account", abstract: "Manage accounts: look up, lock, reset, delete, import and export.",
     discussion: """
-      NAME is an account id, a phone number or an email address. A gateway that runs on the same store applies a change within a second. \
+      NAME is an account id, a phone number, an email address or a user name. A gateway that runs on the same store applies a change within a second. \
       Exit status: 0 on success; 1 if the account does not exist or an imported file has bad lines; 2 if the store is missing.
       """,
     subcommands: [
@@ -60,7 +60,7 @@ struct ShowAccount: AsyncParsableCommand {
     commandName: "show", abstract: "Show everything stored about an account.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -81,7 +81,7 @@ struct AccountSessions: AsyncParsableCommand {
     commandName: "sessions", abstract: "List or end the sessions of an account.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @Flag(help: "End all sessions, like `end-sessions`.") var end = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
@@ -165,7 +165,7 @@ struct ReasonOption: ParsableArguments {
 
 /// Arguments of a command that performs one operation on one account.
 struct AccountOperation: ParsableArguments {
-  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 

@@ -10,7 +10,7 @@ struct AccountDevices: AsyncParsableCommand {
     discussion: "The sessions on a device that is removed continue. `end-sessions` ends them and removes all devices.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @Option(help: "No longer trust the device with this id.") var remove: String?
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false

@@ -12,6 +12,9 @@ struct AccountDocument: Encodable {
       case kind, value
       case verifiedAt = "verified_at"
     }
+
+    /// Whether other accounts can claim it too.
+    var isClaimed: Bool { verifiedAt == nil && kind != IdentifierKind.name.rawValue }
   }
 
   let id: String
@@ -52,7 +55,7 @@ struct AccountDocument: Encodable {
 
   /// The account as one line of a list.
   var line: String {
-    let names = identifiers.map { $0.value + ($0.verifiedAt == nil ? " (claimed)" : "") }.joined(separator: ", ")
+    let names = identifiers.map { $0.value + ($0.isClaimed ? " (claimed)" : "") }.joined(separator: ", ")
     return "\(id)  \(names)\(locked ? "  LOCKED" : "")"
   }
 
@@ -62,8 +65,10 @@ struct AccountDocument: Encodable {
     var lines = ["\(id)\(locked ? "  LOCKED" : "")"]
     if !name.isEmpty { lines.append("  name       \(name)") }
     for identifier in identifiers {
-      let kind = identifier.kind + String(repeating: " ", count: max(0, 10 - identifier.kind.count))
-      lines.append("  \(kind) \(identifier.value)  \(identifier.verifiedAt.map { "verified \($0)" } ?? "claimed")")
+      let word = identifier.kind == IdentifierKind.name.rawValue ? "user name" : identifier.kind
+      let kind = word + String(repeating: " ", count: max(0, 10 - word.count))
+      let state = identifier.isClaimed ? "  claimed" : identifier.verifiedAt.map { "  verified \($0)" } ?? ""
+      lines.append("  \(kind) \(identifier.value)\(state)")
     }
     lines.append("  has        \(credentials.isEmpty ? "no PIN or password" : credentials.joined(separator: ", "))")
     if !changes.isEmpty { lines.append("  replaces   \(changes.joined(separator: ", ")) at the next sign-in") }

@@ -15,7 +15,9 @@ struct AccountHistory: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address. The identifier need not belong to an account.")
+  @Argument(
+    help:
+      "An account id, a phone number, an email address or a user name. The identifier need not belong to an account.")
   var name: String
   @Option(help: "Show events since this age or time: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z.") var since: String?
   @Option(help: "Show only these event kinds, separated by commas.") var kind: String?

@@ -200,7 +200,8 @@ struct AccountLine {
         let text = fields[kind.rawValue] as? String, Set(fields.keys).isSubset(of: [kind.rawValue, "verified"])
       else {
         problems.append(
-          "an identifier must be {\"phone\" or \"email\" or \"federated\": string, \"verified\": true or false}")
+          "an identifier must be {\"phone\", \"email\", \"federated\" or \"name\": string, \"verified\": true or false}"
+        )
         continue
       }
       let isVerified: Bool
@@ -209,6 +210,10 @@ struct AccountLine {
       case let flag as Bool: isVerified = flag
       default:
         problems.append("`verified` must be true or false")
+        continue
+      }
+      if isVerified, !kind.canBeVerified {
+        problems.append("a \(kind.rawValue) is never verified: leave \"verified\" out")
         continue
       }
       let found = administration.identifiers(named: text, region: region).first { $0.kind == kind }

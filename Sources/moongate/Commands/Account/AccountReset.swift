@@ -13,12 +13,15 @@ struct ResetAccount: AsyncParsableCommand {
     abstract: "Remove one factor of an account, such as a forgotten PIN or a lost authenticator app.",
     discussion: """
       Removes the record of the provider and its attempt counters and locks, ends all sessions of the account, and notifies the user by a message. The \
-      other sign-in methods of the account do not change. If the account does not have the factor, the command changes nothing.
+      other sign-in methods of the account do not change. If the account does not have the factor, the command changes nothing. \
+      With --link, the command also prints a link by which the user sets a new password, for a user without an email address. It is shown once. \
+      Whoever opens it can set the password, and signs in with it afterwards: give it to the user in person.
       """)
 
   private enum Done: String, Encodable {
     case reset
     case none
+    case link
     case wouldReset = "would_reset"
   }
 
@@ -26,12 +29,21 @@ struct ResetAccount: AsyncParsableCommand {
     let account: String
     let provider: String
     let done: Done
+    var link: String?
+    var expiresAt: String?
+
+    enum CodingKeys: String, CodingKey {
+      case account, provider, done, link
+      case expiresAt = "expires_at"
+    }
   }
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @Option(help: "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, …")
   var provider: String
+  @Flag(help: "Print a link by which the user sets a new password, once.") var link = false
+  @Option(help: "How long the link works: from 60s to 7d.") var valid = Span.day
   @Flag(help: "Show what would be done, without doing it.") var dryRun = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
@@ -46,6 +58,7 @@ struct ResetAccount: AsyncParsableCommand {
       else {
         throw StartProblem("There is no provider \(self.provider). \(account.id) has these factors: \(has).")
       }
+      if link { return try await makeLink(provider, account, opened) }
       guard account.credentials.contains(provider) else {
         return try printReport(
           .none, account, "\(account.id) has no \(provider): nothing to reset. It has these factors: \(has).")
@@ -63,6 +76,35 @@ struct ResetAccount: AsyncParsableCommand {
     }
   }
 
+  private func makeLink(_ provider: ProviderName, _ account: Account, _ opened: OperatorStore) async throws {
+    guard ResetLink.lifetimes.contains(valid.duration) else {
+      throw StartProblem("--valid must be from 60s to 7d.", status: .couldNotRun)
+    }
+    guard opened.generation.policies[provider] != nil, opened.registry.identifierSecrets.contains(provider) else {
+      throw StartProblem(
+        "--link is for a secret that belongs to an identifier, such as a password, and not for \(provider).",
+        status: .couldNotRun)
+    }
+    if dryRun {
+      return try printReport(
+        .wouldReset, account,
+        "\(account.id): \(provider) would be removed, its sessions would end, and a link would be printed")
+    }
+    let identity = try identity.identity("moongate account reset")
+    let made = try await opened.withEngine { engine, client in
+      try await engine.makeResetLink(
+        provider, of: account.id, lasting: valid.duration, by: identity, client: client)
+    }
+    guard let made else { throw StartProblem("There is no account \(name), or it has just changed.") }
+    let report = Report(
+      account: account.id, provider: self.provider, done: .link, link: made.address, expiresAt: made.expiresAt.text)
+    print(
+      json
+        ? try ToolJSON.text(report)
+        : "\(account.id): \(provider) removed, all sessions ended\n\(made.address)\nworks once, until \(made.expiresAt.text)"
+    )
+  }
+
   private func printReport(_ done: Done, _ account: Account, _ sentence: String) throws {
     print(json ? try ToolJSON.text(Report(account: account.id, provider: provider, done: done)) : sentence)
   }
@@ -73,6 +115,13 @@ extension OperatorStore {
   func resetFactor(_ provider: ProviderName, of account: String, by identity: OperatorIdentity) async throws
     -> FactorReset
   {
+    try await withEngine { engine, client in
+      try await engine.resetFactor(provider, of: account, by: identity, client: client)
+    }
+  }
+
+  /// Runs the body with an engine on the store, and waits for the messages that it sends.
+  fileprivate func withEngine<Value>(_ body: (FlowEngine, ClientContext) async throws -> Value) async throws -> Value {
     let logger = Logger(label: "account") { LineLog(label: $0, level: .notice) }
     let random = SystemRandom()
     let web = SiteClient()
@@ -83,7 +132,7 @@ extension OperatorStore {
       random: random, keys: keys, audit: AuditTrail(store: store, logger: logger), logger: logger)
     let client = ClientContext(
       decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
-    let outcome = try await engine.resetFactor(provider, of: account, by: identity, client: client)
+    let outcome = try await body(engine, client)
     // Send the message before the command ends.
     await engine.deliveriesEnd()
     await web.end()

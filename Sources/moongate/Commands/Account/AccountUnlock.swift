@@ -14,7 +14,7 @@ struct UnlockAccount: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 

@@ -101,7 +101,7 @@ struct ImportAccounts: AsyncParsableCommand {
       let problems = rejected.map {
         Report.Line(
           line: lines.numbers[$0],
-          problem: "an account with its id or with one of its verified identifiers already exists")
+          problem: "an account with its id, or with one of its verified identifiers or names, already exists")
       }
       try printReport(
         Report(
@@ -125,9 +125,11 @@ struct ImportAccounts: AsyncParsableCommand {
       + text(weak.others, "PIN", "Reset them with `moongate account reset`; their owners set new ones after a code")
   }
 
-  /// What happens to accounts without a verified identifier.
+  /// What happens to accounts without a verified identifier and a user name.
   static func advice(unverified accounts: [ImportedAccount]) -> [String] {
-    let count = accounts.count { !$0.identifiers.contains(where: \.isVerified) }
+    let count = accounts.count { account in
+      !account.identifiers.contains { $0.isVerified || $0.identifier.kind.isExclusive }
+    }
     guard count > 0 else { return [] }
     return [
       """
@@ -169,7 +171,9 @@ struct ExportAccounts: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An account id, a phone number or an email address. Exports everything stored about this account.")
+  @Argument(
+    help:
+      "An account id, a phone number, an email address or a user name. Exports everything stored about this account.")
   var name: String?
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Include the hashes of PINs and passwords. Keep the output secret.") var hashes = false

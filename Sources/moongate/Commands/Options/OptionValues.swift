@@ -9,6 +9,9 @@ struct Span: ExpressibleByArgument {
   /// The period for which `check` computes budgets.
   static let month = Span(duration: .seconds(30 * 86_400))
 
+  /// How long a link to set a password works.
+  static let day = Span(duration: .seconds(86_400))
+
   /// The time limit of a simulation, because a person waits for it.
   static let nineSeconds = Span(duration: .seconds(9))
 

@@ -65,11 +65,11 @@ struct PolicyFacts: AsyncParsableCommand {
       return generation.policies[name] != nil && (provider == nil || provider == name)
     }
     var complaint: String?
-    for one in asked {
-      let fields = one.descriptor.beginFields.filter { $0.kind == .phone || $0.kind == .email }
-      let input = ProviderInput(
-        fields: Dictionary(fields.map { ($0.name, .text(name)) }) { first, _ in first },
-        defaultRegion: generation.gateway.region)
+    let tries = asked.flatMap { one in
+      one.descriptor.beginFields.filter { $0.identifierKind != nil }.map { (one, $0) }
+    }
+    for (one, field) in tries {
+      let input = ProviderInput(fields: [field.name: .text(name)], defaultRegion: generation.gateway.region)
       do throws(InputProblem) {
         let identifier: Identifier?
         if let codes = one as? any CodeProvider {
