@@ -1,6 +1,6 @@
-/// Why an answer of the provider is refused. For the operator's log and decision: the client only learns that the
+/// Why an answer of the site is refused. For the operator's log and decision: the client only learns that the
 /// sign-in failed.
-struct AnswerRefusal: Error, Equatable {
+struct AnswerRefusal: Error, Equatable, CustomStringConvertible {
   /// The closed set of reasons. Those that are named after a claim, a header or a parameter have its name.
   enum Reason: String, CaseIterable {
     /// The text is no ID token (RFC 7519 section 7.2).
@@ -9,13 +9,18 @@ struct AnswerRefusal: Error, Equatable {
     case duplicate
     case alg, crit, kid, signature
     case iss, sub, aud, azp, exp, iat, nbf, nonce
+    case authTime = "auth_time"
+    /// Of a logout token.
+    case events, jti
+    /// The site names only some of the user's groups, or none.
+    case groups
     /// The answer of the userinfo endpoint belongs to another subject (OpenID Connect Core 1.0 section 5.3.2).
     case userinfo
     /// The settings name another issuer than when the step began.
     case issuer
     /// The parameter `state` is not that of this step.
     case state
-    /// The provider's own error (RFC 6749 section 4.1.2.1).
+    /// The site's own error (RFC 6749 section 4.1.2.1).
     case error
     /// The code was not redeemed.
     case code
@@ -37,6 +42,8 @@ struct AnswerRefusal: Error, Equatable {
       return String(plain) + (value.unicodeScalars.count > Self.longestValue ? "..." : "")
     }
   }
+
+  var description: String { text }
 
   /// The reason and the value, such as `alg RS512`.
   var text: String { value.map { "\(reason.rawValue) \($0)" } ?? reason.rawValue }

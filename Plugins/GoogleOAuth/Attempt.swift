@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// The state of a step while the user is at the provider. The core encrypts and authenticates it.
+/// The state of a step while the user is at the site. The core encrypts and authenticates it.
 struct Attempt: Codable, Equatable, Sendable {
   let issuer: String
   /// Binds the ID token to this step (OpenID Connect Core 1.0 section 15.5.2).

@@ -1,62 +1,97 @@
 import Foundation
 import MoongateSDK
 
-/// The client registration and the issuer from gateway.lua.
+/// The client registration and the site from gateway.lua, with what its preset fills in.
 struct Client: Sendable {
   static let google = "https://accounts.google.com"
   /// The signature algorithms that can be verified, and the default. HS256 and `none` are well-known forgeries.
   static let knownAlgorithms = ["RS256", "PS256", "ES256", "ES384", "EdDSA"]
 
-  /// When claims are requested from the userinfo endpoint.
-  enum UserInfoUse: String, CaseIterable {
-    /// If the ID token lacks the address or the name.
-    case missing
-    case always, never
-  }
-
-  /// When an address counts as verified by the issuer.
-  enum EmailRule: String, CaseIterable {
-    /// If the claim `email_verified` is true.
-    case claim
-    case always
-  }
-
-  let issuer: String
+  let preset: Preset
+  /// For a site without ID tokens, the origin of its token endpoint.
+  let issuer: Issuer
+  /// The endpoints of a site without discovery; nil for an issuer of OpenID Connect.
+  let endpoints: IssuerMetadata?
   let id: String
-  let secret: String
+  let secret: String?
+  let key: ClientKey?
+  /// nil for the first that the issuer offers and the settings allow.
+  let clientAuth: ClientAuth?
+  let scopes: [String]
+  /// Further parameters of the authorization request.
+  let parameters: [(String, String)]
+  let responseMode: ResponseMode
+  /// In seconds; nil if the age of the sign-in at the issuer does not count.
+  let maxAge: Double?
   /// The client ids of the operator's own apps.
   let apps: [String]
   /// Other audiences that are trusted beside the client.
   let audiences: [String]
   let algorithms: [String]
   let userInfo: UserInfoUse
+  /// The addresses of a site without ID tokens that say who the user is, by the name of their answer.
+  let userInfoAddresses: [String: String]
+  /// The members that can be the subject at a site without ID tokens.
+  let subjectPaths: [String]
   let emailRule: EmailRule
-  /// The domains for whose addresses the issuer is authoritative; nil for the default of the issuer.
+  /// The domains for whose addresses the site is authoritative; nil for the default of the issuer.
   let trustedDomains: Set<String>?
 
+  /// Whether the site issues ID tokens.
+  var isOpenID: Bool { endpoints == nil }
+
   /// - Throws: an error with the missing setting.
-  init(_ settings: StepSettings) throws {
+  init(_ settings: StepSettings, _ entry: OpenID.Entry) throws {
+    guard let preset = Preset.chosen(by: settings, entry) else { throw OAuthFault.setting("preset") }
     guard let id = settings.text("client_id"), !id.isEmpty else { throw OAuthFault.setting("client_id") }
-    guard let secret = settings.secret("client_secret"), !secret.isEmpty else {
-      throw OAuthFault.setting("client_secret")
-    }
-    issuer = settings.text("issuer") ?? Self.google
+    self.preset = preset
     self.id = id
-    self.secret = secret
+    secret = settings.secret("client_secret").flatMap { $0.isEmpty ? nil : $0 }
+    key = settings.secret("private_key").map {
+      ClientKey(pem: $0, id: settings.text("key_id"), team: settings.text("team"))
+    }
+    guard secret != nil || key != nil else { throw OAuthFault.setting("client_secret") }
+    clientAuth = settings.text("client_auth").flatMap(ClientAuth.init) ?? preset.clientAuth
+    var scopes = settings.isSet("scopes") ? settings.list("scopes") : preset.scopes
+    if entry == .oauth {
+      let endpoints = try IssuerMetadata(settings, preset)
+      issuer = Issuer(endpoints.issuer)
+      self.endpoints = endpoints
+      userInfoAddresses =
+        settings.isSet("userinfo") ? settings.table("userinfo") : preset.profiles.mapValues { $0.filled(by: settings) }
+      userInfo = .never
+      subjectPaths = settings.text("subject").map { [$0] } ?? preset.subject
+    } else {
+      if !scopes.contains("openid") { scopes.insert("openid", at: 0) }
+      issuer = Issuer(settings, preset)
+      endpoints = nil
+      userInfoAddresses = [:]
+      userInfo = settings.text("userinfo").flatMap(UserInfoUse.init) ?? preset.userInfo
+      subjectPaths = []
+    }
+    self.scopes = scopes
+    parameters = Self.parameters(settings, preset)
+    responseMode = settings.text("response_mode").flatMap(ResponseMode.init) ?? preset.responseMode
+    maxAge = settings.number("max_age")
     apps = (settings.text("apps") ?? "").split(separator: " ").map(String.init)
     audiences = settings.list("audiences")
     let chosen = settings.list("algorithms").filter(Self.knownAlgorithms.contains)
     algorithms = chosen.isEmpty ? Self.knownAlgorithms : chosen
-    userInfo = settings.text("userinfo").flatMap(UserInfoUse.init) ?? .missing
     emailRule = settings.text("email_verified").flatMap(EmailRule.init) ?? .claim
     trustedDomains =
       settings.isSet("trusted_domains") ? Set(settings.list("trusted_domains").map { $0.lowercased() }) : nil
   }
 
-  /// Whether the name is the issuer's. Google also uses `accounts.google.com`; other issuers have only one name.
-  func speaksFor(_ name: String) -> Bool { name == issuer || (issuer == Self.google && name == "accounts.google.com") }
+  /// The parameters of the authorization request that the operator adds, sorted by name.
+  private static func parameters(_ settings: StepSettings, _ preset: Preset) -> [(String, String)] {
+    var all = preset.parameters.merging(settings.table("parameters")) { $1 }
+    all["prompt"] = settings.text("prompt") ?? all["prompt"]
+    all["acr_values"] = settings.text("acr_values") ?? all["acr_values"]
+    all["max_age"] = settings.number("max_age").map { String(Int($0)) }
+    return all.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
 
-  /// Whether the issuer is authoritative for addresses of a domain: only then does an address that it has verified join
+  /// Whether the site is authoritative for addresses of a domain: only then does an address that it has verified join
   /// the account that holds the address.
   ///
   /// Attack: somebody runs an issuer of their own, or finds one that does not verify addresses, and lets it say that
@@ -68,6 +103,16 @@ struct Client: Sendable {
   ///   - hostedDomain: the claim `hd` of the ID token.
   func isAuthoritative(for domain: String, hostedDomain: String?) -> Bool {
     if let trustedDomains { return trustedDomains.contains(domain) }
-    return issuer == Self.google && (domain == "gmail.com" || domain == hostedDomain?.lowercased())
+    return issuer.address == Self.google && (domain == "gmail.com" || domain == hostedDomain?.lowercased())
+  }
+}
+
+extension String {
+  /// The text with settings in the place of `{tenant}` and `{server}`.
+  func filled(by settings: StepSettings) -> String {
+    ["tenant", "server"].reduce(self) { text, name in
+      let value = settings.text(name) ?? ""
+      return text.replacing("{\(name)}", with: value.hasSuffix("/") ? String(value.dropLast()) : value)
+    }
   }
 }

@@ -3,17 +3,17 @@ import MoongateSDK
 /// A cache of discovery documents and keys. Each is fetched at most once an hour, and concurrent requests share a
 /// fetch.
 ///
-/// Attack: many sign-ins, or ID tokens with invented `kid`s, would flood the provider with requests.
+/// Attack: many sign-ins, or ID tokens with invented `kid`s, would flood the issuer with requests.
 actor IssuerDirectory {
   /// How long a document is fresh, in milliseconds.
   static let freshness: Int64 = 3_600_000
-  /// How long an old document is used while the provider does not answer, in milliseconds.
+  /// How long an old document is used while the issuer does not answer, in milliseconds.
   static let patience: Int64 = 86_400_000
   /// The maximum number of fetches because of unknown keys within `refetchWindow` milliseconds.
   static let maxRefetches = 3
   static let refetchWindow: Int64 = 60_000
-  /// The maximum number of issuers in the cache, for changed settings.
-  private static let maxIssuers = 4
+  /// The maximum number of issuers in the cache: those of all instances, and of changed settings.
+  private static let maxIssuers = 64
 
   private struct CachedDocument<Value: Sendable>: Sendable {
     let value: Value
@@ -40,11 +40,11 @@ actor IssuerDirectory {
     init(_ body: @escaping @Sendable () async throws -> Value) { task = Task { try await body() } }
   }
 
-  private var entries: [String: Entry] = [:]
+  private var entries: [Issuer: Entry] = [:]
 
   /// - Parameter now: the time of the core's clock.
   /// - Throws: `OAuthFault` if the document is not available.
-  func metadata(of issuer: String, by web: any WebClient, at now: Int64) async throws -> IssuerMetadata {
+  func metadata(of issuer: Issuer, by web: any WebClient, at now: Int64) async throws -> IssuerMetadata {
     let kept = entry(issuer).metadata
     if let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
     let fetch =
@@ -61,19 +61,19 @@ actor IssuerDirectory {
     }
   }
 
-  /// The key that signed a token; nil if the provider does not publish it.
+  /// The key that signed a token; nil if the issuer does not publish it.
   /// - Throws: `OAuthFault` if the keys are not available.
-  func key(_ token: IDToken, of issuer: String, by web: any WebClient, at now: Int64) async throws -> KeySet.Key? {
+  func key(_ token: IDToken, of issuer: Issuer, by web: any WebClient, at now: Int64) async throws -> KeySet.Key? {
     let known = try await keys(of: issuer, by: web, at: now, refetch: false)
     if let key = known.key(for: token) { return key }
-    // The provider may have rotated its keys, so fetch them again, but not for every forged token.
+    // The issuer may have rotated its keys, so fetch them again, but not for every forged token.
     let recent = entry(issuer).refetches.filter { $0 <= now && now - $0 < Self.refetchWindow }
     guard recent.count < Self.maxRefetches else { return nil }
     entries[issuer]?.refetches = recent + [now]
     return try await keys(of: issuer, by: web, at: now, refetch: true).key(for: token)
   }
 
-  private func keys(of issuer: String, by web: any WebClient, at now: Int64, refetch: Bool) async throws -> KeySet {
+  func keys(of issuer: Issuer, by web: any WebClient, at now: Int64, refetch: Bool = false) async throws -> KeySet {
     let kept = entry(issuer).keys
     if !refetch, let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
     let address = try await metadata(of: issuer, by: web, at: now).keys
@@ -91,7 +91,7 @@ actor IssuerDirectory {
 
   /// Waits for a fetch until the caller's task is cancelled.
   private func wait<Value: Sendable>(
-    for fetch: Fetch<Value>, at place: WritableKeyPath<Entry, Fetch<Value>?>, of issuer: String
+    for fetch: Fetch<Value>, at place: WritableKeyPath<Entry, Fetch<Value>?>, of issuer: Issuer
   ) async throws -> Value {
     fetch.waiting += 1
     let task = fetch.task
@@ -118,7 +118,7 @@ actor IssuerDirectory {
     throw CancellationError()
   }
 
-  private func entry(_ issuer: String) -> Entry {
+  private func entry(_ issuer: Issuer) -> Entry {
     if let known = entries[issuer] { return known }
     if entries.count >= Self.maxIssuers { entries.removeAll() }
     entries[issuer] = Entry()
@@ -130,9 +130,9 @@ actor IssuerDirectory {
     do throws(WebFault) {
       answer = try await web.send(WebRequest(url: address, headers: [(name: "Accept", value: "application/json")]))
     } catch {
-      throw .provider("\(address): \(error.reason)")
+      throw .site("\(address): \(error.reason)")
     }
-    guard answer.status == 200 else { throw .provider("\(address) answers \(answer.status)") }
+    guard answer.status == 200 else { throw .site("\(address) answers \(answer.status)") }
     return answer.body
   }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import JWTKit
 
-/// The public keys of a provider (RFC 7517) that can verify an ID token.
+/// The public keys of an issuer (RFC 7517) that can verify an ID token.
 struct KeySet: Sendable {
   /// A key with its algorithm.
   struct Key: Sendable {
@@ -69,9 +69,9 @@ struct KeySet: Sendable {
   let keys: [Key]
 
   /// - Throws: an error if the document is not a key set.
-  init(_ bytes: [UInt8], of issuer: String) throws(OAuthFault) {
+  init(_ bytes: [UInt8], of issuer: Issuer) throws(OAuthFault) {
     guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)) else {
-      throw .provider("the keys of \(issuer) cannot be read")
+      throw .site("the keys of \(issuer.address) cannot be read")
     }
     keys = document.keys.prefix(Self.most).compactMap(\.key)
   }

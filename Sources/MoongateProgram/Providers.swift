@@ -16,7 +16,9 @@ package enum Providers {
     EmailCode(),
     PIN(),
     Password(),
-    GoogleOAuth(),
+    OpenID(),
+    OpenID(.openID),
+    OpenID(.oauth),
     TOTP(),
     Passkey(),
   ]

@@ -34,8 +34,8 @@ import Testing
 
   private static func fault(_ body: String, _ claims: [String: JSONClaim] = [:]) throws -> PolicyFault? {
     do {
-      let verdict = try verdict(body, claims)
-      Issue.record("\(verdict)")
+      let answer = try verdict(body, claims)
+      Issue.record("\(answer)")
       return nil
     } catch let fault as PolicyFault {
       return fault

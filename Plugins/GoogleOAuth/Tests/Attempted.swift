@@ -6,7 +6,7 @@ import Testing
 
 /// One step of the provider under test, from the redirect to the result.
 struct Attempted {
-  let plugin: GoogleOAuth
+  let plugin: OpenID
   let web: TestProvider
   let redirect: String
   let state: [UInt8]
@@ -14,6 +14,8 @@ struct Attempted {
   let reasons = Reasons()
   var now = TestProvider.now
   var settings = Attempted.settings()
+  /// The function `identity` of the policy.
+  var identity = IdentityMapper()
 
   static let callback = Callback(address: "http://localhost:8080/auth/callback/google_oauth", state: "st_abc")
 
@@ -28,7 +30,7 @@ struct Attempted {
 
   /// Begins a step.
   static func begun(
-    _ web: TestProvider, plugin: GoogleOAuth = GoogleOAuth(), settings: StepSettings = settings(),
+    _ web: TestProvider, plugin: OpenID = OpenID(), settings: StepSettings = settings(),
     now: Int64 = TestProvider.now
   ) async throws -> Attempted {
     let context = context(web, settings, state: [], now: now)
@@ -43,13 +45,15 @@ struct Attempted {
 
   static func context(
     _ web: TestProvider, _ settings: StepSettings, state: [UInt8], now: Int64, callback: Callback? = callback,
-    reasons: Reasons = Reasons()
+    reasons: Reasons = Reasons(), identity: IdentityMapper = IdentityMapper(), flowPurpose: FlowPurposeKind? = nil
   ) -> StepContext {
     StepContext(
-      flow: "login", purpose: .prove, account: nil, identifier: nil, state: state, now: now, callback: callback,
+      flow: "login", flowPurpose: flowPurpose, purpose: .prove, account: nil, identifier: nil, state: state, now: now,
+      callback: callback,
       tools: StepTools(
         randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web,
-        log: StepLog(explaining: { reasons.add($0) }) { _, sentence, _ in reasons.add(sentence) }))
+        log: StepLog(explaining: { reasons.add($0) }) { _, sentence, _ in reasons.add(sentence) },
+        identity: identity))
   }
 
   /// A parameter of the redirect URL.
@@ -71,16 +75,16 @@ struct Attempted {
 
   /// Submits the fields of a callback.
   func submit(_ fields: [String: String]) async throws -> StepAnswer {
-    let context = Self.context(web, settings, state: state, now: now, reasons: reasons)
+    let context = Self.context(web, settings, state: state, now: now, reasons: reasons, identity: identity)
     let input = ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
     try plugin.check(context, input)
     return try await plugin.submit(context, input)
   }
 
   /// Submits a code that the provider redeems for this token.
-  func returns(_ token: String) async throws -> StepAnswer {
+  func returns(_ token: String, with fields: [String: String] = [:]) async throws -> StepAnswer {
     web.change { $0.idToken = token }
-    return try await submit(["code": "c0de", "state": Self.callback.state])
+    return try await submit(["code": "c0de", "state": Self.callback.state].merging(fields) { $1 })
   }
 
   /// Submits a token directly, like an app.

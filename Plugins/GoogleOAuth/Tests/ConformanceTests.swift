@@ -6,10 +6,11 @@ import Testing
 
 @Suite("Conformance") struct ConformanceTests {
   /// A user at the provider's site. The code is redeemed for a token for the current step.
-  private static func subject(_ web: TestProvider) -> ConformanceSubject {
-    var subject = ConformanceSubject(of: GoogleOAuth().descriptor)
+  private static func subject(_ web: TestProvider, _ entry: OpenID.Entry) -> ConformanceSubject {
+    var subject = ConformanceSubject(of: OpenID(entry).descriptor)
     subject.start = TestProvider.now
     subject.settings = ["issuer": .text(TestProvider.issuer), "client_id": "client"]
+    if entry == .oauth { subject.settings = ["preset": "discord", "client_id": "client"] }
     subject.web = { request in try? await web.send(request) }
     subject.malformedSubmits = [["code": .other], ["code": .text(String(repeating: "x", count: 100_000))]]
     subject.right = { step in
@@ -24,17 +25,23 @@ import Testing
           "nonce": nonce,
           "email": "asha@example.com", "email_verified": true,
         ])
-      web.change { $0.idToken = token }
+      web.change {
+        $0.idToken = token
+        $0.others = [
+          "https://discord.com/api/oauth2/token": (200, #"{"access_token":"t0ken"}"#),
+          "https://discord.com/api/users/@me": (200, #"{"id":"42","email":"asha@example.com","verified":true}"#),
+        ]
+      }
       return ["code": .text("c0de-of-the-suite"), "state": .text(state)]
     }
     subject.wrong = { _ in ["code": .text("c0de-of-the-suite"), "state": .text("somebody-else's")] }
     return subject
   }
 
-  @Test("a redirecting provider conforms") func holds() async {
+  @Test("a redirecting provider conforms", arguments: OpenID.Entry.allCases) func holds(entry: OpenID.Entry) async {
     let web = TestProvider()
     web.change { $0.published = [TestKey.p256.published] }
-    let report = await Conformance.run(GoogleOAuth(), Self.subject(web))
+    let report = await Conformance.run(OpenID(entry), Self.subject(web, entry))
     #expect(report.findings == [])
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
@@ -47,7 +54,7 @@ import Testing
 
   /// With the descriptor's defaults only: the site never answers, a cancelled step ends, and the next one can begin.
   @Test("a cancelled step does not wait for a site that hangs") func hangs() async {
-    let report = await Conformance.run(GoogleOAuth(), patience: .seconds(5))
+    let report = await Conformance.run(OpenID(), patience: .seconds(5))
     #expect(report.findings == [])
     #expect(report.lines.contains { $0.rule == .cancellation && $0.verdict == .held })
   }

@@ -7,7 +7,7 @@ import Testing
   let web = TestProvider()
 
   @Test("are fetched once an hour") func cached() async throws {
-    let plugin = GoogleOAuth()
+    let plugin = OpenID()
     for minute in [0, 1, 59] {
       _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + Int64(minute) * 60_000)
     }
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test("concurrent requests fetch once") func together() async throws {
-    let plugin = GoogleOAuth()
+    let plugin = OpenID()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<100 { group.addTask { _ = try await Attempted.begun(web, plugin: plugin) } }
       try await group.waitForAll()
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test("an old document is used for a day while the provider is down") func down() async throws {
-    let plugin = GoogleOAuth()
+    let plugin = OpenID()
     _ = try await Attempted.begun(web, plugin: plugin)
     web.change { $0.isDown = true }
     _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 7_200_000)
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test("new keys are found by another fetch; forged key IDs cause few") func rotation() async throws {
-    let plugin = GoogleOAuth()
+    let plugin = OpenID()
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web, plugin: plugin)
     #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).proof != nil)

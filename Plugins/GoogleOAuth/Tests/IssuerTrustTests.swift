@@ -81,7 +81,7 @@ import Testing
       (nil, ["algorithms": ["none"]], "algorithms"), (nil, ["algorithms": []], "algorithms"),
     ] as [(String?, [String: SettingValue], String)])
   func findings(issuer: String?, values: [String: SettingValue], setting: String) {
-    let found = GoogleOAuth().findings(in: Attempted.settings(issuer: issuer, values))
+    let found = OpenID().findings(in: Attempted.settings(issuer: issuer, values))
     #expect(found.map(\.setting) == [setting] && found.allSatisfy { $0.effect == .refused && !$0.message.isEmpty })
   }
 
@@ -92,18 +92,18 @@ import Testing
       ("https://login.example.com", ["trusted_domains": ["example.com"], "algorithms": ["EdDSA"]]),
     ] as [(String?, [String: SettingValue])])
   func noFindings(issuer: String?, values: [String: SettingValue]) {
-    #expect(GoogleOAuth().findings(in: Attempted.settings(issuer: issuer, values)) == [])
+    #expect(OpenID().findings(in: Attempted.settings(issuer: issuer, values)) == [])
   }
 
   @Test(
     "an issuer on this machine is for demos", arguments: ["http://127.0.0.1:3000/mock-google", "https://localhost"])
   func localIssuer(issuer: String) {
-    let found = GoogleOAuth().findings(in: Attempted.settings(issuer: issuer, ["trusted_domains": ["gmail.com"]]))
+    let found = OpenID().findings(in: Attempted.settings(issuer: issuer, ["trusted_domains": ["gmail.com"]]))
     #expect(found.map(\.setting) == ["issuer"] && found.allSatisfy { $0.effect == .localOnly })
   }
 
   @Test("a directory whose addresses always count is a warning") func warning() {
-    let found = GoogleOAuth().findings(in: Attempted.settings(["email_verified": "always"]))
+    let found = OpenID().findings(in: Attempted.settings(["email_verified": "always"]))
     #expect(found.map(\.setting) == ["email_verified"] && found.allSatisfy { $0.effect == .warning })
   }
 

@@ -150,7 +150,7 @@ import Testing
     let context = Attempted.context(
       TestProvider(), Attempted.settings(), state: [], now: TestProvider.now, callback: nil)
     await #expect(throws: (any Error).self) {
-      try await GoogleOAuth().begin(context, ProviderInput(fields: [:], defaultRegion: "IN"))
+      try await OpenID().begin(context, ProviderInput(fields: [:], defaultRegion: "IN"))
     }
   }
 }

@@ -24,6 +24,8 @@ final class TestProvider: WebClient {
     /// The answer of the userinfo endpoint; nil without an endpoint.
     var userInfo: [String: Any]?
     var userInfoStatus = 200
+    /// The answers at other addresses, as status and JSON text.
+    var others: [String: (Int, String)] = [:]
     var isDown = false
     var requests: [WebRequest] = []
 
@@ -47,6 +49,7 @@ final class TestProvider: WebClient {
     let answer: (Int, Data)? = state.withLock { state in
       state.requests.append(request)
       guard !state.isDown else { return nil }
+      if let (status, text) = state.others[request.url] { return (status, Data(text.utf8)) }
       let json: [String: Any]
       var status = 200
       switch request.url {
@@ -146,6 +149,16 @@ struct TestKey: Sendable {
     case .p256(_, let key): key.publicKey.pemRepresentation
     case .p384(let key): key.publicKey.pemRepresentation
     case .ed25519(let key): encoded(key.publicKey.rawRepresentation)
+    }
+  }
+
+  /// The private key in PEM, for clients that sign.
+  var privatePEM: String {
+    switch material {
+    case .rsa(let key), .pss(let key): key.pemRepresentation
+    case .p256(_, let key): key.pemRepresentation
+    case .p384(let key): key.pemRepresentation
+    case .ed25519: ""
     }
   }
 
