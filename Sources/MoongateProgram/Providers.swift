@@ -1,5 +1,5 @@
 import EmailCode
-import GoogleOAuth
+import OpenID
 import MoongateCore
 import MoongateSDK
 import PIN

@@ -1,6 +1,6 @@
 import Crypto
 import Foundation
-import GoogleOAuth
+import OpenID
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting

@@ -1,6 +1,6 @@
 import Crypto
 import Foundation
-import GoogleOAuth
+import OpenID
 import MoongateSDK
 import Testing
 

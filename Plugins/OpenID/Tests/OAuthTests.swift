@@ -1,5 +1,5 @@
 import Foundation
-import GoogleOAuth
+import OpenID
 import MoongateSDK
 import Synchronization
 import Testing
