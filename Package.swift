@@ -89,7 +89,7 @@ let providers = [
   CompiledIn("PIN", leavesOut: ["subject.json"]),
   CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["key.py", "subject.json"]),
   CompiledIn("Password", uses: [crypto], leavesOut: ["make-common.py"]),
-  CompiledIn("GoogleOAuth", uses: [jwt, crypto], testsUse: [cryptoExtras]),
+  CompiledIn("OpenID", uses: [jwt, crypto], testsUse: [cryptoExtras]),
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"]),
 ]
 

@@ -63,6 +63,7 @@ struct clua_state {
   size_t node_count, node_capacity;
   char *text;
   size_t text_count, text_capacity;
+  bool keeps_no_function; // the tree is the result of a call
   // The branch sides that instrumented text has recorded.
   uint8_t *sides;
   size_t side_count;
@@ -137,6 +138,19 @@ void push_fact_keys(lua_State *L, int index);
 
 // sandbox.c: the registry holds the table from tables to their constructors under this address.
 extern int mark_key;
+
+// arguments.c
+// The body of `clua_apply`.
+int apply_body(lua_State *L);
+typedef struct {
+  int32_t function;
+  const clua_node *nodes;
+  size_t count;
+  const char *text;
+} apply_request;
+
+// run.c: pushes a kept function, with its upvalues restored.
+void push_kept(lua_State *L, int32_t function);
 
 // keep.c
 void keep_result(lua_State *L, clua_state *S);

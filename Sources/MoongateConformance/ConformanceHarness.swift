@@ -177,6 +177,7 @@ final class ConformanceHarness: Sendable {
     case .flag: return .flag(true)
     case .choice(let words): return words.first.map { .text($0) }
     case .list: return .list(["one", "two"])
+    case .table: return .table(["one": "two"])
     case .file, .source, .secret, .messages: return nil
     }
   }

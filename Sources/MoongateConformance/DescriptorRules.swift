@@ -175,6 +175,7 @@ extension ProviderDescriptor {
       ("`entrance`", entrance == other.entrance),
       ("`page`", page == other.page), ("`role`", role == other.role),
       ("`callbackFields`", callbackFields == other.callbackFields),
+      ("`mapsClaims`", mapsClaims == other.mapsClaims), ("`isKind`", isKind == other.isKind),
       ("`receivesWebhooks`", receivesWebhooks == other.receivesWebhooks),
       ("`wellKnown`", wellKnown == other.wellKnown), ("`recordVersion`", recordVersion == other.recordVersion),
       ("`maintenanceInterval`", maintenanceInterval == other.maintenanceInterval),

@@ -1,5 +1,5 @@
 import EmailCode
-import GoogleOAuth
+import OpenID
 import MoongateCore
 import MoongateSDK
 import PIN
@@ -16,7 +16,9 @@ package enum Providers {
     EmailCode(),
     PIN(),
     Password(),
-    GoogleOAuth(),
+    OpenID(),
+    OpenID(.openID),
+    OpenID(.oauth),
     TOTP(),
     Passkey(),
   ]

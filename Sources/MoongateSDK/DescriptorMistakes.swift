@@ -144,6 +144,9 @@ extension ProviderDescriptor {
           ? "its role says that it proves an identifier, but it declares no kind of identifier"
           : "it declares kinds of identifier, but its role does not say that it proves one")
     }
+    if mapsClaims, !identifierKinds.contains(.federated) {
+      found.append("it passes claims of another site, but does not declare that it proves federated identities")
+    }
     let objects = submitFields.filter { $0.kind == .json }
     if case .ceremony(let button)? = presentation {
       if objects.count != 1 {

@@ -323,12 +323,19 @@ public struct Proof: Sendable {
   /// Whether two factors were proved at once, such as a device and the fingerprint that unlocks it. A session with such
   /// a step has assurance level 2.
   public package(set) var isMultiFactor: Bool
+  /// The id of the user's session at the other site, at most 255 bytes, so that the site can end the session that
+  /// follows (`SiteSessions`). Only a keyed hash of it is stored.
+  public package(set) var siteSession: String?
+
+  /// The maximum length of `siteSession`, in bytes.
+  public static let longestSiteSession = 255
 
   /// More than five parameters: one for each field.
   public init(
     proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil,
     lastName: String? = nil,
-    facts: [String: String] = [:], record: Record = .keep, isMultiFactor: Bool = false
+    facts: [String: String] = [:], record: Record = .keep, isMultiFactor: Bool = false,
+    siteSession: String? = nil
   ) {
     self.proved = proved
     self.attested = attested
@@ -338,5 +345,6 @@ public struct Proof: Sendable {
     self.facts = facts
     self.record = record
     self.isMultiFactor = isMultiFactor
+    self.siteSession = siteSession
   }
 }

@@ -26,7 +26,7 @@ public enum PercentEncoding {
   /// Parses the fields of a query or form (`application/x-www-form-urlencoded`, WHATWG URL, section 5.1) strictly.
   /// - Returns: nil if the text is ambiguous or invalid: duplicate fields (RFC 6749 section 3.1), `%` without two
   ///   hexadecimal digits, invalid UTF-8, or control characters.
-  package static func fields(in text: some Collection<UInt8>) -> [String: String]? {
+  public static func fields(in text: some Collection<UInt8>) -> [String: String]? {
     var values: [String: String] = [:]
     for pair in text.split(separator: UInt8(ascii: "&")) {
       let equals = pair.firstIndex(of: UInt8(ascii: "="))

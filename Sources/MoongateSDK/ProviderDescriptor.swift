@@ -60,6 +60,12 @@ public struct ProviderDescriptor: Sendable {
   /// Whether a proof of it may prove two factors at once (`Proof.isMultiFactor`), such as a device and the fingerprint
   /// that unlocks it. A proof that says so without this declaration is a fault of the provider.
   public let mayProveSeveralFactors: Bool
+  /// Whether it passes what another site says to `StepTools.identity`. Only then may its policy have the function
+  /// `identity`.
+  public let mapsClaims: Bool
+  /// Whether only instances of it exist, each under a name that the operator chooses: `work = openid { … }`. It is then
+  /// a kind of site, of which an installation has none or several.
+  public let isKind: Bool
   /// The parameters that another site may send to `/auth/callback/NAME` by GET or POST; all others are dropped. Empty:
   /// the provider has no callback. The parameter `state` always identifies the flow, whether it is listed or not.
   public let callbackFields: [InputField]
@@ -87,7 +93,7 @@ public struct ProviderDescriptor: Sendable {
     hashesSecrets: Bool = false, secretSpace: Int? = nil,
     outcomes: [Outcome] = [], deliveryReasons: [DeliveryReason] = [], facts: [FactField] = [],
     words: StepWords? = nil, presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil,
-    role: ProviderRole? = nil, mayProveSeveralFactors: Bool = false,
+    role: ProviderRole? = nil, mayProveSeveralFactors: Bool = false, mapsClaims: Bool = false, isKind: Bool = false,
     callbackFields: [InputField] = Self.standardCallbackFields, receivesWebhooks: Bool = false,
     wellKnown: [String] = [],
     recordVersion: Int = 1, maintenanceInterval: Duration? = nil, sdk: Int = SDKVersion.current
@@ -112,6 +118,8 @@ public struct ProviderDescriptor: Sendable {
     self.page = page
     self.role = role ?? (identifierKinds.isEmpty ? .keepsFactor : [.provesIdentifier, .keepsFactor])
     self.mayProveSeveralFactors = mayProveSeveralFactors
+    self.mapsClaims = mapsClaims
+    self.isKind = isKind
     self.callbackFields = callbackFields
     self.receivesWebhooks = receivesWebhooks
     self.wellKnown = wellKnown
@@ -177,7 +185,7 @@ public struct PolicySource: Sendable {
   }
 
   /// A source whose name differs from its file's.
-  package init(file: String, text: String, name: String) {
+  public init(file: String, text: String, name: String) {
     self.file = file
     self.text = text
     self.name = name

@@ -16,6 +16,8 @@ public struct SettingField: Sendable, Equatable {
     case choice([String])
     /// A list of texts, as in `{ "a", "b" }`.
     case list
+    /// Texts by name, as in `{ hd = "example.com" }`. A text without a name has its place: `"1"`, `"2"`.
+    case table
     /// The path of an existing file, relative to the configuration folder. The provider gets the absolute path.
     case file
     /// The address of a site (``SiteAddress/isSite(_:atMost:)``), or the path of an existing file as for `file`.
@@ -35,7 +37,7 @@ public struct SettingField: Sendable, Equatable {
   /// a text that can never match is a mistake that the operator should see.
   public let check: Check?
 
-  /// Checks the value of a setting of kind `text`, or each text of a `list`, when the configuration is loaded.
+  /// Checks the value of a setting of kind `text`, or each text of a `list` or `table`, when the configuration is loaded.
   /// - Parameters:
   ///   - text: what the operator wrote.
   ///   - site: the origin of `public_url`, such as `https://auth.example.com`; nil if it cannot be read.
@@ -69,11 +71,12 @@ public enum SettingValue: Sendable, Equatable {
   case number(Double)
   case flag(Bool)
   case list([String])
+  case table([String: String])
 
   /// Whether the value fits a field of this kind. Secrets, messages and files cannot have a value here.
   public func fits(_ kind: SettingField.Kind) -> Bool {
     switch (self, kind) {
-    case (.text, .text), (.flag, .flag), (.list, .list): true
+    case (.text, .text), (.flag, .flag), (.list, .list), (.table, .table): true
     case (.text(let text), .choice(let words)): words.contains(text)
     case (.number(let number), .number(let bounds)): bounds.contains(number)
     default: false
@@ -96,13 +99,18 @@ extension SettingValue: ExpressibleByStringLiteral, ExpressibleByFloatLiteral, E
 public struct StepSettings: Sendable {
   private let values: [String: SettingValue]
   private let secrets: [String: @Sendable () -> String]
+  /// Secrets that are set, and whose file does not exist yet.
+  private let awaited: Set<String>
 
   /// - Parameters:
   ///   - texts: shorthand for `values` of kind text.
   ///   - values: by name, including defaults.
+  ///   - awaited: secrets whose file does not exist yet.
   public init(
-    texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:], values: [String: SettingValue] = [:]
+    texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:],
+    values: [String: SettingValue] = [:], awaited: Set<String> = []
   ) {
+    self.awaited = awaited
     self.values = values.merging(texts.mapValues { .text($0) }) { first, _ in first }
     self.secrets = secrets
   }
@@ -127,9 +135,16 @@ public struct StepSettings: Sendable {
     if case .list(let list) = values[name] { list } else { [] }
   }
 
-  /// Whether a field other than a secret has a value, from the operator or by default. Distinguishes an empty list from
-  /// an omitted one.
-  public func isSet(_ name: String) -> Bool { values[name] != nil }
+  /// A field of kind `table`; empty if the operator omitted it and it has no default.
+  public func table(_ name: String) -> [String: String] {
+    if case .table(let table) = values[name] { table } else { [:] }
+  }
+
+  /// Whether a field has a value, from the operator or by default. Distinguishes an empty list from an omitted one. A
+  /// secret is also set if the gateway has yet to create its file.
+  public func isSet(_ name: String) -> Bool {
+    values[name] != nil || secrets[name] != nil || awaited.contains(name)
+  }
 
   /// The absolute path of a field of kind `file`; nil if the operator omitted it. The file existed when the
   /// configuration was loaded.

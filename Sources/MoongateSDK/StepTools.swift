@@ -20,18 +20,25 @@ public struct StepTools: Sendable {
   public let clock: StepClock
   /// The provider's own key-value store.
   public var store: any KeyValueStore
+  /// The function `identity` of the policy.
+  public var identity: IdentityMapper
+  /// The sessions that the provider's identities have opened.
+  public var sessions: SiteSessions
 
   /// More than five parameters: one for each field.
   /// - Parameters:
   ///   - log: by default, discards everything.
   ///   - clock: by default, stays at the epoch.
   ///   - store: by default, always throws.
+  ///   - identity: by default, a policy without the function.
+  ///   - sessions: by default, always throws.
   public init(
     randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(),
     hasher: (any SecretHasher)? = nil,
     web: any WebClient, messenger: (any Messenger)? = nil, log: StepLog = StepLog { _, _, _ in },
     clock: StepClock = StepClock { 0 },
-    store: any KeyValueStore = UnavailableKeyValueStore()
+    store: any KeyValueStore = UnavailableKeyValueStore(), identity: IdentityMapper = IdentityMapper(),
+    sessions: SiteSessions = SiteSessions()
   ) {
     self.randomBytes = randomBytes
     self.settings = settings
@@ -41,6 +48,8 @@ public struct StepTools: Sendable {
     self.log = log
     self.clock = clock
     self.store = store
+    self.identity = identity
+    self.sessions = sessions
   }
 
   /// Sends a message by the channel that gateway.lua configures for this provider. Returns when it was accepted for

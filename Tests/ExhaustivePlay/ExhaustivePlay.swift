@@ -369,7 +369,7 @@ struct BelievedGoogle: FullProvider {
     ], submitFields: [],
     settings: [],
     policy: PolicySource(
-      file: "Plugins/GoogleOAuth/policy.lua",
+      file: "Plugins/OpenID/policy.lua",
       text:
         "return policy \"google_oauth\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"15m\" } } }"
     ),

@@ -121,7 +121,7 @@ import Testing
     for found in example.text.matches(of: /env "([A-Z_]+)"/) where environment[String(found.1)] == nil {
       environment[String(found.1)] = "\(found.1)" + String(repeating: "k", count: 32)
     }
-    var providers = ShippedProviders.all.map(\.descriptor)
+    var providers = (ShippedProviders.all + ShippedProviders.kinds).map(\.descriptor)
     if example.text.contains("\(Self.messenger)") {
       providers.append(
         FallbackReadingTests.messenger(Self.messenger, more: "\n  unknown_account = \"reveal\","))

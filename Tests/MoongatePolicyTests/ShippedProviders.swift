@@ -1,5 +1,5 @@
 import EmailCode
-import GoogleOAuth
+import OpenID
 import MoongateCore
 import MoongatePolicy
 import MoongateSDK
@@ -11,7 +11,10 @@ import TOTP
 
 /// The providers of the shipped configuration.
 enum ShippedProviders {
-  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP(), Passkey()]
+  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), OpenID(), TOTP(), Passkey()]
+
+  /// The kinds of sites, of which gateway.lua makes instances.
+  static let kinds: [any Provider] = [OpenID.Entry.openID, .oauth].map { OpenID($0) }
 
   /// The shipped configuration.
   static func generation() throws -> any PolicyGeneration {

@@ -32,6 +32,8 @@ package struct TestGeneration: PolicyGeneration {
   package var reads: [FunctionName: FactKnowledge] = [:]
   /// The results of claim functions.
   package var claims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> ClaimValue?] = [:]
+  /// The results of `identity`. A missing function returns nothing about the user.
+  package var identities: [FunctionName: @Sendable ([String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict] = [:]
   /// The results of `vary`, as integers or milliseconds. A missing function returns its lowest value.
   package var values: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Int64] = [:]
   /// If set, creating an evaluator throws this fault.
@@ -76,6 +78,10 @@ private final class TestEvaluator: PolicyEvaluator {
 
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
     try generation.claims[function]?(facts)
+  }
+
+  func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {
+    try generation.identities[function]?(claims) ?? .mapped(MappedIdentity())
   }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {

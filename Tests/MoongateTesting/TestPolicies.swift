@@ -46,12 +46,13 @@ extension ProviderPolicy {
         lock: [.seconds(900), .seconds(3600), .seconds(21_600), .seconds(86_400)]),
     ], unknownAccount: UnknownAccount = .reveal, message: String = "{code} is your {service} verification code",
     send: FunctionName? = nil,
-    verify: FunctionName? = nil
+    verify: FunctionName? = nil, identity: FunctionName? = nil, reasons: [String: String] = [:]
   ) -> Self {
     Self(
       provider: provider, code: code, resendAfter: resendAfter.map { .fixed($0) },
       limits: limits.sorted { $0.name < $1.name },
-      unknownAccount: unknownAccount, message: message, send: send, verify: verify, locations: [:])
+      unknownAccount: unknownAccount, message: message, send: send, verify: verify, identity: identity,
+      reasons: reasons, locations: [:])
   }
 }
 

@@ -56,8 +56,10 @@ def wanted(plugin: str) -> dict[str, bytes]:
         raise Left(f"Package.swift has {len(package) - len(others)} lines for {plugin}, not one.")
     files["Package.swift"] = "".join(others).encode()
     lines = files["Sources/MoongateProgram/Providers.swift"].decode().splitlines(keepends=True)
-    kept = [line for line in lines if line.strip() not in (f"import {plugin}", f"{plugin}(),")]
-    if len(lines) - len(kept) != 2:
+    # A provider of several kinds of sites has an entry for each.
+    own = re.compile(rf"\s*(import {plugin}|{plugin}\((\.\w+)?\),)\s*")
+    kept = [line for line in lines if not own.fullmatch(line)]
+    if len(lines) - len(kept) < 2:
         raise Left(f"Providers.swift has {len(lines) - len(kept)} lines about {plugin}, not its import and its entry.")
     files["Sources/MoongateProgram/Providers.swift"] = "".join(kept).encode()
     # Tests that are about it; a list of all shipped providers only loses an entry.
@@ -67,6 +69,7 @@ def wanted(plugin: str) -> dict[str, bytes]:
             continue
         if name.endswith("/ShippedProviders.swift"):
             text = re.sub(rf"^(?:@testable )?import {plugin}\n", "", text, flags=re.M)
+            text = re.sub(rf"(static let kinds: \[any Provider\] = )\[{plugin}\..*", r"\1[]", text)
             files[name] = re.sub(rf", {plugin}\(\)|{plugin}\(\), ", "", text).encode()
         else:
             print(f"goes too: {name}")

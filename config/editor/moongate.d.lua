@@ -5,6 +5,7 @@
 ---@alias moongate.Duration string a duration: "90s", "10m", "1h30m" or "7d"
 ---@alias moongate.Durations moongate.Duration|moongate.Vary|(moongate.Duration|moongate.Vary)[]
 ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
+---@alias moongate.Identity fun(f: moongate.IdentityFacts): moongate.MappedIdentity|moongate.Decision
 
 ---@class (exact) moongate.File what a file returns
 ---@class (exact) moongate.Secret made by env, file or credential
@@ -17,6 +18,15 @@
 ---@class (exact) moongate.AnyOf made by any_of
 ---@class (exact) moongate.Members made by members
 ---@class (exact) moongate.Fallback made by fallback
+---@class (exact) moongate.IdentityFacts facts for `identity` of a policy
+---@field claims table<string, any> what another site says, verified
+---@class (exact) moongate.MappedIdentity what `identity` of a policy returns
+---@field email? string the email address
+---@field email_verified? boolean whether the site has verified it
+---@field first_name? string the first name
+---@field last_name? string the last name
+---@field groups? string[]|table<string, boolean> the groups, for f.account.identities.NAME.groups
+---@field data? table<string, string|number|boolean> texts, for f.account.identities.NAME.data
 ---@class (exact) moongate.Statement made by guarantee
 ---@class (exact) moongate.Client made by app
 ---@class (exact) moongate.Case made by case
@@ -162,6 +172,7 @@
 ---@field message? string text of the message, with {code} in it
 ---@field send? moongate.Decide function of facts that decides whether a code is sent
 ---@field verify? moongate.Decide function of facts that decides whether an answer is checked
+---@field identity? moongate.Identity function that turns f.claims, what another site says, into { email = …, groups = …, data = … }
 ---@field reasons? table<string, string> messages that users see for deny "reason", as in { country_not_served = "We do not serve this country yet." }
 
 ---The format and lifetime of codes.
@@ -408,16 +419,75 @@
 
 ---Settings of `google_oauth`.
 ---@class (exact) moongate.Provider.google_oauth
----@field issuer? string The issuer of the OpenID provider, exactly as in its discovery document. Default: Google.
----@field client_id string The client id from the registration at the provider.
+---@field issuer? string The issuer, exactly as in its discovery document. Default: Google.
+---@field client_id string The client id from the registration at the site.
 ---@field client_secret moongate.Secret The client secret: env "NAME" or file "path".
+---@field client_auth? "basic"|"post" How the client proves its identity. Default: the first of these that the site offers.
+---@field scopes? string[] What to ask for. Default: openid, profile and email, or what the preset asks for.
+---@field response_mode? "query"|"form_post" How the site returns its answer. Default: "query", or that of the preset.
+---@field prompt? string Whether the site asks users again, such as "login" or "select_account".
+---@field parameters? table<string|integer, string> Further parameters of the request, as in { hd = "example.com" }.
+---@field max_age? number How many seconds ago a user may have signed in at the issuer, at most.
+---@field acr_values? string The authentication contexts to ask for. Check f.claims.acr in `identity` of the policy.
+---@field sign_out? "here"|"there" Whether signing out continues at the issuer, where users sign out as well. (default: "here")
 ---@field apps? string The client ids of your own apps, separated by spaces: ID tokens issued to them are accepted too.
 ---@field audiences? string[] Other audiences that an ID token may name beside the client id. Default: none.
----@field trusted_domains? string[] The domains for whose email addresses the issuer is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
----@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
----@field userinfo? "missing"|"always"|"never" When the userinfo endpoint is asked: if the ID token lacks the address or name, always, or never. (default: "missing")
+---@field userinfo? "missing"|"always"|"never" When the userinfo endpoint is asked: if the ID token lacks the address or name, always, or never. Default: "missing", or that of the preset.
 ---@field algorithms? string[] The signature algorithms of ID tokens that are accepted. Default: all of RS256, PS256, ES256, ES384, EdDSA.
+---@field trusted_domains? string[] The domains for whose email addresses the site is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
+---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
 ---@field title? string the name that users see, as in "SMS (USA)"
+---@field label? string the text of its button and its name, as in "Example Inc."
+---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"
+
+---Settings of `openid`.
+---@class (exact) moongate.Provider.openid
+---@field preset? "google"|"microsoft"|"apple"|"gitlab"|"okta"|"auth0"|"keycloak"|"zitadel"|"authentik"|"authelia"|"cognito"|"linkedin"|"slack"|"twitch" The site whose settings are filled in.
+---@field issuer? string The issuer, exactly as in its discovery document. Default: that of the preset.
+---@field tenant? string The tenant of the preset microsoft, such as "contoso.onmicrosoft.com".
+---@field client_id string The client id from the registration at the site.
+---@field client_secret? moongate.Secret The client secret: env "NAME" or file "path".
+---@field client_auth? "basic"|"post"|"private_key_jwt" How the client proves its identity. Default: the first of these that the site offers.
+---@field private_key? moongate.Secret The client's private key in PEM, in place of a secret: file "path".
+---@field key_id? string The id under which the site knows the key.
+---@field team? string The developer team of the preset apple.
+---@field scopes? string[] What to ask for. Default: openid, profile and email, or what the preset asks for.
+---@field response_mode? "query"|"form_post" How the site returns its answer. Default: "query", or that of the preset.
+---@field prompt? string Whether the site asks users again, such as "login" or "select_account".
+---@field parameters? table<string|integer, string> Further parameters of the request, as in { hd = "example.com" }.
+---@field max_age? number How many seconds ago a user may have signed in at the issuer, at most.
+---@field acr_values? string The authentication contexts to ask for. Check f.claims.acr in `identity` of the policy.
+---@field sign_out? "here"|"there" Whether signing out continues at the issuer, where users sign out as well. (default: "here")
+---@field apps? string The client ids of your own apps, separated by spaces: ID tokens issued to them are accepted too.
+---@field audiences? string[] Other audiences that an ID token may name beside the client id. Default: none.
+---@field userinfo? "missing"|"always"|"never" When the userinfo endpoint is asked: if the ID token lacks the address or name, always, or never. Default: "missing", or that of the preset.
+---@field algorithms? string[] The signature algorithms of ID tokens that are accepted. Default: all of RS256, PS256, ES256, ES384, EdDSA.
+---@field trusted_domains? string[] The domains for whose email addresses the site is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
+---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
+---@field title? string the name that users see, as in "SMS (USA)"
+---@field label? string the text of its button and its name, as in "Example Inc."
+---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"
+
+---Settings of `oauth`.
+---@class (exact) moongate.Provider.oauth
+---@field preset? "github"|"discord"|"facebook"|"gitea"|"bitbucket" The site whose settings are filled in.
+---@field server? string The address of the server, for presets of sites that you can install yourself.
+---@field authorize? string The address to which users are sent to sign in.
+---@field token? string The address that exchanges a code for an access token.
+---@field userinfo? table<string|integer, string> The addresses that say who the user is. One with a name becomes a claim of that name.
+---@field subject? string The claim that identifies a user forever. Default: sub, otherwise id.
+---@field client_id string The client id from the registration at the site.
+---@field client_secret? moongate.Secret The client secret: env "NAME" or file "path".
+---@field client_auth? "basic"|"post" How the client proves its identity. Default: the first of these that the site offers.
+---@field scopes? string[] What to ask for. Default: openid, profile and email, or what the preset asks for.
+---@field response_mode? "query"|"form_post" How the site returns its answer. Default: "query", or that of the preset.
+---@field prompt? string Whether the site asks users again, such as "login" or "select_account".
+---@field parameters? table<string|integer, string> Further parameters of the request, as in { hd = "example.com" }.
+---@field trusted_domains? string[] The domains for whose email addresses the site is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
+---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
+---@field title? string the name that users see, as in "SMS (USA)"
+---@field label? string the text of its button and its name, as in "Example Inc."
+---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"
 
 ---Settings of `totp`.
 ---@class (exact) moongate.Provider.totp
@@ -970,6 +1040,16 @@ function password(settings) end
 ---@param settings moongate.Provider.google_oauth
 ---@return moongate.Instance
 function google_oauth(settings) end
+
+---In gateway.lua: an instance of `openid` under another name.
+---@param settings moongate.Provider.openid
+---@return moongate.Instance
+function openid(settings) end
+
+---In gateway.lua: an instance of `oauth` under another name.
+---@param settings moongate.Provider.oauth
+---@return moongate.Instance
+function oauth(settings) end
 
 ---In gateway.lua: an instance of `totp` under another name.
 ---@param settings moongate.Provider.totp

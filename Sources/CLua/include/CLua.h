@@ -192,6 +192,12 @@ clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, i
 clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,
   clua_value *result);
 
+/// More than five parameters: a tree is nodes, their number and a text.
+/// Calls a kept function with one value: tables, texts, numbers and booleans in the form of a loaded tree, which the
+/// function owns. After CLUA_OK, the tree functions above read its result, until the next load or call of this function.
+clua_status clua_apply(clua_state *state, int32_t function, const clua_node *nodes, size_t count, const char *text,
+  const clua_budget *budget);
+
 /// The message of the last run that was not CLUA_OK, without its position.
 const char *clua_message(const clua_state *state);
 /// The line of that message; 0 if it is unknown.

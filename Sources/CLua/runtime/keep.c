@@ -221,6 +221,7 @@ static void add_tagged(lua_State *L, clua_state *S, int index, size_t at, int de
 
 // Keeps the function at `index` for the node `at`.
 static void add_function(lua_State *L, clua_state *S, int index, size_t at) {
+  if (S->keeps_no_function) raise(L, "a result cannot contain a function");
   lua_Debug about;
   lua_pushvalue(L, index);
   lua_getinfo(L, ">S", &about);

@@ -341,13 +341,18 @@ typedef struct {
   clua_value *result;
 } call_request;
 
-static int call_body(lua_State *L) {
-  call_request *request = lua_touserdata(L, 1);
+void push_kept(lua_State *L, int32_t number) {
   clua_state *S = state_of(L);
-  kept_function *function = &S->functions[request->function];
+  kept_function *function = &S->functions[number];
   S->longest = function->longest;
   if (function->restores > 0) put_back(L, function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, function->ref);
+}
+
+static int call_body(lua_State *L) {
+  call_request *request = lua_touserdata(L, 1);
+  clua_state *S = state_of(L);
+  push_kept(L, request->function);
   int arguments = 0;
   if (request->facts >= 0) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, S->facts[request->facts]);
@@ -396,23 +401,44 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
-  if (function < 0 || function >= S->function_count || facts >= S->facts_count) {
+// Runs a body that calls a kept function.
+static clua_status call_kept(clua_state *S, int32_t function, lua_CFunction body, void *request,
+  const clua_budget *budget) {
+  if (function < 0 || function >= S->function_count) {
     snprintf(S->message, sizeof S->message, "unknown function");
     return CLUA_ERROR;
   }
-  call_request request = {function, facts, result};
   memcpy(S->name, S->functions[function].name, sizeof S->name);
   if (S->held > S->baseline + GARBAGE_MAX) collect_garbage(S);
   bool was_settled = S->clean && S->settled;
-  clua_status status = run_protected(S, call_body, &request, budget);
+  clua_status status = run_protected(S, body, request, budget);
   // Garbage of earlier calls may provide interned strings or a grown stack, which saves this call some bytes. If that
   // could decide whether it exceeds its budget, the call is repeated in a settled state, so the result is the same
   // everywhere. Functions are pure, so a second run changes nothing.
   if (!was_settled && (status == CLUA_KILLED_MEMORY || S->bytes + 2 * GARBAGE_MAX > S->budget.bytes)) {
     settle_state(S);
-    status = run_protected(S, call_body, &request, budget);
+    status = run_protected(S, body, request, budget);
   }
+  return status;
+}
+
+clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
+  if (facts >= S->facts_count) {
+    snprintf(S->message, sizeof S->message, "unknown facts");
+    return CLUA_ERROR;
+  }
+  call_request request = {function, facts, result};
+  return call_kept(S, function, call_body, &request, budget);
+}
+
+// More than five parameters: see CLua.h.
+clua_status clua_apply(clua_state *S, int32_t function, const clua_node *nodes, size_t count, const char *text,
+  const clua_budget *budget) {
+  apply_request request = {function, nodes, count, text};
+  S->keeps_no_function = true;
+  clua_status status = call_kept(S, function, apply_body, &request, budget);
+  S->keeps_no_function = false;
+  if (status != CLUA_OK) S->node_count = 0;
   return status;
 }
 

@@ -232,10 +232,12 @@ package struct ProviderSettings: Sendable {
   package var deliveries: [String: DeliverySettings]
   /// Settings of all other kinds (numbers, flags, choices, lists, files), by name. Includes defaults.
   package var values: [String: SettingValue]
-  /// `title`: the provider's display name; nil for the name that the provider declares.
+  /// `title` or `label`: the provider's display name; nil for the name that the provider declares.
   package var title: String?
   /// `identify_by`: the kinds of identifier that the provider reads; nil for those that it declares.
   package var identifyBy: [IdentifierKind]?
+  /// `icon`: the SVG text of its button's icon; nil for the one that the provider declares.
+  package var icon: String?
 
   package init(
     texts: [String: String] = [:], secrets: [String: SecretText] = [:], deliveries: [String: DeliverySettings] = [:],
@@ -250,7 +252,8 @@ package struct ProviderSettings: Sendable {
   /// The settings as the provider reads them.
   package var forSteps: StepSettings {
     StepSettings(
-      texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values)
+      texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values,
+      awaited: Set(missingFiles.keys))
   }
 }
 

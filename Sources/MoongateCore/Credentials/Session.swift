@@ -113,6 +113,8 @@ package struct PassedStep: Sendable, Equatable, Codable {
   /// Set if the step proved an identifier or a factor that was too new: it signed the user in, and counts for nothing
   /// else. From this time on, another proof counts.
   package var tooNewUntil: Timestamp?
+  /// The user's session at the site that proved the identity, as `KeyRing.siteSessionHash`; nil if it said none.
+  package var siteSession: String?
 
   package init(provider: ProviderName, at: Timestamp, identifier: String? = nil, isMultiFactor: Bool = false) {
     self.provider = provider

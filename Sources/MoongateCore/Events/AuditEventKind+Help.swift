@@ -34,7 +34,8 @@ extension AuditEvent.Kind {
       "A new secret was taken unchecked, because the list of leaked ones did not answer; `detail` says why."
     case .sessionStarted: "A completed flow opened a session or changed one."
     case .sessionExtended: "A browser took its sign-in over to another root domain (`domains`)."
-    case .sessionEnded: "A session ended: by sign-out, by an operator or by a change of the account."
+    case .sessionEnded:
+      "A session ended: by sign-out, by an operator, by the other site that opened it, or by a change of the account."
     case .tokenCreated: "A service token or personal token was created."
     case .tokenUsed: "A token was used from a network for the first time."
     case .tokenRotated: "A token got a new secret."

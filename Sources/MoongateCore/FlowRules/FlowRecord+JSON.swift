@@ -183,6 +183,7 @@ extension PassedStep: JSONObjectWritable {
     object.add("identifier", identifier)
     object.add("isMultiFactor", isMultiFactor)
     object.add("tooNewUntil", tooNewUntil)
+    object.add("siteSession", siteSession)
   }
 }
 

@@ -1,8 +1,8 @@
 import Logging
 import MoongateSDK
 
-// Passes requests of vendors' servers to providers. A webhook has no flow, account or session. Its only effect is what
-// the provider stores for itself.
+// Passes requests of vendors' servers to providers. A webhook has no flow, account or session. Its only effects are what
+// the provider stores for itself, and that it may end sessions which its identities have opened.
 
 extension FlowEngine {
   /// The maximum length of a response text to a vendor, in bytes.
@@ -33,7 +33,8 @@ extension FlowEngine {
       let sent = ProviderInput(
         fields: ["body": .text(String(decoding: webhook.body, as: UTF8.self))], defaultRegion: "")
       let redaction = calls.redaction(of: name, sent, [], request)
-      let tools = calls.tools(for: receiver, redaction, request)
+      var tools = calls.tools(for: receiver, redaction, request)
+      tools.sessions = calls.siteSessions(of: name, request)
       let start = ContinuousClock.now
       do {
         let answer = try await receiver.receive(webhook, with: tools)

@@ -205,6 +205,7 @@ extension FlowEngine {
     let name = provider.descriptor.name
     let request = maintenanceRequest(generation)
     var tools = calls.tools(for: provider, calls.redaction(of: name, nil, [], request), request)
+    tools.sessions = calls.siteSessions(of: name, request)
     tools.store = ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger, under: lease)
     return tools
   }

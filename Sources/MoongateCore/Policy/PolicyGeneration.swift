@@ -73,6 +73,9 @@ package protocol PolicyEvaluator: AnyObject {
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool
   /// Runs the function of a claim. Returns nil if the function returned nothing; the claim is then left out.
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue?
+  /// Runs the function `identity` of a policy.
+  /// - Parameter claims: what another site says about a user, verified.
+  func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict
   /// Runs the function of a `vary` over integers. The result is clamped.
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int
   /// Runs the function of a `vary` over durations. The result is clamped.
@@ -83,6 +86,18 @@ package protocol PolicyEvaluator: AnyObject {
 
 extension PolicyEvaluator {
   package func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? { nil }
+}
+
+/// The answer of the function `identity`.
+package enum IdentityVerdict: Sendable, Equatable {
+  case mapped(MappedIdentity)
+  /// The reason, as in `Verdict.deny`.
+  case deny(String)
+}
+
+/// The function `identity` denies: thrown to the provider that asked, and refused where it was called.
+struct IdentityDenied: Error {
+  let reason: String
 }
 
 /// The facts behind a function's answer.

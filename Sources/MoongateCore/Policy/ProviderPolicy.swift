@@ -15,6 +15,8 @@ package struct ProviderPolicy: Sendable {
   /// Called before a send is charged.
   package let send: FunctionName?
   package let verify: FunctionName?
+  /// Called with what another site says about a user.
+  package let identity: FunctionName?
   /// The text that users see if a function denies with one of these reasons.
   package let reasons: [String: String]
   /// The source location of each effective value, by its path (`limits.verify.max`).
@@ -24,7 +26,8 @@ package struct ProviderPolicy: Sendable {
   package init(
     provider: ProviderName, code: CodeRule, resendAfter: [Varying<Duration>], limits: [Limit],
     unknownAccount: UnknownAccount, message: String,
-    send: FunctionName?, verify: FunctionName?, reasons: [String: String] = [:], locations: [String: SourceLocation]
+    send: FunctionName?, verify: FunctionName?, identity: FunctionName? = nil, reasons: [String: String] = [:],
+    locations: [String: SourceLocation]
   ) {
     self.provider = provider
     self.code = code
@@ -34,6 +37,7 @@ package struct ProviderPolicy: Sendable {
     self.message = message
     self.send = send
     self.verify = verify
+    self.identity = identity
     self.reasons = reasons
     self.locations = locations
   }

@@ -14,7 +14,7 @@ package struct ProviderInstance<Base: Provider>: Provider {
     self.descriptor = descriptor
   }
 
-  package func maintain(with tools: StepTools) async throws { try await base.maintain(with: tools) }
+  package func maintain(with tools: StepTools) async throws { try await base.maintain(with: known(tools)) }
 }
 
 extension Provider {
@@ -70,6 +70,16 @@ extension ProviderInstance {
         mustReplace: account.mustReplace)
     }
     return step
+  }
+
+  /// Tools that take the provider's identifiers as it knows them.
+  fileprivate func known(_ tools: StepTools) -> StepTools {
+    guard prefix != nil else { return tools }
+    var tools = tools
+    tools.sessions = SiteSessions { [sessions = tools.sessions] identity, siteSession in
+      try await sessions.end(of: kept(identity), siteSession: siteSession)
+    }
+    return tools
   }
 
   fileprivate func kept(_ answer: StepAnswer) -> StepAnswer {
@@ -129,12 +139,32 @@ extension ProviderInstance: ExposureChecking where Base: ExposureChecking {
 
 extension ProviderInstance: WebhookReceiver where Base: WebhookReceiver {
   package func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
-    try await base.receive(webhook, with: tools)
+    try await base.receive(webhook, with: known(tools))
   }
 }
 
 extension ProviderInstance: SettingsChecking where Base: SettingsChecking {
   package func findings(in settings: StepSettings) -> [SettingFinding] { base.findings(in: settings) }
+}
+
+extension ProviderInstance: SettingsNaming where Base: SettingsNaming {
+  package func naming(for settings: StepSettings) -> SiteNaming? { base.naming(for: settings) }
+}
+
+extension ProviderInstance: ClaimsMapping where Base: ClaimsMapping {
+  package func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
+    try base.identity(from: claims, settings: settings)
+  }
+}
+
+extension ProviderInstance: SignOutLeading where Base: SignOutLeading {
+  package func signOutAddress(returningTo address: String, with tools: StepTools) async throws -> String? {
+    try await base.signOutAddress(returningTo: address, with: known(tools))
+  }
+}
+
+extension ProviderInstance: SiteProbing where Base: SiteProbing {
+  package func probe(with tools: StepTools) async throws -> String? { try await base.probe(with: tools) }
 }
 
 extension ProviderInstance: WellKnownPublisher where Base: WellKnownPublisher {

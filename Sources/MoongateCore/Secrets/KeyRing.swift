@@ -141,6 +141,11 @@ package final class KeyRing: Sendable {
     logHash("\(identifier.kind.rawValue) \(identifier.value)")
   }
 
+  /// What a session says of the user's session at another site.
+  package func siteSessionHash(_ siteSession: String, at provider: ProviderName) -> String {
+    logHash("site session \(provider) \(siteSession)")
+  }
+
   /// The key of a counter's row: a keyed hash of what is counted.
   package func counterKey(_ parts: [[UInt8]]) -> [UInt8] { counting.counters.code(ofParts: parts, length: 20) }
 

@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// Ends sessions and writes the audit event in the same transaction.
 package struct SessionEnding: Sendable {
   private let store: any Store
@@ -19,6 +21,31 @@ package struct SessionEnding: Sendable {
       address: address.description,
       detail: ["session": session.id])
     _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
+  }
+
+  /// Ends the sessions of the account that holds an identity, in which its provider has proved it.
+  ///
+  /// Attack: a sign-in that the user began before, and that waits for another step, opens a session after the site has
+  /// ended all of them. Flows of the account must therefore begin again.
+  /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`; nil: all of them.
+  /// - Returns: how many have ended.
+  package func end(of identity: Identifier, provedBy provider: ProviderName, siteSession: String?)
+    async throws(StoreFault) -> Int
+  {
+    let now = clock.now()
+    guard let account = try await store.account(holding: identity) else { return 0 }
+    let sessions = try await store.sessions(of: account.id).filter { session in
+      session.passed.contains { $0.provider == provider && (siteSession == nil || $0.siteSession == siteSession) }
+    }
+    var changes: [Change] = siteSession == nil ? [.raiseEpoch(account: account.id)] : []
+    for session in sessions {
+      let event = AuditEvent(
+        id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
+        detail: ["session": session.id, "by": "site"])
+      changes += [.endSession(session.token), .audit(event)]
+    }
+    if !changes.isEmpty { _ = try await store.apply(changes, at: now) }
+    return sessions.count
   }
 
   /// Ends the session that had this token before its current one.

@@ -38,7 +38,7 @@ struct Introduction: Decodable, Equatable, Sendable {
   }
 
   struct Setting: Decodable, Equatable {
-    enum Kind: String, Decodable { case text, secret, number, flag, choice, list, file }
+    enum Kind: String, Decodable { case text, secret, number, flag, choice, list, table, file }
 
     let name: String
     let kind: Kind
@@ -185,6 +185,8 @@ struct DeclaredValue: Decodable, Equatable, Sendable {
       value = .flag(flag)
     } else if let number = try? container.decode(Double.self) {
       value = .number(number)
+    } else if let table = try? container.decode([String: String].self) {
+      value = .table(table)
     } else {
       value = .list(try container.decode([String].self))
     }

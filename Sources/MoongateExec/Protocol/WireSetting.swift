@@ -6,6 +6,7 @@ enum WireSetting: Encodable, Equatable {
   case number(Double)
   case flag(Bool)
   case list([String])
+  case table([String: String])
 
   init(_ value: SettingValue) {
     self =
@@ -14,6 +15,7 @@ enum WireSetting: Encodable, Equatable {
       case .number(let number): .number(number)
       case .flag(let flag): .flag(flag)
       case .list(let list): .list(list)
+      case .table(let table): .table(table)
       }
   }
 
@@ -26,6 +28,7 @@ enum WireSetting: Encodable, Equatable {
       if let whole = Int64(exactly: number) { try container.encode(whole) } else { try container.encode(number) }
     case .flag(let flag): try container.encode(flag)
     case .list(let list): try container.encode(list)
+    case .table(let table): try container.encode(table)
     }
   }
 }

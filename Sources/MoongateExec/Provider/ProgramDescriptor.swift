@@ -211,6 +211,7 @@ extension Introduction {
       case .secret: kind = .secret
       case .flag: kind = .flag
       case .list: kind = .list
+      case .table: kind = .table
       case .file: kind = .file
       case .choice: kind = .choice(setting.choices ?? [])
       case .number:

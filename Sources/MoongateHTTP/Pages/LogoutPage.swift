@@ -21,6 +21,10 @@ struct LogoutPage: Sendable {
           try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.end(session, by: exchange.client.address)
           }
+          let caller = try await driver.caller(exchange)
+          if let site = await driver.engine.siteSignOut(of: session, client: caller) {
+            return Self.clearing(pages.signOut(at: site, exchange), exchange)
+          }
         } else if let token = exchange.credentials.session {
           _ = try await exchange.mappingFaults { () async throws(StoreFault) in
             try await ending.end(replaced: token, by: exchange.client.address)
@@ -39,7 +43,12 @@ struct LogoutPage: Sendable {
   /// and the next user of the device must not find it. Only the gateway knows that the user has signed out. "cookies"
   /// is not cleared, because that would remove the cookies of every subdomain and the device token.
   static func leave(to address: String, _ exchange: Exchange) -> Response {
-    var response = exchange.redirect(to: address, exchange.cookies.signOut())
+    clearing(exchange.redirect(to: address), exchange)
+  }
+
+  private static func clearing(_ response: Response, _ exchange: Exchange) -> Response {
+    var response = response
+    response.setCookies(exchange.cookies.signOut())
     response.headers.set("Clear-Site-Data", to: "\"storage\"")
     return response
   }

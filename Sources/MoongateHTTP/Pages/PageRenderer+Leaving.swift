@@ -14,13 +14,21 @@ extension PageRenderer {
     return response
   }
 
-  /// - Parameter address: the URL of the other site, from its provider.
-  private func leave(to address: String, site: String, _ exchange: Exchange) -> Response {
+  /// Leads a user who has signed out here to another site, where they sign out as well.
+  func signOut(at site: SiteSignOut, _ exchange: Exchange) -> Response {
     let words = words(exchange)
+    let name = exchange.page(of: site.provider)?.shortName(words) ?? ""
+    return leave(to: site.address, site: name, heading: words["sign_out"], exchange)
+  }
+
+  /// - Parameters:
+  ///   - address: the URL of the other site, from its provider.
+  ///   - heading: by default, that the user continues with the site.
+  private func leave(to address: String, site: String, heading: String? = nil, _ exchange: Exchange) -> Response {
+    let words = words(exchange)
+    let heading = heading ?? words.text("leave_title", ["site": site])
     return page(
-      LeaveModel(
-        heading: words.text("leave_title", ["site": site]), subtitle: words.text("leave_subtitle", ["site": site]),
-        address: address),
-      title: words.text("leave_title", ["site": site]), exchange)
+      LeaveModel(heading: heading, subtitle: words.text("leave_subtitle", ["site": site]), address: address),
+      title: heading, exchange)
   }
 }

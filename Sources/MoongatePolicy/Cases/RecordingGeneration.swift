@@ -61,6 +61,10 @@ private final class RecordingEvaluator: PolicyEvaluator {
     }
   }
 
+  func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {
+    try base.identity(of: function, from: claims)
+  }
+
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     try noting(varying.function, facts, { String($0) }) { () throws(PolicyFault) in
       try base.value(of: varying, given: facts)

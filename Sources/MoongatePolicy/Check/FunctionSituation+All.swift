@@ -19,6 +19,8 @@ extension FunctionSituation {
         // A policy of an unconfigured provider is never called.
         guard let asked = questions[name] else { continue }
         question = asked
+      // Its claims are those of another site.
+      case .identity: continue
       case .route: question = .verdict(nil)
       case .flow: question = questions[name] ?? .condition
       case .entitlement: question = questions[name] ?? .condition

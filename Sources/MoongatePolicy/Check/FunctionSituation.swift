@@ -148,6 +148,8 @@ struct FunctionSituation {
       clockIsSuspect: choice[.clockSuspect] == 1)
     if case .verdict(let action) = question { facts.action = action }
     switch audience {
+    // `identity` reads no facts, only what another site says.
+    case .identity: return nil
     case .route:
       facts.request = request(choice)
       facts.session = session(choice, at: now)

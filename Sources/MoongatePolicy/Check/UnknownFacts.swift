@@ -88,6 +88,7 @@ struct UnknownFacts {
   }
 
   private func check(_ reads: [(path: [String], line: Int)], _ audience: FunctionTable.Audience, _ file: String) {
+    guard audience != .identity else { return checkClaims(reads, file) }
     // The facts of limits are incomplete if the limits could not be read.
     let isWhole = !problems.all.contains { $0.location.file == file }
     let reads = reads.filter { isWhole || $0.path.first != "limits" }
@@ -105,6 +106,15 @@ struct UnknownFacts {
       {
         problems.add(location, "", "`f.\(read.path.joined(separator: "."))`: \(wrong)")
       }
+    }
+  }
+
+  /// `identity` receives only what another site says, which can have any name.
+  private func checkClaims(_ reads: [(path: [String], line: Int)], _ file: String) {
+    for read in reads where read.path.first != "claims" {
+      problems.add(
+        SourceLocation(file: file, line: read.line), "",
+        "unknown fact `f.\(read.path.joined(separator: "."))`; `identity` receives `f.claims` only")
     }
   }
 

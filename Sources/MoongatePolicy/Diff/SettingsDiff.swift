@@ -164,7 +164,7 @@ extension ProviderPolicy {
     return ProviderPolicy(
       provider: provider, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount,
       message: message, send: send,
-      verify: verify, reasons: reasons, locations: locations)
+      verify: verify, identity: identity, reasons: reasons, locations: locations)
   }
 
   /// When the limit locks, and for how long.

@@ -30,6 +30,7 @@ package struct EditorTypes: Sendable {
     ---@alias moongate.Duration string a duration: "90s", "10m", "1h30m" or "7d"
     ---@alias moongate.Durations moongate.Duration|moongate.Vary|(moongate.Duration|moongate.Vary)[]
     ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
+    ---@alias moongate.Identity fun(f: moongate.IdentityFacts): moongate.MappedIdentity|moongate.Decision
 
     ---@class (exact) moongate.File what a file returns
     ---@class (exact) moongate.Secret made by env, file or credential
@@ -42,6 +43,15 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.AnyOf made by any_of
     ---@class (exact) moongate.Members made by members
     ---@class (exact) moongate.Fallback made by fallback
+    ---@class (exact) moongate.IdentityFacts facts for `identity` of a policy
+    ---@field claims table<string, any> what another site says, verified
+    ---@class (exact) moongate.MappedIdentity what `identity` of a policy returns
+    ---@field email? string the email address
+    ---@field email_verified? boolean whether the site has verified it
+    ---@field first_name? string the first name
+    ---@field last_name? string the last name
+    ---@field groups? string[]|table<string, boolean> the groups, for f.account.identities.NAME.groups
+    ---@field data? table<string, string|number|boolean> texts, for f.account.identities.NAME.data
     ---@class (exact) moongate.Statement made by guarantee
     ---@class (exact) moongate.Client made by app
     ---@class (exact) moongate.Case made by case
@@ -79,7 +89,8 @@ package struct EditorTypes: Sendable {
 
   private var providersClass: String {
     (["---The providers that flows may use, and their settings.", "---@class (exact) moongate.Providers"]
-      + types.map { "---@field \($0.name)? moongate.Provider.\($0.name)|moongate.Instance" } + [
+      + types.filter(\.canBeConfigured).map { "---@field \($0.name)? moongate.Provider.\($0.name)|moongate.Instance" }
+      + [
         "---@field [string] moongate.Exec|moongate.Instance"
       ])
       .joined(separator: "\n")

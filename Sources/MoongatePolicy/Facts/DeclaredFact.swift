@@ -74,7 +74,7 @@ struct DeclaredFact: Sendable, Hashable {
   /// Whether functions of the audience receive the fact. Facts that providers report last only as long as the flow.
   func isAvailable(to audience: FunctionTable.Audience) -> Bool {
     switch (audience, place) {
-    case (.route, _), (.entitlement, .provider), (.entitlement, .named): false
+    case (.route, _), (.identity, _), (.entitlement, .provider), (.entitlement, .named): false
     default: true
     }
   }
@@ -99,14 +99,15 @@ struct DeclaredFact: Sendable, Hashable {
     let attributes = descriptors.flatMap { descriptor in
       descriptor.facts.compactMap { field in descriptor.of(field).map { DeclaredFact(place: .identifier($0), field) } }
     }
-    let told = descriptors.filter { isConfigured($0.name) }.flatMap { descriptor in
+    let usable = descriptors.filter { isConfigured($0.name) && $0.canBeConfigured }
+    let told = usable.flatMap { descriptor in
       descriptor.facts.map { DeclaredFact(place: .provider(descriptor.name), $0) }
     }
-    let named = descriptors.filter { isConfigured($0.name) && !reservedGroups.contains($0.name.rawValue) }.flatMap {
+    let named = usable.filter { !reservedGroups.contains($0.name.rawValue) }.flatMap {
       descriptor in
       descriptor.facts.map { DeclaredFact(place: .named(descriptor.name), $0) }
     }
-    let identities = descriptors.filter { isConfigured($0.name) && $0.identifierKinds.contains(.federated) }.flatMap {
+    let identities = usable.filter { $0.identifierKinds.contains(.federated) }.flatMap {
       [
         DeclaredFact(
           place: .identity($0.name), name: "groups", kind: .groups,
@@ -155,4 +156,9 @@ struct DeclaredFact: Sendable, Hashable {
     }
     return found
   }
+}
+
+extension ProviderDescriptor {
+  /// Whether an entry of gateway.lua can have its name: a kind of site has instances only.
+  var canBeConfigured: Bool { !isKind || instanceOf != nil }
 }

@@ -144,6 +144,7 @@ enum FactSlot: Int32, CaseIterable {
     // Only facts that change together with the account or its session. Groups and claims are evaluated again only after
     // such a change.
     case .entitlement: isOfAccount && self != .accountIdle || [.now, .sessionPassed, .sessionAAL].contains(self)
+    case .identity: false
     case .flow: !isOfRequest && !isOfSession && self != .action
     case .policy: !isOfRequest && !isOfSession
     }

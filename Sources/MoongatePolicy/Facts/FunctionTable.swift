@@ -13,6 +13,8 @@ struct FunctionTable: Sendable {
     case route
     /// `groups` and `claims` of accounts.lua.
     case entitlement
+    /// `identity` of a policy, which receives what another site says, as `f.claims`.
+    case identity
   }
 
   struct Entry: Sendable {

@@ -207,7 +207,7 @@ struct FolderReader {
     generation.warnings = Problems.sorted(problems.warnings)
     if let candidates,
       !candidates.isEmpty || catalog.hasInstances
-        || gateway.providers.values.contains(where: { $0.title != nil || $0.identifyBy != nil })
+        || gateway.providers.values.contains(where: { $0.title != nil || $0.icon != nil || $0.identifyBy != nil })
     {
       guard let registry = registry(of: candidates, gateway) else { return nil }
       generation.registry = registry
@@ -222,17 +222,8 @@ struct FolderReader {
     let instances = catalog.descriptors.compactMap { descriptor in
       providers.first { $0.descriptor.name == descriptor.instanceOf }?.instance(descriptor)
     }
-    let titled = (providers + instances + programs).map { provider in
-      let descriptor = provider.descriptor
-      guard let settings = gateway.providers[descriptor.name], settings.title != nil || settings.identifyBy != nil
-      else {
-        return provider
-      }
-      let identified = gateway.identified(descriptor)
-      return provider.instance(settings.title.map(identified.titled) ?? identified)
-    }
     do {
-      return try ProviderRegistry(titled)
+      return try ProviderRegistry((providers + instances + programs).map { named($0, gateway) })
     } catch {
       problems.add(
         gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0),
@@ -240,6 +231,21 @@ struct FolderReader {
       )
       return nil
     }
+  }
+
+  /// The provider with the title and the icon that its entry has, or that follow from its settings.
+  private func named(_ provider: any Provider, _ gateway: GatewaySettings) -> any Provider {
+    guard let settings = gateway.providers[provider.descriptor.name] else { return provider }
+    var descriptor = gateway.identified(provider.descriptor)
+    let naming = (provider as? any SettingsNaming)?.naming(for: settings.forSteps)
+    if let title = settings.title {
+      descriptor = descriptor.titled(title)
+    } else if let naming {
+      descriptor = descriptor.titled(naming.name, button: naming.button)
+    }
+    if let icon = settings.icon { descriptor = descriptor.showing(icon: icon) }
+    let isAsDeclared = settings.title == nil && naming == nil && settings.icon == nil && settings.identifyBy == nil
+    return isAsDeclared ? provider : provider.instance(descriptor)
   }
 
   /// The table of a file made by `policy "name" { … }` or `flow "name" { … }`. The name must match the file.

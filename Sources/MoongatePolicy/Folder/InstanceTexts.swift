@@ -19,16 +19,26 @@ extension ProviderDescriptor {
 
   /// The descriptor with the title from gateway.lua. Hosted pages show the title where users choose a provider, and on
   /// its button or link.
-  func titled(_ title: String) -> ProviderDescriptor {
+  /// - Parameter button: the label of its button, if it differs.
+  func titled(_ title: String, button: String? = nil) -> ProviderDescriptor {
     var copy = self
     copy.words = copy.words ?? StepWords(title: title)
     copy.words?.name = title
     copy.title = title
     if case .button(_, let icon, let priority)? = entrance {
-      copy.entrance = .button(label: title, icon: icon, priority: priority)
+      copy.entrance = .button(label: button ?? title, icon: icon, priority: priority)
     }
     if case .link? = entrance { copy.entrance = .link(label: title) }
-    if case .externalSite? = presentation { copy.presentation = .externalSite(button: title) }
+    if case .externalSite? = presentation { copy.presentation = .externalSite(button: button ?? title) }
+    return copy
+  }
+
+  /// The descriptor with the icon from gateway.lua.
+  func showing(icon: String) -> ProviderDescriptor {
+    var copy = self
+    if case .button(let label, _, let priority)? = entrance {
+      copy.entrance = .button(label: label, icon: icon, priority: priority)
+    }
     return copy
   }
 }

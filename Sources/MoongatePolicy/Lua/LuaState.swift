@@ -124,6 +124,23 @@ final class LuaState {
     return reader.read(line: 1)
   }
 
+  /// Calls a function that a load has kept, with one value.
+  /// - Parameter file: the function's file, for the locations in the result.
+  func apply(_ function: Int32, to argument: LuaArgument, _ budget: clua_budget, file: String) throws(Failure)
+    -> LuaNode
+  {
+    var budget = budget
+    let status = argument.nodes.withUnsafeBufferPointer { nodes in
+      argument.text.withUnsafeBufferPointer { text in
+        text.withMemoryRebound(to: CChar.self) {
+          clua_apply(pointer, function, nodes.baseAddress, nodes.count, $0.baseAddress, &budget)
+        }
+      }
+    }
+    if status != CLUA_OK { throw failure(status) }
+    return tree(file: file, map: nil)
+  }
+
   func failure(_ status: clua_status) -> Failure {
     let kind: PolicyFault.Kind =
       switch status {
@@ -174,7 +191,11 @@ private struct TreeReader {
       var arguments: [LuaNode] = []
       for _ in 0..<node.children { arguments.append(read(line: node.line > 0 ? Int(node.line) : line)) }
       value = .tagged(string(node.text_offset, node.text_length), arguments)
-    case CLUA_ALLOW, CLUA_DENY, CLUA_REQUIRE_ALSO:
+    case CLUA_DENY:
+      var arguments: [LuaNode] = []
+      for _ in 0..<node.children { arguments.append(read(line: line)) }
+      if case .text(let reason)? = arguments.first?.value { value = .denied(reason) } else { value = .other("`deny`") }
+    case CLUA_ALLOW, CLUA_REQUIRE_ALSO:
       for _ in 0..<node.children { _ = read(line: line) }
       value = .other("`\(string(node.text_offset, node.text_length))`")
     default: value = .other("a " + string(node.text_offset, node.text_length))

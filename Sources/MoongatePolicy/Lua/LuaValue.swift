@@ -18,6 +18,8 @@ indirect enum LuaValue: Sendable {
   case function(LuaFunction)
   /// Made by a constructor: `vary`, `env`, `any_of`, …
   case tagged(String, [LuaNode])
+  /// Made by `deny`, with its reason.
+  case denied(String)
   /// Any other value, described for messages, such as "a built-in function".
   case other(String)
 
@@ -32,6 +34,7 @@ indirect enum LuaValue: Sendable {
     case .table: "a table"
     case .function: "a function"
     case .tagged(let name, _): "\(name)"
+    case .denied: "`deny`"
     case .other(let words): words
     }
   }

@@ -339,6 +339,12 @@ struct GatewayReader {
         )
         continue
       }
+      guard descriptor.canBeConfigured else {
+        problems.add(
+          node.location, "providers.\(name)",
+          "`\(name)` is a kind of provider: give the entry a name of its own, as in work = \(name) { … }")
+        continue
+      }
       let settings = ProviderSettingsReader(folder: folder, secrets: secrets, publicURL: publicURL, problems: problems)
       if let settings = settings.read(ExecReader.settings(node, types: catalog.types), descriptor) {
         all[descriptor.name] = settings

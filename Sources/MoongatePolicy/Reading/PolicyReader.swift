@@ -68,6 +68,7 @@ struct PolicyReader {
     let message = sendsCodes ? readMessage(reader) : ""
     let send = reader.function("send").map { keep("send", $0) }
     let verify = reader.function("verify").map { keep("verify", $0) }
+    let identity = readIdentity(reader, prefix, &functions)
 
     let reasons = reader.take("reasons").map { DenyReason.read($0, problems) } ?? [:]
 
@@ -78,7 +79,22 @@ struct PolicyReader {
     return ProviderPolicy(
       provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount,
       message: message, send: send,
-      verify: verify, reasons: reasons, locations: Self.locations(of: effective))
+      verify: verify, identity: identity, reasons: reasons, locations: Self.locations(of: effective))
+  }
+
+  private func readIdentity(_ reader: TableReader, _ prefix: String, _ functions: inout FunctionTable) -> FunctionName?
+  {
+    guard let function = reader.function("identity", example: "function(f) return { email = f.claims.email } end")
+    else { return nil }
+    guard descriptor.mapsClaims else {
+      problems.add(
+        reader.explicitValue("identity")?.location ?? reader.location, "identity",
+        "`\(descriptor.name)` passes no claims of another site: remove it")
+      return nil
+    }
+    let name = FunctionName("\(prefix).identity")
+    functions.add(name, function, for: .identity)
+    return name
   }
 
   private func readCode(_ reader: TableReader) -> CodeRule? {

@@ -19,14 +19,13 @@ struct ProviderSettingsReader {
     let path = "providers.\(descriptor.name)"
     guard let reader = TableReader(node, .settings(of: descriptor), path: path, problems: problems) else { return nil }
     var settings = ProviderSettings()
-    if !descriptor.hasOwnTitleSetting, let title = reader.text("title") {
-      if title.utf8.count <= Self.longestTitle, DescriptorText.isSentence(title) {
-        settings.title = title
-      } else {
-        problems.add(
-          reader.explicitValue("title")?.location ?? reader.location, reader.path("title"),
-          "must be one line of plain text of 1 to \(Self.longestTitle) bytes, such as \"SMS (USA)\"")
+    if !descriptor.hasOwnTitleSetting { settings.title = title("title", reader) }
+    if descriptor.hasButton {
+      if settings.title != nil, let node = reader.explicitValue("label") {
+        problems.add(node.location, reader.path("label"), "says the same as `title`: write one of the two")
       }
+      settings.title = title("label", reader) ?? settings.title
+      settings.icon = reader.take("icon").flatMap { icon($0, reader.path("icon")) }
     }
     if !descriptor.choosableKinds.isEmpty, let node = reader.take(ProviderDescriptor.identifyBy) {
       settings.identifyBy = identifyBy(node, reader.path(ProviderDescriptor.identifyBy), descriptor)
@@ -61,6 +60,7 @@ struct ProviderSettingsReader {
             items.enumerated().compactMap { index, item in checked(item.text, field, item.node, "\(path)[\(index + 1)]")
             })
         }
+      case .table: settings.values[field.name] = table(node, field, path).map { .table($0) }
       case .file: settings.values[field.name] = file(node, path).map { .text($0) }
       case .source(let flags):
         for (name, value) in source(node, field.name, flags, path) { settings.values[name] = value }
@@ -84,6 +84,59 @@ struct ProviderSettingsReader {
       problems.add(node.location, path, "is empty: write one or several of \(Suggestion.list(names))")
     }
     return kinds.isEmpty ? nil : kinds
+  }
+
+  private func title(_ name: String, _ reader: TableReader) -> String? {
+    guard let title = reader.text(name) else { return nil }
+    if title.utf8.count <= Self.longestTitle, DescriptorText.isSentence(title) { return title }
+    problems.add(
+      reader.explicitValue(name)?.location ?? reader.location, reader.path(name),
+      "must be one line of plain text of 1 to \(Self.longestTitle) bytes, such as \"SMS (USA)\"")
+    return nil
+  }
+
+  /// In bytes. Every sign-in page contains the icon.
+  private static let largestIcon = 16_384
+  private static let active = #"<(script|style|foreignobject)|[\s"'](on[a-z]+|style|[a-z:]*href)\s*="#
+
+  /// The text of the SVG file of an icon.
+  ///
+  /// The page contains it as it is. Its scripts would not run under the page's Content-Security-Policy, and its styles
+  /// would not apply, so it must not have any.
+  private func icon(_ node: LuaNode, _ path: String) -> String? {
+    guard let name = Field.text(node, path, problems) else { return nil }
+    let file = URL(filePath: name, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL
+      .path(percentEncoded: false)
+    switch secrets.files.read(file, named: name) {
+    case .failure(let failure):
+      problems.add(node.location, path, "\(name): \(failure.sentence)")
+      return nil
+    case .success(let bytes):
+      let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+      let plain = text.lowercased()
+      guard text.utf8.count <= Self.largestIcon, plain.hasPrefix("<svg"), plain.hasSuffix("</svg>"),
+        plain.range(of: Self.active, options: .regularExpression) == nil
+      else {
+        problems.add(
+          node.location, path,
+          "\(name) must be one <svg> element of at most \(Self.largestIcon) bytes, without scripts, styles and links")
+        return nil
+      }
+      return text
+    }
+  }
+
+  /// Texts by name. Those without a name have their place.
+  private func table(_ node: LuaNode, _ field: SettingField, _ path: String) -> [String: String]? {
+    guard let reader = TableReader(node, nil, path: path, problems: problems, allowsItems: true) else { return nil }
+    var nodes = reader.items.enumerated().map { ("\($0.offset + 1)", $0.element) }
+    nodes += reader.names.compactMap { name in reader.take(name).map { (name, $0) } }
+    var table: [String: String] = [:]
+    for (name, node) in nodes {
+      let path = reader.path(name)
+      table[name] = Field.text(node, path, problems).flatMap { checked($0, field, node, path) }
+    }
+    return table
   }
 
   /// The text, if the provider accepts its form.

@@ -24,7 +24,7 @@ struct TokenPolicyReader {
   /// - node: the table of the operator's file; nil without one.
   func read(defaults: LuaNode, operator node: LuaNode?) -> ProviderPolicy? {
     if let node, case .table(let table) = node.value {
-      for name in ["code", "timers", "message", "send", "verify", "unknown_account"] {
+      for name in ["code", "timers", "message", "send", "verify", "identity", "unknown_account"] {
         if let field = table.fields[name] {
           problems.add(field.location, name, "policies/token.lua has only limits: remove this field")
         }

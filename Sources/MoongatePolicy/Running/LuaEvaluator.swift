@@ -21,6 +21,9 @@ final class LuaEvaluator: PolicyEvaluator {
   /// The budget of a group or claim function. There may be hundreds, and they run one after another on an event loop.
   static let entitlement = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 10_000_000)
 
+  /// The budget of `identity`, which runs once in a sign-in, on claims of up to 64 KiB.
+  static let identity = clua_budget(steps: 200_000, bytes: 8 << 20, nanoseconds: 20_000_000)
+
   private let state: LuaState
   private let answers: LuaCallbacks
   private let providers: Set<ProviderName>
@@ -84,7 +87,7 @@ final class LuaEvaluator: PolicyEvaluator {
       guard let number = numbers[entry.function] else {
         throw PolicyFault(kind: .error, location: location, message: "\(name) no longer exists")
       }
-      if facts[entry.audience] == nil {
+      if facts[entry.audience] == nil, entry.audience != .identity {
         facts[entry.audience] = try Self.makeFacts(entry.audience, generation.declaredFacts, in: state)
       }
       var limits: [String] = []
@@ -93,6 +96,7 @@ final class LuaEvaluator: PolicyEvaluator {
         switch entry.audience {
         case .route: Self.request
         case .entitlement: Self.entitlement
+        case .identity: Self.identity
         case .policy, .flow: Self.decision
         }
       if branches != nil {
@@ -308,6 +312,22 @@ final class LuaEvaluator: PolicyEvaluator {
         return .text(text)
       default: throw Self.wrongResult(value, location, "a text, a number, true or false")
       }
+    }
+  }
+
+  func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {
+    guard let loaded = functions[function] else {
+      throw PolicyFault(kind: .error, location: nil, message: "unknown function \(function)")
+    }
+    let argument = LuaArgument(["claims": .object(claims)])
+    do throws(LuaState.Failure) {
+      let result = try state.apply(loaded.number, to: argument, loaded.budget, file: loaded.location.file)
+      return try IdentityResult.read(result)
+    } catch {
+      let line = error.line > 0 ? error.line : loaded.location.line
+      throw PolicyFault(
+        kind: error.kind, location: SourceLocation(file: loaded.location.file, line: line),
+        message: argument.redacted(FaultAdvice.added(to: error.message)))
     }
   }
 

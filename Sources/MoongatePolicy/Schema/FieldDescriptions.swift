@@ -34,6 +34,8 @@ extension TableShape {
       "whether answers `reveal` or `conceal` that no account has the identifier",
     "Policy.message": "text of the message, with {code} in it",
     "Policy.send": "function of facts that decides whether a code is sent",
+    "Policy.identity":
+      "function that turns f.claims, what another site says, into { email = …, groups = …, data = … }",
     "Policy.verify": "function of facts that decides whether an answer is checked",
     "Code.length": "length of a code: 4 to 10 characters",
     "Code.alphabet": "characters of a code: `digits`, `letters` or `alphanumeric`",

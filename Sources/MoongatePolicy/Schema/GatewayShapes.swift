@@ -172,6 +172,7 @@ extension TableShape {
           case .flag: "boolean"
           case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: "|")
           case .list: "string[]"
+          case .table: "table<string|integer, string>"
           case .source(let flags):
             "string|{ [1]: string\(flags.map { ", \($0)?: boolean" }.joined()) }"
           }
@@ -181,7 +182,12 @@ extension TableShape {
       }
         + (descriptor.choosableKinds.isEmpty ? [] : [identifyBy(descriptor)])
         + (descriptor.hasOwnTitleSetting
-          ? [] : [.optional("title", "string", "the name that users see, as in \"SMS (USA)\"")]))
+          ? [] : [.optional("title", "string", "the name that users see, as in \"SMS (USA)\"")])
+        + (descriptor.hasButton
+          ? [
+            .optional("label", "string", "the text of its button and its name, as in \"Example Inc.\""),
+            .optional("icon", "string", "the SVG file of the button's icon, such as \"icons/work.svg\""),
+          ] : []))
   }
 }
 
@@ -200,16 +206,22 @@ extension TableShape {
 extension ProviderDescriptor {
   /// Whether the provider declares a setting `title` itself, which then replaces the gateway's.
   var hasOwnTitleSetting: Bool { settings.contains { $0.name == "title" } }
+
+  /// Whether the sign-in page offers it with a button of its own, whose text and icon the operator can choose.
+  var hasButton: Bool {
+    guard case .button? = entrance else { return false }
+    return !settings.contains { ["label", "icon"].contains($0.name) }
+  }
 }
 
 extension SettingValue {
-  /// The value in Lua syntax; nil for a list, which would need a source location.
+  /// The value in Lua syntax; nil for a list or a table, which would need a source location.
   fileprivate var asWritten: LuaValue? {
     switch self {
     case .text(let text): .text(text)
     case .flag(let flag): .flag(flag)
     case .number(let number): Int64(exactly: number).map { .integer($0) } ?? .number(number)
-    case .list: nil
+    case .list, .table: nil
     }
   }
 }

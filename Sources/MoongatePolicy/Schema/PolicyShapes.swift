@@ -14,6 +14,7 @@ extension TableShape {
       .optional("message", "string", "the text with {code} in it"),
       .optional("send", "moongate.Decide", "a function of facts"),
       .optional("verify", "moongate.Decide", "a function of facts"),
+      .optional("identity", "moongate.Identity", "a function of f.claims"),
       .optional(
         "reasons", "table<string, string>",
         "messages that users see for deny \"reason\", as in { country_not_served = \"We do not serve this country yet.\" }"

@@ -93,6 +93,7 @@ package struct PolicyListing: Sendable, Codable {
     if sendsCodes { add("message", Self.quoted(policy.message)) }
     if policy.send != nil { add("send", "function") }
     if policy.verify != nil { add("verify", "function") }
+    if policy.identity != nil { add("identity", "function") }
     for (reason, text) in policy.reasons.sorted(by: { $0.key < $1.key }) { add("reasons.\(reason)", Self.quoted(text)) }
     values = lines
   }

@@ -138,7 +138,7 @@ func (field Field) MarshalJSON() ([]byte, error) {
 }
 
 // A Setting is one field of the provider's entry in gateway.lua. Kind is text, secret, number, flag, choice,
-// list or file.
+// list, table or file.
 type Setting struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
@@ -231,6 +231,16 @@ func (settings Settings) List(name string) []string {
 	for _, item := range items {
 		text, _ := item.(string)
 		texts = append(texts, text)
+	}
+	return texts
+}
+
+// Table returns texts by name, those without a name by their place ("1", "2"); empty if gateway.lua has no value.
+func (settings Settings) Table(name string) map[string]string {
+	members, _ := settings[name].(map[string]any)
+	texts := make(map[string]string, len(members))
+	for member, value := range members {
+		texts[member], _ = value.(string)
 	}
 	return texts
 }

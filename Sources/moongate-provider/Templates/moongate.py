@@ -85,7 +85,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Setting:
-    """One field of the provider's entry in gateway.lua. `kind` is text, secret, number, flag, choice, list or file."""
+    """One field of the provider's entry in gateway.lua.
+
+    `kind` is text, secret, number, flag, choice, list, table or file.
+    """
 
     name: str
     kind: str = "text"

@@ -91,11 +91,11 @@ struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: EngineTestBench.google, beginFields: [],
-      submitFields: ["sub", "email", "verified", "attested", "groups", "floor"].map {
+      submitFields: ["sub", "email", "verified", "attested", "groups", "floor", "said", "site"].map {
         InputField(name: $0, kind: .text, isRequired: false)
       }, settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email],
-      outcomes: [Outcome(.oauthCancelled, "Cancelled.", isFailure: false)])
+      outcomes: [Outcome(.oauthCancelled, "Cancelled.", isFailure: false)], mapsClaims: true)
   }
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
@@ -111,7 +111,11 @@ struct ToyGoogle: FullProvider {
     let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
     let isVerified = input.fields["verified"] == .text("true")
     let isAttested = input.fields["attested"] == .text("true")
-    let groups = try input.optionalText("groups").map(Self.groups) ?? []
+    var groups = try input.optionalText("groups").map(Self.groups) ?? []
+    // What the site said, for the function `identity`.
+    if let said = try input.optionalText("said"), let mapped = try await step.tools.identity(["said": .text(said)]) {
+      groups = mapped.groups
+    }
     let floor = try input.optionalText("floor").map { ["floor": $0] } ?? [:]
     return .proved(
       Proof(
@@ -120,7 +124,8 @@ struct ToyGoogle: FullProvider {
         ]
           + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
         attested: isVerified && isAttested ? [email].compactMap(\.self) : [],
-        claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao"))
+        claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao",
+        siteSession: try input.optionalText("site")))
   }
 }
 

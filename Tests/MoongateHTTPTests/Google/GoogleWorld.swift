@@ -1,6 +1,6 @@
 import Crypto
 import Foundation
-import GoogleOAuth
+import OpenID
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
@@ -28,7 +28,7 @@ struct GoogleWorld: Sendable {
   private let application: Application<GatewayResponder>
 
   init(change: (inout TestGeneration) -> Void = { _ in }) throws {
-    let providers: [any Provider] = [PhoneOTP(), GoogleOAuth()]
+    let providers: [any Provider] = [PhoneOTP(), OpenID()]
     let name: ProviderName = "google_oauth"
     var settings = GatewaySettings.test()
     // Codes never go to these hosts.

@@ -71,6 +71,7 @@ struct StepSettlement: FlowPart {
       isMultiFactor: proof.isMultiFactor)
     step.tooNewUntil = subject.account.flatMap { flow.accounts[$0.id] }?.isTooNewUntil(
       main, by: provider, request.generation.accounts, at: request.now)
+    step.siteSession = proof.siteSession.map { keys.siteSessionHash($0, at: provider) }
     var passed = PassedProof(step, account: subject.account)
     (passed.proved, passed.held) = (proof.proved, subject.held)
     // Setting a PIN is not passing it. A registration with a password has no other step to pass.

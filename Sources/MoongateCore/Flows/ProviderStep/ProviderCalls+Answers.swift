@@ -64,6 +64,9 @@ extension ProviderCalls {
       if let problem = (proof.proved + proof.attested + proof.claimed).lazy.compactMap(\.detailProblem).first {
         throw flaw("a provider's proof cannot be stored: \(problem)", of: provider, request)
       }
+      guard proof.siteSession?.utf8.count ?? 0 <= Proof.longestSiteSession else {
+        throw flaw("a provider reports a site session that is too long", of: provider, request)
+      }
       warnOfUndeclaredFacts(proof, of: provider, request)
       try demandFactor(proof.record, by: provider, request)
       // Attack: the prover counts on what providers declare, so that `aal >= 2` of an undeclared proof would open a

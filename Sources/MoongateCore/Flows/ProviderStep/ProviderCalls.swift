@@ -89,7 +89,47 @@ struct ProviderCalls: FlowPart {
         }
         logger.log(level: level.ofLogger, "\(name): \(redaction(sentence))", metadata: metadata)
       }, clock: StepClock { [clock] in clock.now().milliseconds },
-      store: ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger))
+      store: ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger),
+      identity: identityMapper(for: name, request))
+  }
+
+  /// What a webhook or a maintenance may do to the sessions of the provider's identities.
+  ///
+  /// Attack: a provider ends sessions that identities of another one have opened.
+  func siteSessions(of provider: ProviderName, _ request: RequestContext) -> SiteSessions {
+    let ending = SessionEnding(store: store, clock: clock, random: random)
+    return SiteSessions { [keys, registry = registry(request)] identity, siteSession in
+      guard registry.proves(identity, by: provider) else { throw ForeignIdentity() }
+      return try await ending.end(
+        of: identity, provedBy: provider, siteSession: siteSession.map { keys.siteSessionHash($0, at: provider) })
+    }
+  }
+
+  /// A provider names an identity that it does not prove.
+  private struct ForeignIdentity: Error {}
+
+  /// The function `identity` of the provider's policy.
+  private func identityMapper(for provider: ProviderName, _ request: RequestContext) -> IdentityMapper {
+    guard let function = request.generation.policies[provider]?.identity else { return IdentityMapper() }
+    return IdentityMapper { [generations] claims in
+      let verdict: IdentityVerdict
+      do throws(PolicyFault) {
+        verdict = try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
+          try evaluator.identity(of: function, from: claims)
+        }
+      } catch {
+        request.trace.rule(function.path, at: error.location)
+        throw error
+      }
+      // The claims are personal: the decision has the answer only.
+      request.trace.note("rule", function.path)
+      switch verdict {
+      case .mapped(let identity): return identity
+      case .deny(let reason):
+        request.trace.note("verdict", Verdict.deny(reason).text)
+        throw IdentityDenied(reason: reason)
+      }
+    }
   }
 
   /// The maximum number of named values in a provider's log line.
@@ -161,6 +201,14 @@ struct ProviderCalls: FlowPart {
       ) {
         try await body()
       }
+    } catch let denied as IdentityDenied {
+      metrics.record(call, of: provider, .refused, since: start)
+      throw request.refusal(
+        .policyReason(denied.reason), detail: request.generation.text(ofReason: denied.reason, by: provider))
+    } catch let fault as PolicyFault {
+      // The policy failed, not the provider.
+      metrics.record(call, of: provider, .refused, since: start)
+      throw .policy(fault)
     } catch {
       metrics.record(call, of: provider, .fault, since: start)
       // Attack: a decoder's error quotes what it could not decode, such as the code that was entered.

@@ -32,11 +32,13 @@ struct Examination {
     if all.isEmpty { all.append(.ok("configuration", "Generation \(generation.id.prefix(8)) is good.")) }
     let (key, store, storeOffset) = await keyAndStore()
     all += certificate() + [key] + disk() + [keyFolder()].compactMap(\.self)
-    let (upstreams, offsets) = await self.upstreams()
+    let (upstreams, upstreamOffsets) = await self.upstreams()
+    let (sites, siteOffsets) = await self.sites()
+    let offsets = upstreamOffsets + siteOffsets
     let gatewayRuns = await isGatewayRunning()
     all += [store, Judgement.clock(storeOffset + offsets), files(gatewayRuns: gatewayRuns)]
     all += listeners(gatewayRuns: gatewayRuns)
-    all += upstreams + (await messages())
+    all += upstreams + sites + (await messages())
     let addresses = Self.addresses(of: gateway.publicURL.host)
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
     if !addresses.isEmpty { all += await checkPublicURL() }

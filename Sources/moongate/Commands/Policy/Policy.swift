@@ -5,7 +5,8 @@ struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Test, explain and compare policies.",
     subcommands: [
-      PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyShadowCommand.self,
+      PolicyTest.self, Show.self, PolicyFacts.self, PolicyClaims.self, Explain.self, Simulate.self, Diff.self,
+      PolicyShadowCommand.self,
       PolicyTypes.self,
     ])
 }

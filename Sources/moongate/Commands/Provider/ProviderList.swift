@@ -34,7 +34,11 @@ struct ProviderList: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let entries = try await ConfigurationOption.registry(of: folder).all.map { provider in
+    // A kind of site is listed by its instances.
+    let providers = try await ConfigurationOption.registry(of: folder).all.filter {
+      !$0.descriptor.isKind || $0.descriptor.instanceOf != nil
+    }
+    let entries = providers.map { provider in
       let descriptor = provider.descriptor
       return Entry(
         name: descriptor.name.rawValue, shape: provider is any CodeProvider ? "code" : "full",

@@ -1,0 +1,168 @@
+import Foundation
+import MoongateSDK
+
+// What is wrong with the settings of an entry in gateway.lua.
+
+extension Client {
+  /// The mail providers at which anyone can get an address. A sample: an issuer that is trusted for one of them is
+  /// nearly always a mistake.
+  private static let publicMailDomains: Set<String> = [
+    "gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "msn.com", "yahoo.com", "ymail.com",
+    "rocketmail.com", "yahoo.co.in", "yahoo.in", "yahoo.co.uk", "yahoo.co.jp", "yahoo.de", "yahoo.fr", "icloud.com",
+    "me.com", "mac.com", "aol.com", "proton.me", "protonmail.com", "pm.me", "gmx.com", "gmx.net", "gmx.de", "gmx.at",
+    "gmx.ch", "web.de", "t-online.de", "freenet.de", "mail.com", "mail.ru", "inbox.ru", "list.ru", "bk.ru",
+    "yandex.ru", "yandex.com", "ya.ru", "rambler.ru", "qq.com", "foxmail.com", "163.com", "126.com", "yeah.net",
+    "sina.com", "sohu.com", "naver.com", "daum.net", "hanmail.net", "rediffmail.com", "zoho.com", "zohomail.in",
+    "fastmail.com", "fastmail.fm", "hey.com", "tutanota.com", "tuta.com", "tuta.io", "hushmail.com", "mailbox.org",
+    "posteo.de", "orange.fr", "wanadoo.fr", "free.fr", "laposte.net", "sfr.fr", "libero.it", "virgilio.it",
+    "tiscali.it",
+    "hotmail.co.uk", "hotmail.fr", "hotmail.de", "outlook.de", "outlook.fr", "live.co.uk", "btinternet.com", "sky.com",
+    "comcast.net", "verizon.net", "att.net", "sbcglobal.net", "bellsouth.net", "cox.net", "charter.net", "uol.com.br",
+    "bol.com.br", "terra.com.br", "wp.pl", "o2.pl", "onet.pl", "interia.pl", "seznam.cz", "abv.bg", "ukr.net",
+    "mailinator.com", "guerrillamail.com", "duck.com",
+  ]
+
+  /// Parameters of the authorization request that the provider itself sets, or that would replace what it checks.
+  private static let ownParameters: Set<String> = [
+    "response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
+    "response_mode", "request", "request_uri", "prompt", "max_age", "acr_values",
+  ]
+
+  /// The tenants of Microsoft that stand for people of any organization.
+  private static let openTenants: Set<String> = ["common", "organizations", "consumers"]
+
+  /// What is wrong with the settings.
+  static func findings(in settings: StepSettings, of entry: OpenID.Entry) -> [SettingFinding] {
+    guard let preset = Preset.chosen(by: settings, entry) else { return [] }
+    var found = missing(settings, entry, preset) + addresses(settings, entry, preset)
+    let site = SiteFacts(settings, entry, preset)
+    found += domains(settings, site)
+    if settings.text("email_verified") == EmailRule.always.rawValue {
+      found.append(
+        SettingFinding(
+          "email_verified",
+          "\"always\" is for directories whose addresses only an administrator sets: if people can choose their address at \(site.name), they can choose someone else's",
+          .warning))
+    }
+    for algorithm in settings.list("algorithms") where !knownAlgorithms.contains(algorithm) {
+      found.append(
+        SettingFinding(
+          "algorithms",
+          "\"\(algorithm)\" cannot be verified here: write some of \(knownAlgorithms.joined(separator: ", "))"))
+    }
+    if settings.isSet("algorithms"), settings.list("algorithms").isEmpty {
+      found.append(SettingFinding("algorithms", "is empty, so no ID token would be accepted: name one, or remove it"))
+    }
+    for name in settings.table("parameters").keys.sorted() where ownParameters.contains(name) || Int(name) != nil {
+      found.append(
+        SettingFinding(
+          "parameters",
+          Int(name) != nil
+            ? "every parameter has a name, as in { hd = \"example.com\" }"
+            : "\(name) is the gateway's own: remove it, or use the setting of that name"))
+    }
+    // Attack: anyone creates a tenant, and in it a user with any address (known as nOAuth).
+    let trusts = settings.text("email_verified") == EmailRule.always.rawValue ? "email_verified" : "trusted_domains"
+    if preset.namesTenant, openTenants.contains(settings.text("tenant") ?? ""),
+      trusts == "email_verified" || !settings.list(trusts).isEmpty
+    {
+      found.append(
+        SettingFinding(
+          trusts,
+          "people of every tenant can sign in with tenant = \"\(settings.text("tenant") ?? "")\", and everyone can create a tenant with any addresses: name your own tenant, or remove it"
+        ))
+    }
+    return found
+  }
+
+  /// Settings that are missing, or that nothing uses.
+  private static func missing(_ settings: StepSettings, _ entry: OpenID.Entry, _ preset: Preset) -> [SettingFinding] {
+    var found: [SettingFinding] = []
+    for name in preset.needs where !settings.isSet(name) {
+      found.append(SettingFinding(name, "is missing: the preset \(preset.name) needs it"))
+    }
+    if entry == .openID, preset.issuer == nil, preset.needs.isEmpty, !settings.isSet("issuer") {
+      found.append(SettingFinding("issuer", "is missing: write the address of the issuer, or a preset"))
+    }
+    if entry == .oauth, preset.name.isEmpty {
+      for name in ["authorize", "token", "userinfo"] where !settings.isSet(name) {
+        found.append(SettingFinding(name, "is missing: write the address at the site, or a preset"))
+      }
+    }
+    if let key = settings.secret("private_key"), !ClientKey.isKey(key) {
+      found.append(
+        SettingFinding("private_key", "is no private key in PEM: RSA, or the elliptic curves P-256, P-384 and Ed25519"))
+    }
+    if entry != .google, !preset.needs.contains("private_key"),
+      !settings.isSet("client_secret"), !settings.isSet("private_key")
+    {
+      found.append(
+        SettingFinding(
+          "client_secret",
+          entry == .openID ? "is missing: write the client's secret, or its private_key" : "is missing"))
+    }
+    for name in ["key_id", "team"] where settings.isSet(name) && !settings.isSet("private_key") {
+      found.append(SettingFinding(name, "has no effect without private_key"))
+    }
+    return found
+  }
+
+  /// Addresses that a browser or the gateway would reach unencrypted.
+  private static func addresses(_ settings: StepSettings, _ entry: OpenID.Entry, _ preset: Preset) -> [SettingFinding] {
+    var texts = ["issuer", "server", "authorize", "token"].compactMap { name in settings.text(name).map { (name, $0) } }
+    texts += settings.table("userinfo").sorted { $0.key < $1.key }.map { ("userinfo", $0.value) }
+    return texts.compactMap { name, address in
+      if SiteFacts.isLocal(address) {
+        return SettingFinding(
+          name,
+          entry == .google
+            ? "an issuer on this machine is for demos: mock Google lets anyone sign in as anyone. To use Google itself, remove `issuer`"
+            : "an address on this machine is for demos: a mock lets anyone sign in as anyone. Write the real one",
+          .localOnly)
+      }
+      guard !address.hasPrefix("https://") || !IssuerMetadata.isSafe(address) else { return nil }
+      return SettingFinding(
+        name,
+        "\"\(address)\" is not \(name == "issuer" ? "an issuer" : "an address"): it must begin with https://, for example \"https://login.example.com\""
+      )
+    }
+  }
+
+  private static func domains(_ settings: StepSettings, _ site: SiteFacts) -> [SettingFinding] {
+    settings.list("trusted_domains").compactMap { domain in
+      let name = domain.lowercased()
+      if EmailAddress("x@\(domain)")?.domain != name {
+        return SettingFinding(
+          "trusted_domains",
+          "\"\(domain)\" is not the domain of an email address: write one such as \"example.com\", without @ and *")
+      }
+      guard publicMailDomains.contains(name), !site.isLocal,
+        !(site.name == google && ["gmail.com", "googlemail.com"].contains(name))
+      else { return nil }
+      // Attack: an issuer that does not verify addresses, or a user of it who can choose one, gets into the account of
+      // anyone with an address at a public mail provider.
+      return SettingFinding(
+        "trusted_domains",
+        "\(name) is a public mail provider, for whose addresses \(site.name) is not authoritative: remove it. People with such an address confirm it by a code"
+      )
+    }
+  }
+}
+
+/// The site of an entry, for messages.
+private struct SiteFacts {
+  let name: String
+  let isLocal: Bool
+
+  init(_ settings: StepSettings, _ entry: OpenID.Entry, _ preset: Preset) {
+    name =
+      entry == .oauth
+      ? settings.text("token") ?? preset.token?.filled(by: settings) ?? "the site"
+      : Issuer(settings, preset).address
+    isLocal = Self.isLocal(name)
+  }
+
+  static func isLocal(_ address: String) -> Bool {
+    URLComponents(string: address)?.host.map { Loopback.contains($0.lowercased()) } ?? false
+  }
+}

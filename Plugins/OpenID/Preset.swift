@@ -1,0 +1,143 @@
+import MoongateSDK
+
+/// What is special about a site: data that fills in settings, each of which the operator can override.
+struct Preset: Sendable {
+  let name: String
+  /// The name that users know the site by; nil if the operator has to choose a label, as for a company's own issuer.
+  var title: String?
+  /// The issuer. `{tenant}` stands for the setting of that name.
+  var issuer: String?
+  /// Whether the issuer's own name has the id of the tenant in the place of `{tenant}`.
+  var namesTenant = false
+  /// The settings that it cannot do without.
+  var needs: [String] = []
+  var scopes = ["openid", "email", "profile"]
+  /// Further parameters of the authorization request.
+  var parameters: [String: String] = [:]
+  var responseMode = ResponseMode.query
+  var clientAuth: ClientAuth?
+  var userInfo = UserInfoUse.missing
+  /// Whether the site accepts a PKCE challenge and verifier.
+  var takesPKCE = true
+  /// Whether its ID tokens have the nonce of the request.
+  var sendsNonce = true
+  var claims = ClaimRules()
+  /// The endpoints of a site without discovery. `{server}` stands for the setting of that name.
+  var authorize: String?
+  var token: String?
+  var profiles: [String: String] = [:]
+  /// The members that can be the subject, the first that exists.
+  var subject: [String] = ["sub", "id"]
+
+  /// The preset that the settings choose, or one without any difference; nil for an unknown name.
+  static func chosen(by settings: StepSettings, _ entry: OpenID.Entry) -> Preset? {
+    let standard = entry == .oauth ? Preset(name: "", scopes: []) : Preset(name: "")
+    guard entry != .google, let name = settings.text("preset") else { return standard }
+    return all(of: entry).first { $0.name == name }
+  }
+
+  static func all(of entry: OpenID.Entry) -> [Preset] { entry == .oauth ? oauth : openID }
+}
+
+/// Where a site says what, and how.
+struct ClaimRules: Sendable {
+  var email = ["email"]
+  var emailVerified = ["email_verified"]
+  var firstName = ["given_name"]
+  var lastName = ["family_name"]
+  /// The whole name, used without a first one.
+  var name = ["name"]
+  /// Where lists of groups are. The groups of all of them count.
+  var groups = [["groups"]]
+  /// Where an object is whose names are groups.
+  var groupNames: [String]?
+  /// Other texts for policies, by name.
+  var data: [String: [String]] = [:]
+  /// Whether `"true"` as a text counts as true.
+  var takesTextTrue = false
+  /// A list of addresses with their states, in place of `email`.
+  var addresses: AddressList?
+  /// The member that says that there are more groups than the site sends.
+  var overage: [String]?
+
+  /// The addresses of a user, each an object.
+  struct AddressList: Sendable {
+    let path: [String]
+    let primary: String
+    let verified: String
+  }
+
+  /// What the claims say about the user. Malformed claims count as missing, so that a site cannot lock users out.
+  /// - Throws: if groups are missing: a policy may refuse by one of them.
+  func identity(from members: [String: JSONClaim]) throws(AnswerRefusal) -> MappedIdentity {
+    let claims = JSONClaim.object(members)
+    // Attack: someone joins so many groups that the site leaves all of them out, the one that a policy refuses included.
+    if let overage, claims[overage] != nil { throw AnswerRefusal(.groups, "more than the token has room for") }
+    var identity = MappedIdentity(
+      email: claims[email]?.text, isEmailVerified: isTrue(claims[emailVerified]),
+      firstName: claims[firstName]?.text ?? claims[name]?.text, lastName: claims[lastName]?.text)
+    if let addresses {
+      let primary = claims[addresses.path]?.list?.first { $0[[addresses.primary]]?.isTrue ?? false }
+      identity.email = primary?[["email"]]?.text
+      identity.isEmailVerified = isTrue(primary?[[addresses.verified]])
+    }
+    var found = groups.flatMap { claims[$0]?.texts ?? [] }
+    if let groupNames { found += (claims[groupNames]?.members ?? [:]).keys.sorted() }
+    var seen: Set<String> = []
+    identity.groups = found.filter { seen.insert($0).inserted }
+    identity.data = data.compactMapValues { claims[$0]?.text }
+    return identity
+  }
+
+  private func isTrue(_ claim: JSONClaim?) -> Bool {
+    claim?.isTrue ?? false || takesTextTrue && claim?.text == "true"
+  }
+}
+
+/// How the site returns its answer.
+enum ResponseMode: String, Sendable, CaseIterable {
+  case query
+  /// By a form that the browser posts (OAuth 2.0 Form Post Response Mode).
+  case formPost = "form_post"
+}
+
+/// When claims are requested from the userinfo endpoint.
+enum UserInfoUse: String, Sendable, CaseIterable {
+  /// If the ID token lacks the address or the name.
+  case missing
+  case always, never
+}
+
+/// When an address counts as verified by the site.
+enum EmailRule: String, Sendable, CaseIterable {
+  /// If the site says so.
+  case claim
+  case always
+}
+
+/// Where users sign out.
+enum SignOutRule: String, Sendable, CaseIterable {
+  case here
+  /// At the issuer as well.
+  case there
+}
+
+/// How the client authenticates at the token endpoint (OpenID Connect Core 1.0 section 9).
+enum ClientAuth: String, Sendable, CaseIterable {
+  case basic, post
+  case privateKeyJWT = "private_key_jwt"
+  /// A secret that is a token signed by the client's key, sent in the body.
+  case signedSecret
+
+  /// The ones that settings name, in the order of preference.
+  static let chosen: [ClientAuth] = [.basic, .post, .privateKeyJWT]
+
+  /// The name in discovery documents.
+  var method: String {
+    switch self {
+    case .basic: "client_secret_basic"
+    case .post, .signedSecret: "client_secret_post"
+    case .privateKeyJWT: "private_key_jwt"
+    }
+  }
+}

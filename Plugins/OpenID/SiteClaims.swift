@@ -1,0 +1,89 @@
+import MoongateSDK
+
+/// What a site says about a user: the ID token and the userinfo endpoint together, or the answers of a site without ID
+/// tokens.
+struct SiteClaims: Sendable {
+  private(set) var members: [String: JSONClaim]
+  let subject: String
+  /// The issuer's name in the identity.
+  let issuer: String
+  /// The domain of the account's organization at Google, from the ID token; nil for a personal account.
+  let hostedDomain: String?
+
+  /// The claims of the scopes `profile` and `email` (OpenID Connect Core 1.0 section 5.4) that are used.
+  private static let profile = ["given_name", "family_name", "name", "preferred_username"]
+  /// Claims that are statements about the ID token, so that no other place can make them.
+  private static let ofToken: Set<String> = [
+    "iss", "sub", "aud", "azp", "exp", "iat", "nbf", "nonce", "auth_time", "acr", "amr", "hd", "tid", "sid", "email",
+    "email_verified",
+  ]
+
+  /// The id of the user's session at the issuer (OpenID Connect Back-Channel Logout 1.0 section 2.1).
+  var session: String? {
+    members["sid"]?.text.flatMap { (1...Proof.longestSiteSession).contains($0.utf8.count) ? $0 : nil }
+  }
+
+  /// Whether the address or the name is missing.
+  var lacksAny: Bool {
+    members["email"]?.text == nil || (members["given_name"]?.text == nil && members["name"]?.text == nil)
+  }
+
+  /// Adds what is missing. `email_verified` is a statement about the address beside it, so it never counts for another
+  /// one, nor for an address that comes from elsewhere.
+  ///
+  /// Attack: a group by which a service refuses is sent by the userinfo endpoint only, and a sign-in for which that is
+  /// not asked removes it. So everything but the profile comes from there only if it is always asked.
+  /// - Parameter takesAll: whether the userinfo endpoint is asked at every sign-in.
+  mutating func complete(with other: [String: JSONClaim], takesAll: Bool) {
+    if members["email"]?.text == nil {
+      (members["email"], members["email_verified"]) = (other["email"], other["email_verified"])
+    } else if members["email"] == other["email"], !(members["email_verified"]?.isTrue ?? false) {
+      members["email_verified"] = other["email_verified"] ?? members["email_verified"]
+    }
+    let names = takesAll ? Array(other.keys) : Self.profile
+    for name in names where members[name] == nil && !Self.ofToken.contains(name) { members[name] = other[name] }
+  }
+
+  /// Adds the name that Apple posts beside the first code of a user.
+  ///
+  /// Attack: the form is the browser's, so its address is never used.
+  mutating func addNames(ofForm text: String) {
+    guard let form = try? JSONClaim(parsing: text.utf8), let names = form[["name"]]?.members else { return }
+    for (claim, name) in [("given_name", "firstName"), ("family_name", "lastName")] where members[claim] == nil {
+      if let text = names[name]?.text { members[claim] = .text(text) }
+    }
+  }
+}
+
+extension MappedIdentity {
+  /// The proof: the identity at the site, and the address if the site is authoritative for it. Any other address that
+  /// the site has verified is attested: it is stored as claimed, and joins an account only with that account's own
+  /// proof. An unverified address is only claimed.
+  func proof(of said: SiteClaims, at client: Client) -> Proof {
+    let value = "\(said.issuer) \(said.subject)"
+    let identity = Identifier(
+      kind: .federated, value: value, display: email ?? value, attributes: data, groups: groups)
+    let address = email.flatMap(EmailAddress.init)
+    let addresses = [address].compactMap { $0.map(Identifier.init) }
+    let isVerified = isEmailVerified || client.emailRule == .always
+    let isAuthoritative =
+      isVerified && address.map { client.isAuthoritative(for: $0.domain, hostedDomain: said.hostedDomain) } ?? false
+    return Proof(
+      proved: [identity] + (isAuthoritative ? addresses : []),
+      attested: isVerified && !isAuthoritative ? addresses : [],
+      claimed: isVerified ? [] : addresses,
+      firstName: Self.readable(firstName), lastName: Self.readable(lastName), siteSession: said.session)
+  }
+
+  /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and
+  /// bidirectional controls.
+  private static func readable(_ name: String?) -> String? {
+    let scalars = (name ?? "").unicodeScalars.filter { scalar in
+      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
+        scalar.properties.generalCategory)
+        && !scalar.properties.isBidiControl
+    }
+    let text = String(String.UnicodeScalarView(scalars)).prefix(100)
+    return text.allSatisfy(\.isWhitespace) ? nil : String(text)
+  }
+}

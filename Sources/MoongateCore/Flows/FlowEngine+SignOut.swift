@@ -1,0 +1,36 @@
+import Logging
+import MoongateSDK
+
+// Leads users who sign out to the other site that has signed them in.
+
+/// Where the user of an ended session signs out as well.
+package struct SiteSignOut: Sendable {
+  package let provider: ProviderName
+  package let address: String
+}
+
+extension FlowEngine {
+  /// The other site at which the user of an ended session also signs out; nil if there is none. A site that does not
+  /// answer keeps nobody from signing out here.
+  package func siteSignOut(of session: Session, client: ClientContext) async -> SiteSignOut? {
+    let request = RequestContext(client: client, now: clock.now(), generation: generations.current)
+    let registry = request.generation.registry ?? providers
+    let sites = session.passed.reversed().compactMap { registry[$0.provider] as? any SignOutLeading }
+    guard let site = sites.first, request.generation.policies[site.descriptor.name] != nil else { return nil }
+    let name = site.descriptor.name
+    let redaction = calls.redaction(of: name, nil, [], request)
+    do {
+      let page = "\(request.generation.gateway.publicURL)\(PagePath.signIn)"
+      let address = try await site.signOutAddress(
+        returningTo: page, with: calls.tools(for: site, redaction, request))
+      // Attack: a site whose discovery names another scheme or host form leads the browser elsewhere.
+      guard let address, SiteAddress.isSite(address) else { return nil }
+      return SiteSignOut(provider: name, address: address)
+    } catch {
+      logger.warning(
+        "a provider could not sign a user out at its site",
+        metadata: ["provider": "\(name)", "fault": "\(redaction("\(error)"))"])
+      return nil
+    }
+  }
+}

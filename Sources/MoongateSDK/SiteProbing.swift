@@ -1,0 +1,7 @@
+/// A provider that can try its site before users do. `moongate doctor` calls it.
+public protocol SiteProbing: Provider {
+  /// Requests what a sign-in would need, and nothing that has an effect.
+  /// - Returns: a sentence about what was found; nil if there was nothing to try.
+  /// - Throws: what is wrong. Must not contain a secret.
+  func probe(with tools: StepTools) async throws -> String?
+}

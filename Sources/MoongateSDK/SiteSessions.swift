@@ -1,0 +1,32 @@
+/// Ends sessions for another site, which says that a user has signed out there or must not be signed in any more.
+///
+/// Available in webhooks and in maintenance. In steps it throws, because a step that refuses must have no side effects.
+public struct SiteSessions: Sendable {
+  private let finish: @Sendable (_ identity: Identifier, _ siteSession: String?) async throws -> Int
+
+  /// - Parameter finish: ends the sessions and returns how many; by default throws.
+  public init(
+    _ finish: @escaping @Sendable (_ identity: Identifier, _ siteSession: String?) async throws -> Int = { _, _ in
+      throw SiteSessionsUnavailable()
+    }
+  ) {
+    self.finish = finish
+  }
+
+  /// Ends the live sessions, on every gateway, in which this provider has proved the identity.
+  /// - Parameters:
+  ///   - identity: as the provider proves it.
+  ///   - siteSession: only those with this `Proof.siteSession`; nil: all of them.
+  /// - Returns: how many have ended. An identity that no account holds has none.
+  /// - Throws: if the store does not answer, or the identity belongs to another provider.
+  @discardableResult public func end(of identity: Identifier, siteSession: String? = nil) async throws -> Int {
+    try await finish(identity, siteSession)
+  }
+}
+
+/// Sessions cannot be ended in this call.
+public struct SiteSessionsUnavailable: Error, Sendable, CustomStringConvertible {
+  public init() {}
+
+  public var description: String { "sessions can be ended in webhooks and in maintenance only" }
+}

@@ -1,0 +1,79 @@
+"""A site on this machine that speaks OpenID Connect and OAuth, and answers as a test says."""
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+
+class OtherSite:
+    """`claims` are those of the next ID token; `answers` are JSON values by path."""
+
+    def __init__(self):
+        self.key = RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"}, private=True)
+        self.claims, self.answers, self.posted, self.bearers = {}, {}, [], []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self, value, status=200):
+                body = json.dumps(value).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_GET(self):
+                path = urlsplit(self.path).path
+                site.bearers.append(self.headers.get("Authorization"))
+                if path == "/.well-known/openid-configuration":
+                    return self.answer(site.discovery)
+                if path == "/jwks":
+                    return self.answer({"keys": [site.key.as_dict(private=False)]})
+                return self.answer(*([site.answers[path]] if path in site.answers else [{}, 404]))
+
+            def do_POST(self):
+                form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                site.posted.append({name: values[0] for name, values in form.items()})
+                answer = {"access_token": "t0ken", "token_type": "Bearer"}
+                if site.claims:
+                    answer["id_token"] = site.id_token()
+                self.answer(answer)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    @property
+    def discovery(self):
+        return {
+            "issuer": self.url,
+            "authorization_endpoint": self.url + "/authorize",
+            "token_endpoint": self.url + "/token",
+            "jwks_uri": self.url + "/jwks",
+            "end_session_endpoint": self.url + "/end",
+        }
+
+    def logout_token(self, **claims):
+        now = int(time.time())
+        event = {"http://schemas.openid.net/event/backchannel-logout": {}}
+        usual = {"iss": self.url, "aud": "gateway", "iat": now, "exp": now + 120, "events": event}
+        return jwt.encode({"alg": "RS256", "kid": "k1", "typ": "logout+jwt"}, usual | claims, self.key)
+
+    def id_token(self):
+        now = int(time.time())
+        usual = {"iss": self.url, "aud": "gateway", "iat": now, "exp": now + 300}
+        return jwt.encode({"alg": "RS256", "kid": "k1"}, usual | self.claims, self.key)
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(10)

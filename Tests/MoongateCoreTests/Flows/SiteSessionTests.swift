@@ -1,0 +1,107 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// Sessions that end because another site says so.
+@Suite struct SiteSessionTests {
+  private static func identity(_ sub: String) -> Identifier {
+    Identifier(kind: .federated, value: "google \(sub)", display: sub)
+  }
+
+  /// What a webhook of the provider may do.
+  private static func sessions(_ bench: EngineTestBench, of provider: ProviderName = EngineTestBench.google)
+    -> SiteSessions
+  {
+    bench.engine.calls.siteSessions(of: provider, bench.engine.maintenanceRequest(bench.engine.generations.current))
+  }
+
+  private static func signIn(_ bench: EngineTestBench, _ sub: String, site: String? = nil) async throws -> FlowView {
+    try await bench.google(sub: sub, telling: site.map { ["site": $0] } ?? [:], by: bench.client()).get()
+  }
+
+  @Test func sessionsOfTheIdentityEnd() async throws {
+    let bench = try await EngineTestBench.full()
+    let first = try await Self.signIn(bench, "asha")
+    let second = try await Self.signIn(bench, "asha")
+    let other = try await Self.signIn(bench, "ravi")
+    let before = try await bench.store.sessionChanges(after: .max).latest
+    #expect(try await Self.sessions(bench).end(of: Self.identity("asha")) == 2)
+    #expect(try await bench.session(first) == nil)
+    #expect(try await bench.session(second) == nil)
+    #expect(try await bench.session(other) != nil)
+    // Every node forgets them.
+    #expect(try await bench.store.sessionChanges(after: before).tokens.count == 2)
+    #expect(try await Self.sessions(bench).end(of: Self.identity("asha")) == 0)
+    #expect(try await Self.sessions(bench).end(of: Self.identity("nobody")) == 0)
+  }
+
+  @Test func onlyTheSessionOfTheSitesSessionEnds() async throws {
+    let bench = try await EngineTestBench.full()
+    let first = try await Self.signIn(bench, "asha", site: "s-1")
+    let second = try await Self.signIn(bench, "asha", site: "s-2")
+    let bare = try await Self.signIn(bench, "asha")
+    #expect(try await Self.sessions(bench).end(of: Self.identity("asha"), siteSession: "s-3") == 0)
+    #expect(try await Self.sessions(bench).end(of: Self.identity("asha"), siteSession: "s-1") == 1)
+    #expect(try await bench.session(first) == nil)
+    #expect(try await bench.session(second) != nil)
+    #expect(try await bench.session(bare) != nil)
+    // The site's id is not stored as it is.
+    let stored = try await bench.signedIn(second)
+    #expect(stored.session.passed.first?.siteSession.map { !$0.contains("s-2") } == true)
+  }
+
+  /// A session of the same account that the site has not opened goes on.
+  @Test func sessionsOfOtherStepsGoOn() async throws {
+    let bench = try await EngineTestBench.full()
+    let own = try await bench.pass("register", EngineTestBench.mail, "911111", by: bench.client())
+    let joined = try await bench.google(sub: "asha", email: "911111", by: bench.client()).get()
+    #expect(joined.account?.id == own.account?.id)
+    #expect(try await Self.sessions(bench).end(of: Self.identity("asha"), siteSession: nil) == 1)
+    #expect(try await bench.session(own) != nil)
+    #expect(try await bench.session(joined) == nil)
+  }
+
+  /// Attack: a sign-in that was begun before, and waits for another step, opens a session after the site has ended all.
+  @Test func waitingSignInsBeginAgain() async throws {
+    let bench = try await EngineTestBench.full { generation in
+      generation.flows["twice"] = .test(
+        "twice", account: .existing, steps: [.test(EngineTestBench.google), .test(EngineTestBench.mail)])
+    }
+    _ = try await bench.google("enter", sub: "asha", email: "911111", by: bench.client()).get()
+    let waiting = try await bench.google("twice", sub: "asha", by: bench.client()).get()
+    #expect(waiting.status == .pending)
+    _ = try await Self.sessions(bench).end(of: Self.identity("asha"))
+    let begun = await bench.engine.begin(
+      waiting.id, provider: "email_code", fields: ["phone": .text("911111")], client: bench.client())
+    if case .success = begun {
+      await bench.engine.deliveriesEnd()
+      let done = await bench.engine.submit(waiting.id, fields: ["code": .text(bench.code)], client: bench.client())
+      #expect(done.refusal != nil)
+    }
+  }
+
+  /// Attack: a provider ends sessions that identities of another one have opened, and steps end any.
+  @Test func onlyOwnSessionsAndOnlyInWebhooksAndMaintenance() async throws {
+    let bench = try await EngineTestBench.full()
+    let signedIn = try await Self.signIn(bench, "asha")
+    await #expect(throws: (any Error).self) {
+      try await Self.sessions(bench, of: EngineTestBench.mail).end(of: Self.identity("asha"))
+    }
+    let request = bench.engine.maintenanceRequest(bench.engine.generations.current)
+    let tools = bench.engine.calls.tools(for: ToyGoogle(), Redaction([]), request)
+    await #expect(throws: SiteSessionsUnavailable.self) { try await tools.sessions.end(of: Self.identity("asha")) }
+    #expect(try await bench.session(signedIn) != nil)
+  }
+
+  /// Attack: a site reports an id that fills the store.
+  @Test func longIdsAreFaults() async throws {
+    let bench = try await EngineTestBench.full()
+    let refusal = try await bench.google(
+      sub: "asha", telling: ["site": String(repeating: "s", count: 256)], by: bench.client()
+    ).refusal
+    #expect(refusal?.code == .busy)
+  }
+}
