@@ -1,5 +1,6 @@
 import EmailCode
 import GoogleOAuth
+import LDAP
 import MoongateCore
 import MoongateSDK
 import PIN
@@ -17,6 +18,7 @@ package enum Providers {
     PIN(),
     Password(),
     GoogleOAuth(),
+    LDAP(),
     TOTP(),
     Passkey(),
   ]

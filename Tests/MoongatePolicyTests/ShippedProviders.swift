@@ -1,5 +1,6 @@
 import EmailCode
 import GoogleOAuth
+import LDAP
 import MoongateCore
 import MoongatePolicy
 import MoongateSDK
@@ -11,7 +12,7 @@ import TOTP
 
 /// The providers of the shipped configuration.
 enum ShippedProviders {
-  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP(), Passkey()]
+  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), LDAP(), TOTP(), Passkey()]
 
   /// The shipped configuration.
   static func generation() throws -> any PolicyGeneration {
