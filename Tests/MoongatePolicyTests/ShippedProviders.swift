@@ -10,9 +10,11 @@ import Password
 import PhoneOTP
 import TOTP
 
-/// The providers of the shipped configuration.
+/// The providers of the program. The shipped configuration has all but the directory.
 enum ShippedProviders {
-  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), LDAP(), TOTP(), Passkey()]
+  static let all: [any Provider] = [
+    PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), LDAP(), TOTP(), Passkey(),
+  ]
 
   /// The shipped configuration.
   static func generation() throws -> any PolicyGeneration {
