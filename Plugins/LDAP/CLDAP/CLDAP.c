@@ -246,10 +246,14 @@ static bool visit_entry(LDAP *ld, LDAPMessage *entry, size_t *left, cldap_visit 
   visit(context, NULL, name == NULL ? "" : name, name == NULL ? 0 : strlen(name));
   ldap_memfree(name);
   bool fits = true;
+  int attributes = 0;
   BerElement *place = NULL;
+  // Attack: an entry with a hundred thousand attributes. libldap searches the whole entry for the values of each.
   for (char *attribute = ldap_first_attribute(ld, entry, &place); attribute != NULL;
        attribute = ldap_next_attribute(ld, entry, place)) {
-    struct berval **values = ldap_get_values_len(ld, entry, attribute);
+    attributes += 1;
+    fits = fits && attributes <= 200;
+    struct berval **values = fits ? ldap_get_values_len(ld, entry, attribute) : NULL;
     for (size_t index = 0; fits && values != NULL && values[index] != NULL; index += 1) {
       fits = values[index]->bv_len <= *left;
       if (!fits) break;
