@@ -54,11 +54,11 @@ struct CompiledIn {
 
   /// - Parameters:
   ///   - uses: additional dependencies.
-  ///   - shim: the folder of a C shim, and the system library that it wraps.
+  ///   - shim: the folder of a C shim, and the system libraries that it wraps.
   ///   - leavesOut: resource files that are not embedded.
   ///   - testsUse: additional dependencies of its tests.
   init(
-    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil,
+    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, libraries: [String])? = nil,
     leavesOut: [String] = [],
     testsUse: [Target.Dependency] = []
   ) {
@@ -66,7 +66,10 @@ struct CompiledIn {
     let folder = "Plugins/\(name)"
     let shims = [shim].compactMap { $0 }
     targets =
-      shims.map { .target(name: $0.name, path: "\(folder)/\($0.name)", linkerSettings: [.linkedLibrary($0.library)]) }
+      shims.map {
+        .target(
+          name: $0.name, path: "\(folder)/\($0.name)", linkerSettings: $0.libraries.map { .linkedLibrary($0) })
+      }
       + [
         .target(
           name: name, dependencies: ["MoongateSDK"] + shims.map { .byName(name: $0.name) } + uses, path: folder,
@@ -84,11 +87,12 @@ struct CompiledIn {
 /// The compiled-in providers. Sources/MoongateProgram/Providers.swift lists them in the order in which pages offer
 /// them.
 let providers = [
-  CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber")),
+  CompiledIn("PhoneOTP", shim: ("CPhoneNumber", libraries: ["phonenumber"])),
   CompiledIn("EmailCode"),
   CompiledIn("PIN", leavesOut: ["subject.json"]),
   CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["key.py", "subject.json"]),
   CompiledIn("Password", uses: [crypto], leavesOut: ["make-common.py"]),
+  CompiledIn("LDAP", shim: ("CLDAP", libraries: ["ldap", "lber"])),
   CompiledIn("OpenID", uses: [jwt, crypto], testsUse: [cryptoExtras]),
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"]),
 ]

@@ -84,6 +84,7 @@ cversions_library cversions_library_at(size_t index) {
     case 7: found.name = "libphonenumber"; version_of_file("libphonenumber.so", found.version); break;
     case 8: found.name = "libargon2"; version_of_file("libargon2.so", found.version); break;
     case 9: found.name = "libcrypt"; version_of_file("libcrypt.so", found.version); break;
+    case 10: found.name = "libldap"; version_of_file("libldap", found.version); break;
     default: break;
   }
   return found;

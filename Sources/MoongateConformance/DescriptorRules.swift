@@ -139,9 +139,7 @@ struct DescriptorRules: Sendable {
       return
     }
     let personal: Set<String> = ["identifier", "account", "phone", "email"]
-    // An identity that is proved elsewhere has no secret here that could be guessed.
-    let isGuessable = !descriptor.identifierKinds.contains(.federated) || descriptor.hashesSecrets
-    if isGuessable, policy.limits(on: "verify").isDisjoint(with: personal) {
+    if descriptor.takesGuesses, policy.limits(on: "verify").isDisjoint(with: personal) {
       harness.addFinding(
         .descriptor, "Its default policy has no limit on verify per identifier or account.",
         "Without one, codes can be guessed: verify = { on = \"verify\", per = \"identifier\", max = 5, window = \"24h\", lock = \"15m\" }."

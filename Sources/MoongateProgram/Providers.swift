@@ -1,7 +1,8 @@
 import EmailCode
-import OpenID
+import LDAP
 import MoongateCore
 import MoongateSDK
+import OpenID
 import PIN
 import Passkey
 import Password
@@ -19,6 +20,7 @@ package enum Providers {
     OpenID(),
     OpenID(.openID),
     OpenID(.oauth),
+    LDAP(),
     TOTP(),
     Passkey(),
   ]

@@ -4,7 +4,8 @@
 /// the answer. A thrown error is a fault: the attempt is refunded, the client gets 503, and the step never passes.
 public protocol FullProvider: Provider {
   /// Reads the identifier that `begin` names, if it names one (such as the email address beside a password). Limits
-  /// count by it.
+  /// count by it. One of the kind `federated`, such as a user name at a directory, leads to no account: it only counts,
+  /// and must differ from every identity that the provider proves.
   /// - Throws: the problem and its field.
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier?
 

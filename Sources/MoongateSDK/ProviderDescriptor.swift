@@ -160,6 +160,12 @@ public struct ProviderDescriptor: Sendable {
     return copy
   }
 
+  /// Whether its answers can be guessed here. An identity that is proved at another site's own page has no secret that
+  /// could be guessed here, but one that is proved by a password typed here has.
+  public var takesGuesses: Bool {
+    !identifierKinds.contains(.federated) || hashesSecrets || submitFields.contains { $0.kind == .password }
+  }
+
   /// The declared outcome for a reason; nil if it is not declared.
   public func outcome(_ reason: RefusalReason) -> Outcome? { outcomes.first { $0.reason == reason } }
 

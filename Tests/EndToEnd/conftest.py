@@ -123,6 +123,7 @@ LONG = {
     "test_attack_floods": 1,
     "test_description": 1,
     "test_postgres": 1,
+    "test_ldap": 2,
     "test_pages_login": 1,
     "test_safe_configuration": 1,
     "test_start": 1,

@@ -249,6 +249,48 @@ import Testing
     }
   }
 
+  /// A provider that takes a name and a password for an identity elsewhere.
+  private struct Desk: FullProvider {
+    private static let password = InputField(name: "password", kind: .password)
+    let descriptor = ProviderDescriptor(
+      name: "desk_id", beginFields: [InputField(name: "username", kind: .text)], submitFields: [password], settings: [],
+      policy: PolicySource(file: "desk_id.lua", text: ""), identifierKinds: [.federated],
+      outcomes: [Outcome("wrong_word", "That is not the word.")], words: StepWords(title: "Company"))
+
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      let name = try input.text("username")
+      return .ask([Self.password], state: Array(name.utf8), showing: [.text(name)])
+    }
+
+    func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      guard try input.text("password") == "quiet pigeons" else { return .refused("wrong_word") }
+      let name = String(decoding: step.state, as: UTF8.self)
+      return .proved(Proof(proved: [Identifier(kind: .federated, value: "desk_id \(name)", display: name)]))
+    }
+  }
+
+  @Test func nameAndPasswordAreOnOnePage() async throws {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), Desk()]) { generation in
+      generation.flows["desk"] = .test("desk", account: .any, steps: [.test("desk_id")])
+      generation.policies["desk_id"] = .test("desk_id", limits: [])
+    }
+    try await gateway.run { client in
+      let browser = Browser(client)
+      let page = try await browser.visit("/auth/step?flow=desk")
+      #expect(
+        page.text.contains("autocomplete=\"username\"") && page.text.contains("autocomplete=\"current-password\""),
+        "\(page.text)")
+      let wrong = try await browser.submit([
+        "flow": "desk", "field.username": "<ada>", "field.password": "loud pigeons",
+      ])
+      // The step is open for this name, which the page shows.
+      #expect(wrong.status == 401 && wrong.text.contains("That is not the word."), "\(wrong.text)")
+      #expect(wrong.text.contains("&lt;ada&gt;") && !wrong.text.contains("autocomplete=\"username\""))
+      let done = try await browser.submit(["field.password": "quiet pigeons"])
+      #expect(done.status == 303 && done.header("Location")?.hasPrefix("/auth/") == false, "\(done.text)")
+    }
+  }
+
   /// A provider whose site refuses with the reason in the request.
   private struct Site: FullProvider {
     let descriptor = ProviderDescriptor(

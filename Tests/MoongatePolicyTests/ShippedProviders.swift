@@ -1,17 +1,18 @@
 import EmailCode
-import OpenID
+import LDAP
 import MoongateCore
 import MoongatePolicy
 import MoongateSDK
+import OpenID
 import PIN
 import Passkey
 import Password
 import PhoneOTP
 import TOTP
 
-/// The providers of the shipped configuration.
+/// The providers of the program. The shipped configuration has all but the directory.
 enum ShippedProviders {
-  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), OpenID(), TOTP(), Passkey()]
+  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), OpenID(), LDAP(), TOTP(), Passkey()]
 
   /// The kinds of sites, of which gateway.lua makes instances.
   static let kinds: [any Provider] = [OpenID.Entry.openID, .oauth].map { OpenID($0) }

@@ -72,7 +72,7 @@ import Testing
   }
 
   /// All files of a provider are in its folder.
-  @Test(arguments: ["EmailCode", "OpenID", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
+  @Test(arguments: ["EmailCode", "LDAP", "OpenID", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func providerFolderHasAllFiles(_ name: String) throws {
     let folder = Self.root.appendingPathComponent("Plugins/\(name)")
     for file in ["README.md", "policy.lua", "words/hi.words", "Tests", "\(name).swift"] {
@@ -81,7 +81,7 @@ import Testing
   }
 
   /// Each provider has a file for every shipped language of the pages, with the same texts.
-  @Test(arguments: ["ChatCode", "EmailCode", "OpenID", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
+  @Test(arguments: ["ChatCode", "EmailCode", "LDAP", "OpenID", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func aProviderSpeaksEveryLanguage(
     _ name: String
   )
@@ -112,7 +112,7 @@ import Testing
   }
 
   /// Adding a provider changes its folder, its target, and the list.
-  @Test(arguments: ["EmailCode", "OpenID", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
+  @Test(arguments: ["EmailCode", "LDAP", "OpenID", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func theProgramNamesAProviderInItsListOnly(
     _ name: String
   )

@@ -131,15 +131,18 @@ extension StepModel {
     }
   }
 
-  /// The fields to show. Before a step is begun, these are its begin fields; if none exist, the submit fields for
-  /// which the provider has labels.
+  /// The fields to show. Before a step is begun, these are its begin fields, with a password beside a required one; if
+  /// none exist, the submit fields for which the provider has labels.
   private static func asked(_ form: StepForm, _ provider: ProviderPage?) -> [InputField] {
     if let step = form.step { return step.fields }
     guard let provider else { return [] }
     // The account is known, so the code goes to its own identifier.
     if provider.sendsCodes, !form.isFirst || form.flowPurpose.needsSession { return [] }
     let begin = provider.descriptor.beginFields.filter { $0.kind != .region && $0 != HeldItem.field }
-    if !begin.isEmpty || provider.sendsCodes { return begin }
+    if !begin.isEmpty || provider.sendsCodes {
+      let isNamed = !provider.sendsCodes && begin.contains(where: \.isRequired)
+      return begin + (isNamed ? provider.descriptor.submitFields.filter { $0.kind == .password } : [])
+    }
     // Fields after a ceremony are shown after it.
     guard form.purpose(of: provider.name) == .prove, provider.ceremonyButton == nil else { return [] }
     return provider.descriptor.submitFields.filter { provider.descriptor.words?.labels[$0.name] != nil }
@@ -184,7 +187,7 @@ extension StepModel.Field {
       switch field.kind {
       case .digits: ("text", "numeric", "one-time-code", 32)
       case .text where field == .userName: ("text", "text", "username", 128)
-      case .text: ("text", "text", "off", 512)
+      case .text: ("text", "text", field.name == "username" ? "username" : "off", 512)
       case .phone: ("tel", "tel", "tel", 64)
       case .email: ("email", "email", "email", 254)
       case .password: ("password", "text", isNew ? "new-password" : "current-password", 256)

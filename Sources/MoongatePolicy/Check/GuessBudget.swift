@@ -72,10 +72,10 @@ package struct GuessBudget: Sendable, Equatable {
     let descriptor = provider.descriptor
     if provider is any CodeProvider {
       self.init(codesOf: policy)
-    } else if descriptor.hashesSecrets {
-      self.init(chosenBy: policy, descriptor)
-    } else if descriptor.identifierKinds.contains(.federated) {
+    } else if !descriptor.takesGuesses {
       self.init(nothingToGuessOf: policy.provider)
+    } else if descriptor.hashesSecrets || descriptor.identifierKinds.contains(.federated) {
+      self.init(chosenBy: policy, descriptor)
     } else {
       // Generated codes, such as those of an authenticator app. Without a declared number of codes, the probability is
       // unknown.

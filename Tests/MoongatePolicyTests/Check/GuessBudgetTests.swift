@@ -23,8 +23,8 @@ import Testing
   /// account alone.
   @Test func tableOfTheShippedFilesIsAsExpected() throws {
     let generation = try ShippedProviders.generation()
-    let budgets = try ShippedProviders.all.map { provider in
-      GuessBudget(of: provider, try #require(generation.policies[provider.descriptor.name]))
+    let budgets = ShippedProviders.all.compactMap { provider in
+      generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) }
     }
     let table = { (colour: Bool) in
       GuessBudget.table(
@@ -45,6 +45,14 @@ import Testing
         """, "\(table(false))")
     #expect(table(false).split(separator: "\n").allSatisfy { $0.count <= 80 })
     #expect(table(true).contains("\u{1b}[32m█"))
+  }
+
+  /// A password that is typed here, for an identity that is proved elsewhere.
+  @Test func passwordOfADirectoryCanBeGuessed() throws {
+    let directory = try #require(ShippedProviders.all.first { $0.descriptor.name.rawValue == "ldap" })
+    let limit = Limit.test("v", on: .verify, per: .identifier, max: 3, window: Self.day, lock: [.seconds(1800)])
+    let budget = GuessBudget(of: directory, .test(directory.descriptor.name, limits: [limit]))
+    #expect(budget.per30Days ?? 0 >= 90 && budget.probability30Days == nil)
   }
 
   @Test func limitsThatDoNotBoundAnAttacker() {

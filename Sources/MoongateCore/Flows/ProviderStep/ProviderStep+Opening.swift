@@ -63,7 +63,9 @@ extension ProviderStep {
     let own = try await lookup.loadOwn(flow)
     if let own, flow.record.purpose.connectsSite { try demandUnconnected(name, own, request) }
     var subject = BeginSubject(identifier: identifier, owners: IdentifierOwners(holder: own))
-    guard let identifier else { return subject }
+    // A name that was typed for another site, such as a directory, only counts attempts. Whose account it is, the proof
+    // says (`subject(of:)`).
+    guard let identifier, identifier.kind != .federated else { return subject }
     if let own {
       guard own.identifiers.contains(where: { $0.identifier == identifier }) else {
         throw request.refusal(.denied, because: .foreignIdentifier)
@@ -98,7 +100,8 @@ extension ProviderStep {
       throw try await admission.revealing(
         .alreadyRegistered, name, limits.verify, .verify, detail: isTakenName ? Self.takenName : nil, request)
     }
-    if owners.isEmpty, subject.identifier != nil, purpose == .prove, flow.record.accountRule == .existing, !conceals {
+    let namesAccount = subject.identifier.map { $0.kind != .federated } ?? false
+    if owners.isEmpty, namesAccount, purpose == .prove, flow.record.accountRule == .existing, !conceals {
       throw try await admission.revealing(.accountNotFound, name, limits.verify, .verify, request)
     }
     try await ledger.refuseWhileLocked(
