@@ -16,12 +16,12 @@ extension Account {
   }
 
   /// `f.session` of the account.
-  /// - Parameter steps: the steps that count.
-  func sessionFacts(passed steps: [PassedStep], age: Duration, aal: Int, _ entitlements: Entitlements = .none)
-    -> SessionFacts
-  {
+  /// - Parameter passed: when each provider was last passed, by the steps that count.
+  func sessionFacts(
+    passed: [ProviderName: Timestamp], age: Duration, aal: Int, _ entitlements: Entitlements = .none
+  ) -> SessionFacts {
     SessionFacts(
-      account: id, passed: steps.latest, age: age, aal: aal, email: verified(.email)?.value,
+      account: id, passed: passed, age: age, aal: aal, email: verified(.email)?.value,
       phone: verified(.phone)?.value, entitlements: entitlements)
   }
 

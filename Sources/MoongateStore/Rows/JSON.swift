@@ -1,4 +1,5 @@
 import Foundation
+import MoongateCore
 
 /// JSON of records. Encoded and decoded in the caller's task, so that other tasks do not wait for it.
 enum JSON {
