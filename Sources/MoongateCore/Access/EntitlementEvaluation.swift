@@ -69,11 +69,7 @@ extension SessionSnapshot {
   /// `f.session`, without groups and claims by default.
   package func sessionFacts(at now: Timestamp, _ entitlements: Entitlements = .none) -> SessionFacts {
     account.sessionFacts(
-<<<<<<< HEAD
-      passed: session.counted, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
-=======
       passed: session.counted.latest, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
->>>>>>> 47f5d039859c13d206d192fbeb1dbc0aff8efdb4
       entitlements)
   }
 }

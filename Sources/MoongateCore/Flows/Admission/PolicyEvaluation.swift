@@ -160,12 +160,8 @@ struct PolicyEvaluation: FlowPart {
     if record.startedIn != nil, let live = request.client.session, live.account.id == account.id { own = live.session }
     let steps = ((own?.passed ?? []) + record.passed).counted
     return account.sessionFacts(
-<<<<<<< HEAD
-      passed: steps, age: own.map { request.now - $0.createdAt } ?? .zero, aal: Session.assuranceLevel(of: steps))
-=======
       passed: steps.latest, age: own.map { request.now - $0.createdAt } ?? .zero,
       aal: Session.assuranceLevel(of: steps))
->>>>>>> 47f5d039859c13d206d192fbeb1dbc0aff8efdb4
   }
 
   /// Runs the policy's `send` or `verify` function with the current counters.
