@@ -62,14 +62,21 @@ package struct AccountAdministration: Sendable {
     try await store.devices(of: account, at: clock.now())
   }
 
-  /// The identifiers that a text may refer to, in canonical form.
+  /// The identifiers that a text may refer to, in canonical form. A name that is typed for a directory counts attempts,
+  /// so operators find its locks by it.
   package func identifiers(named text: String, region: String) -> [Identifier] {
-    if let address = EmailAddress(text) { return [Identifier(address)] }
-    return providers.all.compactMap { $0 as? any CodeProvider }.compactMap { provider in
-      let names = provider.descriptor.beginFields.filter(\.isRequired).map(\.name)
-      return try? provider.readIdentifier(
-        ProviderInput(fields: Dictionary(names.map { ($0, .text(text)) }) { first, _ in first }, defaultRegion: region))
+    let typed = providers.all.compactMap { provider -> Identifier? in
+      let fields = provider.descriptor.beginFields.filter(\.isRequired)
+      let input = ProviderInput(
+        fields: Dictionary(fields.map { ($0.name, .text(text)) }) { first, _ in first }, defaultRegion: region)
+      if let provider = provider as? any CodeProvider { return try? provider.readIdentifier(input) }
+      guard let provider = provider as? any FullProvider, fields.contains(where: { $0.kind == .text }),
+        provider.descriptor.identifierKinds.contains(.federated)
+      else { return nil }
+      return try? provider.readIdentifier(input)
     }
+    if let address = EmailAddress(text) { return [Identifier(address)] + typed.filter { $0.kind == .federated } }
+    return typed
       + [UserName(text).map(Identifier.init), Identifier(kind: .federated, value: text, display: text)]
       .compactMap(\.self)
   }

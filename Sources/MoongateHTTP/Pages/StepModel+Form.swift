@@ -190,20 +190,22 @@ extension StepModel.Field {
       case .text: ("text", "text", field.name == "username" ? "username" : "off", 512)
       case .phone: ("tel", "tel", "tel", 64)
       case .email: ("email", "email", "email", 254)
-      case .password: ("password", "text", isNew ? "new-password" : "current-password", 256)
+      case .password: ("password", "text", isNew ? "new-password" : "current-password", 1024)
       case .region: ("text", "text", "country", 2)
       // Filled in by the page's script.
       case .json: ("hidden", "none", "off", 0)
       case .choice: ("radio", "none", "off", 0)
       }
     let count = field.kind == .digits ? field.length ?? 0 : 0
+    // A text of another name may be a secret, such as a recovery code.
+    let isShownAgain = field.identifierKind != nil || field.kind == .region || autocomplete == "username"
     let hasBoxes = (4...8).contains(count)
     self.init(
       name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete,
       maxlength: maxlength,
       isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused,
       isOff: isOff,
-      value: field.identifierKind != nil || field.kind == .region ? value.map { String($0.prefix(maxlength)) } : nil,
+      value: isShownAgain ? value.map { String($0.prefix(maxlength)) } : nil,
       options: (field.choices ?? []).map {
         StepModel.Option(
           group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label),

@@ -57,10 +57,11 @@ private struct ToyDirectory: FullProvider {
 
   private static func signIn(
     _ bench: EngineTestBench, _ name: String, _ password: String = "right", flow: String = "work",
-    as session: SessionSnapshot? = nil
+    as session: SessionSnapshot? = nil, on device: SecretText? = nil
   ) async -> Result<FlowView, Refusal> {
     await bench.secret(
-      flow, ["username": name, "password": password], provider: ToyDirectory.name, by: bench.client(session: session))
+      flow, ["username": name, "password": password], provider: ToyDirectory.name,
+      by: bench.client(session: session, device: device))
   }
 
   /// Attack: flow after flow, each with another guess for the same name.
@@ -73,6 +74,35 @@ private struct ToyDirectory: FullProvider {
     #expect(refused.suffix(2) == [.tooManyAttempts, .tooManyAttempts], "the right one is not tried")
     #expect(refused.first == refused[1] && refused.first != .tooManyAttempts)
     #expect(try await Self.signIn(bench, "bob").get().status == .complete)
+  }
+
+  /// Attack: somebody who has signed in by the directory steps up with another user's name. Each of their devices would
+  /// be the owner's of that step, and have attempts of its own.
+  @Test func aSessionGivesNoFurtherAttemptsAtAnotherName() async throws {
+    let bench = try await Self.bench()
+    var refused: [RefusalCode?] = []
+    for _ in 1...2 {
+      let eve = try await Self.signIn(bench, "eve").get()
+      let session = try #require(try await bench.session(eve))
+      for _ in 1...2 {
+        let answer = await Self.signIn(bench, "ada", "wrong", flow: "step_up", as: session, on: eve.deviceToken)
+        refused.append(answer.refusal?.code)
+      }
+    }
+    #expect(refused.first == refused[1] && refused.first != .tooManyAttempts)
+    #expect(refused.suffix(2) == [.tooManyAttempts, .tooManyAttempts])
+    #expect(await Self.signIn(bench, "ada").refusal?.code == .tooManyAttempts, "one counter for all")
+  }
+
+  /// The lock of a name is found by the name, whether it looks like an address or not.
+  @Test(arguments: ["ada", "ada@example.com"]) func operatorsFindTheLockOfAName(_ name: String) async throws {
+    let bench = try await Self.bench()
+    for _ in 1...3 { _ = await Self.signIn(bench, name, "wrong") }
+    let operators = AccountAdministration(
+      store: bench.store, providers: bench.engine.providers, keys: bench.keys, clock: bench.clock,
+      random: SystemRandom())
+    let locks = try await operators.locks(named: name, region: "IN", in: bench.generations.current)
+    #expect(locks.map(\.identifier?.display) == [name])
   }
 
   @Test(arguments: [UnknownAccount.conceal, .reveal])

@@ -284,8 +284,12 @@ extension FlowRecord {
   /// The account that a step's attempts are counted against. Attempts at a new identifier do not count against the
   /// account's current one: if attempts at the current one have disabled it, changing the identifier is the way to
   /// enable it again.
+  ///
+  /// Attack: somebody who has signed in types another user's name of a directory, on one device after another. By the
+  /// account of the session, each of those devices would be the owner's and have attempts of its own.
   func counted(_ identifier: Identifier?, _ account: String?) -> String? {
-    identifier?.kind != nil && identifier?.kind == purpose.newIdentifier ? nil : account
+    guard let kind = identifier?.kind else { return account }
+    return kind == .federated || kind == purpose.newIdentifier ? nil : account
   }
 }
 

@@ -88,7 +88,8 @@ extension ProviderStep {
     try admission.demandUnlocked(owners.only, policy, flow)
     let conceals = policy.unknownAccount == .conceal
     let target = StepTarget(
-      identifier: subject.identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id))
+      identifier: subject.identifier, account: flow.record.counted(subject.identifier, owners.holder?.id),
+      claimants: owners.claimants.map(\.id))
     let counted = try await policies.subject(policy, target, flow)
     let facts = policies.facts(flow, subject: counted, account: owners.only)
     let limits = try policies.limits(policy, counted, facts: facts, request)
