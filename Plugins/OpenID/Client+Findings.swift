@@ -4,24 +4,6 @@ import MoongateSDK
 // What is wrong with the settings of an entry in gateway.lua.
 
 extension Client {
-  /// The mail providers at which anyone can get an address. A sample: an issuer that is trusted for one of them is
-  /// nearly always a mistake.
-  private static let publicMailDomains: Set<String> = [
-    "gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "msn.com", "yahoo.com", "ymail.com",
-    "rocketmail.com", "yahoo.co.in", "yahoo.in", "yahoo.co.uk", "yahoo.co.jp", "yahoo.de", "yahoo.fr", "icloud.com",
-    "me.com", "mac.com", "aol.com", "proton.me", "protonmail.com", "pm.me", "gmx.com", "gmx.net", "gmx.de", "gmx.at",
-    "gmx.ch", "web.de", "t-online.de", "freenet.de", "mail.com", "mail.ru", "inbox.ru", "list.ru", "bk.ru",
-    "yandex.ru", "yandex.com", "ya.ru", "rambler.ru", "qq.com", "foxmail.com", "163.com", "126.com", "yeah.net",
-    "sina.com", "sohu.com", "naver.com", "daum.net", "hanmail.net", "rediffmail.com", "zoho.com", "zohomail.in",
-    "fastmail.com", "fastmail.fm", "hey.com", "tutanota.com", "tuta.com", "tuta.io", "hushmail.com", "mailbox.org",
-    "posteo.de", "orange.fr", "wanadoo.fr", "free.fr", "laposte.net", "sfr.fr", "libero.it", "virgilio.it",
-    "tiscali.it",
-    "hotmail.co.uk", "hotmail.fr", "hotmail.de", "outlook.de", "outlook.fr", "live.co.uk", "btinternet.com", "sky.com",
-    "comcast.net", "verizon.net", "att.net", "sbcglobal.net", "bellsouth.net", "cox.net", "charter.net", "uol.com.br",
-    "bol.com.br", "terra.com.br", "wp.pl", "o2.pl", "onet.pl", "interia.pl", "seznam.cz", "abv.bg", "ukr.net",
-    "mailinator.com", "guerrillamail.com", "duck.com",
-  ]
-
   /// Parameters of the authorization request that the provider itself sets, or that would replace what it checks.
   private static let ownParameters: Set<String> = [
     "response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
@@ -36,14 +18,8 @@ extension Client {
     guard let preset = Preset.chosen(by: settings, entry) else { return [] }
     var found = missing(settings, entry, preset) + addresses(settings, entry, preset)
     let site = SiteFacts(settings, entry, preset)
-    found += domains(settings, site)
-    if settings.text("email_verified") == EmailRule.always.rawValue {
-      found.append(
-        SettingFinding(
-          "email_verified",
-          "\"always\" is for directories whose addresses only an administrator sets: if people can choose their address at \(site.name), they can choose someone else's",
-          .warning))
-    }
+    let ownDomains: Set<String> = site.name == google ? ["gmail.com", "googlemail.com"] : []
+    found += settings.addressFindings(at: site.name, isLocal: site.isLocal, besides: ownDomains)
     for algorithm in settings.list("algorithms") where !knownAlgorithms.contains(algorithm) {
       found.append(
         SettingFinding(
@@ -124,26 +100,6 @@ extension Client {
       return SettingFinding(
         name,
         "\"\(address)\" is not \(name == "issuer" ? "an issuer" : "an address"): it must begin with https://, for example \"https://login.example.com\""
-      )
-    }
-  }
-
-  private static func domains(_ settings: StepSettings, _ site: SiteFacts) -> [SettingFinding] {
-    settings.list("trusted_domains").compactMap { domain in
-      let name = domain.lowercased()
-      if EmailAddress("x@\(domain)")?.domain != name {
-        return SettingFinding(
-          "trusted_domains",
-          "\"\(domain)\" is not the domain of an email address: write one such as \"example.com\", without @ and *")
-      }
-      guard publicMailDomains.contains(name), !site.isLocal,
-        !(site.name == google && ["gmail.com", "googlemail.com"].contains(name))
-      else { return nil }
-      // Attack: an issuer that does not verify addresses, or a user of it who can choose one, gets into the account of
-      // anyone with an address at a public mail provider.
-      return SettingFinding(
-        "trusted_domains",
-        "\(name) is a public mail provider, for whose addresses \(site.name) is not authoritative: remove it. People with such an address confirm it by a code"
       )
     }
   }

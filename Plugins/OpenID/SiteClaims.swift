@@ -56,34 +56,11 @@ struct SiteClaims: Sendable {
 }
 
 extension MappedIdentity {
-  /// The proof: the identity at the site, and the address if the site is authoritative for it. Any other address that
-  /// the site has verified is attested: it is stored as claimed, and joins an account only with that account's own
-  /// proof. An unverified address is only claimed.
+  /// The proof: the identity at the site, and the address as far as the site is authoritative for it.
   func proof(of said: SiteClaims, at client: Client) -> Proof {
     let value = "\(said.issuer) \(said.subject)"
-    let identity = Identifier(
-      kind: .federated, value: value, display: email ?? value, attributes: data, groups: groups)
-    let address = email.flatMap(EmailAddress.init)
-    let addresses = [address].compactMap { $0.map(Identifier.init) }
-    let isVerified = isEmailVerified || client.emailRule == .always
-    let isAuthoritative =
-      isVerified && address.map { client.isAuthoritative(for: $0.domain, hostedDomain: said.hostedDomain) } ?? false
-    return Proof(
-      proved: [identity] + (isAuthoritative ? addresses : []),
-      attested: isVerified && !isAuthoritative ? addresses : [],
-      claimed: isVerified ? [] : addresses,
-      firstName: Self.readable(firstName), lastName: Self.readable(lastName), siteSession: said.session)
-  }
-
-  /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and
-  /// bidirectional controls.
-  private static func readable(_ name: String?) -> String? {
-    let scalars = (name ?? "").unicodeScalars.filter { scalar in
-      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
-        scalar.properties.generalCategory)
-        && !scalar.properties.isBidiControl
-    }
-    let text = String(String.UnicodeScalarView(scalars)).prefix(100)
-    return text.allSatisfy(\.isWhitespace) ? nil : String(text)
+    return proof(
+      of: value, named: value, alwaysVerified: client.emailRule == .always, siteSession: said.session
+    ) { client.isAuthoritative(for: $0, hostedDomain: said.hostedDomain) }
   }
 }

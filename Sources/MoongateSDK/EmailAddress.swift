@@ -37,7 +37,7 @@ public struct EmailAddress: Hashable, Sendable {
   }
 
   /// The text without white space (the property White_Space) and invisible characters (the category Cf) at its ends.
-  package static func trimmed(_ typed: String) -> Substring.UnicodeScalarView {
+  public static func trimmed(_ typed: String) -> Substring.UnicodeScalarView {
     let scalars = typed.unicodeScalars
     guard let first = scalars.firstIndex(where: { !isMarginal($0) }),
       let last = scalars.lastIndex(where: { !isMarginal($0) })

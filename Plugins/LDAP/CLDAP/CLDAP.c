@@ -26,36 +26,10 @@ struct cldap_connection {
   int socket;
 };
 
-/// The signals of the thread before a call.
-struct signals {
-  sigset_t before;
-  bool is_ours;
-};
+static pthread_once_t signals = PTHREAD_ONCE_INIT;
 
-static struct signals hold_pipe_signal(void) {
-  struct signals signals;
-  sigset_t pipe_signal, pending;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  sigemptyset(&pending);
-  sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &signals.before);
-  signals.is_ours = !sigismember(&pending, SIGPIPE);
-  return signals;
-}
-
-static void release_pipe_signal(const struct signals *signals) {
-  sigset_t pipe_signal;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  const struct timespec at_once = {0, 0};
-  while (signals->is_ours && sigtimedwait(&pipe_signal, NULL, &at_once) > 0) {}
-  pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
-}
-
-// Blocks SIGPIPE in this thread until the function returns, and discards a pending one. A write to a closed connection
-// would raise it and end the process.
-#define WITHOUT_PIPE_SIGNAL __attribute__((cleanup(release_pipe_signal))) struct signals signals = hold_pipe_signal()
+// A write to a closed connection raises SIGPIPE, which ends a program that has not ignored it yet, such as a command.
+static void ignore_pipe_signal(void) { signal(SIGPIPE, SIG_IGN); }
 
 static void copy_text(cldap_result *result, const char *text) {
   const size_t length = text == NULL ? 0 : strnlen(text, sizeof result->text - 1);
@@ -124,7 +98,8 @@ static void disconnected(LDAP *ld, Sockbuf *buffer, ldap_conncb *callbacks) {
 
 // Sets every option on which security depends. The defaults come from ldap.conf and the environment.
 //
-// Attack: LDAPTLS_REQCERT=never in the environment, or an ldap.conf for other programs, and any certificate is trusted.
+// Attack: LDAPTLS_REQCERT=never in the environment, or an ldap.conf for other programs, and any certificate is trusted,
+// or an old version of TLS or a weak cipher is accepted.
 static bool configure(cldap_connection *connection, const cldap_options *options) {
   LDAP *ld = connection->ld;
   const int version = LDAP_VERSION3, demand = LDAP_OPT_X_TLS_DEMAND;
@@ -145,11 +120,19 @@ static bool configure(cldap_connection *connection, const cldap_options *options
   is_set = is_set && ldap_set_option(ld, LDAP_OPT_X_TLS_KEYFILE, NULL) == LDAP_OPT_SUCCESS;
   is_set = is_set && ldap_set_option(ld, LDAP_OPT_X_TLS_PROTOCOL_MIN, &oldest) == LDAP_OPT_SUCCESS;
   is_set = is_set && ldap_set_option(ld, LDAP_OPT_X_TLS_REQUIRE_CERT, &demand) == LDAP_OPT_SUCCESS;
+  // GnuTLS ignores the version above. It takes versions and ciphers from one text; other libraries get their defaults.
+  char *package = NULL;
+  is_set = is_set && ldap_get_option(NULL, LDAP_OPT_X_TLS_PACKAGE, &package) == LDAP_OPT_SUCCESS;
+  const bool is_gnutls = package != NULL && strcmp(package, "GnuTLS") == 0;
+  ldap_memfree(package);
+  const char *ciphers = is_gnutls ? "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" : NULL;
+  is_set = is_set && ldap_set_option(ld, LDAP_OPT_X_TLS_CIPHER_SUITE, ciphers) == LDAP_OPT_SUCCESS;
   // The context of this connection is made of the options above.
   return is_set && ldap_set_option(ld, LDAP_OPT_X_TLS_NEWCTX, &client) == LDAP_OPT_SUCCESS;
 }
 
 cldap_connection *cldap_new(const cldap_options *options) {
+  pthread_once(&signals, ignore_pipe_signal);
   cldap_connection *connection = calloc(1, sizeof *connection);
   if (connection == NULL) return NULL;
   pthread_mutex_init(&connection->lock, NULL);
@@ -171,7 +154,6 @@ cldap_connection *cldap_new(const cldap_options *options) {
 
 void cldap_free(cldap_connection *connection) {
   if (connection == NULL) return;
-  WITHOUT_PIPE_SIGNAL;
   if (connection->ld != NULL) ldap_unbind_ext_s(connection->ld, NULL, NULL);
   if (connection->socket >= 0) close(connection->socket);
   pthread_mutex_destroy(&connection->lock);
@@ -186,7 +168,6 @@ void cldap_abort(cldap_connection *connection) {
 }
 
 cldap_result cldap_connect(cldap_connection *connection) {
-  WITHOUT_PIPE_SIGNAL;
   const int code =
       connection->starts_tls ? ldap_start_tls_s(connection->ld, NULL, NULL) : ldap_connect(connection->ld);
   return code == LDAP_SUCCESS ? result_of(code) : failure(connection, code);
@@ -222,7 +203,6 @@ static cldap_result final_result(cldap_connection *connection, LDAPMessage *mess
 }
 
 cldap_result cldap_bind(cldap_connection *connection, const char *name, const char *password, size_t length) {
-  WITHOUT_PIPE_SIGNAL;
   // Attack (RFC 4513 section 5.1.2): a name with an empty password is an anonymous bind, which succeeds.
   if (length == 0 && name[0] != 0) return result_of(LDAP_PARAM_ERROR);
   LDAPControl request = {.ldctl_oid = LDAP_CONTROL_PASSWORDPOLICYREQUEST};
@@ -238,27 +218,33 @@ cldap_result cldap_bind(cldap_connection *connection, const char *name, const ch
   return result_of(LDAP_PROTOCOL_ERROR);
 }
 
+// Attack: millions of empty values, or of long names. Each text also costs what is stored beside it.
+static bool takes(size_t *left, size_t length) {
+  const bool fits = length < *left && length + 64 <= *left;
+  if (fits) *left -= length + 64;
+  return fits;
+}
+
 /// Visits an entry.
-/// - left: how many bytes of values may follow; reduced by those of the entry.
+/// - left: how many bytes of names and values may follow; reduced by those of the entry.
 /// - Returns: whether the entry was within them.
 static bool visit_entry(LDAP *ld, LDAPMessage *entry, size_t *left, cldap_visit visit, void *context) {
   char *name = ldap_get_dn(ld, entry);
-  visit(context, NULL, name == NULL ? "" : name, name == NULL ? 0 : strlen(name));
+  const size_t length = name == NULL ? 0 : strlen(name);
+  bool fits = takes(left, length);
+  if (fits) visit(context, NULL, name == NULL ? "" : name, length);
   ldap_memfree(name);
-  bool fits = true;
   int attributes = 0;
   BerElement *place = NULL;
   // Attack: an entry with a hundred thousand attributes. libldap searches the whole entry for the values of each.
-  for (char *attribute = ldap_first_attribute(ld, entry, &place); attribute != NULL;
-       attribute = ldap_next_attribute(ld, entry, place)) {
+  for (char *attribute = fits ? ldap_first_attribute(ld, entry, &place) : NULL; attribute != NULL;
+       attribute = fits ? ldap_next_attribute(ld, entry, place) : NULL) {
     attributes += 1;
-    fits = fits && attributes <= 200;
+    fits = attributes <= 200 && takes(left, strlen(attribute));
     struct berval **values = fits ? ldap_get_values_len(ld, entry, attribute) : NULL;
     for (size_t index = 0; fits && values != NULL && values[index] != NULL; index += 1) {
-      fits = values[index]->bv_len <= *left;
-      if (!fits) break;
-      *left -= values[index]->bv_len;
-      visit(context, attribute, values[index]->bv_val, values[index]->bv_len);
+      fits = takes(left, values[index]->bv_len);
+      if (fits) visit(context, attribute, values[index]->bv_val, values[index]->bv_len);
     }
     ldap_value_free_len(values);
     ldap_memfree(attribute);
@@ -269,7 +255,6 @@ static bool visit_entry(LDAP *ld, LDAPMessage *entry, size_t *left, cldap_visit 
 
 cldap_result cldap_search(
     cldap_connection *connection, const cldap_query *query, cldap_visit visit, void *context) {
-  WITHOUT_PIPE_SIGNAL;
   LDAP *ld = connection->ld;
   int id = 0, entries = 0, references = 0;
   size_t left = query->bytes;
@@ -295,7 +280,10 @@ cldap_result cldap_search(
       default: code = LDAP_PROTOCOL_ERROR;
     }
     ldap_msgfree(message);
-    if (code != LDAP_SUCCESS) return result_of(code);
+    if (code == LDAP_SUCCESS) continue;
+    // Attack: the rest of the entries would be read and stored while the next answer is awaited.
+    ldap_abandon_ext(ld, id, NULL, NULL);
+    return result_of(code);
   }
   return failure(connection, code);
 }

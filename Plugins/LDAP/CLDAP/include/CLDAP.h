@@ -1,8 +1,8 @@
 // An LDAP client (RFC 4511) by libldap. Swift cannot import libldap's macros, and must not see its types, because one
 // of them has the name of the provider.
 //
-// All functions except `cldap_abort` are for one thread at a time, block it, and raise no signal. Nothing is written to
-// a log.
+// All functions except `cldap_abort` are for one thread at a time, and block it. The process ignores SIGPIPE from the
+// first connection on. Nothing is written to a log.
 #ifndef CLDAP_H
 #define CLDAP_H
 
@@ -66,7 +66,7 @@ typedef struct {
   char **attributes;
   /// The maximum number of entries.
   int entries;
-  /// The maximum size of all values, in bytes.
+  /// The maximum size of all names and values, in bytes.
   size_t bytes;
 } cldap_query;
 
