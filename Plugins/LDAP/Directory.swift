@@ -1,4 +1,3 @@
-import Foundation
 import MoongateSDK
 import Synchronization
 
@@ -10,23 +9,44 @@ struct DirectoryQuestion: Sendable {
   let nobody: String
 }
 
+/// A user whose password is right.
+struct DirectoryUser: Sendable {
+  let identity: String
+  /// See `DirectoryEntry.claims`.
+  let claims: [String: JSONClaim]
+  /// How many groups have names that cannot be stored.
+  let omitted: Int
+}
+
 /// Finds a user's entry and judges the password, by the servers of a directory.
 struct Directory: Sendable {
-  typealias Connector = @Sendable (DirectoryServer, DirectorySettings) throws(DirectoryFault) -> any DirectoryConnection
+  /// Connects to a server for a limited time.
+  typealias Connector =
+    @Sendable (DirectoryServer, DirectorySettings, Duration) throws(DirectoryFault)
+    -> any DirectoryConnection
+
+  /// The maximum time of a call, waiting and all servers included. The gateway counts an attempt as failed whose call
+  /// takes longer than ten seconds.
+  static let patience: Duration = .seconds(8)
+  /// Attributes that are always read.
+  private static let attributes = ["entryUUID", "objectGUID", "givenName", "sn", "displayName", "cn", "mail"]
 
   let settings: DirectorySettings
   let servers: ServerHealth
   let connect: Connector
+  let end: ContinuousClock.Instant
 
-  /// Asks the servers in turn until one answers. Blocks the thread.
+  /// Asks the servers in turn until one answers. Blocks the thread, until `end` at the latest.
   /// - Throws: `DirectoryRefusal` or `DirectoryFault`.
-  func proof(for question: DirectoryQuestion) throws -> Proof {
-    var last = DirectoryFault("no server")
+  func user(for question: DirectoryQuestion) throws -> DirectoryUser {
+    var last = DirectoryFault("all connections were in use")
     for server in servers.ordered(settings.servers) {
+      let left = min(settings.timeout, ContinuousClock.now.duration(to: end))
+      guard left > .milliseconds(50) else { break }
       do {
-        let proof = try proof(for: question, at: try connect(server, settings))
+        let user = try user(for: question, at: server, within: left)
         servers.answered(server)
-        return proof
+        return user
       } catch let fault as DirectoryFault where fault.isOfServer {
         servers.failed(server)
         last = fault
@@ -35,8 +55,19 @@ struct Directory: Sendable {
     throw last
   }
 
-  private func proof(for question: DirectoryQuestion, at connection: any DirectoryConnection) throws -> Proof {
+  /// Connects to a server and binds as the account that searches.
+  func connection(to server: DirectoryServer, within time: Duration) throws(DirectoryFault)
+    -> any DirectoryConnection
+  {
+    let connection = try connect(server, settings, time)
     try bindForSearch(connection)
+    return connection
+  }
+
+  private func user(for question: DirectoryQuestion, at server: DirectoryServer, within time: Duration) throws
+    -> DirectoryUser
+  {
+    let connection = try connection(to: server, within: time)
     let found = try entry(of: question.name, at: connection)
     // Attack: the answer for an unknown name comes sooner, and tells who is known. There is a bind in any case.
     let entry: DirectoryEntry? = if case .success(let entry) = found { entry } else { nil }
@@ -44,21 +75,39 @@ struct Directory: Sendable {
     do throws(DirectoryFault) {
       answer = try connection.bind(entry?.name ?? question.nobody, question.password)
     } catch {
+      servers.failed(server)
       throw DirectoryRefusal.silent(error)
     }
-    let known = try found.get()
-    if let refusal = try DirectoryRefusal(to: answer) { throw refusal }
-    let groups = try groups(of: known, at: connection)
-    guard let proof = known.proof(of: question.name, groups: groups, by: settings) else {
-      throw DirectoryRefusal.noIdentity
+    let refusal = DirectoryRefusal(to: answer)
+    // Busy or unavailable, whether or not there is an entry.
+    if let refusal, [51, 52].contains(answer.code) {
+      servers.failed(server)
+      throw refusal
     }
-    return proof
+    let known = try found.get()
+    if let refusal { throw refusal }
+    guard let identity = known.identity else { throw DirectoryRefusal.noIdentity }
+    let groups: (names: [String], omitted: Int)
+    do throws(DirectoryFault) { groups = try self.groups(of: known, at: connection) } catch {
+      // The password is not sent again, and a search that takes too long does not make all servers the last ones.
+      var fault = error
+      fault.isOfServer = false
+      throw fault
+    }
+    return DirectoryUser(
+      identity: identity, claims: known.claims(wanted, groups: groups.names), omitted: groups.omitted)
   }
 
   private func bindForSearch(_ connection: any DirectoryConnection) throws(DirectoryFault) {
     let password = Array((settings.account?.password ?? "").utf8)
     let answer = try connection.bind(settings.account?.name ?? "", password)
     guard answer.code == 0 else { throw DirectoryFault(answer.code, answer.text, in: "the bind of `bind_dn`") }
+  }
+
+  /// The attributes to read of a user's entry.
+  private var wanted: [String] {
+    Self.attributes + settings.attributes + settings.user.comparisons.map(\.attribute)
+      + (settings.groups?.placeholders ?? []).subtracting(["dn"])
   }
 
   /// The only entry of the name.
@@ -68,29 +117,26 @@ struct Directory: Sendable {
   private func entry(of name: TypedName, at connection: any DirectoryConnection) throws(DirectoryFault) -> Result<
     DirectoryEntry, DirectoryRefusal
   > {
-    let compared = settings.user.comparisons
-    let placeholders = settings.groups?.placeholders ?? []
-    let wanted =
-      ["entryUUID", "objectGUID", "givenName", "sn", "displayName", "cn", "mail"] + settings.attributes
-      + compared.map(\.attribute) + placeholders.subtracting(["dn"])
     guard let filter = settings.user.filled({ _ in name.text }) else { return .failure(.unknown) }
     let search = DirectorySearch(base: settings.base, filter: filter, attributes: wanted, most: 1)
     guard let entries = try connection.entries(search) else { return .failure(.several) }
     guard let entry = entries.first, !entry.name.isEmpty else { return .failure(.unknown) }
-    let isNamed = compared.contains { comparison in
+    let isNamed = settings.user.comparisons.contains { comparison in
       let value = comparison.value.replacing("{name}", with: name.text)
       return entry.texts(comparison.attribute).contains { TypedName.canonical($0) == TypedName.canonical(value) }
     }
     return isNamed ? .success(entry) : .failure(.otherName)
   }
 
-  /// The names of the groups, searched as the account that searches.
+  /// The names of the groups, searched as the account that searches, and how many cannot be stored. No policy can name
+  /// those.
   private func groups(of entry: DirectoryEntry, at connection: any DirectoryConnection) throws(DirectoryFault)
-    -> [String]
+    -> (names: [String], omitted: Int)
   {
-    guard let groups = settings.groups else { return [] }
+    guard let groups = settings.groups else { return ([], 0) }
     try bindForSearch(connection)
     var names: Set<String> = []
+    var omitted: Set<String> = []
     var members = [entry.name]
     var searched = 0
     while searched < members.count {
@@ -100,14 +146,22 @@ struct Directory: Sendable {
       let search = DirectorySearch(
         base: settings.groupBase, filter: filter, attributes: ["cn"], most: Identifier.maxGroups)
       let found = try connection.entries(search)
-      names.formUnion((found ?? []).compactMap { $0.texts("cn").first })
+      for group in found ?? [] {
+        let name = group.texts("cn").first ?? ""
+        if Self.isStorable(name) { names.insert(name) } else { omitted.insert(group.name) }
+      }
       // Refused, not cut: a group that is missing may be one by which a service refuses.
       guard let found, names.count <= Identifier.maxGroups else {
         throw DirectoryFault("a user has more than \(Identifier.maxGroups) groups: narrow `groups` or `group_base`")
       }
       if settings.isNested { members += found.map(\.name).filter { !members.contains($0) } }
     }
-    return names.sorted()
+    return (names.sorted(), omitted.count)
+  }
+
+  private static func isStorable(_ group: String) -> Bool {
+    (1...Identifier.longestGroup).contains(group.utf8.count)
+      && !group.unicodeScalars.contains { $0.properties.generalCategory == .control }
   }
 }
 

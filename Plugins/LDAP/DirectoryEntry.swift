@@ -34,35 +34,33 @@ struct DirectoryEntry: Sendable, Equatable {
     ).uuidString.lowercased()
   }
 
-  /// What the entry proves: the identity with its groups and data, and the address as far as `email_verified` and
-  /// `trusted_domains` say. Everything that becomes of an entry is decided here.
-  /// - Returns: nil without an identity.
-  func proof(of name: TypedName, groups: [String], by settings: DirectorySettings) -> Proof? {
-    guard let identity else { return nil }
-    let address = texts("mail").lazy.compactMap { EmailAddress($0) }.first
-    let addresses = [address].compactMap { $0.map(Identifier.init) }
-    let data = settings.attributes.compactMap { name in texts(name).first.map { (name, $0) } }
-    let person = Identifier(
-      kind: .federated, value: "\(LDAP.name) \(identity)", display: address?.text ?? name.canonical,
-      attributes: Dictionary(data) { first, _ in first }, groups: groups)
-    // Attack: a directory in which people edit their own `mail` says that someone else's address is theirs.
-    let isTrusted = settings.isEmailVerified && address.map { settings.trustedDomains.contains($0.domain) } ?? false
-    let first = texts("givenName").first ?? texts("displayName").first ?? texts("cn").first
-    return Proof(
-      proved: [person] + (isTrusted ? addresses : []),
-      attested: settings.isEmailVerified && !isTrusted ? addresses : [],
-      claimed: settings.isEmailVerified ? [] : addresses,
-      firstName: Self.readable(first), lastName: texts("givenName").isEmpty ? nil : Self.readable(texts("sn").first))
-  }
-
-  /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and
-  /// bidirectional controls.
-  private static func readable(_ name: String?) -> String? {
-    let scalars = (name ?? "").unicodeScalars.filter { scalar in
-      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
-        scalar.properties.generalCategory) && !scalar.properties.isBidiControl
+  /// What the function `identity` of the policy reads: a text for an attribute with one value, a list for several.
+  /// `dn` is the name of the entry, `groups` a list.
+  func claims(_ attributes: [String], groups: [String]) -> [String: JSONClaim] {
+    var claims: [String: JSONClaim] = [:]
+    for attribute in attributes {
+      let texts = texts(attribute).map { JSONClaim.text($0) }
+      claims[attribute] = texts.count > 1 ? .list(texts) : texts.first
     }
-    let text = String(String.UnicodeScalarView(scalars.prefix(100)))
-    return text.allSatisfy(\.isWhitespace) ? nil : text
+    claims["dn"] = .text(name)
+    claims["groups"] = .list(groups.map { JSONClaim.text($0) })
+    return claims
+  }
+}
+
+extension MappedIdentity {
+  /// What an entry says about its user, without the function `identity`.
+  init(ofEntry claims: [String: JSONClaim], by settings: StepSettings) {
+    let texts = { (name: String) -> [String] in
+      claims[name].flatMap { claim in claim.text.map { [$0] } ?? claim.texts } ?? []
+    }
+    let given = texts("givenName").first
+    let data = settings.list("attributes").compactMap { name in texts(name).first.map { (name, $0) } }
+    self.init(
+      email: texts("mail").lazy.compactMap { EmailAddress($0)?.text }.first,
+      isEmailVerified: settings.text("email_verified") == "always",
+      firstName: given ?? texts("displayName").first ?? texts("cn").first,
+      lastName: given == nil ? nil : texts("sn").first, groups: texts("groups"),
+      data: Dictionary(data) { first, _ in first })
   }
 }

@@ -13,6 +13,8 @@ struct DirectoryFilter: Sendable {
   /// A sentence for the operator, to be read behind the quoted filter.
   struct Problem: Error, Equatable {
     let sentence: String
+
+    init(_ what: String) { sentence = "\(what): write a filter such as (&(objectClass=person)(uid={name}))" }
   }
 
   private enum Part: Sendable {
@@ -28,10 +30,48 @@ struct DirectoryFilter: Sendable {
     Set(parts.compactMap { if case .placeholder(let name) = $0 { name.lowercased() } else { nil } })
   }
 
+  private static let longest = 4096
+  private static let deepest = 15
+
+  /// An attribute with options, a comparison or a matching rule such as `:1.2.840.113556.1.4.1941:`, and a value. Each
+  /// is replaced by a mark, and then each group of marks by one, from the inside.
   init(_ text: String) throws(Problem) {
-    var parser = FilterParser(text)
-    comparisons = try parser.parse()
+    guard text.utf8.count <= Self.longest else { throw Problem("is longer than \(Self.longest) bytes") }
+    let form = /\(([A-Za-z0-9;.-]+)(:(?:[A-Za-z0-9.:-]+:)?|[~<>])?=([^()]*)\)/
+    var rest = text.replacing(form, with: "\0")
+    for _ in 1...Self.deepest { rest = rest.replacing(/\((?:[&|]\x00+|!\x00)\)/, with: "\0") }
+    guard rest == "\0", !text.utf8.contains(0) else {
+      let (opening, closing) = (text.count(where: { $0 == "(" }), text.count(where: { $0 == ")" }))
+      throw Problem(
+        opening == closing
+          ? "is not valid, or nested more than \(Self.deepest) times"
+          : "has \(opening) opening and \(closing) closing parentheses")
+    }
+    var comparisons: [Comparison] = []
+    for found in text.matches(of: form) {
+      let value = String(found.3)
+      guard try Self.hasPlaceholder(value, comparedBy: found.2) else { continue }
+      comparisons.append(Comparison(attribute: found.1.lowercased(), value: value))
+    }
+    self.comparisons = comparisons
     parts = Self.parts(of: text)
+  }
+
+  private static func hasPlaceholder(_ value: String, comparedBy form: Substring?) throws(Problem) -> Bool {
+    guard value.replacing(/\\[0-9A-Fa-f]{2}/, with: "").firstIndex(of: "\\") == nil else {
+      throw Problem("has a \\ without two hexadecimal digits")
+    }
+    let others = value.replacing(/\{[A-Za-z][A-Za-z0-9-]*\}/, with: "")
+    guard !others.contains("{"), !others.contains("}") else {
+      throw Problem("has a brace that is no placeholder (a brace itself is \\7b or \\7d)")
+    }
+    // Attack: `(uid=*{name}*)` lets the first letter of a name find its entry, and every spelling that finds an entry
+    // has its own attempts.
+    let isExact = form.map { $0.hasPrefix(":") } ?? true
+    guard others == value || isExact && !others.contains("*") && !others.contains("\\") else {
+      throw Problem("compares a placeholder in another way than exactly")
+    }
+    return others != value
   }
 
   /// The filter for a search.
@@ -74,76 +114,5 @@ struct DirectoryFilter: Sendable {
       rest = rest[rest.index(after: close)...]
     }
     return parts + [.text(String(rest))]
-  }
-}
-
-/// Parses a filter by the grammar of RFC 4515 section 3.
-private struct FilterParser {
-  private static let longest = 4096
-  private static let deepest = 16
-
-  private let text: String
-  private var rest: Substring
-  private var comparisons: [DirectoryFilter.Comparison] = []
-
-  init(_ text: String) {
-    self.text = text
-    rest = text[...]
-  }
-
-  mutating func parse() throws(DirectoryFilter.Problem) -> [DirectoryFilter.Comparison] {
-    guard text.utf8.count <= Self.longest else { throw problem("is longer than \(Self.longest) bytes") }
-    try filter(depth: 0)
-    guard rest.isEmpty else { throw problem("has something behind its last parenthesis") }
-    return comparisons
-  }
-
-  private var place: Int { text.distance(from: text.startIndex, to: rest.startIndex) + 1 }
-
-  private func problem(_ what: String) -> DirectoryFilter.Problem {
-    DirectoryFilter.Problem(sentence: "\(what): write a filter such as (&(objectClass=person)(uid={name}))")
-  }
-
-  private mutating func takes(_ character: Character) -> Bool {
-    guard rest.first == character else { return false }
-    rest.removeFirst()
-    return true
-  }
-
-  private mutating func filter(depth: Int) throws(DirectoryFilter.Problem) {
-    guard depth < Self.deepest else { throw problem("is nested more than \(Self.deepest) times") }
-    guard takes("(") else { throw problem("has no opening parenthesis at character \(place)") }
-    if takes("&") || takes("|") {
-      repeat { try filter(depth: depth + 1) } while rest.first == "("
-    } else if takes("!") {
-      try filter(depth: depth + 1)
-    } else {
-      try comparison()
-    }
-    guard takes(")") else { throw problem("has no closing parenthesis at character \(place)") }
-  }
-
-  /// An attribute with options, a comparison or a matching rule such as `:1.2.840.113556.1.4.1941:`, and a value.
-  private mutating func comparison() throws(DirectoryFilter.Problem) {
-    let form = /([A-Za-z0-9;.-]+)(:([A-Za-z0-9.:-]+:)?|[~<>])?=([^()\x00]*)/
-    guard let found = rest.prefixMatch(of: form) else {
-      throw problem("has no comparison such as uid=x at character \(place)")
-    }
-    let value = String(found.4)
-    guard value.replacing(/\\[0-9A-Fa-f]{2}/, with: "").firstIndex(of: "\\") == nil else {
-      throw problem("has a \\ without two hexadecimal digits")
-    }
-    let others = value.replacing(/\{[A-Za-z][A-Za-z0-9-]*\}/, with: "")
-    guard !others.contains("{"), !others.contains("}") else {
-      throw problem("has a brace that is no placeholder (a brace itself is \\7b or \\7d)")
-    }
-    // Attack: `(uid=*{name}*)` lets the first letter of a name find its entry, and every spelling that finds an entry
-    // has its own attempts.
-    let isExact = found.2.map { $0.hasPrefix(":") } ?? true
-    guard others == value || isExact && !others.contains("*") && !others.contains("\\") else {
-      throw problem("compares a placeholder in another way than exactly")
-    }
-    if others != value { comparisons.append(.init(attribute: found.1.lowercased(), value: value)) }
-    rest = rest[found.range.upperBound...]
   }
 }

@@ -28,21 +28,24 @@ struct DirectoryRefusal: Error, Equatable, Sendable {
   /// Whether the password was compared with that of an entry.
   var isOfEntry: Bool { ![.unknown, .several, .otherName].contains(self) }
 
-  /// The sub-codes of Active Directory's error 49, and whether it answers them to a right password only.
-  private static let subcodes: [String: (needsPassword: Bool, text: String)] = [
-    "525": (false, "user not found"), "52e": (false, "wrong password"), "530": (true, "not at this time"),
-    "531": (true, "not from this computer"), "532": (true, "password expired"), "533": (true, "account disabled"),
-    "568": (true, "too many context identifiers"), "701": (true, "account expired"),
-    "773": (true, "password must be changed"), "775": (false, "account locked"),
+  /// The sub-codes of Active Directory's error 49. It answers some of them to a right password only.
+  private static let subcodes: [String: (reason: RefusalReason, text: String)] = [
+    "525": (wrong, "user not found"), "52e": (wrong, "wrong password"), "775": (wrong, "account locked"),
+    "530": (denied, "not at this time"), "531": (denied, "not from this computer"),
+    "533": (denied, "account disabled"), "568": (denied, "too many context identifiers"),
+    "701": (denied, "account expired"), "532": (expired, "password expired"),
+    "773": (expired, "password must be changed"),
   ]
 
   /// Judges the answer to a user's bind.
   ///
   /// Attack: a refusal that tells attackers that an account exists, is locked or is disabled. Servers answer some
   /// reasons before they compare the password, so only those that need the right password are told.
+  ///
+  /// Attack: a server that answers guesses with an error of its own, such as busy. A fault would not be counted, and
+  /// the next server would be asked with the same guess. Whatever is answered counts.
   /// - Returns: nil if the password is right and valid.
-  /// - Throws: if the answer is none to a password.
-  init?(to answer: BindAnswer) throws(DirectoryFault) {
+  init?(to answer: BindAnswer) {
     let said = "result \(answer.code)"
     switch (answer.code, answer.policy) {
     case (0, 0), (49, 0): self.init(reason: Self.expired, text: "\(said): password expired")
@@ -51,20 +54,13 @@ struct DirectoryRefusal: Error, Equatable, Sendable {
     case (0, _): return nil
     case (49, 1): self.init(reason: Self.wrong, text: "\(said): account locked")
     case (49, _):
-      guard let code = Self.subcode(in: answer.text) else {
-        self.init(reason: Self.wrong, text: "\(said): wrong password")
-        return
-      }
-      guard let known = Self.subcodes[code] else {
-        self.init(reason: Self.wrong, text: "\(said), data \(code)")
-        return
-      }
-      let told = ["532", "773"].contains(code) ? Self.expired : Self.denied
-      self.init(reason: known.needsPassword ? told : Self.wrong, text: "\(said), data \(code): \(known.text)")
+      let code = Self.subcode(in: answer.text)
+      let known = code.flatMap { Self.subcodes[$0] } ?? (Self.wrong, code == nil ? "wrong password" : "unknown")
+      self.init(reason: known.reason, text: "\(said)\(code.map { ", data \($0)" } ?? ""): \(known.text)")
     // Locked or inactive accounts of other servers, names without a password, referrals, and names that do not exist.
     case (10, _), (19, _), (32, _), (48, _), (50, _), (53, _):
       self.init(reason: Self.wrong, text: answer.text.isEmpty ? said : "\(said): \(answer.text)")
-    default: throw DirectoryFault(answer.code, answer.text, in: "the bind of a user")
+    default: self = .silent(DirectoryFault(answer.code, answer.text, in: "the bind of a user"))
     }
   }
 
@@ -73,7 +69,7 @@ struct DirectoryRefusal: Error, Equatable, Sendable {
     self.text = text
   }
 
-  /// No answer to a user's bind.
+  /// No answer to a user's bind, or none about the password.
   ///
   /// Attack: a server answers wrong passwords later than the timeout, so that a fault, which is not counted, means that
   /// a guess was wrong. What was sent counts.
@@ -92,7 +88,7 @@ struct DirectoryRefusal: Error, Equatable, Sendable {
 struct DirectoryFault: Error, Sendable, CustomStringConvertible {
   let description: String
   /// Whether another server may answer.
-  let isOfServer: Bool
+  var isOfServer: Bool
 
   init(_ description: String, isOfServer: Bool = false) {
     self.description = "ldap: \(description)"

@@ -38,7 +38,7 @@ struct DirectorySettings: Sendable {
     SettingField("bind_password", .secret, "Its password: env \"NAME\" or file \"path\"."),
     SettingField(
       "user", .text, "The filter that finds a user by {name}, which was typed.",
-      "(&(objectClass=person)(|(uid={name})(mail={name})))", check: checkUser),
+      "(&(objectClass=person)(uid={name}))", check: checkUser),
     SettingField(
       "groups", .text,
       "The filter that finds a user's groups by {dn} or an {attribute} of the entry. Default: no groups.",
@@ -48,14 +48,14 @@ struct DirectorySettings: Sendable {
       "nested_groups", .flag,
       "Whether the groups of a group are searched too. Active Directory has a matching rule for that instead.", false),
     SettingField(
-      "attributes", .list, "The attributes that policies read as f.account.identities.NAME.data.", check: checkAttribute
-    ),
+      "attributes", .list, "The attributes that policies read as f.account.identities.NAME.data.",
+      check: checkAttribute),
     SettingField(
       "email_verified", .choice(["claim", "always"]),
       "\"always\" if only administrators set addresses. Otherwise they are stored as claimed.", "claim"),
     SettingField(
       "trusted_domains", .list, "The domains whose verified addresses join the accounts that have them. Default: none."),
-    SettingField("timeout", .number(1...30), "How long one server is waited for, in seconds.", 5),
+    SettingField("timeout", .number(1...8), "How long one server is waited for, in seconds.", 5),
   ]
 
   let servers: [DirectoryServer]
@@ -68,9 +68,10 @@ struct DirectorySettings: Sendable {
   let groupBase: String
   let isNested: Bool
   let attributes: [String]
-  let isEmailVerified: Bool
   let trustedDomains: Set<String>
   let timeout: Duration
+  /// Directories with the same servers have the same one.
+  var site: String { servers.map(\.url).joined(separator: " ") }
 
   /// - Throws: an error with the setting that is missing or invalid.
   init(_ settings: StepSettings) throws {
@@ -87,7 +88,6 @@ struct DirectorySettings: Sendable {
     groupBase = settings.text("group_base") ?? base
     isNested = settings.flag("nested_groups") ?? false
     attributes = settings.list("attributes")
-    isEmailVerified = settings.text("email_verified") == "always"
     trustedDomains = Set(settings.list("trusted_domains").map { $0.lowercased() })
     timeout = .seconds(settings.number("timeout") ?? 5)
   }
@@ -145,18 +145,9 @@ struct DirectorySettings: Sendable {
     {
       found.append(.init("ca", "has no certificate in PEM form"))
     }
-    let isVerified = settings.text("email_verified") == "always"
-    if isVerified {
-      let warning = "\"always\" is for directories in which people cannot change their own address"
-      found.append(.init("email_verified", warning, .warning))
-    }
-    for domain in settings.list("trusted_domains") where EmailAddress("x@\(domain)")?.domain != domain.lowercased() {
-      found.append(.init("trusted_domains", "\"\(domain)\" is not a domain: write one such as \"example.com\""))
-    }
-    if !settings.list("trusted_domains").isEmpty, !isVerified {
-      found.append(.init("trusted_domains", "has no effect without email_verified = \"always\""))
-    }
-    return found
+    let url = settings.text("url") ?? ""
+    let isLocal = URLComponents(string: url)?.host.map { Loopback.contains($0.lowercased()) } ?? false
+    return found + settings.addressFindings(at: url, isLocal: isLocal)
   }
 }
 

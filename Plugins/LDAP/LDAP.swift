@@ -1,6 +1,4 @@
-import Foundation
 import MoongateSDK
-import Synchronization
 
 /// Verifies a user name and a password at a directory: OpenLDAP, Active Directory and others (RFC 4511).
 ///
@@ -8,26 +6,23 @@ import Synchronization
 /// decides which account the identity signs in to.
 public struct LDAP: FullProvider {
   static let name = "ldap"
-  /// The maximum number of connections, and of users who wait for one.
-  private static let (connections, waiting) = (8, 64)
 
   /// `begin` takes `username`, `submit` takes `password`.
   public let descriptor: ProviderDescriptor
   private let servers = ServerHealth()
   private let pace: RefusalPace
-  private let threads = OperationQueue()
+  private let calls = BlockingCalls(threads: 8, waiting: 64)
   private let connect: Directory.Connector
 
   public init() {
-    self.init { server, settings throws(DirectoryFault) in
-      try LDAPConnection(server, authority: settings.authority, timeout: settings.timeout)
+    self.init { server, settings, timeout throws(DirectoryFault) in
+      try LDAPConnection(server, authority: settings.authority, timeout: timeout)
     }
   }
 
   init(pace: RefusalPace = RefusalPace(), connect: @escaping Directory.Connector) {
     self.pace = pace
     self.connect = connect
-    threads.maxConcurrentOperationCount = Self.connections
     descriptor = ProviderDescriptor(
       name: "ldap", beginFields: [TypedName.field], submitFields: [TypedSecret.field],
       settings: DirectorySettings.fields,
@@ -38,7 +33,8 @@ public struct LDAP: FullProvider {
       words: StepWords(
         title: "Company account", labels: ["username": "User name", "password": "Password"],
         translations: PackageResources.translations),
-      presentation: .form, entrance: .link(label: "Continue with your company account"), role: .provesIdentifier)
+      presentation: .form, entrance: .link(label: "Continue with your company account"), role: .provesIdentifier,
+      mapsClaims: true)
   }
 
   /// The typed name, by which attempts are counted. It is no identity: what the directory says is.
@@ -65,31 +61,53 @@ public struct LDAP: FullProvider {
     let password: [UInt8]
     do throws(InputProblem) { password = try TypedSecret.bytes(in: input) } catch { return .malformed(error) }
     let began = ContinuousClock.now
-    let settings = try DirectorySettings(step.tools.settings)
-    let nobody = "cn=nobody-\(Base64URL.encode(step.tools.randomBytes(12))),\(settings.base)"
-    let question = DirectoryQuestion(
-      name: try TypedName(String(decoding: step.state, as: UTF8.self)), password: password, nobody: nobody)
-    let directory = Directory(settings: settings, servers: servers, connect: connect)
+    let directory = try directory(step.tools.settings, since: began)
+    let (settings, tools) = (directory.settings, step.tools)
+    let nobody = "cn=nobody-\(Base64URL.encode(tools.randomBytes(12))),\(settings.base)"
+    let name = try TypedName(String(decoding: step.state, as: UTF8.self))
+    let question = DirectoryQuestion(name: name, password: password, nobody: nobody)
     do {
-      return .proved(try await onThread { try directory.proof(for: question) })
+      let user = try await calls.run(at: settings.site) { try directory.user(for: question) }
+      if user.omitted > 0 { tools.log.warning("groups with unusable names are left out", ["count": "\(user.omitted)"]) }
+      let mapped = try await tools.identity(user.claims) ?? MappedIdentity(ofEntry: user.claims, by: tools.settings)
+      return .proved(
+        mapped.proof(
+          of: "\(Self.name) \(user.identity)", named: name.canonical,
+          alwaysVerified: tools.settings.text("email_verified") == "always"
+        ) { settings.trustedDomains.contains($0) })
     } catch let refusal as DirectoryRefusal {
-      step.tools.log.refusal(refusal.text)
-      await pace.wait(since: began, settings.base, isOfEntry: refusal.isOfEntry)
+      tools.log.refusal(refusal.text)
+      await pace.wait(since: began, at: settings.site, isKnown: refusal.isOfEntry)
       return .refused(refusal.reason)
     }
   }
 
-  /// Runs a call that blocks on one of the provider's threads. It is not cancelled with its task.
-  ///
-  /// Attack: a client that closes its connection while the directory judges a guess makes the call a fault, which is
-  /// not counted.
-  private func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
-    guard threads.operationCount < Self.connections + Self.waiting else {
-      throw DirectoryFault("all connections are in use")
+  private func directory(_ settings: StepSettings, since began: ContinuousClock.Instant) throws -> Directory {
+    Directory(
+      settings: try DirectorySettings(settings), servers: servers, connect: connect, end: began + Directory.patience)
+  }
+}
+
+extension LDAP: ClaimsMapping {
+  public func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
+    MappedIdentity(ofEntry: claims, by: settings)
+  }
+}
+
+extension LDAP: SiteProbing {
+  /// Binds to each server as the account that searches.
+  public func probe(with tools: StepTools) async throws -> String? {
+    let directory = try directory(tools.settings, since: .now)
+    let settings = directory.settings
+    for server in settings.servers {
+      try await calls.run(at: settings.site) {
+        do throws(DirectoryFault) { _ = try directory.connection(to: server, within: settings.timeout) } catch {
+          throw DirectoryFault("\(server.url): \(error)")
+        }
+      }
     }
-    return try await withCheckedThrowingContinuation { continuation in
-      threads.addOperation { continuation.resume(with: Swift.Result { try body() }) }
-    }
+    let account = settings.account == nil ? "anonymous searches" : "the password of bind_dn"
+    return "\(settings.servers.map(\.url).joined(separator: ", ")) accepts \(account)"
   }
 }
 
@@ -100,33 +118,6 @@ extension LDAP: SettingsChecking {
 extension LDAP: RehearsableProvider {
   /// Attack: cases and simulations guess passwords. They ask no directory.
   public func rehearsal(sending messenger: any Messenger) -> any Provider {
-    LDAP { _, _ throws(DirectoryFault) in throw DirectoryFault("directories are not asked in a dry run") }
-  }
-}
-
-/// Makes refusals take the same time, whether or not an entry has the name.
-///
-/// Attack: a directory hashes the password of an entry that it has, and answers sooner for one that it does not have.
-/// All refusals therefore take as long as the longest of the last ones for entries, and end at full steps of time.
-final class RefusalPace: Sendable {
-  private static let step: Duration = .milliseconds(250)
-  private static let most: Duration = .seconds(2)
-  /// The longest duration of each directory. It becomes shorter with each refusal, in case it was an exception.
-  private let longest = Mutex<[String: Duration]>([:])
-  private let sleep: @Sendable (Duration) async -> Void
-
-  init(sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }) { self.sleep = sleep }
-
-  func wait(since began: ContinuousClock.Instant, _ directory: String, isOfEntry: Bool) async {
-    await sleep(remaining(after: ContinuousClock.now - began, directory, isOfEntry: isOfEntry))
-  }
-
-  func remaining(after taken: Duration, _ directory: String, isOfEntry: Bool) -> Duration {
-    let known = longest.withLock { longest in
-      if isOfEntry { longest[directory] = min(Self.most, max(taken, (longest[directory] ?? .zero) * 0.95)) }
-      return longest[directory] ?? .zero
-    }
-    let steps = (max(taken, known) / Self.step).rounded(.up)
-    return max(.zero, Self.step * max(1, Int(steps)) - taken)
+    LDAP { _, _, _ throws(DirectoryFault) in throw DirectoryFault("directories are not asked in a dry run") }
   }
 }

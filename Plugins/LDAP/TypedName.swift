@@ -13,7 +13,7 @@ struct TypedName: Sendable, Equatable {
   let canonical: String
 
   init(_ typed: String) throws(InputProblem) {
-    let scalars = typed.unicodeScalars.drop(while: Self.isMarginal).reversed().drop(while: Self.isMarginal).reversed()
+    let scalars = EmailAddress.trimmed(typed)
     text = String(String.UnicodeScalarView(scalars))
     canonical = text.utf8.count <= Self.longest ? Self.canonical(text) : ""
     guard (1...Self.most).contains(scalars.count), (1...Self.longest).contains(canonical.utf8.count) else {
@@ -35,10 +35,6 @@ struct TypedName: Sendable, Equatable {
     let folded = text.precomposedStringWithCompatibilityMapping.lowercased().precomposedStringWithCompatibilityMapping
     let visible = folded.unicodeScalars.filter { $0.properties.generalCategory != .format }
     return String(String.UnicodeScalarView(visible)).split(separator: " ").joined(separator: " ")
-  }
-
-  private static func isMarginal(_ scalar: Unicode.Scalar) -> Bool {
-    scalar.properties.isWhitespace || scalar.properties.generalCategory == .format
   }
 }
 

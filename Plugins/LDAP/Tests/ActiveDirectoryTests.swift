@@ -72,7 +72,7 @@ import Testing
 
   @Test func anUnknownSubcodeIsAWrongPassword() async throws {
     let (_, attempt) = Self.attempt(BindAnswer(code: 49, text: Self.refused("80070005")))
-    #expect(try await attempt.refusal() == ["invalid_credentials", "result 49, data 80070005"])
+    #expect(try await attempt.refusal() == ["invalid_credentials", "result 49, data 80070005: unknown"])
   }
 
   /// Result codes of other servers, and of slapd with a password policy.
@@ -97,9 +97,25 @@ import Testing
     #expect(try await attempt.refusal() == [reason, text])
   }
 
-  @Test(arguments: [1, 2, 8, 13, 51, 52, 80]) func otherResultsAreFaults(_ code: Int) async throws {
-    let (_, attempt) = Self.attempt(BindAnswer(code: code))
-    await #expect(throws: DirectoryFault.self) { try await attempt.signIn() }
+  /// Attack: a directory answers guesses with an error of its own. A fault would not be counted, and each further server
+  /// would get the same guess.
+  @Test(arguments: [1, 2, 8, 13, 51, 52, 80]) func otherResultsCount(_ code: Int) async throws {
+    let (directory, made) = Self.attempt(BindAnswer(code: code))
+    var attempt = made
+    attempt.settings = Attempted.settings([
+      "also": ["ldap://b.example.com"], "base": "DC=contoso,DC=com", "user": "(userPrincipalName={name})",
+    ])
+    let text = "no answer to the bind: ldap: the bind of a user failed with result \(code)"
+    #expect(try await attempt.refusal("ada@contoso.com") == ["directory_silent", text])
+    #expect(directory.taken().filter { $0.hasPrefix("bind CN") }.count == 1)
+  }
+
+  /// Attack: while a server is busy, its answers tell known names from unknown ones.
+  @Test func aBusyServerTellsNothing() async throws {
+    let busy = PretendedDirectory(
+      bind: { name, _ in BindAnswer(code: name == "cn=search" ? 0 : 51) }, search: PretendedDirectory.open().search)
+    let known = try await Attempted(provider: busy.provider()).refusal()
+    #expect(try await Attempted(provider: busy.provider()).refusal("nobody") == known)
   }
 
   @Test func identities() {

@@ -10,13 +10,17 @@ final class PretendedDirectory: Sendable {
   let asked = Mutex<[String]>([])
   let bind: @Sendable (_ name: String, _ password: String) -> BindAnswer?
   let search: @Sendable (DirectorySearch) -> [DirectoryEntry]?
+  let failing: @Sendable (DirectorySearch) -> Bool
 
+  /// - Parameter failing: searches without an answer.
   init(
     bind: @escaping @Sendable (String, String) -> BindAnswer?,
-    search: @escaping @Sendable (DirectorySearch) -> [DirectoryEntry]?
+    search: @escaping @Sendable (DirectorySearch) -> [DirectoryEntry]?,
+    failing: @escaping @Sendable (DirectorySearch) -> Bool = { _ in false }
   ) {
     self.bind = bind
     self.search = search
+    self.failing = failing
   }
 
   struct Connection: DirectoryConnection {
@@ -33,6 +37,7 @@ final class PretendedDirectory: Sendable {
 
     func entries(_ search: DirectorySearch) throws(DirectoryFault) -> [DirectoryEntry]? {
       directory.asked.withLock { $0.append("search \(search.filter)") }
+      if directory.failing(search) { throw DirectoryFault(-5, "Timed out", in: "a search") }
       return directory.search(search)
     }
   }
@@ -40,7 +45,7 @@ final class PretendedDirectory: Sendable {
   /// The provider with this directory.
   /// - Parameter down: servers that do not answer.
   func provider(down: Set<String> = []) -> LDAP {
-    LDAP(pace: RefusalPace { _ in }) { [self] server, _ throws(DirectoryFault) in
+    LDAP(pace: RefusalPace { _ in }) { [self] server, _, _ throws(DirectoryFault) in
       asked.withLock { $0.append("connect \(server.url)") }
       if down.contains(server.url) { throw DirectoryFault(-1, "Can't contact LDAP server", in: server.url) }
       return Connection(directory: self, url: server.url)
@@ -89,6 +94,7 @@ struct NoWeb: WebClient {
 struct Attempted {
   let provider: LDAP
   var settings = Self.settings()
+  var identity = IdentityMapper()
   let reasons = Reasons()
 
   final class Reasons: Sendable {
@@ -113,7 +119,8 @@ struct Attempted {
       flow: "work", purpose: .prove, account: nil, identifier: nil, state: state, now: 0, callback: nil,
       tools: StepTools(
         randomBytes: { [UInt8](repeating: 7, count: $0) }, settings: settings, web: NoWeb(),
-        log: StepLog(explaining: { reason in reasons.told.withLock { $0.append(reason) } }) { _, _, _ in }))
+        log: StepLog(explaining: { reason in reasons.told.withLock { $0.append(reason) } }) { _, _, _ in },
+        identity: identity))
   }
 
   func signIn(_ name: String = "ada", _ password: String = "right") async throws -> StepAnswer {

@@ -60,14 +60,11 @@ import Testing
     #expect(
       findings(["also": .list((1...8).map { "ldaps://\($0)" })], password: nil)
         == ["also names more than 7 further servers"])
-    #expect(
-      findings(["email_verified": "always", "trusted_domains": ["@x"]], password: nil) == [
-        "email_verified \"always\" is for directories in which people cannot change their own address",
-        "trusted_domains \"@x\" is not a domain: write one such as \"example.com\"",
-      ])
-    #expect(
-      findings(["trusted_domains": ["example.com"]], password: nil)
-        == ["trusted_domains has no effect without email_verified = \"always\""])
+    let found = findings(["email_verified": "always", "trusted_domains": ["@x", "gmail.com"]], password: nil)
+    #expect(found.count == 3)
+    #expect(found[0].hasPrefix("trusted_domains \"@x\" is not the domain of an email address"))
+    #expect(found[1].hasPrefix("trusted_domains gmail.com is a public mail provider"))
+    #expect(found[2].hasPrefix("email_verified \"always\" is for directories"))
     #expect(findings(["ca": .text("/dev/null")], password: nil) == ["ca has no certificate in PEM form"])
   }
 }

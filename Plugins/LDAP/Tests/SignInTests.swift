@@ -105,6 +105,9 @@ import Testing
         "directory_silent", "no answer to the bind: ldap: a bind failed with result -5: Timed out",
       ])
     #expect(directory.taken().filter { $0.hasPrefix("bind uid") }.count == 1)
+    // The next attempt asks another server first.
+    _ = try await attempt.refusal()
+    #expect(directory.taken().first == "connect ldap://b.example.com")
   }
 
   @Test func tooManyGroupsAreAFault() async throws {
@@ -127,20 +130,63 @@ import Testing
     await #expect(throws: DirectoryFault.self) { try await attempt.signIn() }
   }
 
-  /// Attack: the time of a refusal tells whether the directory has hashed a password.
-  @Test func refusalsTakeTheSameTime() {
-    let pace = RefusalPace()
-    #expect(pace.remaining(after: .milliseconds(20), "a", isOfEntry: false) == .milliseconds(230))
-    #expect(pace.remaining(after: .milliseconds(400), "a", isOfEntry: true) == .milliseconds(100))
-    #expect(pace.remaining(after: .milliseconds(20), "a", isOfEntry: false) == .milliseconds(480))
-    #expect(pace.remaining(after: .milliseconds(20), "b", isOfEntry: false) == .milliseconds(230))
-    // A known name waits as long.
-    #expect(pace.remaining(after: .milliseconds(20), "a", isOfEntry: true) == .milliseconds(480))
-    for _ in 1...10 { _ = pace.remaining(after: .milliseconds(20), "a", isOfEntry: true) }
-    #expect(pace.remaining(after: .milliseconds(20), "a", isOfEntry: false) == .milliseconds(230))
-    _ = pace.remaining(after: .seconds(9), "a", isOfEntry: true)
-    #expect(pace.remaining(after: .milliseconds(20), "a", isOfEntry: false) == .milliseconds(1980))
-    // Attack: names that find several entries are refused soon, and would make the time short again.
+  /// Attack: names that find several entries are refused soon, and would make the time of all refusals short again.
+  @Test func onlyComparedPasswordsSetThePace() {
     #expect(!DirectoryRefusal.several.isOfEntry && !DirectoryRefusal.otherName.isOfEntry)
+  }
+
+  @Test func theFunctionIdentityReadsTheEntry() async throws {
+    var attempt = Attempted(provider: PretendedDirectory.open().provider())
+    attempt.identity = IdentityMapper { claims in
+      MappedIdentity(
+        email: "own@example.com", firstName: claims["givenName"]?.text,
+        groups: (claims["groups"]?.texts ?? []) + [claims["dn"]?.text ?? ""])
+    }
+    let proof = try #require(try await attempt.signIn().proof)
+    #expect(proof.proved.first?.groups == ["ops", "uid=ada,dc=example"])
+    #expect(proof.claimed.map(\.value) == ["own@example.com"] && proof.firstName == "Ada" && proof.lastName == nil)
+    // Without it, the rules of `moongate policy claims` are the same.
+    let claims: [String: JSONClaim] = [
+      "cn": .text("Ada"), "sn": .text("L"), "mail": .list([.text("x"), .text("A@b.cd")]),
+    ]
+    let mapped = try attempt.provider.identity(from: claims, settings: attempt.settings)
+    #expect(mapped == MappedIdentity(email: "a@b.cd", firstName: "Ada"))
+  }
+
+  /// A group whose name cannot be stored keeps nobody from signing in.
+  @Test func groupsWithUnusableNamesAreLeftOut() async throws {
+    let open = PretendedDirectory.open()
+    let directory = PretendedDirectory(bind: open.bind) { search in
+      guard search.attributes == ["cn"] else { return open.search(search) }
+      return ["ops", "a\nb", String(repeating: "x", count: 257), ""].map {
+        DirectoryEntry(name: "cn=\($0)", ["cn": [$0]])
+      }
+    }
+    let proof = try await Attempted(provider: directory.provider()).signIn().proof
+    #expect(proof?.proved.first?.groups == ["ops"])
+  }
+
+  /// A search of groups that takes too long makes no server the last one, and the password is not sent again.
+  @Test func aFaultAfterTheBindIsNotTriedElsewhere() async throws {
+    let open = PretendedDirectory.open()
+    let directory = PretendedDirectory(
+      bind: open.bind, search: { open.search($0) }, failing: { $0.attributes == ["cn"] })
+    var attempt = Attempted(provider: directory.provider())
+    attempt.settings = Attempted.settings(["also": ["ldap://b.example.com"]])
+    await #expect(throws: DirectoryFault.self) { try await attempt.signIn() }
+    await #expect(throws: DirectoryFault.self) { try await attempt.signIn() }
+    let taken = directory.taken()
+    #expect(taken.filter { $0.hasPrefix("bind uid") }.count == 2 && !taken.contains("connect ldap://b.example.com"))
+  }
+
+  @Test func theDoctorBindsToEachServer() async throws {
+    let directory = PretendedDirectory.open()
+    var attempt = Attempted(provider: directory.provider())
+    attempt.settings = Attempted.settings(["also": ["ldap://b.example.com"]])
+    let told = try await attempt.provider.probe(with: attempt.context().tools)
+    #expect(told == "ldap://localhost, ldap://b.example.com accepts the password of bind_dn")
+    #expect(directory.taken().filter { $0 == "bind cn=search" }.count == 2)
+    let down = Attempted(provider: directory.provider(down: ["ldap://localhost"]))
+    await #expect(throws: DirectoryFault.self) { try await down.provider.probe(with: down.context().tools) }
   }
 }
