@@ -42,9 +42,10 @@ extension MappedIdentity {
     of identity: String, named name: String, alwaysVerified: Bool, siteSession: String? = nil,
     isAuthoritative: (_ domain: String) -> Bool
   ) -> Proof {
-    let federated = Identifier(
-      kind: .federated, value: identity, display: email ?? name, attributes: data, groups: groups)
+    // Attack: a claim that is no address, of any length and characters, is shown as the name of the identity.
     let address = email.flatMap(EmailAddress.init)
+    let federated = Identifier(
+      kind: .federated, value: identity, display: address?.text ?? name, attributes: data, groups: groups)
     let addresses = [address].compactMap { $0.map(Identifier.init) }
     let isVerified = isEmailVerified || alwaysVerified
     let isTrusted = isVerified && address.map { isAuthoritative($0.domain) } ?? false

@@ -2,7 +2,9 @@
 
 import json
 import socket
+import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -39,6 +41,7 @@ POLICY = """return policy "directory" {
   },
 }
 """
+NAMES_OF_USER = '"(&(objectClass=person)(|(uid={name})(mail={name})))"'
 FLOW = """return flow "work" {
   account = "any", steps = { { "directory" } }, next = { new = "/home", returning = "/home" },
 }
@@ -67,6 +70,7 @@ ROUTES = """return routes {{
 
 def with_directory(gateway, url, **more):
     """Adds a provider `directory` and a flow for it."""
+    policy = more.pop("policy", POLICY)
     fields = {
         "url": f'"{url}"',
         "base": f'"{BASE}"',
@@ -78,7 +82,8 @@ def with_directory(gateway, url, **more):
     }
     entry = "directory = ldap { " + ", ".join(f"{name} = {value}" for name, value in fields.items() if value) + " },"
     gateway.edit("gateway.lua", lambda text: text.replace("providers = {", "providers = {\n    " + entry, 1))
-    (gateway.config / "policies/directory.lua").write_text(POLICY)
+    if policy:
+        (gateway.config / "policies/directory.lua").write_text(policy)
     (gateway.config / "flows/work.lua").write_text(FLOW)
     (gateway.config / "accounts.lua").write_text(ACCOUNTS)
     gateway.edit("routes.lua", lambda _: ROUTES.format(f"http://127.0.0.1:{gateway.ports[2]}"))
@@ -128,7 +133,7 @@ def place(tmp_path_factory, directory):
     """A gateway with the directory over StartTLS."""
     gateway = LocalGateway(tmp_path_factory.mktemp("gateway"))
     with_directory(
-        gateway, directory.url, ca=f'"{directory.authority}"', nested_groups="true",
+        gateway, directory.url, ca=f'"{directory.authority}"', nested_groups="true", user=NAMES_OF_USER,
         attributes='{ "departmentNumber" }', email_verified='"always"', trusted_domains='{ "example.com" }',
     )
     gateway.start(DIRECTORY_PASSWORD=SEARCHER_PASSWORD)
@@ -251,6 +256,16 @@ def test_attempts_are_counted_before_the_directory(other, directory):
     assert sign_in(gateway, "bob").json()["code"] == "too_many_attempts"
 
 
+def test_defaults_stay_below_the_lockout(other, directory):
+    """Attack: a stranger locks somebody out of the directory, by each of the names that the entry has."""
+    directory.change(person("frank").rstrip().replace("\n", "\nchangetype: add\n", 1) + "\n")
+    gateway = other(directory.url, ca=f'"{directory.authority}"', user=NAMES_OF_USER, policy="")
+    for name in ("frank", "frank@example.com") * 3:
+        assert sign_in(gateway, name, "wrong").status_code in (401, 429)
+    assert directory.read(dn("frank"), "pwdFailureTime").count("pwdFailureTime:") <= 4
+    assert "pwdAccountLockedTime" not in directory.read(dn("frank"), "pwdAccountLockedTime")
+
+
 NAMES = ["*", "a*", "ada)(uid=*", "*)(uid=*))(|(uid=*", "ada\\2a", "ada)(|(userPassword=*", "(&)", "ada\\", "uid=ada"]
 
 
@@ -277,7 +292,7 @@ def test_malformed_input_reaches_no_directory(place, directory):
 
 def test_claimed_address_of_another_joins_nothing(other, directory):
     """Attack: somebody edits their own entry and says that Ada's address is theirs."""
-    gateway = other(directory.url, ca=f'"{directory.authority}"')
+    gateway = other(directory.url, ca=f'"{directory.authority}"', user=NAMES_OF_USER)
     ada = sign_in(gateway, "ada").json()["account"]
     eve = sign_in(gateway, "eve").json()["account"]
     assert ada["id"] != eve["id"] and ada["is_email_verified"] is False and eve["is_email_verified"] is False
@@ -389,6 +404,20 @@ def test_huge_entry(other, size):
     assert memory(gateway) - before < 30_000_000
 
 
+def test_many_empty_values(other):
+    """Attack: an entry with a hundred thousand values, each of which needs more memory than it has bytes."""
+    def answer(client, number, tag, whole):
+        if tag != SEARCH:
+            return None
+        entry = found(dn("ada"), uid=["ada"], description=[""] * 100_000)
+        return message(number, entry) + message(number, result(DONE, 0))
+
+    server, gateway = pretending(other, answer)
+    before = memory(gateway)
+    problem(sign_in(gateway, "ada"), 503, "busy")
+    assert memory(gateway) - before < 30_000_000
+
+
 def memory(gateway):
     with open(f"/proc/{gateway.server.process.pid}/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS:"))
@@ -422,6 +451,39 @@ def test_server_that_begins_no_tls(other, directory):
         assert time.monotonic() - began < 6
 
 
+def test_old_versions_of_tls(other, directory):
+    """Attack: a server that speaks TLS 1.1 only, for which LDAPTLS_CIPHER_SUITE or ldap.conf may allow anything."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.load_cert_chain(directory.authority, directory.folder / "ca.key")
+    context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    agreed = []
+
+    def serve(server):
+        while True:
+            try:
+                with context.wrap_socket(server.accept()[0], server_side=True) as client:
+                    agreed.append(client.version())
+            except ssl.SSLError:
+                pass
+            except OSError:
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        gateway = other(f"ldaps://127.0.0.1:{server.getsockname()[1]}", ca=f'"{directory.authority}"', timeout="2")
+        problem(sign_in(gateway, "ada"), 503, "busy")
+    assert agreed == []
+
+
+def test_doctor_binds(other, directory):
+    gateway = other(directory.url, ca=f'"{directory.authority}"')
+    command = [BIN / "moongate", "doctor", "--config", gateway.config]
+    env = {"PATH": "/usr/bin", "DIRECTORY_PASSWORD": SEARCHER_PASSWORD}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", env=env)
+    assert f"directory: {directory.url} accepts the password of bind_dn" in done.stdout, done.stdout + done.stderr
+
+
 def test_late_answer_to_a_wrong_password_counts(other):
     """Attack: a directory answers wrong passwords later than the timeout. A fault would not be counted, and would tell
     that the guess was wrong."""
@@ -453,7 +515,7 @@ def checked(gateway, **env):
 @pytest.mark.parametrize("more, said", [
     ({"url": '"https://example.com"'}, "is not the address of a server: write ldaps://dc1.example.com"),
     ({"also": '{ "ldaps://a.example.com/dc=x" }'}, "is not the address of a server"),
-    ({"user": '"(uid={name}"'}, "has no closing parenthesis at character 12"),
+    ({"user": '"(uid={name}"'}, "has 1 opening and 0 closing parentheses"),
     ({"user": '"(uid=ada)"'}, "must compare {name}"),
     ({"user": '"(uid=*{name}*)"'}, "compares a placeholder in another way than exactly"),
     ({"groups": '"(member={name})"'}, "must not compare {name}"),
@@ -462,7 +524,7 @@ def checked(gateway, **env):
     ({"ca": '"missing.pem"'}, "there is no file missing.pem"),
     ({"bind_dn": None}, "needs `bind_dn`"),
     ({"bind_password": None}, "needs `bind_password`"),
-    ({"trusted_domains": '{ "example.com" }'}, 'has no effect without email_verified = "always"'),
+    ({"trusted_domains": '{ "gmail.com" }'}, "is a public mail provider"),
     ({"timeout": "60"}, "timeout"),
 ])
 def test_settings_that_are_wrong(new_gateway, more, said):
@@ -476,7 +538,13 @@ def test_page(place, driver):
     driver.get(f"{place.url}/auth/step?flow=work")
     page = driver.page_source
     assert "User name" in page and 'autocomplete="username"' in page and 'autocomplete="current-password"' in page
-    driver.find_element("css selector", 'input[autocomplete="username"]').send_keys("ada")
+    name = 'input[autocomplete="username"]'
+    driver.find_element("css selector", name).send_keys("ada")
+    # Without a password, the name stays.
+    driver.execute_script("document.querySelectorAll('input').forEach(input => input.required = false)")
+    driver.find_element("css selector", 'form button[type="submit"]').click()
+    wait_for(lambda: "Please enter your password." in driver.page_source, "the refusal")
+    assert driver.find_element("css selector", name).get_attribute("value") == "ada"
     driver.find_element("css selector", 'input[autocomplete="current-password"]').send_keys(PASSWORD)
     driver.find_element("css selector", 'form button[type="submit"]').click()
     wait_for(lambda: driver.current_url.endswith("/home"), "the page after the sign-in")
