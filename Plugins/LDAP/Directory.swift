@@ -142,7 +142,7 @@ struct Directory: Sendable {
     while searched < members.count {
       let member = members[searched]
       searched += 1
-      guard let filter = groups.filled({ $0.lowercased() == "dn" ? member : entry.texts($0).first }) else { continue }
+      guard let filter = groups.filled({ $0 == "dn" ? member : entry.texts($0).first }) else { continue }
       let search = DirectorySearch(
         base: settings.groupBase, filter: filter, attributes: ["cn"], most: Identifier.maxGroups)
       let found = try connection.entries(search)

@@ -1,6 +1,5 @@
 import CLDAP
 import Foundation
-import Synchronization
 
 /// The answer to a bind.
 struct BindAnswer: Sendable, Equatable {
@@ -30,12 +29,12 @@ protocol DirectoryConnection {
 
 /// A connection by libldap. It ends when it is released, and at the latest after the timeout: a server that sends one
 /// byte a second would otherwise hold the thread for as long as it likes.
-final class LDAPConnection: DirectoryConnection {
+final class LDAPConnection: DirectoryConnection, Sendable {
   /// The maximum size of a message of the server, and of all values of one search, in bytes.
   private static let longest = 1 << 20
 
-  private let handle: OpaquePointer
-  private let end: ConnectionEnd
+  private let address: UInt
+  private var handle: OpaquePointer? { OpaquePointer(bitPattern: address) }
 
   /// Connects.
   init(_ server: DirectoryServer, authority: String, timeout: Duration) throws(DirectoryFault) {
@@ -51,9 +50,10 @@ final class LDAPConnection: DirectoryConnection {
     guard let made else {
       throw DirectoryFault("\(server.url): no connection can be made. Check `ca`", isOfServer: true)
     }
-    handle = made
-    end = ConnectionEnd(made)
-    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [end] in end.abort() }
+    address = UInt(bitPattern: made)
+    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [weak self] in
+      if let self { cldap_abort(handle) }
+    }
     let result = cldap_connect(handle)
     guard result.code == 0 else {
       // What GnuTLS says about a certificate that is not trusted or not for the host.
@@ -63,7 +63,7 @@ final class LDAPConnection: DirectoryConnection {
     }
   }
 
-  deinit { end.free() }
+  deinit { cldap_free(handle) }
 
   func bind(_ name: String, _ password: [UInt8]) throws(DirectoryFault) -> BindAnswer {
     let result = name.withCString { name in
@@ -108,21 +108,6 @@ final class LDAPConnection: DirectoryConnection {
 /// Collects the entries of one search.
 private final class FoundEntries {
   var entries: [DirectoryEntry] = []
-}
-
-/// Aborts a connection from another thread, as long as it exists.
-private final class ConnectionEnd: Sendable {
-  private let address: UInt
-  private let isFreed = Mutex(false)
-
-  init(_ handle: OpaquePointer) { address = UInt(bitPattern: handle) }
-
-  func abort() { isFreed.withLock { if !$0 { cldap_abort(OpaquePointer(bitPattern: address)) } } }
-
-  func free() {
-    isFreed.withLock { $0 = true }
-    cldap_free(OpaquePointer(bitPattern: address))
-  }
 }
 
 extension cldap_result {

@@ -17,18 +17,11 @@ struct DirectoryFilter: Sendable {
     init(_ what: String) { sentence = "\(what): write a filter such as (&(objectClass=person)(uid={name}))" }
   }
 
-  private enum Part: Sendable {
-    case text(String)
-    case placeholder(String)
-  }
-
-  private let parts: [Part]
+  private let text: String
   let comparisons: [Comparison]
 
   /// In lower case, each once.
-  var placeholders: Set<String> {
-    Set(parts.compactMap { if case .placeholder(let name) = $0 { name.lowercased() } else { nil } })
-  }
+  var placeholders: Set<String> { Set(text.matches(of: /\{([^{}]*)\}/).map { $0.1.lowercased() }) }
 
   private static let longest = 4096
   private static let deepest = 15
@@ -54,7 +47,7 @@ struct DirectoryFilter: Sendable {
       comparisons.append(Comparison(attribute: found.1.lowercased(), value: value))
     }
     self.comparisons = comparisons
-    parts = Self.parts(of: text)
+    self.text = text
   }
 
   private static func hasPlaceholder(_ value: String, comparedBy form: Substring?) throws(Problem) -> Bool {
@@ -78,19 +71,11 @@ struct DirectoryFilter: Sendable {
   ///
   /// Attack: `*)(uid=admin` as a user name, or as the name of an entry that its owner may choose. Every byte of a value
   /// other than a letter, a digit and a few marks is escaped (section 3).
-  /// - Parameter value: the value of a placeholder.
+  /// - Parameter value: the value of a placeholder, in lower case.
   /// - Returns: nil if a placeholder has no value.
   func filled(_ value: (String) -> String?) -> String? {
-    var filled = ""
-    for part in parts {
-      switch part {
-      case .text(let text): filled += text
-      case .placeholder(let name):
-        guard let value = value(name) else { return nil }
-        filled += Self.escaped(value)
-      }
-    }
-    return filled
+    guard placeholders.allSatisfy({ value($0) != nil }) else { return nil }
+    return text.replacing(/\{([^{}]*)\}/) { Self.escaped(value($0.1.lowercased()) ?? "") }
   }
 
   static func escaped(_ value: String) -> String {
@@ -104,15 +89,5 @@ struct DirectoryFilter: Sendable {
       }
     }
     return text
-  }
-
-  private static func parts(of text: String) -> [Part] {
-    var parts: [Part] = []
-    var rest = Substring(text)
-    while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
-      parts += [.text(String(rest[..<open])), .placeholder(String(rest[rest.index(after: open)..<close]))]
-      rest = rest[rest.index(after: close)...]
-    }
-    return parts + [.text(String(rest))]
   }
 }

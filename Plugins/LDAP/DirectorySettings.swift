@@ -54,7 +54,8 @@ struct DirectorySettings: Sendable {
       "email_verified", .choice(["claim", "always"]),
       "\"always\" if only administrators set addresses. Otherwise they are stored as claimed.", "claim"),
     SettingField(
-      "trusted_domains", .list, "The domains whose verified addresses join the accounts that have them. Default: none."),
+      "trusted_domains", .list,
+      "The domains whose verified addresses join the accounts that have them. Default: none."),
     SettingField("timeout", .number(1...8), "How long one server is waited for, in seconds.", 5),
   ]
 

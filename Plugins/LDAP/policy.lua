@@ -1,6 +1,6 @@
 -- The defaults of signing in by a directory. The operator's config/policies/ldap.lua replaces the fields that it names
 -- (`limits` as a whole). Attempts are counted before the directory is asked: two for a name, then none for an hour.
--- Strangers therefore never lock an entry of a directory that allows five wrong passwords and forgets them within that
+-- Attackers therefore never lock an entry of a directory that allows five wrong passwords and forgets them within that
 -- hour. If it never forgets them, the fifth comes after seven hours.
 return policy "ldap" {
   limits = {

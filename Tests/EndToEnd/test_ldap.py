@@ -442,6 +442,18 @@ def test_slow_server(other, manner):
     assert time.monotonic() - began < 6
 
 
+def test_silent_servers_together_have_one_deadline(other):
+    """A call of more than ten seconds would count as a failed attempt."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
+    first, *rest = [f"ldap://127.0.0.1:{server.getsockname()[1]}" for server in servers]
+    gateway = other(first, also="{ " + ", ".join(f'"{url}"' for url in rest) + " }", timeout="4")
+    began = time.monotonic()
+    problem(sign_in(gateway, "ada"), 503, "busy")
+    assert time.monotonic() - began < 9.5
+    for server in servers:
+        server.close()
+
+
 def test_server_that_begins_no_tls(other, directory):
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"ldaps://127.0.0.1:{server.getsockname()[1]}"

@@ -97,8 +97,8 @@ import Testing
     #expect(try await attempt.refusal() == [reason, text])
   }
 
-  /// Attack: a directory answers guesses with an error of its own. A fault would not be counted, and each further server
-  /// would get the same guess.
+  /// Attack: a directory answers guesses with an error of its own. A fault would not be counted, and each further
+  /// server would get the same guess.
   @Test(arguments: [1, 2, 8, 13, 51, 52, 80]) func otherResultsCount(_ code: Int) async throws {
     let (directory, made) = Self.attempt(BindAnswer(code: code))
     var attempt = made

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateSDK
+import Synchronization
 import Testing
 
 @testable import LDAP
@@ -86,6 +87,24 @@ import Testing
     // For a while, the one that did not answer comes last.
     #expect(try await attempt.signIn().proof != nil)
     #expect(directory.taken().first == "connect ldap://b.example.com")
+  }
+
+  /// The gateway counts an attempt as failed whose call takes longer than ten seconds.
+  @Test func allServersHaveOneDeadline() throws {
+    let asked = Attempted.Reasons()
+    let settings = try DirectorySettings(Attempted.settings(["also": ["ldap://b.example.com"]]))
+    let ask = { (patience: Duration) throws in
+      let directory = Directory(
+        settings: settings, servers: ServerHealth(),
+        connect: { server, _, time throws(DirectoryFault) in
+          asked.told.withLock { $0.append(time <= .seconds(2) ? "in time" : "too long") }
+          throw DirectoryFault(-1, "no answer", in: server.url)
+        }, end: ContinuousClock.now + patience)
+      _ = try directory.user(for: DirectoryQuestion(name: try TypedName("ada"), password: [1], nobody: "cn=x"))
+    }
+    #expect(throws: DirectoryFault.self) { try ask(.seconds(2)) }
+    #expect(throws: DirectoryFault.self) { try ask(.zero) }
+    #expect(asked.told.withLock { $0 } == ["in time", "in time"])
   }
 
   @Test func aDirectoryThatIsDownIsAFault() async throws {
