@@ -81,8 +81,8 @@ struct DirectoryEntry: Sendable, Equatable {
     "userAccountControl", "accountExpires", "pwdAccountLockedTime", "nsAccountLock", "shadowExpire",
   ]
 
-  /// Why the entry no longer signs anybody in, as far as its attributes say; nil if it does. A lock after wrong passwords
-  /// is no end: strangers could sign users out by it.
+  /// Why the entry can no longer sign in, as far as its attributes say; nil if it can. A lock after wrong passwords is
+  /// no end, because anyone could sign users out by it.
   func end(at now: Int64) -> String? {
     let number = { (name: String) in texts(name).first.flatMap { Int64($0) } }
     // Active Directory: ADS_UF_ACCOUNTDISABLE, and intervals of 100 ns since 1601, of which two mean never.

@@ -35,14 +35,14 @@ struct TokenExchange {
     "incorrect_client_credentials", "redirect_uri_mismatch",
   ]
 
-  /// The errors that end a refresh token for good, or ask for the user (RFC 6749 section 5.2, GitHub's, and OpenID Connect
-  /// Core 1.0 section 3.1.2.6). The text of another one is not logged.
+  /// The errors that end a refresh token for good, or ask for the user (RFC 6749 section 5.2, GitHub's, and OpenID
+  /// Connect Core 1.0 section 3.1.2.6). The text of another one is not logged.
   private static let ofToken: Set<String> = [
     "invalid_grant", "bad_refresh_token", "interaction_required", "login_required", "consent_required",
   ]
 
-  /// - Throws: `OAuthFault` if the site does not answer or refuses the client, `AnswerRefusal` if it does not accept the
-  /// code.
+  /// - Throws: `OAuthFault` if the site does not answer or refuses the client, `AnswerRefusal` if it does not accept
+  ///   the code.
   func redeem(_ code: String, _ attempt: Attempt) async throws -> Issued {
     var fields = [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect)]
     if client.preset.takesPKCE { fields.append(("code_verifier", attempt.verifier)) }
@@ -61,8 +61,8 @@ struct TokenExchange {
     throw fault(status, error)
   }
 
-  /// - Throws: `AnswerRefusal` if the site does not accept the token any more, otherwise `OAuthFault`. Only an error that
-  ///   says so counts: a site that is overloaded or broken answers 400 too.
+  /// - Throws: `AnswerRefusal` if the site does not accept the token any more, otherwise `OAuthFault`. Only an error
+  ///   that says so counts: a site that is overloaded or broken answers 400 too.
   func refresh(_ token: String) async throws -> Issued {
     let (status, error, said) = try await send([("grant_type", "refresh_token"), ("refresh_token", token)])
     if let said { return issued(said) }

@@ -1,8 +1,8 @@
 /// A provider that can ask its site again about an identity that it has proved, without the user: by a refresh token,
 /// or by a search in a directory. Its descriptor sets `rechecks`.
 ///
-/// Operators turn it on by `recheck` in the provider's entry in gateway.lua. The gateway then keeps `Proof.recheck` with
-/// the identity, sealed, and asks in the background as long as the identity has live sessions: one gateway of the
+/// Operators turn it on by `recheck` in the provider's entry in gateway.lua. The gateway then keeps `Proof.recheck`
+/// with the identity, sealed, and asks in the background as long as the identity has live sessions: one gateway of the
 /// installation at a time for each identity, and a bounded number at once.
 public protocol Rechecking: Provider {
   /// Asks the site. What the answer says replaces what is stored about the identity, on every gateway within a second.

@@ -105,7 +105,9 @@ export const malformed = (field, detail, reason) => new Answer({ malformed: { fi
  * fingerprint that unlocks it. An identity of `identifiers` may have `attributes` and `groups`: each proof
  * replaces both.
  */
-export function proved({ identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor, recheck } = {}) {
+export function proved({
+  identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor, recheck,
+} = {}) {
   for (const [name, value] of Object.entries({ record, renewed, recheck })) {
     if (value !== undefined && value !== REMOVE && typeof value !== "string") throw new Fault(`\`${name}\` of proved() must be a text, and is ${typeof value}`);
   }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Answers every way that a provider can, by what it is sent. The same program stands in probe.py and probe.go.
 import {
-  Fault, REMOVE, accepted, ask, confirmed, ended, equal, failed, log, malformed, proved, redirect, refused, rejected, serve, show,
-  unanswered, wait,
+  Fault, REMOVE, accepted, ask, confirmed, ended, equal, failed, log, malformed, proved, redirect, refused, rejected,
+  serve, show, unanswered, wait,
 } from "./moongate.mjs";
 
 const what = { name: "what", kind: "text" };
