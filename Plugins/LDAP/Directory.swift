@@ -21,12 +21,53 @@ struct Directory: Sendable {
   /// Asks the servers in turn until one answers. Blocks the thread.
   /// - Throws: `DirectoryRefusal` or `DirectoryFault`.
   func proof(for question: DirectoryQuestion) throws -> Proof {
+    try asking { try proof(for: question, at: $0) }
+  }
+
+  /// Reads the entry of an identity again. Blocks the thread.
+  ///
+  /// Attack: someone who was removed from the group that `user` demands, or whose entry has a former user's name, goes
+  /// on. The entry is found by its ID, and must still be one that `user` finds by its own name.
+  /// - Parameter now: milliseconds since the Unix epoch.
+  /// - Throws: `DirectoryFault`.
+  func recheck(_ known: Identifier, at now: Int64) throws -> RecheckAnswer {
+    guard let id = UUID(uuidString: String(known.value.dropFirst(LDAP.name.count + 1))) else {
+      throw DirectoryFault("the identity has no ID of an entry")
+    }
+    let isSame = DirectoryFilter.id(id)
+    return try asking { connection in
+      try bindForSearch(connection)
+      guard let entry = try only(isSame, at: connection) else { return .ended(because: "no entry") }
+      guard let name = entry.name(comparedBy: settings.user.comparisons),
+        let filter = settings.user.filled({ _ in name }),
+        try only("(&\(filter)\(isSame))", at: connection) != nil
+      else { return .ended(because: "`user` no longer finds the entry") }
+      if let end = entry.end(at: now) { return .ended(because: end) }
+      let groups = try groups(of: entry, at: connection)
+      guard let identity = entry.person(named: known.display, groups: groups, by: settings) else {
+        throw DirectoryFault("an entry has no ID any more")
+      }
+      return .confirmed(identity)
+    }
+  }
+
+  /// The only entry of a filter; nil if there is none.
+  private func only(_ filter: String, at connection: any DirectoryConnection) throws(DirectoryFault)
+    -> DirectoryEntry?
+  {
+    let search = DirectorySearch(
+      base: settings.base, filter: filter, attributes: attributes + DirectoryEntry.ends, most: 1)
+    guard let found = try connection.entries(search) else { throw DirectoryFault("several entries have one ID") }
+    return found.first { !$0.name.isEmpty }
+  }
+
+  private func asking<Answer>(_ body: (any DirectoryConnection) throws -> Answer) throws -> Answer {
     var last = DirectoryFault("no server")
     for server in servers.ordered(settings.servers) {
       do {
-        let proof = try proof(for: question, at: try connect(server, settings))
+        let answer = try body(try connect(server, settings))
         servers.answered(server)
-        return proof
+        return answer
       } catch let fault as DirectoryFault where fault.isOfServer {
         servers.failed(server)
         last = fault
@@ -69,12 +110,8 @@ struct Directory: Sendable {
     DirectoryEntry, DirectoryRefusal
   > {
     let compared = settings.user.comparisons
-    let placeholders = settings.groups?.placeholders ?? []
-    let wanted =
-      ["entryUUID", "objectGUID", "givenName", "sn", "displayName", "cn", "mail"] + settings.attributes
-      + compared.map(\.attribute) + placeholders.subtracting(["dn"])
     guard let filter = settings.user.filled({ _ in name.text }) else { return .failure(.unknown) }
-    let search = DirectorySearch(base: settings.base, filter: filter, attributes: wanted, most: 1)
+    let search = DirectorySearch(base: settings.base, filter: filter, attributes: attributes, most: 1)
     guard let entries = try connection.entries(search) else { return .failure(.several) }
     guard let entry = entries.first, !entry.name.isEmpty else { return .failure(.unknown) }
     let isNamed = compared.contains { comparison in
@@ -82,6 +119,12 @@ struct Directory: Sendable {
       return entry.texts(comparison.attribute).contains { TypedName.canonical($0) == TypedName.canonical(value) }
     }
     return isNamed ? .success(entry) : .failure(.otherName)
+  }
+
+  /// The attributes of a user's entry that are read.
+  private var attributes: [String] {
+    ["entryUUID", "objectGUID", "givenName", "sn", "displayName", "cn", "mail"] + settings.attributes
+      + settings.user.comparisons.map(\.attribute) + (settings.groups?.placeholders ?? []).subtracting(["dn"])
   }
 
   /// The names of the groups, searched as the account that searches.

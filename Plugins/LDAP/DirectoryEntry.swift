@@ -38,13 +38,8 @@ struct DirectoryEntry: Sendable, Equatable {
   /// `trusted_domains` say. Everything that becomes of an entry is decided here.
   /// - Returns: nil without an identity.
   func proof(of name: TypedName, groups: [String], by settings: DirectorySettings) -> Proof? {
-    guard let identity else { return nil }
-    let address = texts("mail").lazy.compactMap { EmailAddress($0) }.first
+    guard let person = person(named: name.canonical, groups: groups, by: settings) else { return nil }
     let addresses = [address].compactMap { $0.map(Identifier.init) }
-    let data = settings.attributes.compactMap { name in texts(name).first.map { (name, $0) } }
-    let person = Identifier(
-      kind: .federated, value: "\(LDAP.name) \(identity)", display: address?.text ?? name.canonical,
-      attributes: Dictionary(data) { first, _ in first }, groups: groups)
     // Attack: a directory in which people edit their own `mail` says that someone else's address is theirs.
     let isTrusted = settings.isEmailVerified && address.map { settings.trustedDomains.contains($0.domain) } ?? false
     let first = texts("givenName").first ?? texts("displayName").first ?? texts("cn").first
@@ -52,7 +47,58 @@ struct DirectoryEntry: Sendable, Equatable {
       proved: [person] + (isTrusted ? addresses : []),
       attested: settings.isEmailVerified && !isTrusted ? addresses : [],
       claimed: settings.isEmailVerified ? [] : addresses,
-      firstName: Self.readable(first), lastName: texts("givenName").isEmpty ? nil : Self.readable(texts("sn").first))
+      firstName: Self.readable(first), lastName: texts("givenName").isEmpty ? nil : Self.readable(texts("sn").first),
+      recheck: settings.rechecks ? [] : nil)
+  }
+
+  private var address: EmailAddress? { texts("mail").lazy.compactMap { EmailAddress($0) }.first }
+
+  /// The identity with its groups and data; nil without an ID.
+  /// - Parameter name: its display without an address.
+  func person(named name: String, groups: [String], by settings: DirectorySettings) -> Identifier? {
+    guard let identity else { return nil }
+    let data = settings.attributes.compactMap { name in texts(name).first.map { (name, $0) } }
+    return Identifier(
+      kind: .federated, value: "\(LDAP.name) \(identity)", display: address?.text ?? name,
+      attributes: Dictionary(data) { first, _ in first }, groups: groups)
+  }
+
+  /// A name by which a filter finds the entry; nil if there is none.
+  func name(comparedBy comparisons: [DirectoryFilter.Comparison]) -> String? {
+    for comparison in comparisons {
+      let parts = comparison.value.split(separator: "{name}", omittingEmptySubsequences: false)
+      guard parts.count == 2 else { continue }
+      for text in texts(comparison.attribute)
+      where text.count > parts[0].count + parts[1].count && text.hasPrefix(parts[0]) && text.hasSuffix(parts[1]) {
+        return String(text.dropFirst(parts[0].count).dropLast(parts[1].count))
+      }
+    }
+    return nil
+  }
+
+  /// The attributes that `end` reads.
+  static let ends = [
+    "userAccountControl", "accountExpires", "pwdAccountLockedTime", "nsAccountLock", "shadowExpire",
+  ]
+
+  /// Why the entry can no longer sign in, as far as its attributes say; nil if it can. A lock after wrong passwords is
+  /// no end, because anyone could sign users out by it.
+  func end(at now: Int64) -> String? {
+    let number = { (name: String) in texts(name).first.flatMap { Int64($0) } }
+    // Active Directory: ADS_UF_ACCOUNTDISABLE, and intervals of 100 ns since 1601, of which two mean never.
+    if let flags = number("userAccountControl"), flags & 2 != 0 { return "userAccountControl: disabled" }
+    if let expires = number("accountExpires"), expires > 0, expires != .max,
+      expires / 10_000 - 11_644_473_600_000 <= now
+    {
+      return "accountExpires: expired"
+    }
+    // A lock by an administrator (draft-behera-ldap-password-policy section 5.3.3).
+    if texts("pwdAccountLockedTime").contains("000001010000Z") { return "pwdAccountLockedTime: locked" }
+    // 389 Directory Server and FreeIPA.
+    if texts("nsAccountLock").contains(where: { $0.lowercased() == "true" }) { return "nsAccountLock: disabled" }
+    // Days since 1970 (RFC 2307).
+    if let days = number("shadowExpire"), days >= 0, days <= now / 86_400_000 { return "shadowExpire: expired" }
+    return nil
   }
 
   /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and

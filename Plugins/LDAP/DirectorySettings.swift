@@ -71,6 +71,8 @@ struct DirectorySettings: Sendable {
   let isEmailVerified: Bool
   let trustedDomains: Set<String>
   let timeout: Duration
+  /// Whether the operator wants identities to be rechecked.
+  let rechecks: Bool
 
   /// - Throws: an error with the setting that is missing or invalid.
   init(_ settings: StepSettings) throws {
@@ -90,6 +92,7 @@ struct DirectorySettings: Sendable {
     isEmailVerified = settings.text("email_verified") == "always"
     trustedDomains = Set(settings.list("trusted_domains").map { $0.lowercased() })
     timeout = .seconds(settings.number("timeout") ?? 5)
+    rechecks = settings.isSet("recheck")
   }
 
   /// Of Debian, Fedora and OpenSUSE.

@@ -38,7 +38,8 @@ public struct LDAP: FullProvider {
       words: StepWords(
         title: "Company account", labels: ["username": "User name", "password": "Password"],
         translations: PackageResources.translations),
-      presentation: .form, entrance: .link(label: "Continue with your company account"), role: .provesIdentifier)
+      presentation: .form, entrance: .link(label: "Continue with your company account"), role: .provesIdentifier,
+      rechecks: true)
   }
 
   /// The typed name, by which attempts are counted. It is no identity: what the directory says is.
@@ -90,6 +91,16 @@ public struct LDAP: FullProvider {
     return try await withCheckedThrowingContinuation { continuation in
       threads.addOperation { continuation.resume(with: Swift.Result { try body() }) }
     }
+  }
+}
+
+extension LDAP: Rechecking {
+  /// Reads the entry again by its ID, as the account that searches.
+  public func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
+    let settings = try DirectorySettings(tools.settings)
+    let directory = Directory(settings: settings, servers: servers, connect: connect)
+    let now = tools.clock.now
+    return try await onThread { try directory.recheck(known.identity, at: now) }
   }
 }
 

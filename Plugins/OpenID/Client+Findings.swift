@@ -61,6 +61,10 @@ extension Client {
             ? "every parameter has a name, as in { hd = \"example.com\" }"
             : "\(name) is the gateway's own: remove it, or use the setting of that name"))
     }
+    if settings.isSet("recheck"), !preset.offline.exists {
+      found.append(
+        SettingFinding("recheck", "has no effect: \(site.name) issues no refresh tokens. Remove it", .warning))
+    }
     // Attack: anyone creates a tenant, and in it a user with any address (known as nOAuth).
     let trusts = settings.text("email_verified") == EmailRule.always.rawValue ? "email_verified" : "trusted_domains"
     if preset.namesTenant, openTenants.contains(settings.text("tenant") ?? ""),

@@ -33,7 +33,7 @@ public struct OpenID: FullProvider {
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard step.purpose == .prove, let callback = step.callback else { throw OAuthFault.noWayBack }
     let client = try Client(step.tools.settings, entry)
-    let metadata = try await metadata(of: client, step)
+    let metadata = try await metadata(of: client, SiteCall(step))
     // Without a way to redeem the code, the user would come back in vain.
     _ = try TokenExchange.method(of: client, at: metadata)
     let attempt = Attempt(
@@ -52,8 +52,9 @@ public struct OpenID: FullProvider {
     parameters += client.parameters
     // Attack: the browser is signed in to an attacker's identity at the site, which a single click would connect to the
     // account. Therefore the user must choose the account.
-    if step.flowPurpose == .join, !client.parameters.contains(where: { $0.0 == "prompt" }) {
-      parameters.append(("prompt", "select_account"))
+    let prompts = (step.flowPurpose == .join ? ["select_account"] : []) + (client.asksConsent ? ["consent"] : [])
+    if !prompts.isEmpty, !client.parameters.contains(where: { $0.0 == "prompt" }) {
+      parameters.append(("prompt", prompts.joined(separator: " ")))
     }
     let address =
       metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + PercentEncoding.form(parameters)
@@ -101,15 +102,16 @@ public struct OpenID: FullProvider {
       }
       // Attack: without a nonce in the token, anyone who has seen one could bring it.
       guard client.preset.sendsNonce else { throw AnswerRefusal(.nonce, "missing, and an app has brought the token") }
-      let said = try await claims(of: token, isOfApp: true, attempt, client, step)
-      return try await proof(of: said, client, step)
+      let said = try await claims(of: token, isOfApp: true, attempt, client, SiteCall(step))
+      return try await identity(of: said, client, step.tools).proof(of: said, at: client)
     }
 
     // Attack: a link puts another user's code or error into this browser. Only the state of this step is accepted.
     guard let state = try input.optionalText("state"), constantTimeEquals(state, attempt.state) else {
       throw AnswerRefusal(.state)
     }
-    let metadata = try await metadata(of: client, step)
+    let call = SiteCall(step)
+    let metadata = try await metadata(of: client, call)
     let issuer = try input.optionalText("iss")
     // Attack (mix-up): RFC 9207 section 2.4.
     guard issuer.map({ metadata.mayAnswer(as: $0) }) ?? !metadata.namesIssuerInAnswers else {
@@ -117,41 +119,45 @@ public struct OpenID: FullProvider {
     }
     if let error = try input.optionalText("error") { throw AnswerRefusal(.error, error) }
     guard let code = try input.optionalText("code"), !code.isEmpty else { throw AnswerRefusal(.code, "missing") }
-    let issued = try await TokenExchange(client: client, metadata: metadata, step: step).redeem(code, attempt)
-    guard client.isOpenID else { return try await proof(of: try await siteClaims(issued, client, step), client, step) }
-    var said = try await claims(of: issued.idToken ?? "", isOfApp: false, attempt, client, step)
-    try await complete(&said, with: issued.accessToken, metadata, client, step)
-    if let user = try input.optionalText("user") { said.addNames(ofForm: user) }
-    return try await proof(of: said, client, step)
-  }
-
-  /// The proof of an identity, by the function `identity` of the policy or the rules of the preset.
-  private func proof(of said: SiteClaims, _ client: Client, _ step: StepContext) async throws -> Proof {
-    let identity: MappedIdentity
-    if let mapped = try await step.tools.identity(said.members) {
-      identity = mapped
+    let issued = try await TokenExchange(client: client, metadata: metadata, call: call).redeem(code, attempt)
+    var said: SiteClaims
+    if client.isOpenID {
+      said = try await claims(of: issued.idToken ?? "", isOfApp: false, attempt, client, call)
+      try await complete(&said, with: issued.accessToken, metadata, client, call)
+      if let user = try input.optionalText("user") { said.addNames(ofForm: user) }
     } else {
-      identity = try client.preset.claims.identity(from: said.members)
+      said = try await siteClaims(issued, client, call)
     }
-    return identity.proof(of: said, at: client)
+    let recheck = client.rechecks ? issued.refreshState : nil
+    if client.rechecks, recheck == nil {
+      step.tools.log.warning("the site has issued no refresh token, so `recheck` has no effect for this sign-in")
+    }
+    return try await identity(of: said, client, step.tools).proof(of: said, at: client, recheck: recheck)
   }
 
-  private func metadata(of client: Client, _ step: StepContext) async throws -> IssuerMetadata {
+  /// What the claims say about the user, by the function `identity` of the policy or the rules of the preset.
+  func identity(of said: SiteClaims, _ client: Client, _ tools: StepTools) async throws -> MappedIdentity {
+    if let mapped = try await tools.identity(said.members) { return mapped }
+    return try client.preset.claims.identity(from: said.members)
+  }
+
+  func metadata(of client: Client, _ call: SiteCall) async throws -> IssuerMetadata {
     if let known = client.endpoints { return known }
-    return try await directory.metadata(of: client.issuer, by: step.tools.web, at: step.now)
+    return try await directory.metadata(of: client.issuer, by: call.tools.web, at: call.now)
   }
 
   /// The claims of a valid ID token.
-  private func claims(
-    of text: String, isOfApp: Bool, _ attempt: Attempt, _ client: Client, _ step: StepContext
+  /// - Parameter attempt: nil for a token that a refresh has issued.
+  func claims(
+    of text: String, isOfApp: Bool, _ attempt: Attempt?, _ client: Client, _ call: SiteCall
   ) async throws -> SiteClaims {
     let token = try IDToken(text, algorithms: client.algorithms)
-    guard let key = try await directory.key(token, of: client.issuer, by: step.tools.web, at: step.now) else {
+    guard let key = try await directory.key(token, of: client.issuer, by: call.tools.web, at: call.now) else {
       throw AnswerRefusal(.kid, token.keyID ?? "missing")
     }
     let claims = try IDTokenClaims(try await token.members(signedBy: key))
-    let metadata = try await metadata(of: client, step)
-    try IDTokenExpectation(client: client, metadata: metadata, attempt: attempt, takesApps: isOfApp, now: step.now)
+    let metadata = try await metadata(of: client, call)
+    try IDTokenExpectation(client: client, metadata: metadata, attempt: attempt, takesApps: isOfApp, now: call.now)
       .check(claims)
     return SiteClaims(
       members: claims.members, subject: claims.subject, issuer: metadata.name(in: claims.members),
@@ -159,8 +165,8 @@ public struct OpenID: FullProvider {
   }
 
   /// Asks the userinfo endpoint for what the ID token lacks, or for everything.
-  private func complete(
-    _ said: inout SiteClaims, with token: String?, _ metadata: IssuerMetadata, _ client: Client, _ step: StepContext
+  func complete(
+    _ said: inout SiteClaims, with token: String?, _ metadata: IssuerMetadata, _ client: Client, _ call: SiteCall
   ) async throws {
     guard client.userInfo == .always || client.userInfo == .missing && said.lacksAny else { return }
     guard let address = metadata.userInfo, let token else {
@@ -168,28 +174,39 @@ public struct OpenID: FullProvider {
       throw OAuthFault.site("\(client.issuer.address) has no userinfo endpoint, or issues no access token for it")
     }
     do {
-      let told = try await UserInfo(web: step.tools.web, token: token).claims(at: address, of: said.subject)
+      let told = try await UserInfo(web: call.tools.web, token: token).claims(at: address, of: said.subject)
       said.complete(with: told, takesAll: client.userInfo == .always)
     } catch let fault as OAuthFault where client.userInfo == .missing {
       // The ID token has proved the identity. A name is not worth a failed sign-in.
-      step.tools.log.warning("userinfo failed, the claims of the ID token are used", ["because": "\(fault)"])
+      call.tools.log.warning("userinfo failed, the claims of the ID token are used", ["because": "\(fault)"])
     }
   }
 
   /// What a site without ID tokens says about the user of an access token.
-  private func siteClaims(_ issued: TokenExchange.Issued, _ client: Client, _ step: StepContext) async throws
+  func siteClaims(_ issued: TokenExchange.Issued, _ client: Client, _ call: SiteCall) async throws
     -> SiteClaims
   {
     guard let token = issued.accessToken else {
       throw OAuthFault.site("\(client.issuer.address) answers without an access token")
     }
-    let members = try await UserInfo(web: step.tools.web, token: token).claims(at: client.userInfoAddresses)
+    let members = try await UserInfo(web: call.tools.web, token: token).claims(at: client.userInfoAddresses)
     let subject = client.subjectPaths.lazy.compactMap { members[$0] }.first
     guard let subject = subject?.text ?? subject?.number.flatMap({ Int64(exactly: $0) }).map(String.init),
       IDTokenExpectation.isSubject(subject)
     else { throw AnswerRefusal(.sub) }
     return SiteClaims(members: members, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
   }
+}
+
+/// A call to the site, within a step or a recheck.
+struct SiteCall: Sendable {
+  let tools: StepTools
+  /// Milliseconds since the Unix epoch.
+  let now: Int64
+}
+
+extension SiteCall {
+  init(_ step: StepContext) { self.init(tools: step.tools, now: step.now) }
 }
 
 extension OpenID: SettingsChecking {

@@ -22,6 +22,8 @@ struct Preset: Sendable {
   /// Whether its ID tokens have the nonce of the request.
   var sendsNonce = true
   var claims = ClaimRules()
+  /// How to ask for a refresh token.
+  var offline = OfflineAccess.scope
   /// The endpoints of a site without discovery. `{server}` stands for the setting of that name.
   var authorize: String?
   var token: String?
@@ -31,12 +33,29 @@ struct Preset: Sendable {
 
   /// The preset that the settings choose, or one without any difference; nil for an unknown name.
   static func chosen(by settings: StepSettings, _ entry: OpenID.Entry) -> Preset? {
-    let standard = entry == .oauth ? Preset(name: "", scopes: []) : Preset(name: "")
+    let standard = entry == .oauth ? Preset(name: "", scopes: [], offline: .granted) : Preset(name: "")
     guard entry != .google, let name = settings.text("preset") else { return standard }
     return all(of: entry).first { $0.name == name }
   }
 
   static func all(of entry: OpenID.Entry) -> [Preset] { entry == .oauth ? oauth : openID }
+}
+
+/// How a site is asked for a refresh token. It is only asked if gateway.lua says `recheck`.
+struct OfflineAccess: Sendable {
+  var scopes: [String] = []
+  var parameters: [String: String] = [:]
+  var asksConsent = false
+  /// Whether the site issues refresh tokens at all.
+  var exists = true
+
+  /// By the scope of OpenID Connect Core 1.0 section 11.
+  static let scope = Self(scopes: ["offline_access"])
+  /// The site issues one with every access token.
+  static let granted = Self()
+  static let none = Self(exists: false)
+  /// developers.google.com/identity/protocols/oauth2/web-server#offline: only for the first consent, or a new one.
+  static let google = Self(parameters: ["access_type": "offline"], asksConsent: true)
 }
 
 /// Where a site says what, and how.

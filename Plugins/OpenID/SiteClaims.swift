@@ -23,6 +23,9 @@ struct SiteClaims: Sendable {
     members["sid"]?.text.flatMap { (1...Proof.longestSiteSession).contains($0.utf8.count) ? $0 : nil }
   }
 
+  /// The value of the identity at the site.
+  var identity: String { "\(issuer) \(subject)" }
+
   /// Whether the address or the name is missing.
   var lacksAny: Bool {
     members["email"]?.text == nil || (members["given_name"]?.text == nil && members["name"]?.text == nil)
@@ -59,10 +62,9 @@ extension MappedIdentity {
   /// The proof: the identity at the site, and the address if the site is authoritative for it. Any other address that
   /// the site has verified is attested: it is stored as claimed, and joins an account only with that account's own
   /// proof. An unverified address is only claimed.
-  func proof(of said: SiteClaims, at client: Client) -> Proof {
-    let value = "\(said.issuer) \(said.subject)"
-    let identity = Identifier(
-      kind: .federated, value: value, display: email ?? value, attributes: data, groups: groups)
+  /// - Parameter recheck: `Proof.recheck`.
+  func proof(of said: SiteClaims, at client: Client, recheck: [UInt8]? = nil) -> Proof {
+    let identity = identifier(of: said)
     let address = email.flatMap(EmailAddress.init)
     let addresses = [address].compactMap { $0.map(Identifier.init) }
     let isVerified = isEmailVerified || client.emailRule == .always
@@ -72,7 +74,14 @@ extension MappedIdentity {
       proved: [identity] + (isAuthoritative ? addresses : []),
       attested: isVerified && !isAuthoritative ? addresses : [],
       claimed: isVerified ? [] : addresses,
-      firstName: Self.readable(firstName), lastName: Self.readable(lastName), siteSession: said.session)
+      firstName: Self.readable(firstName), lastName: Self.readable(lastName), siteSession: said.session,
+      recheck: recheck)
+  }
+
+  /// The identity at the site.
+  func identifier(of said: SiteClaims) -> Identifier {
+    Identifier(
+      kind: .federated, value: said.identity, display: email ?? said.identity, attributes: data, groups: groups)
   }
 
   /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and

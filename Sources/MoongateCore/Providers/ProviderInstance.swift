@@ -163,6 +163,19 @@ extension ProviderInstance: SignOutLeading where Base: SignOutLeading {
   }
 }
 
+extension ProviderInstance: Rechecking where Base: Rechecking {
+  package func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
+    guard let identity = self.known(known.identity) else { throw ForeignRecheck() }
+    switch try await base.recheck(known.with(identity: identity), with: self.known(tools)) {
+    case .confirmed(let identity): return .confirmed(kept(identity))
+    case .ended(let because): return .ended(because: because)
+    }
+  }
+}
+
+/// An identity of another provider is rechecked.
+private struct ForeignRecheck: Error {}
+
 extension ProviderInstance: SiteProbing where Base: SiteProbing {
   package func probe(with tools: StepTools) async throws -> String? { try await base.probe(with: tools) }
 }

@@ -27,11 +27,13 @@ package struct SessionEnding: Sendable {
   ///
   /// Attack: a sign-in that the user began before, and that waits for another step, opens a session after the site has
   /// ended all of them. Flows of the account must therefore begin again.
-  /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`; nil: all of them.
-  /// - Returns: how many have ended.
-  package func end(of identity: Identifier, provedBy provider: ProviderName, siteSession: String?)
-    async throws(StoreFault) -> Int
-  {
+  /// - Parameters:
+  ///   - siteSession: a hash by `KeyRing.siteSessionHash`; nil: all of them.
+  ///   - reason: of the event.
+  /// - Returns: how many have ended; 0 if the reason no longer holds.
+  package func end(
+    of identity: Identifier, provedBy provider: ProviderName, siteSession: String?, because reason: Reason = .site
+  ) async throws(StoreFault) -> Int {
     let now = clock.now()
     guard let account = try await store.account(holding: identity) else { return 0 }
     let sessions = try await store.sessions(of: account.id).filter { session in
@@ -41,11 +43,29 @@ package struct SessionEnding: Sendable {
     for session in sessions {
       let event = AuditEvent(
         id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
-        detail: ["session": session.id, "by": "site"])
+        detail: reason.detail.merging(["session": session.id]) { known, _ in known })
       changes += [.endSession(session.token), .audit(event)]
     }
-    if !changes.isEmpty { _ = try await store.apply(changes, at: now) }
+    if case .recheck(let claim, _) = reason {
+      changes.insert(.putRecheck(account: claim.account, identity, nil, under: claim.fence), at: 0)
+    }
+    guard !changes.isEmpty, case .applied = try await store.apply(changes, at: now) else { return 0 }
     return sessions.count
+  }
+
+  /// Why the sessions of an identity end.
+  package enum Reason: Sendable {
+    /// The site says so, by a webhook or to a maintenance.
+    case site
+    /// A recheck has not confirmed the identity. It is not rechecked any more.
+    case recheck(ClaimedRecheck, because: String)
+
+    fileprivate var detail: [String: String] {
+      switch self {
+      case .site: ["by": "site"]
+      case .recheck(_, let because): ["by": "recheck", "because": because]
+      }
+    }
   }
 
   /// Ends the session that had this token before its current one.

@@ -193,7 +193,9 @@ struct Gateway {
       TraceSending(
         spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id,
         logger: Logger(label: "tracing")),
-      MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
+      MaintenanceLoop(
+        maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) }),
+        rechecks: IdentityRechecks(engine)),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
       FileReload(reload: reload, watcher: watcher),

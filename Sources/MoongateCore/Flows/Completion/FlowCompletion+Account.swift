@@ -75,7 +75,21 @@ extension FlowCompletion {
     {
       outcome.lastChanges.append(.setLanguage(account: account.id, language))
     }
+    outcome.lastChanges += rechecks(of: account, flow)
     return outcome
+  }
+
+  /// When the sites of the proved identities are asked about them again.
+  private func rechecks(of account: Account, _ flow: FlowTransaction) -> [Change] {
+    (flow.record.pendingProofs.rechecks ?? [:]).sorted { $0.key < $1.key }.compactMap { provider, pending in
+      guard let settings = flow.request.generation.gateway.providers[provider]?.recheck,
+        account.identifiers.contains(where: { $0.identifier == pending.identity && $0.verifiedAt != nil })
+      else { return nil }
+      let recheck = StoredRecheck(
+        provider: provider, sealed: pending.sealed, confirmedAt: pending.at,
+        dueAt: pending.at + IdentityRechecks.spread(settings.interval, random))
+      return .putRecheck(account: account.id, pending.identity, recheck, under: nil)
+    }
   }
 
   /// The changes to an existing account.
