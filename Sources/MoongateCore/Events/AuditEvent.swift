@@ -84,6 +84,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     /// An operator made or revoked an invitation. Its ID is in the detail.
     case invitationCreated = "invitation_created"
     case invitationRevoked = "invitation_revoked"
+    /// The delivery accepted the message with an invitation.
+    case invitationSent = "invitation_sent"
     /// A new account used an invitation up.
     case invitationUsed = "invitation_used"
     case generationActive = "generation_active"

@@ -45,6 +45,8 @@ extension AuditEvent.Kind {
     case .tokenExpired: "A token reached the end of its lifetime."
     case .invitationCreated: "An operator made an invitation; its id, its groups and its expiry are in `detail`."
     case .invitationRevoked: "An operator revoked an invitation; its id is in `detail`."
+    case .invitationSent:
+      "The message with an invitation was handed to a carrier or mail server; its id and the channel are in `detail`."
     case .invitationUsed: "A new account used an invitation up; its id and its groups are in `detail`."
     case .generationActive: "A generation of the configuration became active."
     case .generationRefused: "A changed configuration was refused; `detail` says why."

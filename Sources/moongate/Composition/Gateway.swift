@@ -151,6 +151,9 @@ struct Gateway {
       resetFactor: { provider, account, identity, client throws(StoreFault) in
         try await engine.resetFactor(provider, of: account, by: identity, client: client)
       },
+      sendInvitation: { wanted, language, administration, client throws(StoreFault) in
+        try await engine.sendInvitation(wanted, in: language, by: administration, client: client)
+      },
       suggestion: { Suggestion.phrase(for: $0, among: $1) },
       shadow: ShadowControl(
         status: { shadow.status }, begin: { await reload.beginShadow(of: $0, by: $1)?.problems ?? [] },

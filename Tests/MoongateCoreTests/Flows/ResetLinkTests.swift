@@ -113,6 +113,20 @@ import Testing
     #expect(try await signIn(bench, "new").get().account?.id == account)
   }
 
+  /// An operator helps a user who must replace the password, and who can pass nothing else that the account holds.
+  @Test func linkEndsADemandedChange() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let (account, flow) = try await link(bench)
+    #expect(try await set(bench, flow, "weak").get().status == .complete)
+    _ = try await bench.store.apply(
+      [.setDueChange(account: account, "password", .weak)], at: bench.clock.now())
+    #expect(try await signIn(bench, "weak").get().status == .pending)
+    let next = try await another(bench, account)
+    #expect(try await bench.store.account(account)?.dueChanges == [:])
+    #expect(try await set(bench, next, "new").get().status == .complete)
+    #expect(try await signIn(bench, "new").get().status == .complete)
+  }
+
   @Test func linkWorksForAnAccountWithoutAPassword() async throws {
     let bench = try await EngineTestBench.full(takesNames: true)
     let account = Account(
