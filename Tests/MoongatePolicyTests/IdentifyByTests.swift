@@ -110,4 +110,19 @@ import Testing
       of: try load("identify_by = { \"name\" }"), providers: try ProviderRegistry(ShippedProviders.all))
     #expect(shipped.first { $0.provider == "password" }?.per30Days != nil, "the limit per account counts")
   }
+
+  /// Attack: after the guesses that a limit allows by a name, as many follow by the address of the same account.
+  @Test(arguments: ["account", "identifier"]) func guessesByNameAndByAddressAddUp(key: String) throws {
+    let policy = """
+      return policy "password" { limits = { verify = { on = "verify", per = "\(key)", max = 5, window = "24h" } } }
+      """
+    let guesses = { (written: String) throws -> Int? in
+      let generation = try load(written, policy: policy)
+      return GuessBudget.all(of: generation, providers: try ProviderRegistry(ShippedProviders.all))
+        .first { $0.provider == "password" }?.perDay
+    }
+    #expect(try guesses("") == 5)
+    #expect(try guesses("identify_by = { \"name\" }") == 5)
+    #expect(try guesses("identify_by = { \"name\", \"email\" }") == 10)
+  }
 }
