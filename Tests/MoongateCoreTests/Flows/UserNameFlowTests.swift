@@ -109,6 +109,54 @@ extension EngineTestBench {
     #expect(try await bench.signIn("asha", "ashas").get().status == .complete)
   }
 
+  /// Attack: wrong passwords at a name lock its owner out, also after the owner has reset the password by mail.
+  @Test func resetByMailEndsTheLocksOfTheName() async throws {
+    let bench = try await EngineTestBench.named()
+    let id = try #require(try await bench.register("asha", "ashas").get().account).id
+    let address = Identifier(kind: .email, value: "+911111", display: "911111")
+    _ = try await bench.store.apply(
+      [.verifyIdentifier(account: id, address, forgetting: [], waitingUntil: nil)], at: bench.clock.now())
+    bench.clock.advance(by: bench.generations.current.accounts.recoveryDelay)
+    for _ in 0..<3 { _ = await bench.signIn("asha", "wrong") }
+    #expect(await bench.signIn("asha", "ashas").refusal?.code == .tooManyAttempts)
+    let reset = try await bench.pass("password_reset", EngineTestBench.mail, "911111", by: bench.client())
+    let done = await bench.engine.begin(
+      reset.id, provider: "password", fields: ["new_secret": .text("new")], client: bench.client())
+    #expect(try done.get().status == .complete)
+    #expect(try await bench.signIn("asha", "new").get().account?.id == id)
+  }
+
+  /// Attack: an account claims somebody else's address, and each reset of its own password clears what was counted at
+  /// that address.
+  @Test func resetKeepsWhatIsCountedByAClaimedAddress() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true) { generation in
+      generation.policies["password"] = .test(
+        "password",
+        limits: [
+          .test("verify", on: .verify, per: .identifier, max: 3, window: .seconds(86_400), lock: [.seconds(900)])
+        ], unknownAccount: .conceal)
+    }
+    let id = try #require(try await bench.register("mallory", "mallorys").get().account).id
+    let claimed = Identifier(kind: .email, value: "+922222", display: "922222")
+    _ = try await bench.store.apply([.claimIdentifier(account: id, claimed)], at: bench.clock.now())
+    let guess = {
+      await bench.secret(
+        "login_password", ["email": "922222", "secret": "guess"], provider: "password", by: bench.client()
+      ).refusal?.code
+    }
+    for _ in 0..<3 { #expect(await guess() == .invalidPIN) }
+    let made = try #require(
+      try await bench.engine.makeResetLink(
+        "password", of: id, lasting: .seconds(600), by: OperatorIdentity(name: "ravi", tool: "test"),
+        client: bench.client()))
+    let flow = FlowID(text: String(try #require(made.address.split(separator: "id=").last)))
+    for _ in 0..<3 { _ = await guess() }
+    let done = await bench.engine.begin(
+      flow, provider: "password", fields: ["new_secret": .text("new")], client: bench.client())
+    #expect(try done.get().status == .complete)
+    #expect(await guess() == .tooManyAttempts)
+  }
+
   /// Attack: the owner of a name has mistyped an address. Whoever reads its mail recovers the account.
   @Test func claimedAddressDoesNotRecoverAnAccountWithAName() async throws {
     let bench = try await EngineTestBench.named()
