@@ -56,6 +56,13 @@ import Testing
     #expect(kinds.contains(kind))
   }
 
+  /// A passkey has a name too, which no browser fills in with that of the user.
+  @Test func fieldCalledNameIsAUserNameWhereTheProviderReadsNames() throws {
+    let passkey = try #require(ShippedProviders.all.first { $0.descriptor.name.rawValue == "passkey" }).descriptor
+    #expect(passkey.submitFields.contains(.userName) && passkey.identifierKind(of: .userName) == nil)
+    #expect(try descriptor("identify_by = { \"name\" }").identifierKind(of: .userName) == .name)
+  }
+
   /// The provider reads every kind, so a field of another kind must not reach it.
   @Test func fieldOfAKindThatWasNotChosenIsDropped() throws {
     let generation = try load("identify_by = { \"email\" }")
