@@ -136,8 +136,8 @@ def test_an_operators_link_sets_a_password_once(gateway):
     assert done["status"] == "complete" and done["session"] is None and done["account"] is None, done
     assert sign_in(gateway, name="link.user", password="another horse 77").status_code == 200
     # The form of the page, by another link.
-    status, out, error = tool(gateway, *words, "--json")
-    assert status == 0, error
+    status, out, error = tool(gateway, "account", "reset", "link.user", "--link", "--json")
+    assert status == 0 and json.loads(out)["provider"] == "password", error
     visitor = Visitor(gateway)
     page = visitor.get(json.loads(out)["link"])
     answer = visitor.post("/auth/login", password="a horse on a page", **hidden(page.text))
@@ -150,6 +150,10 @@ def test_an_operators_link_sets_a_password_once(gateway):
     for bad in (("--valid", "30d"), ("--valid", "1s")):
         assert tool(gateway, *words, *bad)[0] == 2
     assert tool(gateway, "account", "reset", "link.user", "--provider", "pin", "--link")[0] == 2
+    assert tool(gateway, "account", "reset", "link.user")[0] == 2
+    status, _, error = tool(gateway, "account", "reset", "link.user", "--provider", "password", "--valid", "10m")
+    assert status == 2 and "--link" in error
+    assert sign_in(gateway, name="link.user", password="a horse on a page").status_code == 200, "nothing was reset"
 
 
 def hidden(page):
