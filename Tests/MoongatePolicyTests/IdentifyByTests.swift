@@ -1,9 +1,9 @@
-import MoongateCore
 import MoongateSDK
 import MoongateTesting
 import Password
 import Testing
 
+@testable import MoongateCore
 @testable import MoongatePolicy
 
 /// `identify_by`: the kinds of identifier that an operator chooses for a provider.
@@ -68,11 +68,7 @@ import Testing
     let generation = try load("identify_by = { \"email\" }")
     let provider = try #require(generation.registry?["password"] as? any FullProvider)
     let input = ProviderInput(fields: ["name": .text("asha"), "email": .text("a@b.example")], defaultRegion: "IN")
-    let declared = ProviderInput(
-      fields: input.fields.filter { field in
-        provider.descriptor.beginFields.contains { $0.name == field.key }
-      }, defaultRegion: "IN")
-    #expect(try provider.readIdentifier(declared)?.value == "a@b.example")
+    #expect(try provider.readIdentifier(input.declared(by: provider.descriptor))?.value == "a@b.example")
   }
 
   @Test(arguments: [
