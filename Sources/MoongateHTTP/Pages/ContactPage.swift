@@ -54,7 +54,12 @@ struct ContactPage: Sendable {
     let id = sent["id"].map(FlowID.init(text:))
     let purpose = exchange.generation.purpose(of: flow)
     var view: FlowView?
-    if !purpose.needsSession, let id, case .success(let known) = try await driver.view(id, exchange) { view = known }
+    if purpose.registersFactor, let id {
+      // A registration began on another page, so it cannot begin again here.
+      view = try await driver.view(id, exchange).get()
+    } else if !purpose.needsSession, let id, case .success(let known) = try await driver.view(id, exchange) {
+      view = known
+    }
     if try exchange.isSwitch {
       guard own != nil || view != nil else {
         return try exchange.redirectToSignIn(returnTo: returnTo)
