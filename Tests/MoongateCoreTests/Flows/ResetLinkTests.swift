@@ -143,6 +143,16 @@ import Testing
     #expect(try await bench.store.account(account)?.resets["password"] == bench.clock.now())
   }
 
+  /// An operator made the link in no network, so whoever uses it is in no other one.
+  @Test func linkHasNoChangeOfNetwork() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let (_, flow) = try await link(bench)
+    let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
+    let loaded = try await bench.engine.storage.load(flow, request)
+    let facts = bench.engine.parts.policies.facts(loaded, subject: nil, account: nil)
+    #expect(!facts.client.networkChanged)
+  }
+
   @Test func linkWorksForAnAccountWithoutAPassword() async throws {
     let bench = try await EngineTestBench.full(takesNames: true)
     let account = Account(

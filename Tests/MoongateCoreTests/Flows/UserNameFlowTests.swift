@@ -38,6 +38,26 @@ extension EngineTestBench {
     #expect(await bench.signIn("asha.rao", "wrong").refusal?.code == .invalidPIN)
   }
 
+  /// A user who registers by a name has given no address, so the page of the code asks for one.
+  @Test func registrationByANameAsksForAnAddress() async throws {
+    let bench = try await EngineTestBench.named()
+    for (field, asks) in [("email", false), ("name", true)] {
+      let view = try await bench.secret(
+        "register_email", [field: "asha911111", "new_secret": "ashas"], provider: "password", by: bench.client()
+      ).get()
+      #expect(view.status == .pending && view.isSkippable && view.asks(for: .email) == asks, "\(field)")
+      guard asks else { continue }
+      let sent = try await bench.engine.begin(
+        view.id, provider: "email_code", fields: ["phone": .text("922222")], client: bench.client()
+      ).get()
+      #expect(!sent.isSkippable && sent.step?.isSkippable ?? false)
+      await bench.engine.deliveriesEnd()
+      let done = try await bench.engine.submit(view.id, fields: ["code": .text(bench.code)], client: bench.client())
+        .get()
+      #expect(done.account?.name == "asha911111" && done.account?.isEmailVerified ?? false)
+    }
+  }
+
   /// Attack: a second account with the name, or with one that looks like it, whose owner is taken for the first.
   @Test(arguments: ["scope", "SCOPE", "ѕсоре"]) func takenNameIsRefusedBeforeAnythingIsDone(_ name: String) async throws
   {
