@@ -183,12 +183,13 @@ public struct OpenID: FullProvider {
     guard let token = issued.accessToken else {
       throw OAuthFault.site("\(client.issuer.address) answers without an access token")
     }
-    let members = try await UserInfo(web: step.tools.web, token: token).claims(at: client.userInfoAddresses)
-    let subject = client.subjectPaths.lazy.compactMap { members[$0] }.first
+    let said = try await UserInfo(web: step.tools.web, token: token).claims(
+      at: client.userInfoAddresses, onlyInFirst: client.preset.claims.ofUser.union(client.subjectPaths))
+    let subject = client.subjectPaths.lazy.compactMap { said.first[$0] }.first
     guard let subject = subject?.text ?? subject?.number.flatMap({ Int64(exactly: $0) }).map(String.init),
       IDTokenExpectation.isSubject(subject)
     else { throw AnswerRefusal(.sub) }
-    return SiteClaims(members: members, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
+    return SiteClaims(members: said.all, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
   }
 }
 

@@ -60,6 +60,11 @@ struct ClaimRules: Sendable {
   /// The member that says that there are more groups than the site sends.
   var overage: [String]?
 
+  /// The members that say which address is the user's.
+  var ofUser: Set<String> {
+    Set(["email", "email_verified"] + [email, emailVerified, addresses?.path ?? []].compactMap(\.first))
+  }
+
   /// The addresses of a user, each an object.
   struct AddressList: Sendable {
     let path: [String]

@@ -162,19 +162,28 @@ import Testing
     #expect(claims["emails"] == .list([.text("a@example.com")]) && claims["id"] == .number(7))
   }
 
-  /// Attack: the address for groups, which another team runs, answers with another user's id.
-  @Test("of two answers with the same member, the first counts") func firstCounts() async throws {
+  /// Attack: the address for groups, which another team runs, answers with another user's id, or verifies the address
+  /// that the first answer has.
+  @Test("the subject and the address come from the first answer only, and of two members the first counts")
+  func firstCounts() async throws {
     let values: [String: SettingValue] = [
       "userinfo": .table(["1": "https://forge.example.com/user", "2": "https://forge.example.com/emails"])
     ]
     let step = try await Self.forged(emails: (200, #"{"id":1,"sub":"1","groups":["ops"]}"#), values)
     let proof = try #require(try await Self.redeemed(step).proof)
-    // `sub` is only at the second address, where the preset-less default finds it first.
-    #expect(proof.proved.first?.value == "https://forge.example.com 1")
-    let named = try await Self.forged(
-      emails: (200, #"{"id":1,"groups":["ops"]}"#), values.merging(["subject": "id"]) { $1 })
-    #expect(try await Self.redeemed(named).proof?.proved.first?.value == "https://forge.example.com 7")
-    #expect(try await Self.redeemed(named).proof?.proved.first?.groups == ["ops"])
+    // `sub` is only at the second address, and would be sought first.
+    #expect(proof.proved.first?.value == "https://forge.example.com 7")
+    #expect(proof.proved.first?.groups == ["ops"])
+    let none = try await Self.forged(user: (200, #"{"name":"Asha"}"#), emails: (200, #"{"sub":"1"}"#), values)
+    #expect(try await Self.redeemed(none).reason == .oauthFailed)
+    let verifying = try await Self.forged(
+      user: (200, #"{"id":7,"email":"owner@example.com"}"#), emails: (200, #"{"email_verified":true}"#), values)
+    let claimed = try #require(try await Self.redeemed(verifying).proof)
+    #expect(claimed.claimed.map(\.value) == ["owner@example.com"] && claimed.attested.isEmpty)
+    let naming = try await Self.forged(
+      user: (200, #"{"id":7}"#), emails: (200, #"{"email":"owner@example.com","email_verified":true}"#), values)
+    let bare = try #require(try await Self.redeemed(naming).proof)
+    #expect(bare.claimed.isEmpty && bare.attested.isEmpty)
   }
 
   @Test(
