@@ -112,7 +112,7 @@ extension Client {
     var texts = ["issuer", "server", "authorize", "token"].compactMap { name in settings.text(name).map { (name, $0) } }
     texts += settings.table("userinfo").sorted { $0.key < $1.key }.map { ("userinfo", $0.value) }
     return texts.compactMap { name, address in
-      if SiteFacts.isLocal(address) {
+      if IssuerMetadata.isLocal(address) {
         return SettingFinding(
           name,
           entry == .google
@@ -159,10 +159,6 @@ private struct SiteFacts {
       entry == .oauth
       ? settings.text("token") ?? preset.token?.filled(by: settings) ?? "the site"
       : Issuer(settings, preset).address
-    isLocal = Self.isLocal(name)
-  }
-
-  static func isLocal(_ address: String) -> Bool {
-    URLComponents(string: address)?.host.map { Loopback.contains($0.lowercased()) } ?? false
+    isLocal = IssuerMetadata.isLocal(name)
   }
 }

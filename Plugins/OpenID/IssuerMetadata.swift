@@ -102,12 +102,17 @@ struct IssuerMetadata: Sendable, Equatable {
       throw .site("the discovery document of \(issuer.address) cannot be read")
     }
     guard issuer.accepts(document.issuer) else {
-      throw .site("the discovery document of \(issuer.address) says that it is \(document.issuer)")
+      throw .site("the discovery document of \(issuer.address) says that it is \(AnswerRefusal.shown(document.issuer))")
     }
     let addresses = [document.authorizationEndpoint, document.tokenEndpoint, document.jwksUri]
     for address in addresses + [document.userinfoEndpoint, document.endSessionEndpoint].compactMap(\.self) {
       guard Self.isSafe(address) else {
-        throw .site("\(issuer.address) names the address \(address), which is not https")
+        throw .site("\(issuer.address) names the address \(AnswerRefusal.shown(address)), which is not https")
+      }
+      // Attack: an issuer elsewhere names an address on this machine, so that the gateway sends the code and the secret
+      // to a service that only this machine can reach.
+      guard Self.isLocal(issuer.address) || !Self.isLocal(address) else {
+        throw .site("\(issuer.address) names the address \(AnswerRefusal.shown(address)), which is on this machine")
       }
     }
     self.issuer = document.issuer
@@ -169,5 +174,10 @@ struct IssuerMetadata: Sendable, Equatable {
   /// in lower case, because the gateway's HTTP client takes no other.
   static func isSafe(_ address: String) -> Bool {
     SiteAddress.isSite(address, atMost: longestAddress) && address.hasPrefix("http") && !address.contains("#")
+  }
+
+  /// Whether the address is on this machine.
+  static func isLocal(_ address: String) -> Bool {
+    URLComponents(string: address)?.host.map { Loopback.contains($0.lowercased()) } ?? false
   }
 }

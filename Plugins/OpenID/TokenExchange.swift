@@ -113,7 +113,7 @@ struct TokenExchange {
       if let found = credential(method) { return (method, found) }
     }
     throw .site(
-      "\(client.issuer.address) takes \(metadata.methods.joined(separator: ", ")), for which the settings have no secret or key"
+      "\(client.issuer.address) takes \(AnswerRefusal.shown(metadata.methods.joined(separator: ", "))), for which the settings have no secret or key"
     )
   }
 }
