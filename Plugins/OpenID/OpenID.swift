@@ -186,9 +186,10 @@ public struct OpenID: FullProvider {
     let said = try await UserInfo(web: step.tools.web, token: token).claims(
       at: client.userInfoAddresses, onlyInFirst: client.preset.claims.ofUser.union(client.subjectPaths))
     let subject = client.subjectPaths.lazy.compactMap { said.first[$0] }.first
-    guard let subject = subject?.text ?? subject?.number.flatMap({ Int64(exactly: $0) }).map(String.init),
-      IDTokenExpectation.isSubject(subject)
-    else { throw AnswerRefusal(.sub) }
+    // Attack: of two long ids, a floating-point number makes one.
+    guard let subject = subject?.text ?? subject?.wholeNumber, IDTokenExpectation.isSubject(subject) else {
+      throw AnswerRefusal(.sub)
+    }
     return SiteClaims(members: said.all, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
   }
 }
