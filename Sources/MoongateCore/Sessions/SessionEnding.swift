@@ -25,28 +25,42 @@ package struct SessionEnding: Sendable {
 
   /// Ends the sessions of the account that holds an identity, in which its provider has proved it.
   ///
-  /// Attack: a sign-in that the user began before, and that waits for another step, opens a session after the site has
-  /// ended all of them. Flows of the account must therefore begin again.
-  /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`; nil: all of them.
+  /// Attack: a sign-in that the user began before, and that waits for another step or for the app to redeem its code,
+  /// opens a session after the site has ended it. Flows of the account must therefore begin again. One that completes
+  /// meanwhile, or that gives a session another token, is found by reading again.
+  /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`: only sessions of this one, and those whose session at
+  ///   the site is unknown; nil: all of them.
   /// - Returns: how many have ended.
   package func end(of identity: Identifier, provedBy provider: ProviderName, siteSession: String?)
     async throws(StoreFault) -> Int
   {
     let now = clock.now()
     guard let account = try await store.account(holding: identity) else { return 0 }
-    let sessions = try await store.sessions(of: account.id).filter { session in
-      session.passed.contains { $0.provider == provider && (siteSession == nil || $0.siteSession == siteSession) }
+    var ended: Set<String> = []
+    var changes: [Change] = [.raiseEpoch(account: account.id)]
+    for _ in 0..<Self.mostReads {
+      let sessions = try await store.sessions(of: account.id).filter { session in
+        session.passed.contains { step in
+          step.provider == provider
+            && (siteSession == nil || step.siteSession == nil || step.siteSession == siteSession)
+        }
+      }
+      for session in sessions {
+        let event = AuditEvent(
+          id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
+          detail: ["session": session.id, "by": "site"])
+        changes += [.endSession(session.token), .audit(event)]
+        ended.insert(session.id)
+      }
+      if changes.isEmpty { break }
+      _ = try await store.apply(changes, at: now)
+      changes = []
     }
-    var changes: [Change] = siteSession == nil ? [.raiseEpoch(account: account.id)] : []
-    for session in sessions {
-      let event = AuditEvent(
-        id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
-        detail: ["session": session.id, "by": "site"])
-      changes += [.endSession(session.token), .audit(event)]
-    }
-    if !changes.isEmpty { _ = try await store.apply(changes, at: now) }
-    return sessions.count
+    return ended.count
   }
+
+  /// How often sessions are read, at most. Since the first time, no flow that was begun before opens one.
+  private static let mostReads = 8
 
   /// Ends the session that had this token before its current one.
   ///
