@@ -45,7 +45,7 @@ import Testing
     #expect(refusal?.detail == "Only staff can sign in.")
     let other = try await bench.google(sub: "asha", telling: ["said": "other"], by: bench.client()).refusal
     #expect(other?.code == .policyReason("unworded") && other?.detail == nil)
-    let identity = Identifier(kind: .federated, value: "google asha", display: "asha")
+    let identity = Identifier(kind: .federated, value: "https://google.example asha", display: "asha")
     #expect(try await bench.store.account(holding: identity) == nil, "nothing is stored")
   }
 

@@ -9,7 +9,7 @@ import Testing
 /// Sessions that end because another site says so.
 @Suite struct SiteSessionTests {
   private static func identity(_ sub: String) -> Identifier {
-    Identifier(kind: .federated, value: "google \(sub)", display: sub)
+    Identifier(kind: .federated, value: "https://google.example \(sub)", display: sub)
   }
 
   /// What a webhook of the provider may do.
