@@ -127,12 +127,8 @@ public struct OpenID: FullProvider {
 
   /// The proof of an identity, by the function `identity` of the policy or the rules of the preset.
   private func proof(of said: SiteClaims, _ client: Client, _ step: StepContext) async throws -> Proof {
-    let identity: MappedIdentity
-    if let mapped = try await step.tools.identity(said.members) {
-      identity = mapped
-    } else {
-      identity = try client.preset.claims.identity(from: said.members)
-    }
+    let claims = try client.preset.claims.readable(said.members)
+    let identity = try await step.tools.identity(claims) ?? client.preset.claims.identity(from: claims)
     return identity.proof(of: said, at: client)
   }
 
@@ -208,7 +204,7 @@ extension OpenID: SettingsNaming {
 extension OpenID: ClaimsMapping {
   public func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
     guard let preset = Preset.chosen(by: settings, entry) else { throw OAuthFault.setting("preset") }
-    return try preset.claims.identity(from: claims)
+    return preset.claims.identity(from: try preset.claims.readable(claims))
   }
 }
 

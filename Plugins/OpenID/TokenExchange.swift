@@ -31,8 +31,8 @@ struct TokenExchange {
     "incorrect_client_credentials", "redirect_uri_mismatch",
   ]
 
-  /// - Throws: `OAuthFault` if the site does not answer or refuses the client, `AnswerRefusal` if it does not accept the
-  /// code.
+  /// - Throws: `OAuthFault` if the site does not answer or refuses the client, `AnswerRefusal` if it does not accept
+  ///   the code.
   func redeem(_ code: String, _ attempt: Attempt) async throws -> Issued {
     var fields = [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect)]
     if client.preset.takesPKCE { fields.append(("code_verifier", attempt.verifier)) }

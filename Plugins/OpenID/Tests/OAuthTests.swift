@@ -249,7 +249,8 @@ import Testing
     await #expect(throws: (any Error).self) { try await Self.redeemed(step) }
   }
 
-  /// Attacks: an answer without end, a list in place of a user, a member twice, and a site that is down: nobody signs in.
+  /// Attacks: an answer without end, a list in place of a user, a member twice, and a site that is down. Nobody signs
+  /// in.
   @Test(
     "a malformed answer about the user signs nobody in",
     arguments: [

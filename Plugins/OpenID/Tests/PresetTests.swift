@@ -237,6 +237,13 @@ import Testing
       try site("microsoft"), ["_claim_names": ["groups": "src1"], "groups": NSNull()])
     #expect(answer.reason == .oauthFailed)
     #expect(step.reasons.take().last == "groups more than the token has room for")
+    // Nor does the function `identity` of the policy see such a token.
+    var own = step
+    own.identity = IdentityMapper { _ in MappedIdentity() }
+    let tenant = "https://login.microsoftonline.com/\(Self.tenant)/v2.0"
+    let token = try TestKey.rsa.sign(
+      try step.claims(["iss": tenant, "tid": Self.tenant, "_claim_names": ["groups": "src1"]]))
+    #expect(try await own.returns(token).reason == .oauthFailed)
   }
 
   /// Attacks: a token of another tenant, of the tenant by its name, and of none.
@@ -338,6 +345,20 @@ import Testing
     let proof = try #require(answer.proof)
     #expect(proof.attested.map(\.value) == (isVerified ? ["asha@example.com"] : []))
     #expect(proof.claimed.map(\.value) == (isVerified ? [] : ["asha@example.com"]))
+  }
+
+  @Test("the function `identity` gets a flag in the place of the text", arguments: ["true", "false", "yes"])
+  func textsForTheFunction(text: String) async throws {
+    var (step, _) = try await Self.signedIn(try site("apple"))
+    let seen = Seen()
+    step.identity = IdentityMapper { claims in
+      seen.set(claims)
+      return nil
+    }
+    let changes: [String: Any?] = ["iss": "https://appleid.apple.com", "email_verified": text, "is_private": "true"]
+    _ = try await step.returns(try TestKey.rsa.sign(try step.claims(changes)))
+    #expect(seen.claims["email_verified"] == (text == "yes" ? .text("yes") : .flag(text == "true")))
+    #expect(seen.claims["is_private"] == .text("true"), "no other claim is changed")
   }
 
   // MARK: LinkedIn
