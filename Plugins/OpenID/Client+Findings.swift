@@ -28,8 +28,10 @@ extension Client {
     "response_mode", "request", "request_uri", "prompt", "max_age", "acr_values",
   ]
 
-  /// The tenants of Microsoft that stand for people of any organization.
-  private static let openTenants: Set<String> = ["common", "organizations", "consumers"]
+  /// The tenants of Microsoft that stand for people of any organization. The last one is that of personal accounts.
+  private static let openTenants: Set<String> = [
+    "common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad",
+  ]
 
   /// What is wrong with the settings.
   static func findings(in settings: StepSettings, of entry: OpenID.Entry) -> [SettingFinding] {
@@ -61,15 +63,26 @@ extension Client {
             ? "every parameter has a name, as in { hd = \"example.com\" }"
             : "\(name) is the gateway's own: remove it, or use the setting of that name"))
     }
-    // Attack: anyone creates a tenant, and in it a user with any address (known as nOAuth).
+    return found + tenants(settings, preset)
+  }
+
+  /// Attack: anyone creates a tenant, and in it a user with any address (known as nOAuth), or a group of any name.
+  private static func tenants(_ settings: StepSettings, _ preset: Preset) -> [SettingFinding] {
+    let tenant = settings.text("tenant") ?? ""
+    let name = tenant.lowercased().split(whereSeparator: { $0 == "/" || $0.isWhitespace }).joined(separator: "/")
+    guard preset.namesTenant, !settings.isSet("issuer"), openTenants.contains(name) else { return [] }
+    var found = [
+      SettingFinding(
+        "tenant",
+        "people of every tenant can sign in with \"\(tenant)\", and the administrators of theirs name their groups: without `identity` in the policy they have none here, and with it, check f.claims.tid before you use f.claims.groups or f.claims.roles",
+        .warning)
+    ]
     let trusts = settings.text("email_verified") == EmailRule.always.rawValue ? "email_verified" : "trusted_domains"
-    if preset.namesTenant, openTenants.contains(settings.text("tenant") ?? ""),
-      trusts == "email_verified" || !settings.list(trusts).isEmpty
-    {
+    if trusts == "email_verified" || !settings.list(trusts).isEmpty {
       found.append(
         SettingFinding(
           trusts,
-          "people of every tenant can sign in with tenant = \"\(settings.text("tenant") ?? "")\", and everyone can create a tenant with any addresses: name your own tenant, or remove it"
+          "people of every tenant can sign in with tenant = \"\(tenant)\", and everyone can create a tenant with any addresses: name your own tenant, or remove it"
         ))
     }
     return found

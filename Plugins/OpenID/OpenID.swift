@@ -128,7 +128,10 @@ public struct OpenID: FullProvider {
   /// The proof of an identity, by the function `identity` of the policy or the rules of the preset.
   private func proof(of said: SiteClaims, _ client: Client, _ step: StepContext) async throws -> Proof {
     let claims = try client.preset.claims.readable(said.members)
-    let identity = try await step.tools.identity(claims) ?? client.preset.claims.identity(from: claims)
+    if let identity = try await step.tools.identity(claims) { return identity.proof(of: said, at: client) }
+    var identity = client.preset.claims.identity(from: claims)
+    // Attack: the administrator of a foreign tenant names its groups like those of the operator's.
+    if said.isOfAnyTenant { identity.groups = [] }
     return identity.proof(of: said, at: client)
   }
 
@@ -151,7 +154,7 @@ public struct OpenID: FullProvider {
       .check(claims)
     return SiteClaims(
       members: claims.members, subject: claims.subject, issuer: metadata.name(in: claims.members),
-      hostedDomain: claims.members["hd"]?.text)
+      isOfAnyTenant: metadata.issuer.contains(Issuer.anyTenant), hostedDomain: claims.members["hd"]?.text)
   }
 
   /// Asks the userinfo endpoint for what the ID token lacks, or for everything.

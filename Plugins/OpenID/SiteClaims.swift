@@ -7,6 +7,8 @@ struct SiteClaims: Sendable {
   let subject: String
   /// The issuer's name in the identity.
   let issuer: String
+  /// Whether the issuer stands for any tenant, so that the groups are those of an organization that anyone can create.
+  var isOfAnyTenant = false
   /// The domain of the account's organization at Google, from the ID token; nil for a personal account.
   let hostedDomain: String?
 

@@ -269,8 +269,15 @@ import Testing
     let step = try await Attempted.begun(web, plugin: OpenID(.openID), settings: settings)
     let own = "https://login.microsoftonline.com/\(Self.tenant)/v2.0"
     let token = { (changes: [String: Any?]) in try TestKey.rsa.sign(try step.claims(changes)) }
-    let proof = try await step.returns(try token(["iss": own, "tid": Self.tenant])).proof
+    let grouped: [String: Any?] = ["iss": own, "tid": Self.tenant, "groups": ["ops"], "roles": ["admin"]]
+    let proof = try await step.returns(try token(grouped)).proof
     #expect(proof?.proved.first?.value == "\(own) 42")
+    // Attack: the administrator of a foreign tenant names a group like one of the operator's.
+    #expect(proof?.proved.first?.groups == [])
+    var mapped = step
+    mapped.identity = IdentityMapper { _ in MappedIdentity(groups: ["ops"]) }
+    let named = try await mapped.returns(try token(["iss": own, "tid": Self.tenant])).proof
+    #expect(named?.proved.first?.groups == ["ops"], "the function knows the tenant")
     // Attack: one tenant issues tokens in the name of another.
     for tenant in ["11111111-6c67-4c5b-b112-36a304b66dad", "{tenantid}", nil] {
       #expect(try await step.returns(try token(["iss": own, "tid": tenant])).reason == .oauthFailed)
@@ -280,7 +287,12 @@ import Testing
   }
 
   /// Attack: somebody creates a tenant, and in it a user with another person's address.
-  @Test("addresses of any tenant are never trusted", arguments: ["common", "organizations", "consumers"])
+  @Test(
+    "addresses of any tenant are never trusted",
+    arguments: [
+      "common", "organizations", "consumers", "Common", "common/", " ORGANIZATIONS", "/common",
+      "9188040D-6c67-4c5b-b112-36a304b66dad",
+    ])
   func openTenants(tenant: String) {
     let base: [String: SettingValue] = ["preset": "microsoft", "client_id": "client", "tenant": .text(tenant)]
     for (more, isRefused) in [
@@ -289,6 +301,7 @@ import Testing
       let found = OpenID(.openID).findings(
         in: StepSettings(secrets: ["client_secret": { "s" }], values: base.merging(more) { $1 }))
       #expect(found.contains { $0.effect == .refused } == isRefused)
+      #expect(found.contains { $0.setting == "tenant" && $0.effect == .warning })
     }
   }
 
