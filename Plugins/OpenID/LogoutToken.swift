@@ -27,7 +27,7 @@ extension OpenID: WebhookReceiver {
   }
 
   private func verified(_ text: String, _ client: Client, _ tools: StepTools) async throws -> LogoutToken {
-    let token = try IDToken(text, algorithms: client.algorithms)
+    let token = try IDToken(text, algorithms: client.algorithms, atMost: IDToken.longest)
     let now = tools.clock.now
     guard let key = try await directory.key(token, of: client.issuer, by: tools.web, at: now) else {
       throw AnswerRefusal(.kid, token.keyID ?? "missing")

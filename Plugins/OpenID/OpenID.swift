@@ -80,11 +80,11 @@ public struct OpenID: FullProvider {
       return .proved(try await proof(of: input, attempt, step))
     } catch let error as AnswerRefusal {
       step.tools.log.refusal(error.text)
-      return .refused(error == Self.cancelled ? .oauthCancelled : .oauthFailed)
+      let cancellations = Preset.chosen(by: step.tools.settings, entry)?.cancellations ?? []
+      let isCancelled = error.reason == .error && cancellations.contains(error.value ?? "")
+      return .refused(isCancelled ? .oauthCancelled : .oauthFailed)
     }
   }
-
-  private static let cancelled = AnswerRefusal(.error, "access_denied")
 
   /// - Throws: `AnswerRefusal` if the answer is not accepted, any other error if the site is at fault or the policy
   ///   denies.
@@ -144,7 +144,8 @@ public struct OpenID: FullProvider {
   private func claims(
     of text: String, isOfApp: Bool, _ attempt: Attempt, _ client: Client, _ step: StepContext
   ) async throws -> SiteClaims {
-    let token = try IDToken(text, algorithms: client.algorithms)
+    let token = try IDToken(
+      text, algorithms: client.algorithms, atMost: isOfApp ? IDToken.longest : IDToken.longestIssued)
     guard let key = try await directory.key(token, of: client.issuer, by: step.tools.web, at: step.now) else {
       throw AnswerRefusal(.kid, token.keyID ?? "missing")
     }

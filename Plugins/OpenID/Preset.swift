@@ -19,6 +19,12 @@ struct Preset: Sendable {
   var userInfo = UserInfoUse.missing
   /// Whether the site accepts a PKCE challenge and verifier.
   var takesPKCE = true
+  /// The errors of the authorization address by which the user cancels (RFC 6749 section 4.1.2.1).
+  var cancellations: Set<String> = ["access_denied"]
+  /// Errors of the token endpoint that mean a wrong code, though elsewhere they blame the client.
+  var codeErrors: Set<String> = []
+  /// Whether signing out there works without the ID token, which the gateway does not keep.
+  var signsOutByClient = true
   /// Whether its ID tokens have the nonce of the request.
   var sendsNonce = true
   var claims = ClaimRules()

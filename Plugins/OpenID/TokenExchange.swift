@@ -62,11 +62,9 @@ struct TokenExchange {
     }
     if [200, 400].contains(answer.status), error == "invalid_grant" { throw AnswerRefusal(.code, "invalid_grant") }
     // Attack: invented codes at a site that has its own errors for them. As faults they would not count as attempts.
-    if !client.isOpenID, [200, 400].contains(answer.status), error.map({ !Self.ofClient.contains($0) }) ?? true {
-      throw AnswerRefusal(.code, "not accepted")
-    }
-    let told = error.map { Self.ofClient.contains($0) ? " \($0)" : "" } ?? ""
-    throw OAuthFault.site("\(metadata.token) answers \(answer.status)\(told)")
+    let blamed = error.flatMap { Self.ofClient.subtracting(client.preset.codeErrors).contains($0) ? $0 : nil }
+    if [200, 400].contains(answer.status), blamed == nil { throw AnswerRefusal(.code, "not accepted") }
+    throw OAuthFault.site("\(metadata.token) answers \(answer.status)\(blamed.map { " \($0)" } ?? "")")
   }
 
   /// Adds what proves the client's identity.

@@ -117,7 +117,7 @@ import Testing
   func shown(name: String) async throws {
     let odd = "https://\u{1b}[2J" + String(repeating: "x", count: 3_000)
     let isList = name.hasSuffix("supported")
-    web.change { $0.discovery = [name: isList ? [odd, "private_key_jwt"] as Any : odd] }
+    web.change { $0.discovery = [name: isList ? [odd, "private_key_jwt"] as Any : odd as Any] }
     do {
       _ = try await Attempted.begun(web)
       Issue.record("the document was accepted")
@@ -132,6 +132,9 @@ import Testing
   {
     let step = try await Attempted.begun(web)
     web.change { $0.tokenStatus = 400 }
+    #expect(try await step.submit(["code": "c0de", "state": "st_abc"]).reason == .oauthFailed)
+    // Attack: an invented code, for which the site has an error of its own.
+    web.change { $0.tokenError = "invalid_code" }
     #expect(try await step.submit(["code": "c0de", "state": "st_abc"]).reason == .oauthFailed)
     for (status, error) in [(401, "invalid_client"), (400, "invalid_client"), (500, ""), (302, "")] {
       web.change {

@@ -238,6 +238,17 @@ import Testing
     #expect(step.reasons.take().last?.hasPrefix("code ") == true)
   }
 
+  /// Attack: invented codes at Gitea, which says of them that the client is not authorized.
+  @Test("an error that blames the client means a wrong code where the preset says so") func giteasCodes() async throws {
+    let server = "https://git.example.com"
+    let body = #"{"error":"unauthorized_client","error_description":"client is not authorized"}"#
+    let step = try await Self.begun(
+      ["preset": "gitea", "server": .text(server)], ["\(server)/login/oauth/access_token": (400, body)])
+    #expect(try await Self.redeemed(step).reason == .oauthFailed)
+    let other = try await Self.forged(token: (400, body))
+    await #expect(throws: (any Error).self) { try await Self.redeemed(other) }
+  }
+
   @Test(
     "a client that is not accepted, and a site that fails, are faults",
     arguments: [

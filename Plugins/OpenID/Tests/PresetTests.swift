@@ -342,6 +342,18 @@ import Testing
     }
   }
 
+  @Test(
+    "a site's own words for cancelling are no failure",
+    arguments: [
+      ("apple", "user_cancelled_authorize", RefusalReason.oauthCancelled), ("apple", "access_denied", .oauthCancelled),
+      ("linkedin", "user_cancelled_login", .oauthCancelled), ("linkedin", "user_cancelled_authorize", .oauthCancelled),
+      ("okta", "user_cancelled_login", .oauthFailed), ("apple", "server_error", .oauthFailed),
+    ])
+  func cancelled(preset: String, error: String, reason: RefusalReason) async throws {
+    let (step, _) = try await Self.signedIn(try site(preset))
+    #expect(try await step.submit(["error": error, "state": Attempted.callback.state]).reason == reason)
+  }
+
   // MARK: texts as flags
 
   /// Attack: `"false"` is a text that is not empty.
