@@ -102,9 +102,40 @@ extension Client {
         found.append(SettingFinding(name, "is missing: write the address at the site, or a preset"))
       }
     }
-    if let key = settings.secret("private_key"), !ClientKey.isKey(key) {
+    if settings.text("sign_out") == SignOutRule.there.rawValue, !preset.signsOutByClient {
       found.append(
-        SettingFinding("private_key", "is no private key in PEM: RSA, or the elliptic curves P-256, P-384 and Ed25519"))
+        SettingFinding(
+          "sign_out",
+          "\"there\" needs the ID token at \(preset.name), and the gateway does not keep it: remove it, and register the back-channel logout URL there"
+        ))
+    }
+    return found + credentials(settings, entry, preset)
+  }
+
+  /// What proves the client's identity.
+  private static func credentials(_ settings: StepSettings, _ entry: OpenID.Entry, _ preset: Preset)
+    -> [SettingFinding]
+  {
+    var found: [SettingFinding] = []
+    if let key = settings.secret("private_key") {
+      let wrong: String? =
+        if !ClientKey.isKey(key) {
+          "is no private key in PEM: RSA, or the elliptic curves P-256, P-384 and Ed25519"
+        } else if preset.clientAuth == .signedSecret, !ClientKey.isP256(key) {
+          "is no key of the curve P-256, the only one that \(preset.name) takes"
+        } else if settings.isSet("client_secret") {
+          "stands beside a client_secret: remove the one that the site does not know"
+        } else {
+          nil
+        }
+      found += wrong.map { [SettingFinding("private_key", $0)] } ?? []
+    }
+    if let chosen = settings.text("client_auth").flatMap(ClientAuth.init) {
+      let name = chosen == .privateKeyJWT ? "private_key" : "client_secret"
+      if !settings.isSet(name), !preset.needs.contains(name) {
+        found.append(
+          SettingFinding("client_auth", "\"\(chosen.rawValue)\" needs \(name): write it, or remove client_auth"))
+      }
     }
     if entry != .google, !preset.needs.contains("private_key"),
       !settings.isSet("client_secret"), !settings.isSet("private_key")
@@ -116,6 +147,12 @@ extension Client {
     }
     for name in ["key_id", "team"] where settings.isSet(name) && !settings.isSet("private_key") {
       found.append(SettingFinding(name, "has no effect without private_key"))
+    }
+    let templates = [preset.issuer, preset.authorize, preset.token].compactMap(\.self) + Array(preset.profiles.values)
+    for name in ["tenant", "server"] where settings.isSet(name) {
+      if templates.contains(where: { $0.contains("{\(name)}") }) { continue }
+      let user = preset.name.isEmpty ? "without a preset" : "with the preset \(preset.name)"
+      found.append(SettingFinding(name, "has no effect \(user): remove it"))
     }
     return found
   }

@@ -51,8 +51,10 @@ public struct OpenID: FullProvider {
     if client.responseMode == .formPost { parameters.append(("response_mode", ResponseMode.formPost.rawValue)) }
     parameters += client.parameters
     // Attack: the browser is signed in to an attacker's identity at the site, which a single click would connect to the
-    // account. Therefore the user must choose the account.
-    if step.flowPurpose == .join, !client.parameters.contains(where: { $0.0 == "prompt" }) {
+    // account. Therefore the user must choose the account, or sign in again.
+    let prompts = parameters.first { $0.0 == "prompt" }?.1.split(separator: " ") ?? []
+    if step.flowPurpose == .join, !prompts.contains("login"), !prompts.contains("select_account") {
+      parameters.removeAll { $0.0 == "prompt" }
       parameters.append(("prompt", "select_account"))
     }
     let address =
