@@ -75,6 +75,8 @@ struct IssuerMetadata: Sendable, Equatable {
   let methods: [String]
   /// Whether authorization responses contain `iss` (RFC 9207).
   let namesIssuerInAnswers: Bool
+  /// What `iss` must be at a site without discovery whose issuer is not its origin; nil: `issuer`.
+  let issuerInAnswers: String?
 
   private struct Document: Decodable {
     let issuer: String
@@ -124,6 +126,7 @@ struct IssuerMetadata: Sendable, Equatable {
     // Basic is the default.
     methods = document.tokenEndpointAuthMethodsSupported ?? [ClientAuth.basic.method]
     namesIssuerInAnswers = document.authorizationResponseIssParameterSupported ?? false
+    issuerInAnswers = nil
     guard ClientAuth.chosen.contains(where: { methods.contains($0.method) }) else {
       let known = ClientAuth.chosen.map(\.method).joined(separator: ", ")
       throw .site("\(issuer.address) takes none of \(known)")
@@ -145,11 +148,13 @@ struct IssuerMetadata: Sendable, Equatable {
     userInfo = nil
     endSession = nil
     methods = [ClientAuth.basic.method]
-    namesIssuerInAnswers = false
+    issuerInAnswers = settings.text("issuer")
+    namesIssuerInAnswers = issuerInAnswers != nil
   }
 
   /// Whether an authorization response may name this issuer.
   func mayAnswer(as name: String) -> Bool {
+    if let issuerInAnswers { return name == issuerInAnswers }
     if name == issuer || (issuer == Client.google && name == Self.googleAlone) { return true }
     let parts = issuer.split(separator: Issuer.anyTenant, maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, name.hasPrefix(parts[0]), name.hasSuffix(parts[1]) else { return false }

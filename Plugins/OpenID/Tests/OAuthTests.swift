@@ -291,6 +291,23 @@ import Testing
     #expect(answer.reason == .oauthFailed)
     #expect(!step.web.requests.contains { $0.url.hasSuffix("/token") })
   }
+
+  @Test(
+    "the issuer in an answer is the origin, or the one of the settings, which is then required",
+    arguments: [
+      (nil, "https://forge.example.com", true), (nil, nil, true), (nil, "https://forge.example.com/acme", false),
+      ("https://forge.example.com/acme", "https://forge.example.com/acme", true),
+      ("https://forge.example.com/acme", "https://forge.example.com", false),
+      ("https://forge.example.com/acme", "https://forge.example.com/other", false),
+      ("https://forge.example.com/acme", nil, false),
+    ] as [(String?, String?, Bool)])
+  func issuerInAnswers(setting: String?, answer: String?, isAccepted: Bool) async throws {
+    let step = try await Self.forged(setting.map { ["issuer": .text($0)] } ?? [:])
+    var fields = ["code": "c0de", "state": Attempted.callback.state]
+    fields["iss"] = answer
+    let proof = try await step.submit(fields).proof
+    #expect(proof?.proved.first?.value == (isAccepted ? "https://forge.example.com 7" : nil))
+  }
 }
 
 /// What the function `identity` received.
