@@ -63,9 +63,10 @@ extension MappedIdentity {
   /// proof. An unverified address is only claimed.
   func proof(of said: SiteClaims, at client: Client) -> Proof {
     let value = "\(said.issuer) \(said.subject)"
-    let identity = Identifier(
-      kind: .federated, value: value, display: email ?? value, attributes: data, groups: groups)
+    // Attack: a claim that is no address, of any length and characters, is shown as the name of the identity.
     let address = email.flatMap(EmailAddress.init)
+    let identity = Identifier(
+      kind: .federated, value: value, display: address?.text ?? value, attributes: data, groups: groups)
     let addresses = [address].compactMap { $0.map(Identifier.init) }
     let isVerified = isEmailVerified || client.emailRule == .always
     let isAuthoritative =
