@@ -68,7 +68,7 @@ struct ClaimRules: Sendable {
 
   /// The members that say which address is the user's.
   var ofUser: Set<String> {
-    Set(["email", "email_verified"] + [email, emailVerified, addresses?.path ?? []].compactMap(\.first))
+    Set([email, emailVerified, addresses?.path ?? []].compactMap { $0.first }).union(["email", "email_verified"])
   }
 
   /// The addresses of a user, each an object.

@@ -24,7 +24,7 @@ public enum JSONClaim: Equatable, Sendable {
   /// All digits of a whole number; nil if a `Double` may have lost some, as of `1e16`.
   public var wholeNumber: String? {
     switch self {
-    case .number(let number): number.magnitude < 0x1p53 ? Int64(exactly: number).map(String.init) : nil
+    case .number(let number): number.magnitude < 0x1p53 ? Int64(exactly: number).map { "\($0)" } : nil
     case .integer(let digits): digits
     default: nil
     }

@@ -67,7 +67,7 @@ import Testing
   }
 
   /// Attack: a sign-in that was begun before, and waits for another step, opens a session after the site has ended it.
-  @Test(arguments: [nil, "s-1", "s-2"]) func waitingSignInsBeginAgain(siteSession: String?) async throws {
+  @Test(arguments: [nil, "s-1", "s-2"] as [String?]) func waitingSignInsBeginAgain(siteSession: String?) async throws {
     let bench = try await EngineTestBench.full { generation in
       generation.flows["twice"] = .test(
         "twice", account: .existing, steps: [.test(EngineTestBench.google), .test(EngineTestBench.mail)])
