@@ -4,8 +4,8 @@ import MoongateSDK
 // Tries the sites at which users sign in.
 
 extension FlowEngine {
-  /// Tries the site of each configured provider once. One that does not answer as it should is a warning: it may be down
-  /// just now, and other ways to sign in work.
+  /// Tries the site of each configured provider once. One that does not answer as it should is a warning: it may be
+  /// down just now, and other ways to sign in work.
   package func probeSites() async {
     let request = maintenanceRequest(generations.current)
     for provider in (request.generation.registry ?? providers).all {

@@ -85,6 +85,19 @@ import Testing
     }
   }
 
+  /// Attack: an app redeems the code of a sign-in after the site has ended it.
+  @Test func codesOfAppsEnd() async throws {
+    let bench = try await EngineTestBench.full()
+    let page = bench.client(browser: TokenHash(of: "browser".utf8), at: .page)
+    let id = try await bench.openedForApp("login", in: page)
+    _ = try await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: page).get()
+    let fields: [String: InputValue] = ["sub": .text("asha"), "site": .text("s-1")]
+    let next = try #require(try await bench.engine.submit(id, fields: fields, client: page).get().next)
+    let code = String(next.split(separator: "=").last ?? "")
+    #expect(try await Self.sessions(bench).end(of: Self.identity("asha"), siteSession: "s-1") == 0)
+    #expect(await bench.redeem(id, code).refusal?.code == .flowExpired)
+  }
+
   /// Attack: a session gets another token by a step-up between being read and being ended, and lives on.
   @Test func sessionsThatChangeMeanwhileEnd() async throws {
     let bench = try await EngineTestBench.full()
