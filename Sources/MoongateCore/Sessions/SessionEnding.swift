@@ -27,7 +27,7 @@ package struct SessionEnding: Sendable {
   ///
   /// Attack: a sign-in that the user began before, and that waits for another step or for the app to redeem its code,
   /// opens a session after the site has ended it. Flows of the account must therefore begin again. One that completes
-  /// meanwhile, or that gives a session another token, is found by reading again.
+  /// meanwhile is found by reading again.
   /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`: only sessions of this one, and those whose session
   ///   at the site is unknown; nil: all of them.
   /// - Returns: how many have ended.

@@ -98,17 +98,18 @@ import Testing
     #expect(await bench.redeem(id, code).refusal?.code == .flowExpired)
   }
 
-  /// Attack: a session gets another token by a step-up between being read and being ended, and lives on.
-  @Test func sessionsThatChangeMeanwhileEnd() async throws {
+  /// Attack: a sign-in completes between the sessions being read and being ended.
+  @Test func sessionsThatBeginMeanwhileEnd() async throws {
     let bench = try await EngineTestBench.full()
     let session = try await bench.signedIn(try await Self.signIn(bench, "asha", site: "s-1")).session
-    let token = SessionToken(from: SystemRandom()).hash
-    let use = SessionUse(at: bench.clock.now())
-    let grown = session.renewed(token, of: session.account, passed: session.passed, by: use)
-    let store = ChangingStore(bench.store, first: .replaceSession(session.token, by: grown))
+    let now = bench.clock.now()
+    let late = Session(
+      id: "se_late", token: SessionToken(from: SystemRandom()).hash, account: session.account, createdAt: now,
+      expiresAt: session.expiresAt, idle: session.idle, lastSeenAt: now, passed: session.passed, userAgent: nil)
+    let store = ChangingStore(bench.store, first: .putSession(late))
     let ending = SessionEnding(store: store, clock: bench.clock, random: SystemRandom())
     let count = try await ending.end(of: Self.identity("asha"), provedBy: EngineTestBench.google, siteSession: nil)
-    #expect(count == 1)
+    #expect(count == 2)
     #expect(try await bench.store.sessions(of: session.account).isEmpty)
   }
 
