@@ -209,8 +209,16 @@ extension OpenID: SettingsNaming {
 
 extension OpenID: ClaimsMapping {
   public func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
+    try rules(settings).identity(from: readable(claims, settings: settings))
+  }
+
+  public func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] {
+    try rules(settings).readable(claims)
+  }
+
+  private func rules(_ settings: StepSettings) throws -> ClaimRules {
     guard let preset = Preset.chosen(by: settings, entry) else { throw OAuthFault.setting("preset") }
-    return preset.claims.identity(from: try preset.claims.readable(claims))
+    return preset.claims
   }
 }
 
