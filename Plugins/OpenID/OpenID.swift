@@ -52,11 +52,12 @@ public struct OpenID: FullProvider {
     parameters += client.parameters
     // Attack: the browser is signed in to an attacker's identity at the site, which a single click would connect to the
     // account. Therefore the user must choose the account, or sign in again.
-    let prompts = parameters.first { $0.0 == "prompt" }?.1.split(separator: " ") ?? []
+    var prompts = parameters.first { $0.0 == "prompt" }?.1.split(separator: " ") ?? []
     if step.flowPurpose == .join, !prompts.contains("login"), !prompts.contains("select_account") {
-      parameters.removeAll { $0.0 == "prompt" }
-      parameters.append(("prompt", "select_account"))
+      prompts = ["select_account"] + prompts.filter { $0 == "consent" }
     }
+    parameters.removeAll { $0.0 == "prompt" }
+    if !prompts.isEmpty { parameters.append(("prompt", prompts.joined(separator: " "))) }
     let address =
       metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + PercentEncoding.form(parameters)
     return .redirect(to: address, state: try attempt.sealed())
@@ -104,7 +105,7 @@ public struct OpenID: FullProvider {
       // Attack: without a nonce in the token, anyone who has seen one could bring it.
       guard client.preset.sendsNonce else { throw AnswerRefusal(.nonce, "missing, and an app has brought the token") }
       let said = try await claims(of: token, isOfApp: true, attempt, client, step)
-      return try await proof(of: said, client, step)
+      return try await identity(of: said, client, step.tools).proof(of: said, at: client)
     }
 
     // Attack: a link puts another user's code or error into this browser. Only the state of this step is accepted.
@@ -120,21 +121,25 @@ public struct OpenID: FullProvider {
     if let error = try input.optionalText("error") { throw AnswerRefusal(.error, error) }
     guard let code = try input.optionalText("code"), !code.isEmpty else { throw AnswerRefusal(.code, "missing") }
     let issued = try await TokenExchange(client: client, metadata: metadata, step: step).redeem(code, attempt)
-    guard client.isOpenID else { return try await proof(of: try await siteClaims(issued, client, step), client, step) }
-    var said = try await claims(of: issued.idToken ?? "", isOfApp: false, attempt, client, step)
-    try await complete(&said, with: issued.accessToken, metadata, client, step)
-    if let user = try input.optionalText("user") { said.addNames(ofForm: user) }
-    return try await proof(of: said, client, step)
+    var said: SiteClaims
+    if client.isOpenID {
+      said = try await claims(of: issued.idToken ?? "", isOfApp: false, attempt, client, step)
+      try await complete(&said, with: issued.accessToken, metadata, client, step)
+      if let user = try input.optionalText("user") { said.addNames(ofForm: user) }
+    } else {
+      said = try await siteClaims(issued, client, step)
+    }
+    return try await identity(of: said, client, step.tools).proof(of: said, at: client)
   }
 
-  /// The proof of an identity, by the function `identity` of the policy or the rules of the preset.
-  private func proof(of said: SiteClaims, _ client: Client, _ step: StepContext) async throws -> Proof {
+  /// What the claims say about the user, by the function `identity` of the policy or the rules of the preset.
+  func identity(of said: SiteClaims, _ client: Client, _ tools: StepTools) async throws -> MappedIdentity {
     let claims = try client.preset.claims.readable(said.members)
-    if let identity = try await step.tools.identity(claims) { return identity.proof(of: said, at: client) }
+    if let mapped = try await tools.identity(claims) { return mapped }
     var identity = client.preset.claims.identity(from: claims)
     // Attack: the administrator of a foreign tenant names its groups like those of the operator's.
     if said.isOfAnyTenant { identity.groups = [] }
-    return identity.proof(of: said, at: client)
+    return identity
   }
 
   private func metadata(of client: Client, _ step: StepContext) async throws -> IssuerMetadata {

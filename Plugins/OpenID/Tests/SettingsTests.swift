@@ -42,7 +42,8 @@ import Testing
   @Test("connecting asks for the account, unless the settings ask for more") func connecting() async throws {
     for (values, prompt) in [
       ([:], "select_account"), (["prompt": "login"], "login"), (["prompt": "none"], "select_account"),
-      (["prompt": "consent"], "select_account"), (["prompt": "consent select_account"], "consent select_account"),
+      (["prompt": "consent"], "select_account consent"),
+      (["prompt": "consent select_account"], "consent select_account"),
     ] as [([String: SettingValue], String)] {
       let web = TestProvider()
       let settings = Self.settings(values.merging(["issuer": .text(TestProvider.issuer)]) { $1 })
