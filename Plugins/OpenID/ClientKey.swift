@@ -70,4 +70,7 @@ struct ClientKey: Sendable {
 
   /// Whether the text is a private key that can sign.
   static func isKey(_ pem: String) -> Bool { read(pem) != nil }
+
+  /// Whether the key is of the curve P-256.
+  static func isP256(_ pem: String) -> Bool { if case .p256 = read(pem) { true } else { false } }
 }

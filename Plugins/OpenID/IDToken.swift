@@ -4,19 +4,24 @@ import MoongateSDK
 
 /// A parsed but not yet verified ID token (OpenID Connect Core 1.0 section 2).
 struct IDToken: Sendable {
-  /// The maximum length in bytes.
+  /// The maximum length in bytes of what a client brings.
   static let longest = 16 * 1024
+  /// The maximum length in bytes from the token endpoint, with which 64 KiB of groups fit.
+  static let longestIssued = 128 * 1024
 
   let text: String
   let algorithm: String
   let keyID: String?
   private let payload: [UInt8]
 
-  /// - Parameter algorithms: the accepted ones.
+  /// - Parameters:
+  ///   - algorithms: the accepted ones.
+  ///   - longest: in bytes.
   /// - Throws: why the text cannot be a valid token.
-  init(_ text: String, algorithms: [String]) throws(AnswerRefusal) {
+  init(_ text: String, algorithms: [String], atMost longest: Int) throws(AnswerRefusal) {
+    guard text.utf8.count <= longest else { throw AnswerRefusal(.token, "longer than \(longest) bytes") }
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])),
+    guard parts.count == 3, let head = Base64URL.decode(String(parts[0])),
       let payload = Base64URL.decode(String(parts[1]))
     else { throw AnswerRefusal(.token) }
     let header = try JSONClaim.claims(head)

@@ -38,9 +38,11 @@ extension OpenID: Rechecking {
       throw OAuthFault.site(
         "\(site) issues no ID token for a refresh token: write userinfo = \"always\", or remove `recheck`")
     }
-    let members = try await UserInfo(web: call.tools.web, token: token).claims(at: ["1": address])
+    let members = try await UserInfo(web: call.tools.web, token: token).claims(at: ["1": address], onlyInFirst: []).all
     guard let subject = members["sub"]?.text else { throw AnswerRefusal(.sub) }
-    return SiteClaims(members: members, subject: subject, issuer: metadata.issuer, hostedDomain: nil)
+    return SiteClaims(
+      members: members, subject: subject, issuer: metadata.issuer,
+      isOfAnyTenant: metadata.issuer.contains(Issuer.anyTenant), hostedDomain: nil)
   }
 }
 

@@ -51,11 +51,14 @@ public struct OpenID: FullProvider {
     if client.responseMode == .formPost { parameters.append(("response_mode", ResponseMode.formPost.rawValue)) }
     parameters += client.parameters
     // Attack: the browser is signed in to an attacker's identity at the site, which a single click would connect to the
-    // account. Therefore the user must choose the account.
-    let prompts = (step.flowPurpose == .join ? ["select_account"] : []) + (client.asksConsent ? ["consent"] : [])
-    if !prompts.isEmpty, !client.parameters.contains(where: { $0.0 == "prompt" }) {
-      parameters.append(("prompt", prompts.joined(separator: " ")))
+    // account. Therefore the user must choose the account, or sign in again.
+    let own = parameters.first { $0.0 == "prompt" }?.1.split(separator: " ")
+    var prompts = own ?? (client.asksConsent ? ["consent"] : [])
+    if step.flowPurpose == .join, !prompts.contains("login"), !prompts.contains("select_account") {
+      prompts = ["select_account"] + prompts.filter { $0 == "consent" }
     }
+    parameters.removeAll { $0.0 == "prompt" }
+    if !prompts.isEmpty { parameters.append(("prompt", prompts.joined(separator: " "))) }
     let address =
       metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + PercentEncoding.form(parameters)
     return .redirect(to: address, state: try attempt.sealed())
@@ -81,11 +84,11 @@ public struct OpenID: FullProvider {
       return .proved(try await proof(of: input, attempt, step))
     } catch let error as AnswerRefusal {
       step.tools.log.refusal(error.text)
-      return .refused(error == Self.cancelled ? .oauthCancelled : .oauthFailed)
+      let cancellations = Preset.chosen(by: step.tools.settings, entry)?.cancellations ?? []
+      let isCancelled = error.reason == .error && cancellations.contains(error.value ?? "")
+      return .refused(isCancelled ? .oauthCancelled : .oauthFailed)
     }
   }
-
-  private static let cancelled = AnswerRefusal(.error, "access_denied")
 
   /// - Throws: `AnswerRefusal` if the answer is not accepted, any other error if the site is at fault or the policy
   ///   denies.
@@ -137,8 +140,12 @@ public struct OpenID: FullProvider {
 
   /// What the claims say about the user, by the function `identity` of the policy or the rules of the preset.
   func identity(of said: SiteClaims, _ client: Client, _ tools: StepTools) async throws -> MappedIdentity {
-    if let mapped = try await tools.identity(said.members) { return mapped }
-    return try client.preset.claims.identity(from: said.members)
+    let claims = try client.preset.claims.readable(said.members)
+    if let mapped = try await tools.identity(claims) { return mapped }
+    var identity = client.preset.claims.identity(from: claims)
+    // Attack: the administrator of a foreign tenant names its groups like those of the operator's.
+    if said.isOfAnyTenant { identity.groups = [] }
+    return identity
   }
 
   func metadata(of client: Client, _ call: SiteCall) async throws -> IssuerMetadata {
@@ -151,7 +158,8 @@ public struct OpenID: FullProvider {
   func claims(
     of text: String, isOfApp: Bool, _ attempt: Attempt?, _ client: Client, _ call: SiteCall
   ) async throws -> SiteClaims {
-    let token = try IDToken(text, algorithms: client.algorithms)
+    let token = try IDToken(
+      text, algorithms: client.algorithms, atMost: isOfApp ? IDToken.longest : IDToken.longestIssued)
     guard let key = try await directory.key(token, of: client.issuer, by: call.tools.web, at: call.now) else {
       throw AnswerRefusal(.kid, token.keyID ?? "missing")
     }
@@ -161,7 +169,7 @@ public struct OpenID: FullProvider {
       .check(claims)
     return SiteClaims(
       members: claims.members, subject: claims.subject, issuer: metadata.name(in: claims.members),
-      hostedDomain: claims.members["hd"]?.text)
+      isOfAnyTenant: metadata.issuer.contains(Issuer.anyTenant), hostedDomain: claims.members["hd"]?.text)
   }
 
   /// Asks the userinfo endpoint for what the ID token lacks, or for everything.
@@ -189,12 +197,14 @@ public struct OpenID: FullProvider {
     guard let token = issued.accessToken else {
       throw OAuthFault.site("\(client.issuer.address) answers without an access token")
     }
-    let members = try await UserInfo(web: call.tools.web, token: token).claims(at: client.userInfoAddresses)
-    let subject = client.subjectPaths.lazy.compactMap { members[$0] }.first
-    guard let subject = subject?.text ?? subject?.number.flatMap({ Int64(exactly: $0) }).map(String.init),
-      IDTokenExpectation.isSubject(subject)
-    else { throw AnswerRefusal(.sub) }
-    return SiteClaims(members: members, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
+    let said = try await UserInfo(web: call.tools.web, token: token).claims(
+      at: client.userInfoAddresses, onlyInFirst: client.preset.claims.ofUser.union(client.subjectPaths))
+    let subject = client.subjectPaths.lazy.compactMap { said.first[$0] }.first
+    // Attack: of two long ids, a floating-point number makes one.
+    guard let subject = subject?.text ?? subject?.wholeNumber, IDTokenExpectation.isSubject(subject) else {
+      throw AnswerRefusal(.sub)
+    }
+    return SiteClaims(members: said.all, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
   }
 }
 
@@ -222,8 +232,16 @@ extension OpenID: SettingsNaming {
 
 extension OpenID: ClaimsMapping {
   public func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
+    try rules(settings).identity(from: readable(claims, settings: settings))
+  }
+
+  public func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] {
+    try rules(settings).readable(claims)
+  }
+
+  private func rules(_ settings: StepSettings) throws -> ClaimRules {
     guard let preset = Preset.chosen(by: settings, entry) else { throw OAuthFault.setting("preset") }
-    return try preset.claims.identity(from: claims)
+    return preset.claims
   }
 }
 

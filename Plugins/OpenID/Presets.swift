@@ -13,11 +13,13 @@ extension Preset {
     Preset(
       name: "apple", title: "Apple", issuer: "https://appleid.apple.com", needs: ["team", "key_id", "private_key"],
       scopes: ["openid", "name", "email"], responseMode: .formPost, clientAuth: .signedSecret, userInfo: .never,
+      cancellations: ["access_denied", "user_cancelled_authorize"],
       claims: ClaimRules(takesTextTrue: true), offline: .granted),
     Preset(
       name: "gitlab", title: "GitLab", issuer: "https://gitlab.com",
       claims: ClaimRules(groups: [["groups"], ["groups_direct"]]), offline: .granted),
-    Preset(name: "okta", needs: ["issuer"]),
+    // Its address for signing out demands the ID token.
+    Preset(name: "okta", needs: ["issuer"], signsOutByClient: false),
     Preset(name: "auth0", needs: ["issuer"]),
     Preset(
       name: "keycloak", needs: ["issuer"], claims: ClaimRules(groups: [["groups"], ["realm_access", "roles"]])),
@@ -35,8 +37,8 @@ extension Preset {
     // It refuses a PKCE verifier, and its ID tokens have no nonce.
     Preset(
       name: "linkedin", title: "LinkedIn", issuer: "https://www.linkedin.com/oauth", clientAuth: .post,
-      takesPKCE: false, sendsNonce: false, claims: ClaimRules(takesTextTrue: true),
-      offline: .none),
+      takesPKCE: false, cancellations: ["access_denied", "user_cancelled_login", "user_cancelled_authorize"],
+      sendsNonce: false, claims: ClaimRules(takesTextTrue: true), offline: .none),
     Preset(
       name: "slack", title: "Slack", issuer: "https://slack.com",
       claims: ClaimRules(data: ["team": ["https://slack.com/team_id"]]),
@@ -74,8 +76,10 @@ extension Preset {
       offline: .none, authorize: "https://www.facebook.com/v23.0/dialog/oauth",
       token: "https://graph.facebook.com/v23.0/oauth/access_token",
       profiles: ["1": "https://graph.facebook.com/v23.0/me?fields=id,first_name,last_name,email"], subject: ["id"]),
+    // Of an unknown code, it says that the client is not authorized.
     Preset(
       name: "gitea", needs: ["server"], scopes: ["openid", "profile", "email", "groups"],
+      codeErrors: ["unauthorized_client"],
       claims: ClaimRules(data: ["login": ["preferred_username"]]),
       offline: .granted, authorize: "{server}/login/oauth/authorize", token: "{server}/login/oauth/access_token",
       profiles: ["1": "{server}/login/oauth/userinfo"], subject: ["sub"]),

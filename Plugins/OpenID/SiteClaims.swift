@@ -7,6 +7,8 @@ struct SiteClaims: Sendable {
   let subject: String
   /// The issuer's name in the identity.
   let issuer: String
+  /// Whether the issuer stands for any tenant, so that the groups are those of an organization that anyone can create.
+  var isOfAnyTenant = false
   /// The domain of the account's organization at Google, from the ID token; nil for a personal account.
   let hostedDomain: String?
 
@@ -64,14 +66,13 @@ extension MappedIdentity {
   /// proof. An unverified address is only claimed.
   /// - Parameter recheck: `Proof.recheck`.
   func proof(of said: SiteClaims, at client: Client, recheck: [UInt8]? = nil) -> Proof {
-    let identity = identifier(of: said)
     let address = email.flatMap(EmailAddress.init)
     let addresses = [address].compactMap { $0.map(Identifier.init) }
     let isVerified = isEmailVerified || client.emailRule == .always
     let isAuthoritative =
       isVerified && address.map { client.isAuthoritative(for: $0.domain, hostedDomain: said.hostedDomain) } ?? false
     return Proof(
-      proved: [identity] + (isAuthoritative ? addresses : []),
+      proved: [identifier(of: said)] + (isAuthoritative ? addresses : []),
       attested: isVerified && !isAuthoritative ? addresses : [],
       claimed: isVerified ? [] : addresses,
       firstName: Self.readable(firstName), lastName: Self.readable(lastName), siteSession: said.session,
@@ -79,9 +80,12 @@ extension MappedIdentity {
   }
 
   /// The identity at the site.
+  ///
+  /// Attack: a claim that is no address, of any length and characters, is shown as the name of the identity.
   func identifier(of said: SiteClaims) -> Identifier {
     Identifier(
-      kind: .federated, value: said.identity, display: email ?? said.identity, attributes: data, groups: groups)
+      kind: .federated, value: said.identity, display: email.flatMap(EmailAddress.init)?.text ?? said.identity,
+      attributes: data, groups: groups)
   }
 
   /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and

@@ -55,9 +55,8 @@ struct TokenExchange {
     }
     if [200, 400].contains(status), error == "invalid_grant" { throw AnswerRefusal(.code, "invalid_grant") }
     // Attack: invented codes at a site that has its own errors for them. As faults they would not count as attempts.
-    if !client.isOpenID, [200, 400].contains(status), error.map({ !Self.ofClient.contains($0) }) ?? true {
-      throw AnswerRefusal(.code, "not accepted")
-    }
+    let blames = error.map { Self.ofClient.subtracting(client.preset.codeErrors).contains($0) } ?? false
+    if [200, 400].contains(status), !blames { throw AnswerRefusal(.code, "not accepted") }
     throw fault(status, error)
   }
 
@@ -151,7 +150,7 @@ struct TokenExchange {
       if let found = credential(method) { return (method, found) }
     }
     throw .site(
-      "\(client.issuer.address) takes \(metadata.methods.joined(separator: ", ")), for which the settings have no secret or key"
+      "\(client.issuer.address) takes \(AnswerRefusal.shown(metadata.methods.joined(separator: ", "))), for which the settings have no secret or key"
     )
   }
 }

@@ -51,4 +51,12 @@ public protocol ClaimsMapping: Provider {
   ///   - settings: values of the declared types.
   /// - Throws: if the claims are refused.
   func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity
+
+  /// The claims as the function `identity` gets them: by default as they are.
+  /// - Throws: if the claims are refused before the function is called.
+  func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim]
+}
+
+extension ClaimsMapping {
+  public func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] { claims }
 }

@@ -139,7 +139,8 @@ def test_an_issuer_with_a_label_an_icon_and_an_identity_function(new_gateway, si
     # A function that fails refuses, and the log says why without the claims.
     broken, away = begins(gateway, "work")
     back = returns(broken, site, away, sub="b1", email="secret-mail@example.com", department="broken")
-    assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed&by=work")
+    assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=policy_error")
+    assert "Something went wrong on our side." in broken.get(back.headers["Location"]).text
     assert "policies/work.lua:4" in gateway.log and "secret-mail" not in gateway.log
     assert "s3cret" not in gateway.log
 

@@ -480,6 +480,7 @@
 ---@field token? string The address that exchanges a code for an access token.
 ---@field userinfo? table<string|integer, string> The addresses that say who the user is. One with a name becomes a claim of that name.
 ---@field subject? string The claim that identifies a user forever. Default: sub, otherwise id.
+---@field issuer? string The issuer that the site names in its answers (iss of RFC 9207), which is then required. Default: the origin of token, if it names one.
 ---@field client_id string The client id from the registration at the site.
 ---@field client_secret? moongate.Secret The client secret: env "NAME" or file "path".
 ---@field client_auth? "basic"|"post" How the client proves its identity. Default: the first of these that the site offers.

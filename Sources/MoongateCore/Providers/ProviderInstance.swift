@@ -155,6 +155,10 @@ extension ProviderInstance: ClaimsMapping where Base: ClaimsMapping {
   package func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
     try base.identity(from: claims, settings: settings)
   }
+
+  package func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] {
+    try base.readable(claims, settings: settings)
+  }
 }
 
 extension ProviderInstance: SignOutLeading where Base: SignOutLeading {

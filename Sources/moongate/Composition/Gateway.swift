@@ -178,6 +178,10 @@ struct Gateway {
     var services: [any Service] = [
       Background { await audit.run(clock: clock) },
       Background {
+        await engine.probeSites()
+        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+      },
+      Background {
         while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
         shadow.end()
       },
