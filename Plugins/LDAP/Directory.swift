@@ -1,3 +1,4 @@
+import Foundation
 import MoongateSDK
 import Synchronization
 
@@ -16,6 +17,12 @@ struct DirectoryUser: Sendable {
   let claims: [String: JSONClaim]
   /// How many groups have names that cannot be stored.
   let omitted: Int
+}
+
+/// What has become of an entry.
+enum RecheckedEntry: Sendable {
+  case found(DirectoryUser)
+  case ended(because: String)
 }
 
 /// Finds a user's entry and judges the password, by the servers of a directory.
@@ -39,14 +46,50 @@ struct Directory: Sendable {
   /// Asks the servers in turn until one answers. Blocks the thread, until `end` at the latest.
   /// - Throws: `DirectoryRefusal` or `DirectoryFault`.
   func user(for question: DirectoryQuestion) throws -> DirectoryUser {
+    try asking { try user(for: question, by: $0, at: $1) }
+  }
+
+  /// Reads the entry of an identity again. Blocks the thread, until `end` at the latest.
+  ///
+  /// Attack: someone who was removed from the group that `user` demands, or whose entry has a former user's name, goes
+  /// on. The entry is found by its ID, and must still be one that `user` finds by its own name.
+  /// - Parameter now: milliseconds since the Unix epoch.
+  /// - Throws: `DirectoryFault`.
+  func recheck(_ known: Identifier, at now: Int64) throws -> RecheckedEntry {
+    guard let id = UUID(uuidString: String(known.value.dropFirst(LDAP.name.count + 1))) else {
+      throw DirectoryFault("the identity has no ID of an entry")
+    }
+    let isSame = DirectoryFilter.id(id)
+    return try asking { connection, _ in
+      guard let entry = try only(isSame, at: connection) else { return .ended(because: "no entry") }
+      guard let name = entry.name(comparedBy: settings.user.comparisons),
+        let filter = settings.user.filled({ _ in name }),
+        try only("(&\(filter)\(isSame))", at: connection) != nil
+      else { return .ended(because: "`user` no longer finds the entry") }
+      if let end = entry.end(at: now) { return .ended(because: end) }
+      return .found(try user(of: entry, at: connection))
+    }
+  }
+
+  /// The only entry of a filter; nil if there is none.
+  private func only(_ filter: String, at connection: any DirectoryConnection) throws(DirectoryFault)
+    -> DirectoryEntry?
+  {
+    let search = DirectorySearch(
+      base: settings.base, filter: filter, attributes: wanted + DirectoryEntry.ends, most: 1)
+    guard let found = try connection.entries(search) else { throw DirectoryFault("several entries have one ID") }
+    return found.first { !$0.name.isEmpty }
+  }
+
+  private func asking<Answer>(_ body: (any DirectoryConnection, DirectoryServer) throws -> Answer) throws -> Answer {
     var last = DirectoryFault("all connections were in use")
     for server in servers.ordered(settings.servers) {
       let left = min(settings.timeout, ContinuousClock.now.duration(to: end))
       guard left > .milliseconds(50) else { break }
       do {
-        let user = try user(for: question, at: server, within: left)
+        let answer = try body(try connection(to: server, within: left), server)
         servers.answered(server)
-        return user
+        return answer
       } catch let fault as DirectoryFault where fault.isOfServer {
         servers.failed(server)
         last = fault
@@ -64,10 +107,9 @@ struct Directory: Sendable {
     return connection
   }
 
-  private func user(for question: DirectoryQuestion, at server: DirectoryServer, within time: Duration) throws
-    -> DirectoryUser
-  {
-    let connection = try connection(to: server, within: time)
+  private func user(
+    for question: DirectoryQuestion, by connection: any DirectoryConnection, at server: DirectoryServer
+  ) throws -> DirectoryUser {
     let found = try entry(of: question.name, at: connection)
     // Attack: the answer for an unknown name comes sooner, and tells who is known. There is a bind in any case.
     let entry: DirectoryEntry? = if case .success(let entry) = found { entry } else { nil }
@@ -86,16 +128,20 @@ struct Directory: Sendable {
     }
     let known = try found.get()
     if let refusal { throw refusal }
-    guard let identity = known.identity else { throw DirectoryRefusal.noIdentity }
+    return try user(of: known, at: connection)
+  }
+
+  private func user(of entry: DirectoryEntry, at connection: any DirectoryConnection) throws -> DirectoryUser {
+    guard let identity = entry.identity else { throw DirectoryRefusal.noIdentity }
     let groups: (names: [String], omitted: Int)
-    do throws(DirectoryFault) { groups = try self.groups(of: known, at: connection) } catch {
+    do throws(DirectoryFault) { groups = try self.groups(of: entry, at: connection) } catch {
       // The password is not sent again, and a search that takes too long does not make all servers the last ones.
       var fault = error
       fault.isOfServer = false
       throw fault
     }
     return DirectoryUser(
-      identity: identity, claims: known.claims(wanted, groups: groups.names), omitted: groups.omitted)
+      identity: identity, claims: entry.claims(wanted, groups: groups.names), omitted: groups.omitted)
   }
 
   private func bindForSearch(_ connection: any DirectoryConnection) throws(DirectoryFault) {

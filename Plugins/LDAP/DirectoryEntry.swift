@@ -46,6 +46,44 @@ struct DirectoryEntry: Sendable, Equatable {
     claims["groups"] = .list(groups.map { JSONClaim.text($0) })
     return claims
   }
+
+  /// A name by which a filter finds the entry; nil if there is none.
+  func name(comparedBy comparisons: [DirectoryFilter.Comparison]) -> String? {
+    for comparison in comparisons {
+      let parts = comparison.value.split(separator: "{name}", omittingEmptySubsequences: false)
+      guard parts.count == 2 else { continue }
+      for text in texts(comparison.attribute)
+      where text.count > parts[0].count + parts[1].count && text.hasPrefix(parts[0]) && text.hasSuffix(parts[1]) {
+        return String(text.dropFirst(parts[0].count).dropLast(parts[1].count))
+      }
+    }
+    return nil
+  }
+
+  /// The attributes that `end` reads.
+  static let ends = [
+    "userAccountControl", "accountExpires", "pwdAccountLockedTime", "nsAccountLock", "shadowExpire",
+  ]
+
+  /// Why the entry can no longer sign in, as far as its attributes say; nil if it can. A lock after wrong passwords is
+  /// no end, because anyone could sign users out by it.
+  func end(at now: Int64) -> String? {
+    let number = { (name: String) in texts(name).first.flatMap { Int64($0) } }
+    // Active Directory: ADS_UF_ACCOUNTDISABLE, and intervals of 100 ns since 1601, of which two mean never.
+    if let flags = number("userAccountControl"), flags & 2 != 0 { return "userAccountControl: disabled" }
+    if let expires = number("accountExpires"), expires > 0, expires != .max,
+      expires / 10_000 - 11_644_473_600_000 <= now
+    {
+      return "accountExpires: expired"
+    }
+    // A lock by an administrator (draft-behera-ldap-password-policy section 5.3.3).
+    if texts("pwdAccountLockedTime").contains("000001010000Z") { return "pwdAccountLockedTime: locked" }
+    // 389 Directory Server and FreeIPA.
+    if texts("nsAccountLock").contains(where: { $0.lowercased() == "true" }) { return "nsAccountLock: disabled" }
+    // Days since 1970 (RFC 2307).
+    if let days = number("shadowExpire"), days >= 0, days <= now / 86_400_000 { return "shadowExpire: expired" }
+    return nil
+  }
 }
 
 extension MappedIdentity {

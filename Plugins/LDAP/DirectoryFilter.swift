@@ -1,3 +1,5 @@
+import Foundation
+
 /// A search filter (RFC 4515) with placeholders in its values: `(|(uid={name})(mail={name}))`.
 ///
 /// Only the forms that servers agree on are accepted, so that a mistake is found when the configuration is loaded.
@@ -76,6 +78,15 @@ struct DirectoryFilter: Sendable {
   func filled(_ value: (String) -> String?) -> String? {
     guard placeholders.allSatisfy({ value($0) != nil }) else { return nil }
     return text.replacing(/\{([^{}]*)\}/) { Self.escaped(value($0.1.lowercased()) ?? "") }
+  }
+
+  /// The filter that finds an entry by its ID (`DirectoryEntry.identity`).
+  static func id(_ id: UUID) -> String {
+    let b = id.uuid
+    let guid = [
+      b.3, b.2, b.1, b.0, b.5, b.4, b.7, b.6, b.8, b.9, b.10, b.11, b.12, b.13, b.14, b.15,
+    ].map { "\\" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+    return "(|(entryUUID=\(id.uuidString.lowercased()))(objectGUID=\(guid.joined())))"
   }
 
   static func escaped(_ value: String) -> String {

@@ -71,6 +71,8 @@ struct DirectorySettings: Sendable {
   let attributes: [String]
   let trustedDomains: Set<String>
   let timeout: Duration
+  /// Whether the operator wants identities to be rechecked.
+  let rechecks: Bool
   /// Directories with the same servers have the same one.
   var site: String { servers.map(\.url).joined(separator: " ") }
 
@@ -91,6 +93,7 @@ struct DirectorySettings: Sendable {
     attributes = settings.list("attributes")
     trustedDomains = Set(settings.list("trusted_domains").map { $0.lowercased() })
     timeout = .seconds(settings.number("timeout") ?? 5)
+    rechecks = settings.isSet("recheck")
   }
 
   /// Of Debian, Fedora and OpenSUSE.

@@ -34,7 +34,7 @@ public struct LDAP: FullProvider {
         title: "Company account", labels: ["username": "User name", "password": "Password"],
         translations: PackageResources.translations),
       presentation: .form, entrance: .link(label: "Continue with your company account"), role: .provesIdentifier,
-      mapsClaims: true)
+      mapsClaims: true, rechecks: true)
   }
 
   /// The typed name, by which attempts are counted. It is no identity: what the directory says is.
@@ -68,12 +68,11 @@ public struct LDAP: FullProvider {
     let question = DirectoryQuestion(name: name, password: password, nobody: nobody)
     do {
       let user = try await calls.run(at: settings.site) { try directory.user(for: question) }
-      if user.omitted > 0 { tools.log.warning("groups with unusable names are left out", ["count": "\(user.omitted)"]) }
-      let mapped = try await tools.identity(user.claims) ?? MappedIdentity(ofEntry: user.claims, by: tools.settings)
+      let mapped = try await mapped(user, tools)
       return .proved(
         mapped.proof(
-          of: "\(Self.name) \(user.identity)", named: name.canonical,
-          alwaysVerified: tools.settings.text("email_verified") == "always"
+          of: mapped.identifier("\(Self.name) \(user.identity)", named: name.canonical),
+          alwaysVerified: tools.settings.text("email_verified") == "always", recheck: settings.rechecks ? [] : nil
         ) { settings.trustedDomains.contains($0) })
     } catch let refusal as DirectoryRefusal {
       tools.log.refusal(refusal.text)
@@ -88,7 +87,27 @@ public struct LDAP: FullProvider {
   }
 }
 
+extension LDAP: Rechecking {
+  /// Reads the entry again by its ID, as the account that searches.
+  public func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
+    let directory = try directory(tools.settings, since: .now)
+    let now = tools.clock.now
+    switch try await calls.run(at: directory.settings.site, { try directory.recheck(known.identity, at: now) }) {
+    case .ended(let because): return .ended(because: because)
+    case .found(let user):
+      let mapped = try await mapped(user, tools)
+      return .confirmed(mapped.identifier("\(Self.name) \(user.identity)", named: known.identity.display))
+    }
+  }
+}
+
 extension LDAP: ClaimsMapping {
+  /// By the function `identity` of the policy, or the provider's own rules.
+  private func mapped(_ user: DirectoryUser, _ tools: StepTools) async throws -> MappedIdentity {
+    if user.omitted > 0 { tools.log.warning("groups with unusable names are left out", ["count": "\(user.omitted)"]) }
+    return try await tools.identity(user.claims) ?? MappedIdentity(ofEntry: user.claims, by: tools.settings)
+  }
+
   public func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
     MappedIdentity(ofEntry: claims, by: settings)
   }

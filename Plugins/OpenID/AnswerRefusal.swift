@@ -35,12 +35,17 @@ struct AnswerRefusal: Error, Equatable, CustomStringConvertible {
   /// - Parameter value: the value that came. Never a secret.
   init(_ reason: Reason, _ value: String? = nil) {
     self.reason = reason
-    self.value = value.map { value in
-      let plain = value.unicodeScalars.prefix(Self.longestValue).map {
-        (0x20...0x7e).contains($0.value) ? Character($0) : "?"
-      }
-      return String(plain) + (value.unicodeScalars.count > Self.longestValue ? "..." : "")
+    self.value = value.map(Self.shown)
+  }
+
+  /// A text of the site in printable ASCII, cut.
+  ///
+  /// Attack: control characters in an issuer's answer reach the operator's terminal.
+  static func shown(_ text: String) -> String {
+    let plain = text.unicodeScalars.prefix(longestValue).map {
+      (0x20...0x7e).contains($0.value) ? Character($0) : "?"
     }
+    return String(plain) + (text.unicodeScalars.count > longestValue ? "..." : "")
   }
 
   var description: String { text }

@@ -10,8 +10,10 @@ extension Client {
     "response_mode", "request", "request_uri", "prompt", "max_age", "acr_values",
   ]
 
-  /// The tenants of Microsoft that stand for people of any organization.
-  private static let openTenants: Set<String> = ["common", "organizations", "consumers"]
+  /// The tenants of Microsoft that stand for people of any organization. The last one is that of personal accounts.
+  private static let openTenants: Set<String> = [
+    "common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad",
+  ]
 
   /// What is wrong with the settings.
   static func findings(in settings: StepSettings, of entry: OpenID.Entry) -> [SettingFinding] {
@@ -37,15 +39,30 @@ extension Client {
             ? "every parameter has a name, as in { hd = \"example.com\" }"
             : "\(name) is the gateway's own: remove it, or use the setting of that name"))
     }
-    // Attack: anyone creates a tenant, and in it a user with any address (known as nOAuth).
+    if settings.isSet("recheck"), !preset.offline.exists {
+      found.append(
+        SettingFinding("recheck", "has no effect: \(site.name) issues no refresh tokens. Remove it", .warning))
+    }
+    return found + tenants(settings, preset)
+  }
+
+  /// Attack: anyone creates a tenant, and in it a user with any address (known as nOAuth), or a group of any name.
+  private static func tenants(_ settings: StepSettings, _ preset: Preset) -> [SettingFinding] {
+    let tenant = settings.text("tenant") ?? ""
+    let name = tenant.lowercased().split(whereSeparator: { $0 == "/" || $0.isWhitespace }).joined(separator: "/")
+    guard preset.namesTenant, !settings.isSet("issuer"), openTenants.contains(name) else { return [] }
+    var found = [
+      SettingFinding(
+        "tenant",
+        "people of every tenant can sign in with \"\(tenant)\", and the administrators of theirs name their groups: without `identity` in the policy they have none here, and with it, check f.claims.tid before you use f.claims.groups or f.claims.roles",
+        .warning)
+    ]
     let trusts = settings.text("email_verified") == EmailRule.always.rawValue ? "email_verified" : "trusted_domains"
-    if preset.namesTenant, openTenants.contains(settings.text("tenant") ?? ""),
-      trusts == "email_verified" || !settings.list(trusts).isEmpty
-    {
+    if trusts == "email_verified" || !settings.list(trusts).isEmpty {
       found.append(
         SettingFinding(
           trusts,
-          "people of every tenant can sign in with tenant = \"\(settings.text("tenant") ?? "")\", and everyone can create a tenant with any addresses: name your own tenant, or remove it"
+          "people of every tenant can sign in with tenant = \"\(tenant)\", and everyone can create a tenant with any addresses: name your own tenant, or remove it"
         ))
     }
     return found
@@ -65,9 +82,40 @@ extension Client {
         found.append(SettingFinding(name, "is missing: write the address at the site, or a preset"))
       }
     }
-    if let key = settings.secret("private_key"), !ClientKey.isKey(key) {
+    if settings.text("sign_out") == SignOutRule.there.rawValue, !preset.signsOutByClient {
       found.append(
-        SettingFinding("private_key", "is no private key in PEM: RSA, or the elliptic curves P-256, P-384 and Ed25519"))
+        SettingFinding(
+          "sign_out",
+          "\"there\" needs the ID token at \(preset.name), and the gateway does not keep it: remove it, and register the back-channel logout URL there"
+        ))
+    }
+    return found + credentials(settings, entry, preset)
+  }
+
+  /// What proves the client's identity.
+  private static func credentials(_ settings: StepSettings, _ entry: OpenID.Entry, _ preset: Preset)
+    -> [SettingFinding]
+  {
+    var found: [SettingFinding] = []
+    if let key = settings.secret("private_key") {
+      let wrong: String? =
+        if !ClientKey.isKey(key) {
+          "is no private key in PEM: RSA, or the elliptic curves P-256, P-384 and Ed25519"
+        } else if preset.clientAuth == .signedSecret, !ClientKey.isP256(key) {
+          "is no key of the curve P-256, the only one that \(preset.name) takes"
+        } else if settings.isSet("client_secret") {
+          "stands beside a client_secret: remove the one that the site does not know"
+        } else {
+          nil
+        }
+      found += wrong.map { [SettingFinding("private_key", $0)] } ?? []
+    }
+    if let chosen = settings.text("client_auth").flatMap(ClientAuth.init) {
+      let name = chosen == .privateKeyJWT ? "private_key" : "client_secret"
+      if !settings.isSet(name), !preset.needs.contains(name) {
+        found.append(
+          SettingFinding("client_auth", "\"\(chosen.rawValue)\" needs \(name): write it, or remove client_auth"))
+      }
     }
     if entry != .google, !preset.needs.contains("private_key"),
       !settings.isSet("client_secret"), !settings.isSet("private_key")
@@ -80,6 +128,12 @@ extension Client {
     for name in ["key_id", "team"] where settings.isSet(name) && !settings.isSet("private_key") {
       found.append(SettingFinding(name, "has no effect without private_key"))
     }
+    let templates = [preset.issuer, preset.authorize, preset.token].compactMap(\.self) + Array(preset.profiles.values)
+    for name in ["tenant", "server"] where settings.isSet(name) {
+      if templates.contains(where: { $0.contains("{\(name)}") }) { continue }
+      let user = preset.name.isEmpty ? "without a preset" : "with the preset \(preset.name)"
+      found.append(SettingFinding(name, "has no effect \(user): remove it"))
+    }
     return found
   }
 
@@ -88,7 +142,7 @@ extension Client {
     var texts = ["issuer", "server", "authorize", "token"].compactMap { name in settings.text(name).map { (name, $0) } }
     texts += settings.table("userinfo").sorted { $0.key < $1.key }.map { ("userinfo", $0.value) }
     return texts.compactMap { name, address in
-      if SiteFacts.isLocal(address) {
+      if IssuerMetadata.isLocal(address) {
         return SettingFinding(
           name,
           entry == .google
@@ -115,10 +169,6 @@ private struct SiteFacts {
       entry == .oauth
       ? settings.text("token") ?? preset.token?.filled(by: settings) ?? "the site"
       : Issuer(settings, preset).address
-    isLocal = Self.isLocal(name)
-  }
-
-  static func isLocal(_ address: String) -> Bool {
-    URLComponents(string: address)?.host.map { Loopback.contains($0.lowercased()) } ?? false
+    isLocal = IssuerMetadata.isLocal(name)
   }
 }

@@ -43,6 +43,9 @@ extension Client {
     SettingField(
       name: "subject", kind: .text, isRequired: false,
       help: "The claim that identifies a user forever. Default: sub, otherwise id."),
+    issuer(
+      "The issuer that the site names in its answers (iss of RFC 9207), which is then required. Default: the origin of token, if it names one."
+    ),
   ]
 
   private static func registration(of entry: OpenID.Entry) -> [SettingField] {

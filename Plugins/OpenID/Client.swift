@@ -36,6 +36,10 @@ struct Client: Sendable {
   let emailRule: EmailRule
   /// The domains for whose addresses the site is authoritative; nil for the default of the issuer.
   let trustedDomains: Set<String>?
+  /// Whether the operator wants identities to be rechecked. Otherwise no refresh token is asked for or kept.
+  let rechecks: Bool
+  /// Whether users must consent again, because the site issues a refresh token only then.
+  let asksConsent: Bool
 
   /// Whether the site issues ID tokens.
   var isOpenID: Bool { endpoints == nil }
@@ -53,6 +57,7 @@ struct Client: Sendable {
     guard secret != nil || key != nil else { throw OAuthFault.setting("client_secret") }
     clientAuth = settings.text("client_auth").flatMap(ClientAuth.init) ?? preset.clientAuth
     var scopes = settings.isSet("scopes") ? settings.list("scopes") : preset.scopes
+    rechecks = settings.isSet("recheck")
     if entry == .oauth {
       let endpoints = try IssuerMetadata(settings, preset)
       issuer = Issuer(endpoints.issuer)
@@ -69,8 +74,10 @@ struct Client: Sendable {
       userInfo = settings.text("userinfo").flatMap(UserInfoUse.init) ?? preset.userInfo
       subjectPaths = []
     }
-    self.scopes = scopes
-    parameters = Self.parameters(settings, preset)
+    let offline = rechecks ? (issuer.address == Self.google ? OfflineAccess.google : preset.offline) : .granted
+    self.scopes = scopes + offline.scopes.filter { !scopes.contains($0) }
+    asksConsent = offline.asksConsent
+    parameters = Self.parameters(settings, offline.parameters.merging(preset.parameters) { $1 })
     responseMode = settings.text("response_mode").flatMap(ResponseMode.init) ?? preset.responseMode
     maxAge = settings.number("max_age")
     apps = (settings.text("apps") ?? "").split(separator: " ").map(String.init)
@@ -83,8 +90,9 @@ struct Client: Sendable {
   }
 
   /// The parameters of the authorization request that the operator adds, sorted by name.
-  private static func parameters(_ settings: StepSettings, _ preset: Preset) -> [(String, String)] {
-    var all = preset.parameters.merging(settings.table("parameters")) { $1 }
+  /// - Parameter preset: those of the preset.
+  private static func parameters(_ settings: StepSettings, _ preset: [String: String]) -> [(String, String)] {
+    var all = preset.merging(settings.table("parameters")) { $1 }
     all["prompt"] = settings.text("prompt") ?? all["prompt"]
     all["acr_values"] = settings.text("acr_values") ?? all["acr_values"]
     all["max_age"] = settings.number("max_age").map { String(Int($0)) }

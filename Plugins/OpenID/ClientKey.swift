@@ -27,16 +27,16 @@ struct ClientKey: Sendable {
   }
 
   /// The client assertion of `private_key_jwt` (OpenID Connect Core 1.0 section 9).
-  func assertion(of client: Client, for site: IssuerMetadata, _ step: StepContext) async throws -> String {
-    try await signed(issuer: client.id, subject: client.id, audience: site.token, step)
+  func assertion(of client: Client, for site: IssuerMetadata, _ call: SiteCall) async throws -> String {
+    try await signed(issuer: client.id, subject: client.id, audience: site.token, call)
   }
 
   /// The client secret that Apple expects.
-  func secret(of client: Client, for site: IssuerMetadata, _ step: StepContext) async throws -> String {
-    try await signed(issuer: team ?? "", subject: client.id, audience: site.issuer, step)
+  func secret(of client: Client, for site: IssuerMetadata, _ call: SiteCall) async throws -> String {
+    try await signed(issuer: team ?? "", subject: client.id, audience: site.issuer, call)
   }
 
-  private func signed(issuer: String, subject: String, audience: String, _ step: StepContext) async throws -> String {
+  private func signed(issuer: String, subject: String, audience: String, _ call: SiteCall) async throws -> String {
     let keys = JWTKeyCollection()
     let name = id.map { JWKIdentifier(string: $0) }
     switch Self.read(pem) {
@@ -46,11 +46,11 @@ struct ClientKey: Sendable {
     case .rsa(let key): await keys.add(rsa: key, digestAlgorithm: .sha256, kid: name)
     case nil: throw OAuthFault.setting("private_key")
     }
-    let now = Double(step.now) / 1000
+    let now = Double(call.now) / 1000
     return try await keys.sign(
       Statement(
         iss: issuer, sub: subject, aud: audience, iat: Int(now), exp: Int(now + Self.lifetime),
-        jti: Base64URL.encode(step.tools.randomBytes(16))), kid: name)
+        jti: Base64URL.encode(call.tools.randomBytes(16))), kid: name)
   }
 
   /// A private key that can sign.
@@ -70,4 +70,7 @@ struct ClientKey: Sendable {
 
   /// Whether the text is a private key that can sign.
   static func isKey(_ pem: String) -> Bool { read(pem) != nil }
+
+  /// Whether the key is of the curve P-256.
+  static func isP256(_ pem: String) -> Bool { if case .p256 = read(pem) { true } else { false } }
 }

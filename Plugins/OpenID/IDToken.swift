@@ -4,19 +4,24 @@ import MoongateSDK
 
 /// A parsed but not yet verified ID token (OpenID Connect Core 1.0 section 2).
 struct IDToken: Sendable {
-  /// The maximum length in bytes.
+  /// The maximum length in bytes of what a client brings.
   static let longest = 16 * 1024
+  /// The maximum length in bytes from the token endpoint, with which 64 KiB of groups fit.
+  static let longestIssued = 128 * 1024
 
   let text: String
   let algorithm: String
   let keyID: String?
   private let payload: [UInt8]
 
-  /// - Parameter algorithms: the accepted ones.
+  /// - Parameters:
+  ///   - algorithms: the accepted ones.
+  ///   - longest: in bytes.
   /// - Throws: why the text cannot be a valid token.
-  init(_ text: String, algorithms: [String]) throws(AnswerRefusal) {
+  init(_ text: String, algorithms: [String], atMost longest: Int) throws(AnswerRefusal) {
+    guard text.utf8.count <= longest else { throw AnswerRefusal(.token, "longer than \(longest) bytes") }
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])),
+    guard parts.count == 3, let head = Base64URL.decode(String(parts[0])),
       let payload = Base64URL.decode(String(parts[1]))
     else { throw AnswerRefusal(.token) }
     let header = try JSONClaim.claims(head)
@@ -121,7 +126,8 @@ struct IDTokenClaims: Sendable {
 struct IDTokenExpectation {
   let client: Client
   let metadata: IssuerMetadata
-  let attempt: Attempt
+  /// nil for a token that a refresh has issued (section 12.2).
+  let attempt: Attempt?
   /// Whether a token issued to one of the operator's apps is accepted, because the app submits it itself.
   let takesApps: Bool
   /// Milliseconds since the Unix epoch.
@@ -137,7 +143,7 @@ struct IDTokenExpectation {
     try checkAudience(claims)
     try checkTimes(claims)
     // 11. Attack: a token of another step (replay, injection). The few issuers that send no nonce are known.
-    if claims.nonce != nil || client.preset.sendsNonce {
+    if let attempt, claims.nonce != nil || client.preset.sendsNonce {
       guard let nonce = claims.nonce, constantTimeEquals(nonce, attempt.nonce) else { throw AnswerRefusal(.nonce) }
     }
     guard Self.isSubject(claims.subject) else { throw AnswerRefusal(.sub) }
@@ -168,7 +174,7 @@ struct IDTokenExpectation {
   private func checkTimes(_ claims: IDTokenClaims) throws(AnswerRefusal) {
     let now = Double(now) / 1000
     // Attack: an issuer that ignores `max_age` answers for a browser that somebody else has used since.
-    if let maxAge = client.maxAge {
+    if attempt != nil, let maxAge = client.maxAge {
       guard let at = claims.authenticatedAt, at + maxAge + Self.leeway >= now else {
         throw AnswerRefusal(.authTime, claims.authenticatedAt.map { JSONClaim.number($0).shown } ?? "missing")
       }
@@ -177,7 +183,8 @@ struct IDTokenExpectation {
       throw AnswerRefusal(.exp, JSONClaim.number(claims.expiresAt).shown)
     }
     // Attack: a token from before this step, which cannot be an answer to it.
-    guard claims.issuedAt <= now + Self.leeway, claims.issuedAt >= Double(attempt.begunAt) / 1000 - Self.leeway else {
+    let earliest = attempt.map { Double($0.begunAt) / 1000 - Self.leeway } ?? 0
+    guard claims.issuedAt <= now + Self.leeway, claims.issuedAt >= earliest else {
       throw AnswerRefusal(.iat, JSONClaim.number(claims.issuedAt).shown)
     }
     if let begin = claims.notBefore, begin > now + Self.leeway {

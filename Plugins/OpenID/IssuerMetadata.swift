@@ -75,6 +75,8 @@ struct IssuerMetadata: Sendable, Equatable {
   let methods: [String]
   /// Whether authorization responses contain `iss` (RFC 9207).
   let namesIssuerInAnswers: Bool
+  /// What `iss` must be at a site without discovery whose issuer is not its origin; nil: `issuer`.
+  let issuerInAnswers: String?
 
   private struct Document: Decodable {
     let issuer: String
@@ -102,12 +104,17 @@ struct IssuerMetadata: Sendable, Equatable {
       throw .site("the discovery document of \(issuer.address) cannot be read")
     }
     guard issuer.accepts(document.issuer) else {
-      throw .site("the discovery document of \(issuer.address) says that it is \(document.issuer)")
+      throw .site("the discovery document of \(issuer.address) says that it is \(AnswerRefusal.shown(document.issuer))")
     }
     let addresses = [document.authorizationEndpoint, document.tokenEndpoint, document.jwksUri]
     for address in addresses + [document.userinfoEndpoint, document.endSessionEndpoint].compactMap(\.self) {
       guard Self.isSafe(address) else {
-        throw .site("\(issuer.address) names the address \(address), which is not https")
+        throw .site("\(issuer.address) names the address \(AnswerRefusal.shown(address)), which is not https")
+      }
+      // Attack: an issuer elsewhere names an address on this machine, so that the gateway sends the code and the secret
+      // to a service that only this machine can reach.
+      guard Self.isLocal(issuer.address) || !Self.isLocal(address) else {
+        throw .site("\(issuer.address) names the address \(AnswerRefusal.shown(address)), which is on this machine")
       }
     }
     self.issuer = document.issuer
@@ -119,6 +126,7 @@ struct IssuerMetadata: Sendable, Equatable {
     // Basic is the default.
     methods = document.tokenEndpointAuthMethodsSupported ?? [ClientAuth.basic.method]
     namesIssuerInAnswers = document.authorizationResponseIssParameterSupported ?? false
+    issuerInAnswers = nil
     guard ClientAuth.chosen.contains(where: { methods.contains($0.method) }) else {
       let known = ClientAuth.chosen.map(\.method).joined(separator: ", ")
       throw .site("\(issuer.address) takes none of \(known)")
@@ -140,11 +148,13 @@ struct IssuerMetadata: Sendable, Equatable {
     userInfo = nil
     endSession = nil
     methods = [ClientAuth.basic.method]
-    namesIssuerInAnswers = false
+    issuerInAnswers = settings.text("issuer")
+    namesIssuerInAnswers = issuerInAnswers != nil
   }
 
   /// Whether an authorization response may name this issuer.
   func mayAnswer(as name: String) -> Bool {
+    if let issuerInAnswers { return name == issuerInAnswers }
     if name == issuer || (issuer == Client.google && name == Self.googleAlone) { return true }
     let parts = issuer.split(separator: Issuer.anyTenant, maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, name.hasPrefix(parts[0]), name.hasSuffix(parts[1]) else { return false }
@@ -169,5 +179,10 @@ struct IssuerMetadata: Sendable, Equatable {
   /// in lower case, because the gateway's HTTP client takes no other.
   static func isSafe(_ address: String) -> Bool {
     SiteAddress.isSite(address, atMost: longestAddress) && address.hasPrefix("http") && !address.contains("#")
+  }
+
+  /// Whether the address is on this machine.
+  static func isLocal(_ address: String) -> Bool {
+    URLComponents(string: address)?.host.map { Loopback.contains($0.lowercased()) } ?? false
   }
 }

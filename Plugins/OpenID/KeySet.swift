@@ -21,8 +21,24 @@ struct KeySet: Sendable {
   /// The maximum number of keys that are read.
   private static let most = 32
 
+  /// The keys that can be used, of the first ones only.
+  ///
+  /// Attack: a document of 1 MiB with thousands of keys, each of which costs time to read.
   private struct Document: Decodable {
-    let keys: [Readable]
+    let keys: [Key]
+
+    private enum CodingKeys: String, CodingKey { case keys }
+
+    init(from decoder: any Decoder) throws {
+      var list = try decoder.container(keyedBy: CodingKeys.self).nestedUnkeyedContainer(forKey: .keys)
+      var keys: [Key] = []
+      var count = 0
+      while !list.isAtEnd, count < KeySet.most {
+        count += 1
+        if let key = try list.decode(Readable.self).key { keys.append(key) }
+      }
+      self.keys = keys
+    }
   }
 
   /// Decodes a key; unsupported keys are skipped without failing the whole set.
@@ -73,7 +89,7 @@ struct KeySet: Sendable {
     guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)) else {
       throw .site("the keys of \(issuer.address) cannot be read")
     }
-    keys = document.keys.prefix(Self.most).compactMap(\.key)
+    keys = document.keys
   }
 
   /// The key named by a token; without a name, the only key with the algorithm (OpenID Connect Core 1.0 section 10.1).

@@ -2,8 +2,8 @@ import MoongateSDK
 
 // Signing out at the issuer, in both directions.
 
-/// The issuer says that a user has signed out there (OpenID Connect Back-Channel Logout 1.0): a POST of a signed token to
-/// `/auth/hook/NAME`.
+/// The issuer says that a user has signed out there (OpenID Connect Back-Channel Logout 1.0): a POST of a signed token
+/// to `/auth/hook/NAME`.
 extension OpenID: WebhookReceiver {
   public func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     guard let fields = PercentEncoding.fields(in: webhook.body), let text = fields["logout_token"] else {
@@ -27,7 +27,7 @@ extension OpenID: WebhookReceiver {
   }
 
   private func verified(_ text: String, _ client: Client, _ tools: StepTools) async throws -> LogoutToken {
-    let token = try IDToken(text, algorithms: client.algorithms)
+    let token = try IDToken(text, algorithms: client.algorithms, atMost: IDToken.longest)
     let now = tools.clock.now
     guard let key = try await directory.key(token, of: client.issuer, by: tools.web, at: now) else {
       throw AnswerRefusal(.kid, token.keyID ?? "missing")

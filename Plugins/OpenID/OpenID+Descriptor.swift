@@ -31,7 +31,7 @@ extension OpenID {
       entrance: .button(
         label: button, icon: entry == .google ? String(decoding: PackageResources.icon_svg, as: UTF8.self) : nil,
         priority: 100),
-      role: .provesIdentifier, mapsClaims: true, isKind: entry != .google,
+      role: .provesIdentifier, mapsClaims: true, rechecks: true, isKind: entry != .google,
       callbackFields: ProviderDescriptor.standardCallbackFields + (entry == .openID ? [user] : []),
       receivesWebhooks: entry != .oauth)
   }

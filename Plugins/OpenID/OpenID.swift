@@ -33,7 +33,7 @@ public struct OpenID: FullProvider {
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard step.purpose == .prove, let callback = step.callback else { throw OAuthFault.noWayBack }
     let client = try Client(step.tools.settings, entry)
-    let metadata = try await metadata(of: client, step)
+    let metadata = try await metadata(of: client, SiteCall(step))
     // Without a way to redeem the code, the user would come back in vain.
     _ = try TokenExchange.method(of: client, at: metadata)
     let attempt = Attempt(
@@ -51,10 +51,14 @@ public struct OpenID: FullProvider {
     if client.responseMode == .formPost { parameters.append(("response_mode", ResponseMode.formPost.rawValue)) }
     parameters += client.parameters
     // Attack: the browser is signed in to an attacker's identity at the site, which a single click would connect to the
-    // account. Therefore the user must choose the account.
-    if step.flowPurpose == .join, !client.parameters.contains(where: { $0.0 == "prompt" }) {
-      parameters.append(("prompt", "select_account"))
+    // account. Therefore the user must choose the account, or sign in again.
+    let own = parameters.first { $0.0 == "prompt" }?.1.split(separator: " ")
+    var prompts = own ?? (client.asksConsent ? ["consent"] : [])
+    if step.flowPurpose == .join, !prompts.contains("login"), !prompts.contains("select_account") {
+      prompts = ["select_account"] + prompts.filter { $0 == "consent" }
     }
+    parameters.removeAll { $0.0 == "prompt" }
+    if !prompts.isEmpty { parameters.append(("prompt", prompts.joined(separator: " "))) }
     let address =
       metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + PercentEncoding.form(parameters)
     return .redirect(to: address, state: try attempt.sealed())
@@ -80,11 +84,11 @@ public struct OpenID: FullProvider {
       return .proved(try await proof(of: input, attempt, step))
     } catch let error as AnswerRefusal {
       step.tools.log.refusal(error.text)
-      return .refused(error == Self.cancelled ? .oauthCancelled : .oauthFailed)
+      let cancellations = Preset.chosen(by: step.tools.settings, entry)?.cancellations ?? []
+      let isCancelled = error.reason == .error && cancellations.contains(error.value ?? "")
+      return .refused(isCancelled ? .oauthCancelled : .oauthFailed)
     }
   }
-
-  private static let cancelled = AnswerRefusal(.error, "access_denied")
 
   /// - Throws: `AnswerRefusal` if the answer is not accepted, any other error if the site is at fault or the policy
   ///   denies.
@@ -101,15 +105,16 @@ public struct OpenID: FullProvider {
       }
       // Attack: without a nonce in the token, anyone who has seen one could bring it.
       guard client.preset.sendsNonce else { throw AnswerRefusal(.nonce, "missing, and an app has brought the token") }
-      let said = try await claims(of: token, isOfApp: true, attempt, client, step)
-      return try await proof(of: said, client, step)
+      let said = try await claims(of: token, isOfApp: true, attempt, client, SiteCall(step))
+      return try await identity(of: said, client, step.tools).proof(of: said, at: client)
     }
 
     // Attack: a link puts another user's code or error into this browser. Only the state of this step is accepted.
     guard let state = try input.optionalText("state"), constantTimeEquals(state, attempt.state) else {
       throw AnswerRefusal(.state)
     }
-    let metadata = try await metadata(of: client, step)
+    let call = SiteCall(step)
+    let metadata = try await metadata(of: client, call)
     let issuer = try input.optionalText("iss")
     // Attack (mix-up): RFC 9207 section 2.4.
     guard issuer.map({ metadata.mayAnswer(as: $0) }) ?? !metadata.namesIssuerInAnswers else {
@@ -117,50 +122,59 @@ public struct OpenID: FullProvider {
     }
     if let error = try input.optionalText("error") { throw AnswerRefusal(.error, error) }
     guard let code = try input.optionalText("code"), !code.isEmpty else { throw AnswerRefusal(.code, "missing") }
-    let issued = try await TokenExchange(client: client, metadata: metadata, step: step).redeem(code, attempt)
-    guard client.isOpenID else { return try await proof(of: try await siteClaims(issued, client, step), client, step) }
-    var said = try await claims(of: issued.idToken ?? "", isOfApp: false, attempt, client, step)
-    try await complete(&said, with: issued.accessToken, metadata, client, step)
-    if let user = try input.optionalText("user") { said.addNames(ofForm: user) }
-    return try await proof(of: said, client, step)
-  }
-
-  /// The proof of an identity, by the function `identity` of the policy or the rules of the preset.
-  private func proof(of said: SiteClaims, _ client: Client, _ step: StepContext) async throws -> Proof {
-    let identity: MappedIdentity
-    if let mapped = try await step.tools.identity(said.members) {
-      identity = mapped
+    let issued = try await TokenExchange(client: client, metadata: metadata, call: call).redeem(code, attempt)
+    var said: SiteClaims
+    if client.isOpenID {
+      said = try await claims(of: issued.idToken ?? "", isOfApp: false, attempt, client, call)
+      try await complete(&said, with: issued.accessToken, metadata, client, call)
+      if let user = try input.optionalText("user") { said.addNames(ofForm: user) }
     } else {
-      identity = try client.preset.claims.identity(from: said.members)
+      said = try await siteClaims(issued, client, call)
     }
-    return identity.proof(of: said, at: client)
+    let recheck = client.rechecks ? issued.refreshState : nil
+    if client.rechecks, recheck == nil {
+      step.tools.log.warning("the site has issued no refresh token, so `recheck` has no effect for this sign-in")
+    }
+    return try await identity(of: said, client, step.tools).proof(of: said, at: client, recheck: recheck)
   }
 
-  private func metadata(of client: Client, _ step: StepContext) async throws -> IssuerMetadata {
+  /// What the claims say about the user, by the function `identity` of the policy or the rules of the preset.
+  func identity(of said: SiteClaims, _ client: Client, _ tools: StepTools) async throws -> MappedIdentity {
+    let claims = try client.preset.claims.readable(said.members)
+    if let mapped = try await tools.identity(claims) { return mapped }
+    var identity = client.preset.claims.identity(from: claims)
+    // Attack: the administrator of a foreign tenant names its groups like those of the operator's.
+    if said.isOfAnyTenant { identity.groups = [] }
+    return identity
+  }
+
+  func metadata(of client: Client, _ call: SiteCall) async throws -> IssuerMetadata {
     if let known = client.endpoints { return known }
-    return try await directory.metadata(of: client.issuer, by: step.tools.web, at: step.now)
+    return try await directory.metadata(of: client.issuer, by: call.tools.web, at: call.now)
   }
 
   /// The claims of a valid ID token.
-  private func claims(
-    of text: String, isOfApp: Bool, _ attempt: Attempt, _ client: Client, _ step: StepContext
+  /// - Parameter attempt: nil for a token that a refresh has issued.
+  func claims(
+    of text: String, isOfApp: Bool, _ attempt: Attempt?, _ client: Client, _ call: SiteCall
   ) async throws -> SiteClaims {
-    let token = try IDToken(text, algorithms: client.algorithms)
-    guard let key = try await directory.key(token, of: client.issuer, by: step.tools.web, at: step.now) else {
+    let token = try IDToken(
+      text, algorithms: client.algorithms, atMost: isOfApp ? IDToken.longest : IDToken.longestIssued)
+    guard let key = try await directory.key(token, of: client.issuer, by: call.tools.web, at: call.now) else {
       throw AnswerRefusal(.kid, token.keyID ?? "missing")
     }
     let claims = try IDTokenClaims(try await token.members(signedBy: key))
-    let metadata = try await metadata(of: client, step)
-    try IDTokenExpectation(client: client, metadata: metadata, attempt: attempt, takesApps: isOfApp, now: step.now)
+    let metadata = try await metadata(of: client, call)
+    try IDTokenExpectation(client: client, metadata: metadata, attempt: attempt, takesApps: isOfApp, now: call.now)
       .check(claims)
     return SiteClaims(
       members: claims.members, subject: claims.subject, issuer: metadata.name(in: claims.members),
-      hostedDomain: claims.members["hd"]?.text)
+      isOfAnyTenant: metadata.issuer.contains(Issuer.anyTenant), hostedDomain: claims.members["hd"]?.text)
   }
 
   /// Asks the userinfo endpoint for what the ID token lacks, or for everything.
-  private func complete(
-    _ said: inout SiteClaims, with token: String?, _ metadata: IssuerMetadata, _ client: Client, _ step: StepContext
+  func complete(
+    _ said: inout SiteClaims, with token: String?, _ metadata: IssuerMetadata, _ client: Client, _ call: SiteCall
   ) async throws {
     guard client.userInfo == .always || client.userInfo == .missing && said.lacksAny else { return }
     guard let address = metadata.userInfo, let token else {
@@ -168,28 +182,41 @@ public struct OpenID: FullProvider {
       throw OAuthFault.site("\(client.issuer.address) has no userinfo endpoint, or issues no access token for it")
     }
     do {
-      let told = try await UserInfo(web: step.tools.web, token: token).claims(at: address, of: said.subject)
+      let told = try await UserInfo(web: call.tools.web, token: token).claims(at: address, of: said.subject)
       said.complete(with: told, takesAll: client.userInfo == .always)
     } catch let fault as OAuthFault where client.userInfo == .missing {
       // The ID token has proved the identity. A name is not worth a failed sign-in.
-      step.tools.log.warning("userinfo failed, the claims of the ID token are used", ["because": "\(fault)"])
+      call.tools.log.warning("userinfo failed, the claims of the ID token are used", ["because": "\(fault)"])
     }
   }
 
   /// What a site without ID tokens says about the user of an access token.
-  private func siteClaims(_ issued: TokenExchange.Issued, _ client: Client, _ step: StepContext) async throws
+  func siteClaims(_ issued: TokenExchange.Issued, _ client: Client, _ call: SiteCall) async throws
     -> SiteClaims
   {
     guard let token = issued.accessToken else {
       throw OAuthFault.site("\(client.issuer.address) answers without an access token")
     }
-    let members = try await UserInfo(web: step.tools.web, token: token).claims(at: client.userInfoAddresses)
-    let subject = client.subjectPaths.lazy.compactMap { members[$0] }.first
-    guard let subject = subject?.text ?? subject?.number.flatMap({ Int64(exactly: $0) }).map(String.init),
-      IDTokenExpectation.isSubject(subject)
-    else { throw AnswerRefusal(.sub) }
-    return SiteClaims(members: members, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
+    let said = try await UserInfo(web: call.tools.web, token: token).claims(
+      at: client.userInfoAddresses, onlyInFirst: client.preset.claims.ofUser.union(client.subjectPaths))
+    let subject = client.subjectPaths.lazy.compactMap { said.first[$0] }.first
+    // Attack: of two long ids, a floating-point number makes one.
+    guard let subject = subject?.text ?? subject?.wholeNumber, IDTokenExpectation.isSubject(subject) else {
+      throw AnswerRefusal(.sub)
+    }
+    return SiteClaims(members: said.all, subject: subject, issuer: client.issuer.address, hostedDomain: nil)
   }
+}
+
+/// A call to the site, within a step or a recheck.
+struct SiteCall: Sendable {
+  let tools: StepTools
+  /// Milliseconds since the Unix epoch.
+  let now: Int64
+}
+
+extension SiteCall {
+  init(_ step: StepContext) { self.init(tools: step.tools, now: step.now) }
 }
 
 extension OpenID: SettingsChecking {
@@ -205,8 +232,16 @@ extension OpenID: SettingsNaming {
 
 extension OpenID: ClaimsMapping {
   public func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
+    try rules(settings).identity(from: readable(claims, settings: settings))
+  }
+
+  public func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] {
+    try rules(settings).readable(claims)
+  }
+
+  private func rules(_ settings: StepSettings) throws -> ClaimRules {
     guard let preset = Preset.chosen(by: settings, entry) else { throw OAuthFault.setting("preset") }
-    return try preset.claims.identity(from: claims)
+    return preset.claims
   }
 }
 

@@ -19,9 +19,17 @@ struct Preset: Sendable {
   var userInfo = UserInfoUse.missing
   /// Whether the site accepts a PKCE challenge and verifier.
   var takesPKCE = true
+  /// The errors of the authorization address by which the user cancels (RFC 6749 section 4.1.2.1).
+  var cancellations: Set<String> = ["access_denied"]
+  /// Errors of the token endpoint that mean a wrong code, though elsewhere they blame the client.
+  var codeErrors: Set<String> = []
+  /// Whether signing out there works without the ID token, which the gateway does not keep.
+  var signsOutByClient = true
   /// Whether its ID tokens have the nonce of the request.
   var sendsNonce = true
   var claims = ClaimRules()
+  /// How to ask for a refresh token.
+  var offline = OfflineAccess.scope
   /// The endpoints of a site without discovery. `{server}` stands for the setting of that name.
   var authorize: String?
   var token: String?
@@ -31,12 +39,29 @@ struct Preset: Sendable {
 
   /// The preset that the settings choose, or one without any difference; nil for an unknown name.
   static func chosen(by settings: StepSettings, _ entry: OpenID.Entry) -> Preset? {
-    let standard = entry == .oauth ? Preset(name: "", scopes: []) : Preset(name: "")
+    let standard = entry == .oauth ? Preset(name: "", scopes: [], offline: .granted) : Preset(name: "")
     guard entry != .google, let name = settings.text("preset") else { return standard }
     return all(of: entry).first { $0.name == name }
   }
 
   static func all(of entry: OpenID.Entry) -> [Preset] { entry == .oauth ? oauth : openID }
+}
+
+/// How a site is asked for a refresh token. It is only asked if gateway.lua says `recheck`.
+struct OfflineAccess: Sendable {
+  var scopes: [String] = []
+  var parameters: [String: String] = [:]
+  var asksConsent = false
+  /// Whether the site issues refresh tokens at all.
+  var exists = true
+
+  /// By the scope of OpenID Connect Core 1.0 section 11.
+  static let scope = Self(scopes: ["offline_access"])
+  /// The site issues one with every access token.
+  static let granted = Self()
+  static let none = Self(exists: false)
+  /// developers.google.com/identity/protocols/oauth2/web-server#offline: only for the first consent, or a new one.
+  static let google = Self(parameters: ["access_type": "offline"], asksConsent: true)
 }
 
 /// Where a site says what, and how.
@@ -53,12 +78,17 @@ struct ClaimRules: Sendable {
   var groupNames: [String]?
   /// Other texts for policies, by name.
   var data: [String: [String]] = [:]
-  /// Whether `"true"` as a text counts as true.
+  /// Whether `"true"` as a text counts as true, of whether the address is verified.
   var takesTextTrue = false
   /// A list of addresses with their states, in place of `email`.
   var addresses: AddressList?
   /// The member that says that there are more groups than the site sends.
   var overage: [String]?
+
+  /// The members that say which address is the user's.
+  var ofUser: Set<String> {
+    Set([email, emailVerified, addresses?.path ?? []].compactMap { $0.first }).union(["email", "email_verified"])
+  }
 
   /// The addresses of a user, each an object.
   struct AddressList: Sendable {
@@ -67,19 +97,30 @@ struct ClaimRules: Sendable {
     let verified: String
   }
 
-  /// What the claims say about the user. Malformed claims count as missing, so that a site cannot lock users out.
+  /// The claims, with a flag in the place of `"true"` and `"false"` where the site verifies addresses by a text.
   /// - Throws: if groups are missing: a policy may refuse by one of them.
-  func identity(from members: [String: JSONClaim]) throws(AnswerRefusal) -> MappedIdentity {
+  func readable(_ members: [String: JSONClaim]) throws(AnswerRefusal) -> [String: JSONClaim] {
+    // Attack: someone joins so many groups that the site leaves all of them out, also the one that a policy refuses.
+    if let overage, JSONClaim.object(members)[overage] != nil {
+      throw AnswerRefusal(.groups, "more than the token has room for")
+    }
+    guard takesTextTrue, let name = emailVerified.first, let text = members[name]?.text,
+      ["true", "false"].contains(text)
+    else { return members }
+    return members.merging([name: .flag(text == "true")]) { $1 }
+  }
+
+  /// What the claims say about the user. Malformed claims count as missing, so that a site cannot lock users out.
+  /// - Parameter members: by `readable`.
+  func identity(from members: [String: JSONClaim]) -> MappedIdentity {
     let claims = JSONClaim.object(members)
-    // Attack: someone joins so many groups that the site leaves all of them out, the one that a policy refuses included.
-    if let overage, claims[overage] != nil { throw AnswerRefusal(.groups, "more than the token has room for") }
     var identity = MappedIdentity(
-      email: claims[email]?.text, isEmailVerified: isTrue(claims[emailVerified]),
+      email: claims[email]?.text, isEmailVerified: claims[emailVerified]?.isTrue ?? false,
       firstName: claims[firstName]?.text ?? claims[name]?.text, lastName: claims[lastName]?.text)
     if let addresses {
       let primary = claims[addresses.path]?.list?.first { $0[[addresses.primary]]?.isTrue ?? false }
       identity.email = primary?[["email"]]?.text
-      identity.isEmailVerified = isTrue(primary?[[addresses.verified]])
+      identity.isEmailVerified = primary?[[addresses.verified]]?.isTrue ?? false
     }
     var found = groups.flatMap { claims[$0]?.texts ?? [] }
     if let groupNames { found += (claims[groupNames]?.members ?? [:]).keys.sorted() }
@@ -87,10 +128,6 @@ struct ClaimRules: Sendable {
     identity.groups = found.filter { seen.insert($0).inserted }
     identity.data = data.compactMapValues { claims[$0]?.text }
     return identity
-  }
-
-  private func isTrue(_ claim: JSONClaim?) -> Bool {
-    claim?.isTrue ?? false || takesTextTrue && claim?.text == "true"
   }
 }
 

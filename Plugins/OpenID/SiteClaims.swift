@@ -7,6 +7,8 @@ struct SiteClaims: Sendable {
   let subject: String
   /// The issuer's name in the identity.
   let issuer: String
+  /// Whether the issuer stands for any tenant, so that the groups are those of an organization that anyone can create.
+  var isOfAnyTenant = false
   /// The domain of the account's organization at Google, from the ID token; nil for a personal account.
   let hostedDomain: String?
 
@@ -22,6 +24,9 @@ struct SiteClaims: Sendable {
   var session: String? {
     members["sid"]?.text.flatMap { (1...Proof.longestSiteSession).contains($0.utf8.count) ? $0 : nil }
   }
+
+  /// The value of the identity at the site.
+  var identity: String { "\(issuer) \(subject)" }
 
   /// Whether the address or the name is missing.
   var lacksAny: Bool {
@@ -57,10 +62,14 @@ struct SiteClaims: Sendable {
 
 extension MappedIdentity {
   /// The proof: the identity at the site, and the address as far as the site is authoritative for it.
-  func proof(of said: SiteClaims, at client: Client) -> Proof {
-    let value = "\(said.issuer) \(said.subject)"
-    return proof(
-      of: value, named: value, alwaysVerified: client.emailRule == .always, siteSession: said.session
+  /// - Parameter recheck: `Proof.recheck`.
+  func proof(of said: SiteClaims, at client: Client, recheck: [UInt8]? = nil) -> Proof {
+    proof(
+      of: identifier(of: said), alwaysVerified: client.emailRule == .always, siteSession: said.session,
+      recheck: recheck
     ) { client.isAuthoritative(for: $0, hostedDomain: said.hostedDomain) }
   }
+
+  /// The identity at the site.
+  func identifier(of said: SiteClaims) -> Identifier { identifier(said.identity, named: said.identity) }
 }

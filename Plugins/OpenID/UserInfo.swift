@@ -24,19 +24,27 @@ struct UserInfo {
   /// The claims of a site without ID tokens: the members of all answers without a name, and each answer with a name
   /// under that name. Of two answers with the same member, the first counts.
   ///
-  /// Attack: a second address, such as one for the groups, answers with another `id`.
-  /// - Parameter addresses: by name; those without a name by their place.
-  func claims(at addresses: [String: String]) async throws -> [String: JSONClaim] {
-    let places = addresses.keys.compactMap { Int($0) }.sorted()
+  /// Attack: a second address, such as one for the groups, answers with another `id`, or verifies the address of the
+  /// first answer.
+  /// - Parameters:
+  ///   - addresses: by name; those without a name by their place.
+  ///   - own: members that only the first answer can have.
+  /// - Returns: all claims, and those of the first answer.
+  func claims(at addresses: [String: String], onlyInFirst own: Set<String>) async throws
+    -> (all: [String: JSONClaim], first: [String: JSONClaim])
+  {
+    var first: [String: JSONClaim]?
     var members: [String: JSONClaim] = [:]
-    for place in places {
+    for place in addresses.keys.compactMap({ Int($0) }).sorted() {
       guard let address = addresses["\(place)"] else { continue }
-      members.merge(try Self.members(try await answer(of: address), of: address)) { first, _ in first }
+      let found = try Self.members(try await answer(of: address), of: address)
+      members.merge(first == nil ? found : found.filter { !own.contains($0.key) }) { first, _ in first }
+      if first == nil { first = found }
     }
     for (name, address) in addresses.sorted(by: { $0.key < $1.key }) where Int(name) == nil {
       members[name] = try await answer(of: address)
     }
-    return members
+    return (members, first ?? [:])
   }
 
   private static func members(_ answer: JSONClaim, of address: String) throws(OAuthFault) -> [String: JSONClaim] {

@@ -150,6 +150,7 @@ final class ConformanceHarness: Sendable {
     var values = Dictionary(descriptor.settings.compactMap { field in Self.example(field).map { (field.name, $0) } }) {
       first, _ in first
     }
+    if descriptor.rechecks { values["recheck"] = "1h" }
     values.merge(subject.settings) { _, given in given }
     return StepTools(
       randomBytes: { [random] count in

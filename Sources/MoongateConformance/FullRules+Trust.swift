@@ -222,6 +222,31 @@ extension FullRules {
     }
   }
 
+  /// Attack: a site that is down, which a provider takes for one that no longer has the user, signs everybody out.
+  func checkRecheck(_ person: DryRun) async {
+    guard harness.needs(.faults), harness.descriptor.rechecks, let rechecking = provider as? any Rechecking,
+      let person = await prepared(person.fresh(subject)), let (opened, good) = await last(person),
+      case .proved(let proof) = await person.submit(opened, good).answer, let state = proof.recheck,
+      let identity = proof.proved.first(where: { $0.kind == .federated })
+    else { return }
+    for fails in [true, false] {
+      let capabilities = RecordedCapabilities(fails ? .fails : .works)
+      let known = RecheckedIdentity(identity: identity, state: state)
+      let answer = try? await rechecking.recheck(known, with: harness.tools(capabilities))
+      switch answer {
+      case .ended? where fails && capabilities.use.canFail:
+        harness.addFinding(
+          .faults, "When a tool fails, `recheck` answers that the user is gone.",
+          "Let the error through: sessions go on until `recheck_grace` has passed.")
+      case .confirmed(let other)? where other != identity:
+        harness.addFinding(
+          .proof, "`recheck` confirms another identity than it was asked about.",
+          "Compare the subject with that of `identity`, and throw if it is another one.")
+      default: break
+      }
+    }
+  }
+
   // MARK: cancellation and cleanup
 
   func checkCancellation(_ person: DryRun) async {

@@ -36,6 +36,7 @@ struct FullRules: Sendable {
     await checkUnknown(able)
     await checkTiming(able)
     await checkFaults(able, isAble: true)
+    await checkRecheck(able)
     await checkCancellation(able)
     await checkRemoval(able)
     await checkSetOnce(able)

@@ -52,6 +52,12 @@ extension ProviderDescriptor {
     if let maintenanceInterval, !Self.maintenanceIntervals.contains(maintenanceInterval) {
       found.append("its maintenance interval is \(maintenanceInterval): 10 seconds to 30 days")
     }
+    if rechecks, !identifierKinds.contains(.federated) {
+      found.append("it declares `rechecks` and proves no federated identity")
+    }
+    if rechecks, let name = settings.map(\.name).first(where: Self.recheckSettings.contains) {
+      found.append("no setting can be called `\(name)`: the gateway has it itself")
+    }
     for document in wellKnown where !Self.isDocument(document) {
       found.append(
         "it cannot publish `\(document.prefix(48))`: a document is named by lower-case letters, digits and hyphens, and `moongate` is the gateway's"
@@ -177,6 +183,9 @@ extension ProviderDescriptor {
 
   /// The setting by which operators choose from `choosableKinds`.
   package static let identifyBy = "identify_by"
+  /// The settings of providers that declare `rechecks`.
+  package static let (recheck, recheckGrace) = ("recheck", "recheck_grace")
+  private static let recheckSettings = [recheck, recheckGrace]
 
   /// Field names that the page's form uses itself.
   private static let reservedPadFields: Set<String> = ["confirm", "code", "id", "flow", "action", "check", "return_to"]

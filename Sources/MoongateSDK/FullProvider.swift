@@ -327,16 +327,21 @@ public struct Proof: Sendable {
   /// The id of the user's session at the other site, at most 255 bytes, so that the site can end the session that
   /// follows (`SiteSessions`). Only a keyed hash of it is stored.
   public package(set) var siteSession: String?
+  /// What the provider needs to ask its site again about the identity (`Rechecking`), such as a refresh token; nil if
+  /// it has nothing new. Stored sealed while the identity has live sessions, if gateway.lua says `recheck`.
+  public package(set) var recheck: [UInt8]?
 
   /// The maximum length of `siteSession`, in bytes.
   public static let longestSiteSession = 255
+  /// The maximum length of `recheck`, in bytes.
+  public static let longestRecheck = 16_384
 
   /// More than five parameters: one for each field.
   public init(
     proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil,
     lastName: String? = nil,
     facts: [String: String] = [:], record: Record = .keep, isMultiFactor: Bool = false,
-    siteSession: String? = nil
+    siteSession: String? = nil, recheck: [UInt8]? = nil
   ) {
     self.proved = proved
     self.attested = attested
@@ -347,5 +352,6 @@ public struct Proof: Sendable {
     self.record = record
     self.isMultiFactor = isMultiFactor
     self.siteSession = siteSession
+    self.recheck = recheck
   }
 }

@@ -27,32 +27,41 @@ public struct MappedIdentity: Sendable, Equatable {
 }
 
 extension MappedIdentity {
+  /// The identity at the site.
+  ///
+  /// Attack: a claim that is no address, of any length and characters, is shown as the name of the identity.
+  /// - Parameters:
+  ///   - value: the issuer and the subject, with a space between them.
+  ///   - name: shown for an identity without an address.
+  public func identifier(_ value: String, named name: String) -> Identifier {
+    Identifier(
+      kind: .federated, value: value, display: email.flatMap(EmailAddress.init)?.text ?? name, attributes: data,
+      groups: groups)
+  }
+
   /// The proof of the identity, with the address if the site is authoritative for it. Any other address that the site
   /// has verified is attested: it is stored as claimed, and joins an account only with that account's own proof. An
   /// unverified address is only claimed.
   ///
   /// Attack: a site at which people choose their address says that someone else's is theirs.
   /// - Parameters:
-  ///   - identity: the issuer and the subject, with a space between them.
-  ///   - name: shown for an identity without an address.
+  ///   - identity: see `identifier(_:named:)`.
   ///   - alwaysVerified: whether the operator says that every address of the site is verified.
   ///   - siteSession: see `Proof.siteSession`.
+  ///   - recheck: see `Proof.recheck`.
   ///   - isAuthoritative: whether the site decides who has the addresses of a domain.
   public func proof(
-    of identity: String, named name: String, alwaysVerified: Bool, siteSession: String? = nil,
+    of identity: Identifier, alwaysVerified: Bool, siteSession: String? = nil, recheck: [UInt8]? = nil,
     isAuthoritative: (_ domain: String) -> Bool
   ) -> Proof {
-    // Attack: a claim that is no address, of any length and characters, is shown as the name of the identity.
     let address = email.flatMap(EmailAddress.init)
-    let federated = Identifier(
-      kind: .federated, value: identity, display: address?.text ?? name, attributes: data, groups: groups)
     let addresses = [address].compactMap { $0.map(Identifier.init) }
     let isVerified = isEmailVerified || alwaysVerified
     let isTrusted = isVerified && address.map { isAuthoritative($0.domain) } ?? false
     return Proof(
-      proved: [federated] + (isTrusted ? addresses : []), attested: isVerified && !isTrusted ? addresses : [],
+      proved: [identity] + (isTrusted ? addresses : []), attested: isVerified && !isTrusted ? addresses : [],
       claimed: isVerified ? [] : addresses, firstName: Self.readable(firstName), lastName: Self.readable(lastName),
-      siteSession: siteSession)
+      siteSession: siteSession, recheck: recheck)
   }
 
   /// A name that is safe in pages and headers: at most 100 characters, without control characters, line separators and
@@ -92,6 +101,14 @@ public protocol ClaimsMapping: Provider {
   ///   - settings: values of the declared types.
   /// - Throws: if the claims are refused.
   func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity
+
+  /// The claims as the function `identity` gets them: by default as they are.
+  /// - Throws: if the claims are refused before the function is called.
+  func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim]
+}
+
+extension ClaimsMapping {
+  public func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] { claims }
 }
 
 extension StepSettings {

@@ -5,13 +5,30 @@ public enum JSONClaim: Equatable, Sendable {
   case null
   case flag(Bool)
   case number(Double)
+  /// A whole number of 2^53 or more, of which a `Double` would lose digits: `9007199254740993`.
+  case integer(digits: String)
   case text(String)
   case list([JSONClaim])
   case object([String: JSONClaim])
 
   /// nil for a value of another type, as with the properties below.
   public var text: String? { if case .text(let text) = self { text } else { nil } }
-  public var number: Double? { if case .number(let number) = self { number } else { nil } }
+  /// Of a whole number of 2^53 or more, the nearest one. For an identifier, use `wholeNumber`.
+  public var number: Double? {
+    switch self {
+    case .number(let number): number
+    case .integer(let digits): Double(digits)
+    default: nil
+    }
+  }
+  /// All digits of a whole number; nil if a `Double` may have lost some, as of `1e16`.
+  public var wholeNumber: String? {
+    switch self {
+    case .number(let number): number.magnitude < 0x1p53 ? Int64(exactly: number).map { "\($0)" } : nil
+    case .integer(let digits): digits
+    default: nil
+    }
+  }
   public var list: [JSONClaim]? { if case .list(let list) = self { list } else { nil } }
   public var members: [String: JSONClaim]? { if case .object(let members) = self { members } else { nil } }
   /// Whether the value is exactly `true`. A text or a number never is.
@@ -34,7 +51,8 @@ public enum JSONClaim: Equatable, Sendable {
     switch self {
     case .null: "null"
     case .flag(let flag): "\(flag)"
-    case .number(let number): Int64(exactly: number).map { "\($0)" } ?? "\(number)"
+    case .number(let number): wholeNumber ?? "\(number)"
+    case .integer(let digits): digits
     case .text(let text): "\"\(text)\""
     case .list(let values):
       "[\(values.prefix(8).map(\.shown).joined(separator: ", "))\(values.count > 8 ? ", ..." : "")]"
@@ -107,7 +125,7 @@ private struct JSONParser {
     case UInt8(ascii: "t"): return try word("true", .flag(true))
     case UInt8(ascii: "f"): return try word("false", .flag(false))
     case UInt8(ascii: "n"): return try word("null", .null)
-    default: return .number(try number())
+    default: return try number()
     }
   }
 
@@ -149,23 +167,26 @@ private struct JSONParser {
     }
   }
 
-  /// A string or number, whose end is found here and whose content Foundation decodes.
-  private func decoded<Value: Decodable>(_ type: Value.Type, _ range: Range<Int>) throws(Problem) -> Value {
-    guard let values = try? JSONDecoder().decode([Value].self, from: Data("[".utf8 + bytes[range] + "]".utf8)),
-      values.count == 1
-    else { throw .malformed }
-    return values[0]
-  }
-
+  /// A string. Foundation decodes one with escapes.
   private mutating func string() throws(Problem) -> String {
     let start = position
     position += 1
+    var isEscaped = false
     while let byte = next {
       position += 1
       if byte == UInt8(ascii: "\\") {
+        isEscaped = true
         position += 1
       } else if byte == UInt8(ascii: "\"") {
-        return try decoded(String.self, start..<min(position, bytes.count))
+        guard isEscaped else {
+          guard let text = String(validating: bytes[start + 1..<position - 1], as: UTF8.self) else { throw .malformed }
+          return text
+        }
+        let quoted = bytes[start..<min(position, bytes.count)]
+        guard let texts = try? JSONDecoder().decode([String].self, from: Data("[".utf8 + quoted + "]".utf8)),
+          texts.count == 1
+        else { throw .malformed }
+        return texts[0]
       } else if byte < 0x20 {
         throw .malformed
       }
@@ -173,10 +194,27 @@ private struct JSONParser {
     throw .malformed
   }
 
-  private mutating func number() throws(Problem) -> Double {
+  /// A number (RFC 8259 section 6).
+  private mutating func number() throws(Problem) -> JSONClaim {
     let start = position
-    while let byte = next, byte == UInt8(ascii: "-") || "0123456789+.eE".utf8.contains(byte) { position += 1 }
-    guard position > start else { throw .malformed }
-    return try decoded(Double.self, start..<position)
+    _ = take(UInt8(ascii: "-"))
+    let isZero = take(UInt8(ascii: "0"))
+    guard isZero != skipDigits() else { throw .malformed }
+    let isWhole = next != UInt8(ascii: ".") && next != UInt8(ascii: "e") && next != UInt8(ascii: "E")
+    if take(UInt8(ascii: ".")), !skipDigits() { throw .malformed }
+    if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+      if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
+      guard skipDigits() else { throw .malformed }
+    }
+    let digits = String(decoding: bytes[start..<position], as: UTF8.self)
+    guard let number = Double(digits), number.isFinite else { throw .malformed }
+    return isWhole && number.magnitude >= 0x1p53 ? .integer(digits: digits) : .number(number)
+  }
+
+  /// - Returns: whether there is one.
+  private mutating func skipDigits() -> Bool {
+    let start = position
+    while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
+    return position > start
   }
 }

@@ -17,6 +17,8 @@ public struct Message: Sendable {
   public let code: String?
   /// The style of an email; nil for the default.
   package private(set) var style: MessageStyle?
+  /// A link in `text`, which an email makes clickable. Never logged.
+  package private(set) var link: String?
 
   public init(channel: MessageChannel, to: String, subject: String? = nil, text: String, code: String? = nil) {
     self.channel = channel
@@ -24,6 +26,13 @@ public struct Message: Sendable {
     self.subject = subject
     self.text = text
     self.code = code
+  }
+
+  /// The message with the link of its text.
+  package func linking(to link: String) -> Self {
+    var message = self
+    message.link = link
+    return message
   }
 
   package func styled(_ style: MessageStyle) -> Self {

@@ -63,6 +63,10 @@ public struct ProviderDescriptor: Sendable {
   /// Whether it passes what another site says to `StepTools.identity`. Only then may its policy have the function
   /// `identity`.
   public let mapsClaims: Bool
+  /// Whether it can ask its site again about an identity. The provider must be `Rechecking` and prove federated
+  /// identities. Its entry in gateway.lua then has the settings `recheck` and `recheck_grace`; the provider reads
+  /// whether `recheck` is set.
+  public let rechecks: Bool
   /// Whether only instances of it exist, each under a name that the operator chooses: `work = openid { … }`. It is then
   /// a kind of site, of which an installation has none or several.
   public let isKind: Bool
@@ -93,7 +97,8 @@ public struct ProviderDescriptor: Sendable {
     hashesSecrets: Bool = false, secretSpace: Int? = nil,
     outcomes: [Outcome] = [], deliveryReasons: [DeliveryReason] = [], facts: [FactField] = [],
     words: StepWords? = nil, presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil,
-    role: ProviderRole? = nil, mayProveSeveralFactors: Bool = false, mapsClaims: Bool = false, isKind: Bool = false,
+    role: ProviderRole? = nil, mayProveSeveralFactors: Bool = false, mapsClaims: Bool = false, rechecks: Bool = false,
+    isKind: Bool = false,
     callbackFields: [InputField] = Self.standardCallbackFields, receivesWebhooks: Bool = false,
     wellKnown: [String] = [],
     recordVersion: Int = 1, maintenanceInterval: Duration? = nil, sdk: Int = SDKVersion.current
@@ -119,6 +124,7 @@ public struct ProviderDescriptor: Sendable {
     self.role = role ?? (identifierKinds.isEmpty ? .keepsFactor : [.provesIdentifier, .keepsFactor])
     self.mayProveSeveralFactors = mayProveSeveralFactors
     self.mapsClaims = mapsClaims
+    self.rechecks = rechecks
     self.isKind = isKind
     self.callbackFields = callbackFields
     self.receivesWebhooks = receivesWebhooks

@@ -54,8 +54,10 @@ public struct UserName: Hashable, Sendable {
   private static func isValid(_ text: String) -> Bool {
     let scalars = text.unicodeScalars
     guard lengths.contains(scalars.count), scalars.allSatisfy(isAllowed),
-      // Attack: a name of digits is taken for a phone number, or one of punctuation for an option or a path.
-      let first = scalars.first, isLetter(first) || isDigit(first), scalars.contains(where: isLetter),
+      // Attack: a name of digits is taken for a phone number, or one of punctuation for an option or a path. A modifier
+      // letter, such as U+30FC, can look like a hyphen and is skipped in phone numbers.
+      let first = scalars.first, isLetter(first) || isDigit(first),
+      scalars.contains(where: { isLetter($0) && $0.properties.generalCategory != .modifierLetter }),
       // Attack: a name that is another account's ID in the commands of operators.
       !text.hasPrefix(idPrefix)
     else { return false }
@@ -122,6 +124,14 @@ extension InputField {
     case .email: .email
     default: self == .userName ? .name : nil
     }
+  }
+}
+
+extension ProviderDescriptor {
+  /// The kind of identifier that a field of the beginning takes; nil if it takes something else, such as a name of
+  /// another thing.
+  public func identifierKind(of field: InputField) -> IdentifierKind? {
+    field.identifierKind == .name && !identifierKinds.contains(.name) ? nil : field.identifierKind
   }
 }
 

@@ -100,6 +100,7 @@ struct TriedProgram {
     case .flag: .flag(true)
     case .choice(let words): words.first.map { .text($0) }
     case .list: .list([])
+    case .table: .table([:])
     case .secret, .messages, .file, .source: nil
     }
   }

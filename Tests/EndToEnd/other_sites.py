@@ -11,11 +11,16 @@ from joserfc.jwk import RSAKey
 
 
 class OtherSite:
-    """`claims` are those of the next ID token; `answers` are JSON values by path."""
+    """`claims` are those of the next ID token; `answers` are JSON values by path.
+
+    A refresh token works once (`reused` has those that came again). `fails` is the status and error of every refresh.
+    """
 
     def __init__(self):
         self.key = RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"}, private=True)
         self.claims, self.answers, self.posted, self.bearers = {}, {}, [], []
+        self.issued, self.used, self.reused, self.fails = 0, set(), [], None
+        self.lock = threading.Lock()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -39,7 +44,19 @@ class OtherSite:
             def do_POST(self):
                 form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
                 site.posted.append({name: values[0] for name, values in form.items()})
-                answer = {"access_token": "t0ken", "token_type": "Bearer"}
+                if form["grant_type"] == ["refresh_token"]:
+                    with site.lock:
+                        token = form["refresh_token"][0]
+                        if site.fails:
+                            return self.answer({"error": site.fails[1]}, site.fails[0])
+                        if token in site.used:
+                            site.reused.append(token)
+                            return self.answer({"error": "invalid_grant"}, 400)
+                        site.used.add(token)
+                with site.lock:
+                    site.issued += 1
+                    refresh = f"r3fresh-{site.issued}"
+                answer = {"access_token": "t0ken", "token_type": "Bearer", "refresh_token": refresh}
                 if site.claims:
                     answer["id_token"] = site.id_token()
                 self.answer(answer)

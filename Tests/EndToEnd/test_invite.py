@@ -5,8 +5,10 @@ import re
 import subprocess
 
 import pytest
+import requests
 
 from local_gateway import BIN, LocalGateway, problem
+from processes import free_port
 
 ACCOUNTS = """return accounts {
   registration = { "invited", domains = { "example.com" } },
@@ -81,6 +83,104 @@ def test_a_revoked_invitation_creates_no_account(place):
     problem(place.submit(flow, place.code(number)), 403, "invitation_invalid")
     assert tool(place, "invite", "revoke", made["id"])[0] == 1
     problem(place.begin(place.flow("enter"), next(OTHERS)), 403, "invitation_required")
+
+
+def sent_code(place, recipient):
+    """The code in the last message to the recipient, and its entry in the outbox."""
+    entry = next(entry for entry in place.outbox() if entry["to"] == recipient)
+    return re.search(re.escape(f"{place.url}/auth/invite?code=") + r"(mgi_[A-Za-z0-9_-]{43})", entry["text"])[1], entry
+
+
+def test_the_gateway_sends_the_link(place):
+    number = next(OTHERS)
+    status, out, err = tool(place, "invite", "create", number, "--send", "--expires", "2h", "--as", "ravi")
+    assert status == 0 and f"is sent to {number}" in out and "mgi_" not in out + err, out + err
+    code, entry = sent_code(place, number)
+    assert entry["channel"] == "sms" and "Only +91 98765" in entry["text"] and entry["code"] is None
+    opened = requests.get(f"{place.url}/auth/invite", params={"code": code}, allow_redirects=False, timeout=10)
+    assert opened.status_code == 303 and "moongate-invitation" in opened.headers["Set-Cookie"]
+    # Attack: the number of somebody else, with an invitation that was forwarded.
+    problem(register(place, next(OTHERS), code), 403, "invitation_invalid")
+    assert register(place, number, code).status_code == 200
+    # Attack: the code in the log or the audit trail.
+    events = requests.get(f"{place.admin}/events", params={"kind": "invitation_sent"}, timeout=10).json()
+    assert events[0]["detail"]["channel"] == "sms" and events[0]["operator"] == "ravi"
+    assert code not in place.log + json.dumps(events)
+
+
+def test_a_mail_is_in_the_language_that_is_named(place):
+    # An address outside of `domains` needs the invitation.
+    status, out, err = tool(place, "invite", "create", "Asha@mail.example.org", "--send", "--language", "hi", "--json")
+    made = json.loads(out)
+    assert status == 0 and made["sent"] is True and "code" not in made and "link" not in made
+    code, entry = sent_code(place, "asha@mail.example.org")
+    assert entry["channel"] == "mail" and entry["subject"].endswith("आपका निमंत्रण")
+    assert "Only" not in entry["text"]
+    assert "asha@mail.example.org" in entry["text"]
+    flow = place.api("POST", "/flows", {"flow": "register_email", "invitation": code})
+    assert flow.status_code == 201, flow.text
+
+
+def test_an_operator_changes_the_words_of_the_message(tmp_path):
+    gateway = LocalGateway(tmp_path)
+    pages = gateway.config / "pages"
+    pages.mkdir(exist_ok=True)
+    (pages / "en.words").write_text("[sentences]\nYou are invited to create an account = Welcome aboard\n")
+    gateway.start()
+    try:
+        assert tool(gateway, "invite", "create", NUMBER, "--send")[0] == 0
+        _, entry = sent_code(gateway, NUMBER)
+        assert "Welcome aboard" in entry["text"]
+        # Registration is open here, and the same number gets at most five messages a day.
+        answers = [tool(gateway, "invite", "create", NUMBER, "--send") for _ in range(5)]
+        assert [status for status, _, _ in answers] == [0, 0, 0, 0, 2] and "Too many invitations" in answers[-1][2]
+    finally:
+        gateway.stop()
+
+
+def test_a_message_that_is_refused_loses_nothing(tmp_path):
+    gateway = LocalGateway(tmp_path)
+    gateway.edit(
+        "gateway.lua",
+        lambda text: text.replace("sms = outbox()", f'sms = webhook {{ url = "http://127.0.0.1:{free_port()}/send" }}'),
+    )
+    gateway.start()
+    try:
+        status, out, err = tool(gateway, "invite", "create", NUMBER, "--send")
+        assert status == 1 and "was created, but not sent" in err, err
+        assert out.startswith(f"{gateway.url}/auth/invite?code=mgi_")
+        code = out.strip().partition("code=")[2]
+        (event,) = requests.get(f"{gateway.admin}/events", params={"kind": "delivery_failed"}, timeout=10).json()
+        assert event["detail"]["invitation"] in err and code not in json.dumps(event) + gateway.log
+        (listed,) = json.loads(tool(gateway, "invite", "list", "--json")[1])
+        assert tool(gateway, "invite", "revoke", listed["id"])[0] == 0
+    finally:
+        gateway.stop()
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ((), "--send needs a recipient"),
+        (("asha",), "is not an email address or a phone number"),
+        # Attack: another header of the mail.
+        (("asha@example.com\r\nBcc: x@evil.example",), "is not an email address or a phone number"),
+        ((NUMBER, "--language", "xx"), 'There are no texts in "xx"'),
+    ],
+)
+def test_nothing_is_sent_for_invalid_input(place, words, said):
+    before = place.outbox()
+    status, out, err = tool(place, "invite", "create", *words, "--send")
+    assert status == 2 and out == "" and said in err, err
+    assert place.outbox() == before
+
+
+def test_sending_needs_a_running_gateway(tmp_path):
+    gateway = LocalGateway(tmp_path)
+    status, out, err = tool(gateway, "invite", "create", NUMBER, "--send")
+    assert status == 2 and out == "" and "No gateway listens at" in err
+    status, out, err = tool(gateway, "invite", "create", NUMBER, "--language", "hi")
+    assert status == 2 and "need --send" in err
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,22 @@ def test_removed_from_a_group_at_the_next_sign_in(place, directory):
     wait_for(lambda: get(place, first, "/echo/all/x").status_code == 403, "the group to be gone everywhere")
 
 
+def test_rechecks(other, directory):
+    directory.change(person("faye", "Faye Fleet").replace("\n", "\nchangetype: add\n", 1))
+    group_name = f"cn=all,ou=groups,{BASE}"
+    directory.change(f"dn: {group_name}\nchangetype: modify\nadd: member\nmember: {dn('faye')}\n")
+    gateway = other(directory.url, ca=f'"{directory.authority}"', recheck='"1s"')
+    done = sign_in(gateway, "faye")
+    assert get(gateway, done, "/echo/all/x").status_code == 200
+    # A user who is renamed is the same.
+    change = f"dn: {dn('faye')}\nchangetype: modrdn\nnewrdn: uid=faye.fox\ndeleteoldrdn: 1\n"
+    directory.change(f"dn: {group_name}\nchangetype: modify\ndelete: member\nmember: {dn('faye')}\n" + "\n" + change)
+    wait_for(lambda: get(gateway, done, "/echo/all/x").status_code == 403, "the group to be gone")
+    assert get(gateway, done, "/echo/x").status_code == 200
+    directory.change(f"dn: {dn('faye.fox')}\nchangetype: delete\n")
+    wait_for(lambda: get(gateway, done, "/echo/x").status_code != 200, "the session to end")
+
+
 def test_renamed_entry_is_the_same_account(place, directory):
     before = sign_in(place, "dora").json()["account"]["id"]
     change = f"dn: {dn('dora')}\nchangetype: modrdn\nnewrdn: uid=dora.fox\ndeleteoldrdn: 1\n"

@@ -387,6 +387,21 @@ def test_webhooks_and_maintenance(command):
     probe.close()
 
 
+def test_rechecks(command):
+    probe = Spoken([*command, "rechecks"])
+    assert probe.introduction["result"]["recheck"] is True
+    person = {"kind": "federated", "value": "probe 1"}
+
+    def asked(state):
+        said = {"identity": {**person, "display": "Asha"}, "state": state, "now": 5}
+        return probe.call("recheck", said)["result"]
+
+    assert asked("fine") == {"confirmed": {**person, "groups": ["ops"]}, "state": "new 5"}
+    assert asked("gone") == {"ended": "invalid_grant"}
+    assert asked("down") == {"failed": "no answer", "state": "new 5"}
+    probe.close()
+
+
 def test_a_record_of_an_older_version_is_upgraded(probe):
     assert probe.call("upgrade", {"record": "kept", "version": 1})["result"] == {"record": "kept of 1"}
 

@@ -139,7 +139,8 @@ def test_an_issuer_with_a_label_an_icon_and_an_identity_function(new_gateway, si
     # A function that fails refuses, and the log says why without the claims.
     broken, away = begins(gateway, "work")
     back = returns(broken, site, away, sub="b1", email="secret-mail@example.com", department="broken")
-    assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed&by=work")
+    assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=policy_error")
+    assert "Something went wrong on our side." in broken.get(back.headers["Location"]).text
     assert "policies/work.lua:4" in gateway.log and "secret-mail" not in gateway.log
     assert "s3cret" not in gateway.log
 
@@ -197,6 +198,51 @@ def test_the_issuer_signs_a_user_out(new_gateway, site):
     assert away.startswith(site.url + "/end?client_id=gateway"), away
     assert field("post_logout_redirect_uri", away) == gateway.url + "/auth/login"
     assert other.account() is None and "Clear-Site-Data" in left.headers
+
+
+ACCOUNTS = """return accounts {
+  groups = { ops = function(f) local work = f.account.identities.work return work and work.groups.ops end },
+}
+"""
+ROUTES = """return routes {{
+  {{ path = "/echo/ops/**", to = "{0}", require = {{ group = "ops" }} }},
+  {{ path = "/**", to = "{0}" }},
+}}
+"""
+
+
+def test_the_issuer_is_asked_again(new_gateway, site):
+    gateway = new_gateway
+    configure(gateway, work(site, ', recheck = "1s", recheck_grace = "1h"'), work='return policy "work" {}')
+    (gateway.config / "accounts.lua").write_text(ACCOUNTS)
+    gateway.edit("routes.lua", lambda _: ROUTES.format(f"http://127.0.0.1:{gateway.ports[2]}"))
+    gateway.start(SITE_SECRET="s3cret")
+    visitor, away = begins(gateway, "work")
+    assert "offline_access" in field("scope", away).split()
+    assert returns(visitor, site, away, sub="a1", groups=["ops"]).status_code == 303
+    assert visitor.get("/echo/ops/x").status_code == 200
+
+    def rechecks():
+        return sum(form["grant_type"] == "refresh_token" for form in site.posted)
+
+    # Somebody is removed from a group there.
+    site.claims = site.claims | {"groups": ["dev"]}
+    wait_for(lambda: visitor.get("/echo/ops/x").status_code == 403, "the group to be gone")
+    assert visitor.account()
+    # The issuer is down: nobody is signed out, and the groups stay.
+    site.fails = (503, "temporarily_unavailable")
+    before = rechecks()
+    wait_for(lambda: rechecks() > before, "a recheck")
+    assert visitor.account() and visitor.get("/echo/ops/x").status_code == 403
+    # It comes back, and no token has come twice.
+    site.fails = None
+    site.claims = site.claims | {"groups": ["ops"]}
+    wait_for(lambda: visitor.get("/echo/ops/x").status_code == 200, "the group to be back", 60)
+    assert site.reused == []
+    # The user is disabled there.
+    site.fails = (400, "invalid_grant")
+    wait_for(lambda: visitor.account() is None, "the session to end", 60)
+    assert "r3fresh" not in gateway.log
 
 
 def test_a_site_of_oauth(new_gateway, site):

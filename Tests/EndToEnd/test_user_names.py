@@ -1,11 +1,13 @@
 """Users who sign in by a name: `identify_by = { "name", "email" }` of the password."""
 
 import json
+import re
 
 import pytest
 import requests
 
 from local_gateway import LocalGateway, problem
+from mockgoogle import Visitor
 from test_accounts import tool
 
 SECRET = "correct horse battery"
@@ -133,6 +135,14 @@ def test_an_operators_link_sets_a_password_once(gateway):
     done = answer.json()
     assert done["status"] == "complete" and done["session"] is None and done["account"] is None, done
     assert sign_in(gateway, name="link.user", password="another horse 77").status_code == 200
+    # The form of the page, by another link.
+    status, out, error = tool(gateway, "account", "reset", "link.user", "--link", "--json")
+    assert status == 0 and json.loads(out)["provider"] == "password", error
+    visitor = Visitor(gateway)
+    page = visitor.get(json.loads(out)["link"])
+    answer = visitor.post("/auth/login", password="a horse on a page", **hidden(page.text))
+    assert answer.status_code == 303 and visitor.account() is None, answer.text
+    assert sign_in(gateway, name="link.user", password="a horse on a page").status_code == 200
     again = gateway.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "a third horse 77"})
     problem(again, 409, "step_not_open")
     status, out, _ = tool(gateway, "account", "history", "link.user")
@@ -140,3 +150,101 @@ def test_an_operators_link_sets_a_password_once(gateway):
     for bad in (("--valid", "30d"), ("--valid", "1s")):
         assert tool(gateway, *words, *bad)[0] == 2
     assert tool(gateway, "account", "reset", "link.user", "--provider", "pin", "--link")[0] == 2
+    assert tool(gateway, "account", "reset", "link.user")[0] == 2
+    status, _, error = tool(gateway, "account", "reset", "link.user", "--provider", "password", "--valid", "10m")
+    assert status == 2 and "--link" in error
+    assert sign_in(gateway, name="link.user", password="a horse on a page").status_code == 200, "nothing was reset"
+
+
+def hidden(page):
+    """The hidden fields of the page's first form with an id."""
+    form = next(form for form in re.findall(r"<form.*?</form>", page, re.DOTALL) if 'name="id"' in form)
+    return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', form))
+
+
+def registers_on_the_pages(visitor, name):
+    """Registers a name and its password, and returns the address of the next page and the page."""
+    fields = {"with": "email", "email": name, "password": SECRET, "first_name": "Asha", "last_name": "Rao"}
+    answer = visitor.post("/auth/register", **fields)
+    assert answer.status_code == 303, answer.text
+    address = answer.headers["Location"]
+    return address, visitor.get(address).text
+
+
+def confirms(gateway, visitor, address, page, email):
+    """Enters an address on the page, and the code that is sent to it."""
+    answer = visitor.post(address.split("?")[0], email=email, **hidden(page))
+    assert answer.status_code == 303, answer.text
+    code_page = answer.headers["Location"]
+    page = visitor.get(code_page).text
+    # Attack: the form of the registration, to which a link led from here, would forget the name.
+    assert 'name="code"' in page and "/auth/register?id=" not in page, page
+    answer = visitor.post(code_page, code=gateway.code(email))
+    assert answer.status_code == 303, answer.text
+
+
+@pytest.fixture
+def configured(tmp_path):
+    gateways = []
+
+    def start(kinds, **files):
+        gateway = LocalGateway(tmp_path)
+        gateways.append(gateway)
+        chosen = f"password = {{ identify_by = {{ {kinds} }} }}"
+        gateway.edit("gateway.lua", lambda text: text.replace("password = {}", chosen))
+        for name, change in files.items():
+            gateway.edit(name.replace("__", "/") + ".lua", change)
+        return gateway.start()
+
+    yield start
+    for gateway in gateways:
+        gateway.stop()
+
+
+def invited(_):
+    return 'return accounts { registration = "invited" }\n'
+
+
+def test_a_name_registers_on_the_pages_where_an_address_is_required(configured):
+    gateway = configured(
+        '"name", "email"', flows__register_email=lambda text: text.replace(", skippable = true", "")
+    )
+    visitor = Visitor(gateway)
+    address, page = registers_on_the_pages(visitor, "asha.rao")
+    assert 'name="email"' in page and 'value="skip"' not in page, page
+    wrong = visitor.post(address.split("?")[0], email="no address", **hidden(page))
+    assert wrong.status_code != 303 and 'name="email"' in wrong.text, wrong.text
+    confirms(gateway, visitor, address, page, "asha@example.com")
+    account = visitor.account()
+    assert account["name"] == "asha.rao" and account["email"] == "asha@example.com", account
+    assert account["is_email_verified"]
+
+
+def test_a_name_registers_by_an_unbound_invitation(configured):
+    gateway = configured('"name", "email"', accounts=invited)
+    for number, is_skipped in enumerate((True, False)):
+        code = json.loads(tool(gateway, "invite", "create", "--json")[1])["code"]
+        visitor = Visitor(gateway)
+        assert visitor.get(f"/auth/invite?code={code}").status_code == 303
+        address, page = registers_on_the_pages(visitor, f"asha.rao{number}")
+        assert 'name="email"' in page and 'value="skip"' in page, page
+        if is_skipped:
+            answer = visitor.post(address, action="skip")
+            assert answer.status_code == 303, answer.text
+        else:
+            confirms(gateway, visitor, address, page, "asha@example.com")
+        account = visitor.account()
+        assert account["name"] == f"asha.rao{number}" and account["is_email_verified"] != is_skipped, account
+
+
+def test_a_name_registers_by_an_invitation_for_an_address(configured):
+    gateway = configured('"name"', accounts=invited)
+    code = json.loads(tool(gateway, "invite", "create", "bound@example.com", "--json")[1])["code"]
+    visitor = Visitor(gateway)
+    assert visitor.get(f"/auth/invite?code={code}").status_code == 303
+    assert "bound@example.com" not in visitor.get("/auth/register?with=email").text
+    address, page = registers_on_the_pages(visitor, "asha.rao")
+    assert 'name="email"' in page and 'value="skip"' not in page, page
+    confirms(gateway, visitor, address, page, "bound@example.com")
+    account = visitor.account()
+    assert account["name"] == "asha.rao" and account["email"] == "bound@example.com", account

@@ -100,6 +100,17 @@ import Testing
     #expect(try text().contains("Content-Type: text/html; charset=utf-8\r\n"))
   }
 
+  /// Attack: a link ends its attribute and adds another.
+  @Test("has its link as a link") func link() {
+    let message = Message(channel: .mail, to: "a@b", text: "Open:\n\nhttps://a.example/x?a=1&b=\"><b>\n\nBye")
+    let html = MailPage.html(message.linking(to: "https://a.example/x?a=1&b=\"><b>"), subject: "s")
+    let escaped = "https://a.example/x?a=1&amp;b=&quot;&gt;&lt;b&gt;"
+    #expect(html.contains("<a dir=\"ltr\" href=\"\(escaped)\">\(escaped)</a>"))
+    #expect(!MailPage.html(message, subject: "s").contains("href"))
+    let line = ServerLine("554 no https://a.example/y", about: message.linking(to: "https://a.example/y"))
+    #expect(line.text == "554 no (link)")
+  }
+
   @Test("has the language and color of its style") func style() {
     let message = Message(channel: .mail, to: "a@b", text: "123456 هو الرمز", code: "123456")
     func html(_ colour: String?) -> String {

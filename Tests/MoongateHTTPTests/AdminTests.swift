@@ -48,6 +48,9 @@ import Testing
       },
       resetFactor: { provider, account, identity, client throws(StoreFault) in
         try await gateway.engine.resetFactor(provider, of: account, by: identity, client: client)
+      },
+      sendInvitation: { wanted, language, administration, client throws(StoreFault) in
+        try await gateway.engine.sendInvitation(wanted, in: language, by: administration, client: client)
       }, isEnding: isEnding
     ).application
     try await application.test(.router) { client in
@@ -60,6 +63,9 @@ import Testing
   static func gateway(store: (any Store)? = nil) throws -> TestGateway {
     try TestGateway(providers: [PhoneOTP()], generation: .gateway(for: [PhoneOTP()]), store: store)
   }
+
+  /// For listeners without an engine.
+  static let sendsNothing: InvitationSender = { _, _, _, _ in .limited(until: Timestamp(milliseconds: 0)) }
 
   @Test func metricsReportGenerationsAndRefusals() async throws {
     let gateway = try Self.gateway()
@@ -267,7 +273,7 @@ import Testing
       pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] },
       outbox: { [] },
-      resetFactor: { _, _, _, _ in .unknown })
+      resetFactor: { _, _, _, _ in .unknown }, sendInvitation: AdminTests.sendsNothing)
     for path in ["/outbox", "/policy", "/healthz", "/events"] {
       let request = Request(
         head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))

@@ -32,7 +32,7 @@ import Testing
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] },
       outbox: { [] },
-      resetFactor: { _, _, _, _ in .unknown })
+      resetFactor: { _, _, _, _ in .unknown }, sendInvitation: AdminTests.sendsNothing)
   }
 
   private func ask(

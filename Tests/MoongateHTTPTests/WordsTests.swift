@@ -167,6 +167,21 @@ import Testing
     }
   }
 
+  @Test("the message with an invitation is in every language", arguments: others)
+  func invitations(_ tag: String) throws {
+    let message = InvitationMessage(
+      service: "Example", recipient: "asha@example.com", link: "https://a.example/x",
+      expiresAt: Timestamp(milliseconds: 0))
+    let (words, english) = (try own(tag), try own("en"))
+    #expect(message.subject(in: words) != message.subject(in: english))
+    for channel in [MessageChannel.mail, .sms] {
+      let text = message.text(by: channel, in: words)
+      let parts = message.text(by: channel, in: english).split(separator: "\n\n").filter { !$0.hasPrefix("https") }
+      for part in parts { #expect(!text.contains(part), "\(tag).words lacks \(part)") }
+      #expect(!text.contains("{") && text.contains("https://a.example/x"))
+    }
+  }
+
   @Test(
     "plural forms by number",
     arguments: [

@@ -1,9 +1,9 @@
-import MoongateCore
 import MoongateSDK
 import MoongateTesting
 import Password
 import Testing
 
+@testable import MoongateCore
 @testable import MoongatePolicy
 
 /// `identify_by`: the kinds of identifier that an operator chooses for a provider.
@@ -56,16 +56,19 @@ import Testing
     #expect(kinds.contains(kind))
   }
 
+  /// A passkey has a name too, which no browser fills in with that of the user.
+  @Test func fieldCalledNameIsAUserNameWhereTheProviderReadsNames() throws {
+    let passkey = try #require(ShippedProviders.all.first { $0.descriptor.name.rawValue == "passkey" }).descriptor
+    #expect(passkey.submitFields.contains(.userName) && passkey.identifierKind(of: .userName) == nil)
+    #expect(try descriptor("identify_by = { \"name\" }").identifierKind(of: .userName) == .name)
+  }
+
   /// The provider reads every kind, so a field of another kind must not reach it.
   @Test func fieldOfAKindThatWasNotChosenIsDropped() throws {
     let generation = try load("identify_by = { \"email\" }")
     let provider = try #require(generation.registry?["password"] as? any FullProvider)
     let input = ProviderInput(fields: ["name": .text("asha"), "email": .text("a@b.example")], defaultRegion: "IN")
-    let declared = ProviderInput(
-      fields: input.fields.filter { field in
-        provider.descriptor.beginFields.contains { $0.name == field.key }
-      }, defaultRegion: "IN")
-    #expect(try provider.readIdentifier(declared)?.value == "a@b.example")
+    #expect(try provider.readIdentifier(input.declared(by: provider.descriptor))?.value == "a@b.example")
   }
 
   @Test(arguments: [
@@ -109,5 +112,20 @@ import Testing
     let shipped = GuessBudget.all(
       of: try load("identify_by = { \"name\" }"), providers: try ProviderRegistry(ShippedProviders.all))
     #expect(shipped.first { $0.provider == "password" }?.per30Days != nil, "the limit per account counts")
+  }
+
+  /// Attack: after the guesses that a limit allows by a name, as many follow by the address of the same account.
+  @Test(arguments: ["account", "identifier"]) func guessesByNameAndByAddressAddUp(key: String) throws {
+    let policy = """
+      return policy "password" { limits = { verify = { on = "verify", per = "\(key)", max = 5, window = "24h" } } }
+      """
+    let guesses = { (written: String) throws -> Int? in
+      let generation = try load(written, policy: policy)
+      return GuessBudget.all(of: generation, providers: try ProviderRegistry(ShippedProviders.all))
+        .first { $0.provider == "password" }?.perDay
+    }
+    #expect(try guesses("") == 5)
+    #expect(try guesses("identify_by = { \"name\" }") == 5)
+    #expect(try guesses("identify_by = { \"name\", \"email\" }") == 10)
   }
 }

@@ -12,6 +12,12 @@ struct DescribedProvider: WellKnownPublisher {
   func document(_ name: String, of site: PublicSite) -> String? { nil }
 }
 
+extension DescribedProvider: Rechecking {
+  func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
+    .confirmed(known.identity)
+  }
+}
+
 /// A configuration folder with a small valid configuration.
 struct TestFolder {
   let scratch: ScratchFolder

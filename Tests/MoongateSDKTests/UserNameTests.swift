@@ -33,6 +33,7 @@ import Testing
     "what is none is none",
     arguments: [
       "", " ", "ab", "a b c", "a\u{0}bc", "ada@example.com", "ada＠example", "+919999999999", "919999999999", "٩٩٩٩٩٩٩",
+      "9876543210ー",
       "-ada", ".ada", "_ada", "...", "---", "a/b", "a\\b", "a:bc", "a'bc", "a,bc", "<abc>", "a%41c", "ada!",
       "ada\r\nbcc",
       // Marks and invisible characters.

@@ -32,8 +32,8 @@ package struct TestGeneration: PolicyGeneration {
   package var reads: [FunctionName: FactKnowledge] = [:]
   /// The results of claim functions.
   package var claims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> ClaimValue?] = [:]
-  /// The results of `identity`. A missing function returns nothing about the user.
-  package var identities: [FunctionName: @Sendable ([String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict] = [:]
+  /// The results of `identity`; nil: it fails. A missing function returns nothing about the user.
+  package var identities: [FunctionName: @Sendable ([String: JSONClaim]) -> IdentityVerdict?] = [:]
   /// The results of `vary`, as integers or milliseconds. A missing function returns its lowest value.
   package var values: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Int64] = [:]
   /// If set, creating an evaluator throws this fault.
@@ -81,7 +81,11 @@ private final class TestEvaluator: PolicyEvaluator {
   }
 
   func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {
-    try generation.identities[function]?(claims) ?? .mapped(MappedIdentity())
+    guard let identity = generation.identities[function] else { return .mapped(MappedIdentity()) }
+    guard let verdict = identity(claims) else {
+      throw PolicyFault(kind: .error, location: nil, message: "broken")
+    }
+    return verdict
   }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {

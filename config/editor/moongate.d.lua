@@ -436,6 +436,8 @@
 ---@field algorithms? string[] The signature algorithms of ID tokens that are accepted. Default: all of RS256, PS256, ES256, ES384, EdDSA.
 ---@field trusted_domains? string[] The domains for whose email addresses the site is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
 ---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
+---@field recheck? moongate.Duration how often the site is asked again about users with live sessions, such as "1h"; by default never
+---@field recheck_grace? moongate.Duration how long sessions go on while the site does not answer; by default "24h"
 ---@field title? string the name that users see, as in "SMS (USA)"
 ---@field label? string the text of its button and its name, as in "Example Inc."
 ---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"
@@ -464,6 +466,8 @@
 ---@field algorithms? string[] The signature algorithms of ID tokens that are accepted. Default: all of RS256, PS256, ES256, ES384, EdDSA.
 ---@field trusted_domains? string[] The domains for whose email addresses the site is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
 ---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
+---@field recheck? moongate.Duration how often the site is asked again about users with live sessions, such as "1h"; by default never
+---@field recheck_grace? moongate.Duration how long sessions go on while the site does not answer; by default "24h"
 ---@field title? string the name that users see, as in "SMS (USA)"
 ---@field label? string the text of its button and its name, as in "Example Inc."
 ---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"
@@ -476,6 +480,7 @@
 ---@field token? string The address that exchanges a code for an access token.
 ---@field userinfo? table<string|integer, string> The addresses that say who the user is. One with a name becomes a claim of that name.
 ---@field subject? string The claim that identifies a user forever. Default: sub, otherwise id.
+---@field issuer? string The issuer that the site names in its answers (iss of RFC 9207), which is then required. Default: the origin of token, if it names one.
 ---@field client_id string The client id from the registration at the site.
 ---@field client_secret? moongate.Secret The client secret: env "NAME" or file "path".
 ---@field client_auth? "basic"|"post" How the client proves its identity. Default: the first of these that the site offers.
@@ -485,6 +490,8 @@
 ---@field parameters? table<string|integer, string> Further parameters of the request, as in { hd = "example.com" }.
 ---@field trusted_domains? string[] The domains for whose email addresses the site is authoritative. Default: for Google gmail.com and the token's hd, otherwise none.
 ---@field email_verified? "claim"|"always" Whether an address counts as verified only by the claim, or always. (default: "claim")
+---@field recheck? moongate.Duration how often the site is asked again about users with live sessions, such as "1h"; by default never
+---@field recheck_grace? moongate.Duration how long sessions go on while the site does not answer; by default "24h"
 ---@field title? string the name that users see, as in "SMS (USA)"
 ---@field label? string the text of its button and its name, as in "Example Inc."
 ---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"

@@ -94,12 +94,36 @@ import Testing
     await #expect(throws: (any Error).self) { try await Attempted.begun(web) }
   }
 
+  /// Attack: an issuer elsewhere sends the gateway, with a code and the client's secret, to a service on its machine.
   @Test(
-    "addresses may be http on this machine",
-    arguments: ["http://localhost:9000/token", "http://127.0.0.2/token", "http://[::1]:9000/token"])
-  func loopback(address: String) async throws {
-    web.change { $0.discovery = ["token_endpoint": address] }
-    _ = try await Attempted.begun(web)
+    "addresses may be on this machine, and http there, for an issuer that is",
+    arguments: [
+      "http://localhost:9000/token", "http://127.0.0.2/token", "http://[::1]:9000/token", "https://localhost/token",
+      "https://127.0.0.1:9000/token",
+    ],
+    ["token_endpoint", "jwks_uri", "userinfo_endpoint", "end_session_endpoint", "authorization_endpoint"])
+  func loopback(address: String, name: String) async throws {
+    web.change { $0.discovery = [name: address] }
+    await #expect(throws: (any Error).self) { try await Attempted.begun(web) }
+    let local = "http://127.0.0.1:3000/mock"
+    web.change { $0.issuer = local }
+    _ = try await Attempted.begun(web, settings: Attempted.settings(issuer: local))
+  }
+
+  /// Attack: an issuer's document writes to the operator's terminal, which shows the doctor's answer.
+  @Test(
+    "what an issuer says of itself is cut and printable",
+    arguments: ["issuer", "token_endpoint", "token_endpoint_auth_methods_supported"])
+  func shown(name: String) async throws {
+    let odd = "https://\u{1b}[2J" + String(repeating: "x", count: 3_000)
+    let isList = name.hasSuffix("supported")
+    web.change { $0.discovery = [name: isList ? [odd, "private_key_jwt"] as Any : odd as Any] }
+    do {
+      _ = try await Attempted.begun(web)
+      Issue.record("the document was accepted")
+    } catch {
+      #expect(!"\(error)".contains("\u{1b}") && "\(error)".utf8.count < 400)
+    }
   }
 
   @Test("a rejected code is refused; a rejected client is an error for the operator")
@@ -108,6 +132,9 @@ import Testing
   {
     let step = try await Attempted.begun(web)
     web.change { $0.tokenStatus = 400 }
+    #expect(try await step.submit(["code": "c0de", "state": "st_abc"]).reason == .oauthFailed)
+    // Attack: an invented code, for which the site has an error of its own.
+    web.change { $0.tokenError = "invalid_code" }
     #expect(try await step.submit(["code": "c0de", "state": "st_abc"]).reason == .oauthFailed)
     for (status, error) in [(401, "invalid_client"), (400, "invalid_client"), (500, ""), (302, "")] {
       web.change {

@@ -162,19 +162,28 @@ import Testing
     #expect(claims["emails"] == .list([.text("a@example.com")]) && claims["id"] == .number(7))
   }
 
-  /// Attack: the address for groups, which another team runs, answers with another user's id.
-  @Test("of two answers with the same member, the first counts") func firstCounts() async throws {
+  /// Attack: the address for groups, which another team runs, answers with another user's id, or verifies the address
+  /// that the first answer has.
+  @Test("the subject and the address come from the first answer only, and of two members the first counts")
+  func firstCounts() async throws {
     let values: [String: SettingValue] = [
       "userinfo": .table(["1": "https://forge.example.com/user", "2": "https://forge.example.com/emails"])
     ]
     let step = try await Self.forged(emails: (200, #"{"id":1,"sub":"1","groups":["ops"]}"#), values)
     let proof = try #require(try await Self.redeemed(step).proof)
-    // `sub` is only at the second address, where the preset-less default finds it first.
-    #expect(proof.proved.first?.value == "https://forge.example.com 1")
-    let named = try await Self.forged(
-      emails: (200, #"{"id":1,"groups":["ops"]}"#), values.merging(["subject": "id"]) { $1 })
-    #expect(try await Self.redeemed(named).proof?.proved.first?.value == "https://forge.example.com 7")
-    #expect(try await Self.redeemed(named).proof?.proved.first?.groups == ["ops"])
+    // `sub` is only at the second address, and would be sought first.
+    #expect(proof.proved.first?.value == "https://forge.example.com 7")
+    #expect(proof.proved.first?.groups == ["ops"])
+    let none = try await Self.forged(user: (200, #"{"name":"Asha"}"#), emails: (200, #"{"sub":"1"}"#), values)
+    #expect(try await Self.redeemed(none).reason == .oauthFailed)
+    let verifying = try await Self.forged(
+      user: (200, #"{"id":7,"email":"owner@example.com"}"#), emails: (200, #"{"email_verified":true}"#), values)
+    let claimed = try #require(try await Self.redeemed(verifying).proof)
+    #expect(claimed.claimed.map(\.value) == ["owner@example.com"] && claimed.attested.isEmpty)
+    let naming = try await Self.forged(
+      user: (200, #"{"id":7}"#), emails: (200, #"{"email":"owner@example.com","email_verified":true}"#), values)
+    let bare = try #require(try await Self.redeemed(naming).proof)
+    #expect(bare.claimed.isEmpty && bare.attested.isEmpty)
   }
 
   @Test(
@@ -182,6 +191,10 @@ import Testing
     arguments: [
       (#"{"sub":"abc"}"#, "abc"), (#"{"id":"x7"}"#, "x7"), (#"{"id":12345678901}"#, "12345678901"),
       (#"{"sub":"abc","id":7}"#, "abc"), (#"{"id":1.5}"#, nil), (#"{"id":true}"#, nil), (#"{"id":null}"#, nil),
+      // Attack: two ids that are the same floating-point number.
+      (#"{"id":9007199254740993}"#, "9007199254740993"), (#"{"id":9007199254740992}"#, "9007199254740992"),
+      (#"{"id":18446744073709551617}"#, "18446744073709551617"), (#"{"id":-9007199254740993}"#, "-9007199254740993"),
+      (#"{"id":9.007199254740993e15}"#, nil), (#"{"id":1e400}"#, nil),
       ("{}", nil), (#"{"sub":""}"#, nil), (#"{"sub":"a\nb"}"#, nil), (#"{"id":["7"]}"#, nil),
     ] as [(String, String?)])
   func subject(user: String, subject: String?) async throws {
@@ -225,6 +238,17 @@ import Testing
     #expect(step.reasons.take().last?.hasPrefix("code ") == true)
   }
 
+  /// Attack: invented codes at Gitea, which says of them that the client is not authorized.
+  @Test("an error that blames the client means a wrong code where the preset says so") func giteasCodes() async throws {
+    let server = "https://git.example.com"
+    let body = #"{"error":"unauthorized_client","error_description":"client is not authorized"}"#
+    let step = try await Self.begun(
+      ["preset": "gitea", "server": .text(server)], ["\(server)/login/oauth/access_token": (400, body)])
+    #expect(try await Self.redeemed(step).reason == .oauthFailed)
+    let other = try await Self.forged(token: (400, body))
+    await #expect(throws: (any Error).self) { try await Self.redeemed(other) }
+  }
+
   @Test(
     "a client that is not accepted, and a site that fails, are faults",
     arguments: [
@@ -236,7 +260,8 @@ import Testing
     await #expect(throws: (any Error).self) { try await Self.redeemed(step) }
   }
 
-  /// Attacks: an answer without end, a list in place of a user, a member twice, and a site that is down: nobody signs in.
+  /// Attacks: an answer without end, a list in place of a user, a member twice, and a site that is down. Nobody signs
+  /// in.
   @Test(
     "a malformed answer about the user signs nobody in",
     arguments: [
@@ -265,6 +290,23 @@ import Testing
     let answer = try await step.submit(["code": "c0de", "state": "st_abc", "iss": "https://evil.example.com"])
     #expect(answer.reason == .oauthFailed)
     #expect(!step.web.requests.contains { $0.url.hasSuffix("/token") })
+  }
+
+  @Test(
+    "the issuer in an answer is the origin, or the one of the settings, which is then required",
+    arguments: [
+      (nil, "https://forge.example.com", true), (nil, nil, true), (nil, "https://forge.example.com/acme", false),
+      ("https://forge.example.com/acme", "https://forge.example.com/acme", true),
+      ("https://forge.example.com/acme", "https://forge.example.com", false),
+      ("https://forge.example.com/acme", "https://forge.example.com/other", false),
+      ("https://forge.example.com/acme", nil, false),
+    ] as [(String?, String?, Bool)])
+  func issuerInAnswers(setting: String?, answer: String?, isAccepted: Bool) async throws {
+    let step = try await Self.forged(setting.map { ["issuer": .text($0)] } ?? [:])
+    var fields = ["code": "c0de", "state": Attempted.callback.state]
+    fields["iss"] = answer
+    let proof = try await step.submit(fields).proof
+    #expect(proof?.proved.first?.value == (isAccepted ? "https://forge.example.com 7" : nil))
   }
 }
 

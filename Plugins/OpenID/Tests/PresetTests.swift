@@ -237,6 +237,13 @@ import Testing
       try site("microsoft"), ["_claim_names": ["groups": "src1"], "groups": NSNull()])
     #expect(answer.reason == .oauthFailed)
     #expect(step.reasons.take().last == "groups more than the token has room for")
+    // Nor does the function `identity` of the policy see such a token.
+    var own = step
+    own.identity = IdentityMapper { _ in MappedIdentity() }
+    let tenant = "https://login.microsoftonline.com/\(Self.tenant)/v2.0"
+    let token = try TestKey.rsa.sign(
+      try step.claims(["iss": tenant, "tid": Self.tenant, "_claim_names": ["groups": "src1"]]))
+    #expect(try await own.returns(token).reason == .oauthFailed)
   }
 
   /// Attacks: a token of another tenant, of the tenant by its name, and of none.
@@ -262,8 +269,15 @@ import Testing
     let step = try await Attempted.begun(web, plugin: OpenID(.openID), settings: settings)
     let own = "https://login.microsoftonline.com/\(Self.tenant)/v2.0"
     let token = { (changes: [String: Any?]) in try TestKey.rsa.sign(try step.claims(changes)) }
-    let proof = try await step.returns(try token(["iss": own, "tid": Self.tenant])).proof
+    let grouped: [String: Any?] = ["iss": own, "tid": Self.tenant, "groups": ["ops"], "roles": ["admin"]]
+    let proof = try await step.returns(try token(grouped)).proof
     #expect(proof?.proved.first?.value == "\(own) 42")
+    // Attack: the administrator of a foreign tenant names a group like one of the operator's.
+    #expect(proof?.proved.first?.groups == [])
+    var mapped = step
+    mapped.identity = IdentityMapper { _ in MappedIdentity(groups: ["ops"]) }
+    let named = try await mapped.returns(try token(["iss": own, "tid": Self.tenant])).proof
+    #expect(named?.proved.first?.groups == ["ops"], "the function knows the tenant")
     // Attack: one tenant issues tokens in the name of another.
     for tenant in ["11111111-6c67-4c5b-b112-36a304b66dad", "{tenantid}", nil] {
       #expect(try await step.returns(try token(["iss": own, "tid": tenant])).reason == .oauthFailed)
@@ -273,7 +287,12 @@ import Testing
   }
 
   /// Attack: somebody creates a tenant, and in it a user with another person's address.
-  @Test("addresses of any tenant are never trusted", arguments: ["common", "organizations", "consumers"])
+  @Test(
+    "addresses of any tenant are never trusted",
+    arguments: [
+      "common", "organizations", "consumers", "Common", "common/", " ORGANIZATIONS", "/common",
+      "9188040D-6c67-4c5b-b112-36a304b66dad",
+    ])
   func openTenants(tenant: String) {
     let base: [String: SettingValue] = ["preset": "microsoft", "client_id": "client", "tenant": .text(tenant)]
     for (more, isRefused) in [
@@ -282,6 +301,7 @@ import Testing
       let found = OpenID(.openID).findings(
         in: StepSettings(secrets: ["client_secret": { "s" }], values: base.merging(more) { $1 }))
       #expect(found.contains { $0.effect == .refused } == isRefused)
+      #expect(found.contains { $0.setting == "tenant" && $0.effect == .warning })
     }
   }
 
@@ -322,6 +342,18 @@ import Testing
     }
   }
 
+  @Test(
+    "a site's own words for cancelling are no failure",
+    arguments: [
+      ("apple", "user_cancelled_authorize", RefusalReason.oauthCancelled), ("apple", "access_denied", .oauthCancelled),
+      ("linkedin", "user_cancelled_login", .oauthCancelled), ("linkedin", "user_cancelled_authorize", .oauthCancelled),
+      ("okta", "user_cancelled_login", .oauthFailed), ("apple", "server_error", .oauthFailed),
+    ])
+  func cancelled(preset: String, error: String, reason: RefusalReason) async throws {
+    let (step, _) = try await Self.signedIn(try site(preset))
+    #expect(try await step.submit(["error": error, "state": Attempted.callback.state]).reason == reason)
+  }
+
   // MARK: texts as flags
 
   /// Attack: `"false"` is a text that is not empty.
@@ -338,6 +370,21 @@ import Testing
     let proof = try #require(answer.proof)
     #expect(proof.attested.map(\.value) == (isVerified ? ["asha@example.com"] : []))
     #expect(proof.claimed.map(\.value) == (isVerified ? [] : ["asha@example.com"]))
+  }
+
+  @Test("the function `identity` gets a flag in the place of the text", arguments: ["true", "false", "yes"])
+  func textsForTheFunction(text: String) async throws {
+    var (step, _) = try await Self.signedIn(try site("apple"))
+    let seen = Seen()
+    step.identity = IdentityMapper { claims in
+      seen.set(claims)
+      return nil
+    }
+    let changes: [String: Any?] = ["iss": "https://appleid.apple.com", "email_verified": text, "is_private": "true"]
+    _ = try await step.returns(try TestKey.rsa.sign(try step.claims(changes)))
+    let expected: JSONClaim = text == "yes" ? .text("yes") : .flag(text == "true")
+    #expect(seen.claims["email_verified"] == expected)
+    #expect(seen.claims["is_private"] == .text("true"), "no other claim is changed")
   }
 
   // MARK: LinkedIn

@@ -49,11 +49,22 @@ import Testing
     let step = try await Attempted.begun(web)
     let forged = try TestKey.otherRSA.sign(["alg": "RS256", "kid": "rsa"], step.claims())
     for (text, reason) in [
-      (forged, "signature"), ("a.b.c", "token"), ("..", "token"), (String(repeating: "x", count: 20_000), "token"),
+      (forged, "signature"), ("a.b.c", "token"), ("..", "token"),
+      (String(repeating: "x", count: 20_000), "token"),
+      (String(repeating: "x", count: 140_000), "token longer than 131072 bytes"),
     ] {
       #expect(try await step.returns(text).reason == .oauthFailed)
       #expect(step.reasons.take().last == reason)
     }
+  }
+
+  @Test("a token from the token endpoint has room for all groups, one of an app has not") func length() async throws {
+    let step = try await Attempted.begun(web)
+    let groups = (0..<500).map { "\($0) " + String(repeating: "g", count: 100) }
+    let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["groups": groups]))
+    #expect(token.utf8.count > 60_000)
+    #expect(try await step.returns(token).proof?.proved.first?.groups == groups)
+    await #expect(throws: InputProblem.self) { try await step.brings(token) }
   }
 
   /// Attack: two programs read two different subjects or audiences out of one signed token, because one takes the first

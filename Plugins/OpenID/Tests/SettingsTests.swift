@@ -40,9 +40,11 @@ import Testing
 
   /// Attack: the browser is signed in to the attacker's identity, which one click would connect.
   @Test("connecting asks for the account, unless the settings ask for more") func connecting() async throws {
-    for (values, prompt) in [([:], "select_account"), (["prompt": "login"], "login")]
-      as [([String: SettingValue], String)]
-    {
+    for (values, prompt) in [
+      ([:], "select_account"), (["prompt": "login"], "login"), (["prompt": "none"], "select_account"),
+      (["prompt": "consent"], "select_account consent"),
+      (["prompt": "consent select_account"], "consent select_account"),
+    ] as [([String: SettingValue], String)] {
       let web = TestProvider()
       let settings = Self.settings(values.merging(["issuer": .text(TestProvider.issuer)]) { $1 })
       let context = Attempted.context(web, settings, state: [], now: TestProvider.now, flowPurpose: .join)
@@ -164,6 +166,17 @@ import Testing
         ["preset": "okta", "issuer": "https://a.example.com", "trusted_domains": ["gmail.com"]],
         ["client_secret": "s"], ["trusted_domains"]
       ),
+      (
+        ["preset": "okta", "issuer": "https://a.example.com", "sign_out": "there"], ["client_secret": "s"],
+        ["sign_out"]
+      ),
+      (["preset": "slack", "client_auth": "private_key_jwt"], ["client_secret": "s"], ["client_auth"]),
+      (["preset": "slack", "client_auth": "basic"], ["private_key": TestKey.p256.privatePEM], ["client_auth"]),
+      (["preset": "slack"], ["client_secret": "s", "private_key": TestKey.rsa.privatePEM], ["private_key"]),
+      (
+        ["preset": "apple", "team": "T", "key_id": "K"], ["private_key": TestKey.p384.privatePEM], ["private_key"]
+      ),
+      (["preset": "slack", "tenant": "acme"], ["client_secret": "s"], ["tenant"]),
     ] as [([String: SettingValue], [String: String], [String])])
   func findings(values: [String: SettingValue], secrets: [String: String], expected: [String]) {
     let found = OpenID(.openID).findings(in: Self.settings(values, secrets: secrets))
@@ -174,6 +187,7 @@ import Testing
     "wrong settings of oauth are reported",
     arguments: [
       ([:], ["authorize", "token", "userinfo"]), (["preset": "gitea"], ["server"]),
+      (["preset": "github", "server": "https://git.example.com"], ["server"]),
       (["preset": "github", "token": "http://github.com/x"], ["token"]),
       (["preset": "github", "userinfo": .table(["1": "http://api.example.com"])], ["userinfo"]),
       (["preset": "github", "trusted_domains": ["gmail.com"]], ["trusted_domains"]),

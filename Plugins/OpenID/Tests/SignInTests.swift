@@ -87,7 +87,7 @@ import Testing
 
   @Test(
     "without a valid address, the proof contains only the identity",
-    arguments: ["", "a", "a@b", "a@b@c.de", "a b@c.de", "ä@c.de"])
+    arguments: ["", "a", "a@b", "a@b@c.de", "a b@c.de", "ä@c.de", "\u{202E}x"])
   func noAddress(address: String) async throws {
     let web = TestProvider()
     web.change { $0.published = [TestKey.rsa.published] }
@@ -97,6 +97,8 @@ import Testing
     ).proof
     #expect(proof?.proved.map(\.kind) == [.federated])
     #expect(proof?.claimed.isEmpty == true)
+    // Attack: a text of any length and characters is shown as the identity's name.
+    #expect(proof?.proved.first?.display == "https://accounts.example.com 42")
   }
 
   @Test(

@@ -21,6 +21,8 @@ final class TestProvider: WebClient {
     var tokenError = "invalid_grant"
     /// The access token of the next token response; nil for none.
     var accessToken: String?
+    /// The refresh token of the next token response; nil for none.
+    var refreshToken: String?
     /// The answer of the userinfo endpoint; nil without an endpoint.
     var userInfo: [String: Any]?
     var userInfoStatus = 200
@@ -33,6 +35,7 @@ final class TestProvider: WebClient {
       var issued: [String: Any] = [:]
       issued["id_token"] = idToken
       issued["access_token"] = accessToken
+      issued["refresh_token"] = refreshToken
       return issued
     }
   }

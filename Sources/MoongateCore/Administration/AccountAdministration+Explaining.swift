@@ -91,7 +91,7 @@ extension AuditEvent {
     let what =
       replacesToken(of: start)
       ? "it got a new token, and this one stopped working"
-      : "\(kind.rawValue)\(detail["by"] == nil ? "" : " by \(actor)")"
+      : "\(kind.rawValue)\(detail["by"] == nil ? "" : " by \(actor)")\(detail["because"].map { ": \($0)" } ?? "")"
     return "\(at.text): \(what) (\(id))"
   }
 

@@ -236,6 +236,8 @@ package struct ProviderSettings: Sendable {
   package var title: String?
   /// `identify_by`: the kinds of identifier that the provider reads; nil for those that it declares.
   package var identifyBy: [IdentifierKind]?
+  /// `recheck` and `recheck_grace`: how often the site is asked again about its identities; nil: never.
+  package var recheck: RecheckSettings?
   /// `icon`: the SVG text of its button's icon; nil for the one that the provider declares.
   package var icon: String?
 
@@ -252,8 +254,26 @@ package struct ProviderSettings: Sendable {
   /// The settings as the provider reads them.
   package var forSteps: StepSettings {
     StepSettings(
-      texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values,
+      texts: texts.merging(recheck.map { [ProviderDescriptor.recheck: $0.interval.asWritten] } ?? [:]) { $1 },
+      secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values,
       awaited: Set(missingFiles.keys))
+  }
+}
+
+/// How often a provider asks its site again about the identities that it has proved.
+package struct RecheckSettings: Sendable, Equatable {
+  /// The minimum of `interval`.
+  package static let shortest: Duration = .seconds(1)
+  /// The default of `grace`.
+  package static let standardGrace: Duration = .seconds(86_400)
+
+  package let interval: Duration
+  /// How long sessions go on after the last answer of a site that answers no more.
+  package let grace: Duration
+
+  package init(interval: Duration, grace: Duration = Self.standardGrace) {
+    self.interval = interval
+    self.grace = grace
   }
 }
 

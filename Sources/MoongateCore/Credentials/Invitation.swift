@@ -78,6 +78,11 @@ package struct InvitationCode: Sendable {
   /// A new code.
   package init(from random: any RandomSource) { self.init(valid: Self.prefix + Base64URL.encode(random.bytes(32))) }
 
+  /// The text without codes of invitations, also those that were cut off.
+  static func redacted(_ text: String) -> String {
+    text.replacing(/mgi_[A-Za-z0-9_\-]+/, with: prefix + Redaction.mark)
+  }
+
   private init(valid text: String) {
     secret = SecretText(text)
     hash = TokenHash(of: text.utf8)

@@ -61,6 +61,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case identifierAdded = "identifier_added"
     case identifierChanged = "identifier_changed"
     case identifierRemoved = "identifier_removed"
+    /// A recheck found other groups or data of an identity at its site. The groups are in the detail.
+    case identityChanged = "identity_changed"
     case factorSet = "factor_set"
     case factorChanged = "factor_changed"
     case factorRemoved = "factor_removed"
@@ -82,6 +84,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     /// An operator made or revoked an invitation. Its ID is in the detail.
     case invitationCreated = "invitation_created"
     case invitationRevoked = "invitation_revoked"
+    /// The delivery accepted the message with an invitation.
+    case invitationSent = "invitation_sent"
     /// A new account used an invitation up.
     case invitationUsed = "invitation_used"
     case generationActive = "generation_active"

@@ -25,6 +25,8 @@ extension AuditEvent.Kind {
     case .identifierAdded: "A phone number or email address was added to an account."
     case .identifierChanged: "A phone number or email address of an account was replaced by another."
     case .identifierRemoved: "A phone number or email address was removed from an account."
+    case .identityChanged:
+      "A recheck found that another site says something else about an identity; the groups that were added and removed are in `detail`."
     case .factorSet: "An account set up a factor, such as a PIN or an authenticator app."
     case .factorChanged: "A factor of an account was changed."
     case .factorRemoved: "A factor of an account was removed."
@@ -35,7 +37,7 @@ extension AuditEvent.Kind {
     case .sessionStarted: "A completed flow opened a session or changed one."
     case .sessionExtended: "A browser took its sign-in over to another root domain (`domains`)."
     case .sessionEnded:
-      "A session ended: by sign-out, by an operator, by the other site that opened it, or by a change of the account."
+      "A session ended: by sign-out, by an operator, by the other site that opened it, by a recheck there, or by a change of the account."
     case .tokenCreated: "A service token or personal token was created."
     case .tokenUsed: "A token was used from a network for the first time."
     case .tokenRotated: "A token got a new secret."
@@ -43,6 +45,8 @@ extension AuditEvent.Kind {
     case .tokenExpired: "A token reached the end of its lifetime."
     case .invitationCreated: "An operator made an invitation; its id, its groups and its expiry are in `detail`."
     case .invitationRevoked: "An operator revoked an invitation; its id is in `detail`."
+    case .invitationSent:
+      "The message with an invitation was handed to a carrier or mail server; its id and the channel are in `detail`."
     case .invitationUsed: "A new account used an invitation up; its id and its groups are in `detail`."
     case .generationActive: "A generation of the configuration became active."
     case .generationRefused: "A changed configuration was refused; `detail` says why."

@@ -6,14 +6,17 @@ package struct OperatorIdentity: Sendable, Equatable {
   package let tool: String
   /// The client address of the request; nil for an action on the machine itself.
   package let address: String?
+  /// The name that the holder of an admin token gave, which is recorded beside the token's own; nil if none was given.
+  package let claimedName: String?
 
   /// The maximum length of a name. Longer names are truncated.
   private static let longest = 100
 
-  package init(name: String?, tool: String, address: String? = nil) {
+  package init(name: String?, tool: String, address: String? = nil, claimedName: String? = nil) {
     self.name = name.map { Self.printable($0, max: Self.longest) }
     self.tool = tool
     self.address = address
+    self.claimedName = claimedName.map { Self.printable($0, max: Self.longest) }
   }
 
   /// A text from a command line or a file without control characters, which could forge log lines.
@@ -26,6 +29,7 @@ package struct OperatorIdentity: Sendable, Equatable {
   package var detail: [String: String] {
     var detail = ["by": tool]
     detail["operator"] = name
+    detail["as"] = claimedName
     return detail
   }
 }

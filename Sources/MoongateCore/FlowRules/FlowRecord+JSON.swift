@@ -209,6 +209,15 @@ extension PendingProofs: JSONObjectWritable {
     object.add("lastName", lastName)
     object.add("records", JSONPairs(records))
     object.add("exposed", exposed)
+    object.add("rechecks", rechecks.map(JSONPairs.init))
+  }
+}
+
+extension PendingRecheck: JSONObjectWritable {
+  func addMembers(to object: inout JSONObjectText) {
+    object.add("identity", identity)
+    object.add("sealed", sealed)
+    object.add("at", at)
   }
 }
 

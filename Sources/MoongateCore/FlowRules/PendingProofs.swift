@@ -10,8 +10,19 @@ package struct PendingProofs: Sendable, Equatable, Codable {
   package var records: [ProviderName: StoredRecord] = [:]
   /// The providers that have accepted a secret that attackers know; nil: none.
   package var exposed: Set<ProviderName>?
+  /// The identities that are rechecked from now on, by their providers; nil: none.
+  package var rechecks: [ProviderName: PendingRecheck]?
 
   package init() {}
+}
+
+/// An identity that its provider has proved and can recheck.
+package struct PendingRecheck: Sendable, Equatable, Codable {
+  package let identity: Identifier
+  /// `Proof.recheck`, sealed for the identity; nil if the provider has nothing new.
+  package let sealed: [UInt8]?
+  /// When it was proved.
+  package let at: Timestamp
 }
 
 /// The change of one provider's record.

@@ -10,13 +10,22 @@ package struct SiteSignOut: Sendable {
 }
 
 extension FlowEngine {
-  /// The other site at which the user of an ended session also signs out; nil if there is none. A site that does not
-  /// answer keeps nobody from signing out here.
+  /// The other site at which the user of an ended session also signs out: of the sites that were passed, the last one
+  /// that has such an address; nil if none has. A site that does not answer keeps nobody from signing out here.
   package func siteSignOut(of session: Session, client: ClientContext) async -> SiteSignOut? {
     let request = RequestContext(client: client, now: clock.now(), generation: generations.current)
     let registry = request.generation.registry ?? providers
-    let sites = session.passed.reversed().compactMap { registry[$0.provider] as? any SignOutLeading }
-    guard let site = sites.first, request.generation.policies[site.descriptor.name] != nil else { return nil }
+    for step in session.passed.reversed() {
+      if let site = registry[step.provider] as? any SignOutLeading, request.generation.policies[step.provider] != nil,
+        let found = await signOut(at: site, request)
+      {
+        return found
+      }
+    }
+    return nil
+  }
+
+  private func signOut(at site: any SignOutLeading, _ request: RequestContext) async -> SiteSignOut? {
     let name = site.descriptor.name
     let redaction = calls.redaction(of: name, nil, [], request)
     do {

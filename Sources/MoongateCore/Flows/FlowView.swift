@@ -33,6 +33,11 @@ package struct FlowView: Sendable {
   package var isOfBrowser: Bool
   /// Whether a step has passed, including one that is not a factor. For pages; not in API responses.
   package var isUnderWay = false
+  /// Whether the due step, which has not begun, can be skipped. For pages; not in API responses.
+  package var isSkippable = false
+  /// The kinds of identifier that the flow has claimed for a new account; nil if the flow is about an existing one. For
+  /// pages; not in API responses.
+  package var claimedKinds: Set<IdentifierKind>?
   /// Whether the user has chosen to stay signed in; nil if the flow does not offer that.
   package var isRemembered: Bool?
   /// Whether the user has chosen to stay signed in, here or in the app that the flow is for. For pages; not in API
@@ -68,6 +73,15 @@ package struct FlowView: Sendable {
 
   /// The current provider: that of the open step, or the only choice. nil if the user has to choose or no step is left.
   package var due: ProviderName? { step?.provider ?? (choices.count == 1 ? choices[0] : nil) }
+
+  /// Whether the page of a code provider must ask for an identifier of the kind, because a user who registers, such as
+  /// by a name, has given none.
+  package func asks(for kind: IdentifierKind) -> Bool {
+    switch purpose {
+    case .register, .signIn: claimedKinds.map { !$0.contains(kind) } ?? false
+    default: false
+    }
+  }
 }
 
 /// The current step.

@@ -73,6 +73,8 @@ struct FlowViews: FlowPart {
       account: account.map { AccountView($0, isNew: record.isNewAccount, pads: request.generation.pads) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || !record.basis.introduced.isEmpty
+    view.isSkippable = record.step == nil && due?.isSkippable ?? false
+    if record.account == nil { view.claimedKinds = Set(record.pendingProofs.claimed.map(\.kind)) }
     view.isByOperator = record.isByOperator
     view.returnTo = record.returnTo
     view.app = isOfBrowser ? grants.receiver(of: record, request) : nil

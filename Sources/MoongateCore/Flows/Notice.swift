@@ -95,9 +95,7 @@ package enum Notice: Sendable, Equatable {
   private func details(in language: any MessageLanguage) -> [String] {
     guard case .newDevice(let userAgent, let time) = self else { return [] }
     let device = language.device(userAgent: userAgent).map { language.text("Device: {device}", ["device": $0]) }
-    // `2026-11-23 20:15 UTC`, a format that is understood in all languages.
-    let minute = time.text.prefix(16).replacing("T", with: " ")
-    return [device, language.text("Time: {time}", ["time": minute + " UTC"])].compactMap(\.self)
+    return [device, language.text("Time: {time}", ["time": time.minuteOfMessage])].compactMap(\.self)
   }
 
   /// The whole text: paragraphs in an email, one line in an SMS. It contains no link, so that users do not learn to

@@ -5,7 +5,7 @@ import Synchronization
 package final class ProviderMetrics: Sendable {
   /// The operations for which a provider is called.
   enum Call: String, Sendable, Comparable {
-    case begin, submit, deliver, hook, upgrade, maintain
+    case begin, submit, deliver, hook, upgrade, maintain, recheck
 
     static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
   }
@@ -13,6 +13,8 @@ package final class ProviderMetrics: Sendable {
   /// The outcome of a call.
   enum Outcome: String, Sendable {
     case asked, redirected, waiting, proved, refused, malformed, delivered, accepted, upgraded, maintained
+    /// A recheck: the site has confirmed the identity, or its sessions end.
+    case confirmed, ended
     /// A delivery failed for a reason that the provider declares.
     case undeliverable
     /// The provider failed. The user was not charged.

@@ -2,8 +2,8 @@ import MoongateSDK
 
 /// Finds the provider that a federated identity belongs to.
 ///
-/// Identities of instances and programs are prefixed with their names; all others belong to the first federated
-/// provider that is part of this program.
+/// Identities of instances and programs are prefixed with their names. Those that begin with the address of an issuer
+/// belong to the first federated provider that is part of this program.
 package struct IdentityProvers: Sendable {
   private let names: Set<ProviderName>
   private let sites: Set<ProviderName>
@@ -27,9 +27,12 @@ package struct IdentityProvers: Sendable {
   }
 
   /// The provider that a federated identity belongs to; nil if none does.
+  ///
+  /// Attack: an instance is removed from gateway.lua, and the groups that its site gave its users count as groups of
+  /// another site. Such identities begin with the instance's name.
   package func prover(of identity: Identifier) -> ProviderName? {
     guard identity.kind == .federated else { return nil }
     if let issuer = issuer(of: identity) { return sites.contains(issuer) ? issuer : nil }
-    return first
+    return identity.value.prefix { $0 != " " }.contains(":") ? first : nil
   }
 }

@@ -155,6 +155,10 @@ extension ProviderInstance: ClaimsMapping where Base: ClaimsMapping {
   package func identity(from claims: [String: JSONClaim], settings: StepSettings) throws -> MappedIdentity {
     try base.identity(from: claims, settings: settings)
   }
+
+  package func readable(_ claims: [String: JSONClaim], settings: StepSettings) throws -> [String: JSONClaim] {
+    try base.readable(claims, settings: settings)
+  }
 }
 
 extension ProviderInstance: SignOutLeading where Base: SignOutLeading {
@@ -162,6 +166,19 @@ extension ProviderInstance: SignOutLeading where Base: SignOutLeading {
     try await base.signOutAddress(returningTo: address, with: known(tools))
   }
 }
+
+extension ProviderInstance: Rechecking where Base: Rechecking {
+  package func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
+    guard let identity = self.known(known.identity) else { throw ForeignRecheck() }
+    switch try await base.recheck(known.with(identity: identity), with: self.known(tools)) {
+    case .confirmed(let identity): return .confirmed(kept(identity))
+    case .ended(let because): return .ended(because: because)
+    }
+  }
+}
+
+/// An identity of another provider is rechecked.
+private struct ForeignRecheck: Error {}
 
 extension ProviderInstance: SiteProbing where Base: SiteProbing {
   package func probe(with tools: StepTools) async throws -> String? { try await base.probe(with: tools) }

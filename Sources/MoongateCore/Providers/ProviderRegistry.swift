@@ -24,6 +24,9 @@ package struct ProviderRegistry: Sendable {
       if descriptor.receivesWebhooks, !(provider is any WebhookReceiver) {
         throw ProviderMistake(provider: descriptor.name, "it declares `receivesWebhooks` but is not a WebhookReceiver")
       }
+      if descriptor.rechecks, !(provider is any Rechecking) {
+        throw ProviderMistake(provider: descriptor.name, "it declares `rechecks` but is not Rechecking")
+      }
       // Attack: a code that "reaches" a name verifies it.
       if provider is any CodeProvider, !descriptor.identifierKinds.allSatisfy(\.canBeVerified) {
         throw ProviderMistake(provider: descriptor.name, "it sends codes to names, which receive none")

@@ -25,27 +25,60 @@ package struct SessionEnding: Sendable {
 
   /// Ends the sessions of the account that holds an identity, in which its provider has proved it.
   ///
-  /// Attack: a sign-in that the user began before, and that waits for another step, opens a session after the site has
-  /// ended all of them. Flows of the account must therefore begin again.
-  /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`; nil: all of them.
-  /// - Returns: how many have ended.
-  package func end(of identity: Identifier, provedBy provider: ProviderName, siteSession: String?)
-    async throws(StoreFault) -> Int
-  {
+  /// Attack: a sign-in that the user began before, and that waits for another step or for the app to redeem its code,
+  /// opens a session after the site has ended it. Flows of the account must therefore begin again. One that completes
+  /// meanwhile is found by reading again.
+  /// - Parameters:
+  ///   - siteSession: a hash by `KeyRing.siteSessionHash`: only sessions of this one, and those whose session at the
+  ///     site is unknown; nil: all of them.
+  ///   - reason: of the event.
+  /// - Returns: how many have ended; 0 if the reason no longer holds.
+  package func end(
+    of identity: Identifier, provedBy provider: ProviderName, siteSession: String?, because reason: Reason = .site
+  ) async throws(StoreFault) -> Int {
     let now = clock.now()
     guard let account = try await store.account(holding: identity) else { return 0 }
-    let sessions = try await store.sessions(of: account.id).filter { session in
-      session.passed.contains { $0.provider == provider && (siteSession == nil || $0.siteSession == siteSession) }
+    var ended: Set<String> = []
+    var changes: [Change] = [.raiseEpoch(account: account.id)]
+    if case .recheck(let claim, _) = reason {
+      changes.insert(.putRecheck(account: claim.account, identity, nil, under: claim.fence), at: 0)
     }
-    var changes: [Change] = siteSession == nil ? [.raiseEpoch(account: account.id)] : []
-    for session in sessions {
-      let event = AuditEvent(
-        id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
-        detail: ["session": session.id, "by": "site"])
-      changes += [.endSession(session.token), .audit(event)]
+    for _ in 0..<Self.mostReads {
+      let sessions = try await store.sessions(of: account.id).filter { session in
+        session.passed.contains { step in
+          step.provider == provider
+            && (siteSession == nil || step.siteSession == nil || step.siteSession == siteSession)
+        }
+      }
+      for session in sessions {
+        let event = AuditEvent(
+          id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
+          detail: reason.detail.merging(["session": session.id]) { known, _ in known })
+        changes += [.endSession(session.token), .audit(event)]
+      }
+      guard !changes.isEmpty, case .applied = try await store.apply(changes, at: now) else { break }
+      ended.formUnion(sessions.map(\.id))
+      changes = []
     }
-    if !changes.isEmpty { _ = try await store.apply(changes, at: now) }
-    return sessions.count
+    return ended.count
+  }
+
+  /// How often sessions are read, at most. Since the first time, no flow that was begun before opens one.
+  private static let mostReads = 8
+
+  /// Why the sessions of an identity end.
+  package enum Reason: Sendable {
+    /// The site says so, by a webhook or to a maintenance.
+    case site
+    /// A recheck has not confirmed the identity. It is not rechecked any more.
+    case recheck(ClaimedRecheck, because: String)
+
+    fileprivate var detail: [String: String] {
+      switch self {
+      case .site: ["by": "site"]
+      case .recheck(_, let because): ["by": "recheck", "because": because]
+      }
+    }
   }
 
   /// Ends the session that had this token before its current one.

@@ -153,6 +153,11 @@ extension ForwardingStore {
   {
     try await next().acquireLease(name, by: holder, for: length, at: now)
   }
+  package func claimRechecks(limit: Int, until end: Timestamp, at now: Timestamp) async throws(StoreFault)
+    -> [ClaimedRecheck]
+  {
+    try await next().claimRechecks(limit: limit, until: end, at: now)
+  }
   package func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault) {
     try await next().releaseLease(lease, dueAt: due, at: now)
   }

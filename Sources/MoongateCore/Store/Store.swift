@@ -3,7 +3,7 @@ import MoongateSDK
 /// Everything that a store must provide: a few operations, each of them atomic and durable when it returns.
 package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch,
   AuditCursorStore, NodeStore,
-  ProviderValueStore, LeaseStore, GroupStore, InvitationStore
+  ProviderValueStore, LeaseStore, RecheckStore, GroupStore, InvitationStore
 {
   /// The latest time that the store has recorded. The clock starts no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
@@ -207,6 +207,12 @@ package enum Change: Sendable {
   /// process like a session's change, because facts of the account's sessions depend on them. No effect if the account
   /// has not verified the identifier.
   case renewIdentifier(account: String, Identifier)
+  /// Says when the site of a verified identity of the account is asked about it again; nil: no longer. Without a sealed
+  /// state, the stored one stays, and if there is none, nothing changes. No effect if the account has not verified the
+  /// identity.
+  /// - Parameter fence: that of the claim under which the site was asked. Conflicts if the identity was removed, proved
+  ///   or claimed since. nil: after a proof, which ends every claim.
+  case putRecheck(account: String, Identifier, StoredRecheck?, under: Int64?)
   /// Replaces a full provider's record for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
   /// Says which imported hash the provider's record for the account holds; nil: none. It stays when the record is

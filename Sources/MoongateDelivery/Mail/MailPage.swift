@@ -2,9 +2,9 @@ import MoongateSDK
 
 /// The HTML part of a mail: the text in a card with the brand color, and the code in large type.
 ///
-/// It loads nothing (no images, fonts or links), so that opening it discloses nothing. The layout is a table with
+/// It loads nothing (no images, fonts or styles), so that opening it discloses nothing. The layout is a table with
 /// inline styles, because many mail clients support nothing else. Clients that support `prefers-color-scheme` can show
-/// it in dark mode.
+/// it in dark mode. If the message has a link, it is one here too.
 enum MailPage {
   private static let font = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
   private static let own = "#0d7377"
@@ -74,6 +74,9 @@ enum MailPage {
     // The code stays within its sentence for screen readers, and runs from left to right in every language.
     if let code = message.code.map(escaped), !code.isEmpty, let range = text.firstRange(of: code) {
       text.replaceSubrange(range, with: "<strong class=\"code\" dir=\"ltr\" style=\"\(Self.code)\">\(code)</strong>")
+    }
+    if let link = message.link.map(escaped), !link.isEmpty, let range = text.firstRange(of: link) {
+      text.replaceSubrange(range, with: "<a dir=\"ltr\" href=\"\(link)\">\(link)</a>")
     }
     return text
   }

@@ -15,7 +15,8 @@ struct ServerLine {
   init(_ line: String, about message: Message) {
     var text = String(
       line.unicodeScalars.map { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) ? " " : Character($0) })
-    for (secret, word) in [(message.to, "recipient"), (message.code ?? "", "code")] where !secret.isEmpty {
+    let secrets = [(message.link ?? "", "link"), (message.to, "recipient"), (message.code ?? "", "code")]
+    for (secret, word) in secrets where !secret.isEmpty {
       text = text.replacingOccurrences(of: secret, with: "(\(word))", options: .caseInsensitive)
     }
     self.text = String(text.prefix(Self.maxLength))

@@ -90,7 +90,7 @@ struct Outgoing<Parameters: Encodable>: Encodable {
 
 /// The methods that the gateway sends.
 enum Method: String, Encodable, CaseIterable {
-  case hello, configure, deliver, begin, submit, hook, upgrade, maintain, cancel, shutdown
+  case hello, configure, deliver, begin, submit, hook, upgrade, maintain, recheck, cancel, shutdown
 }
 
 /// Empty parameters.

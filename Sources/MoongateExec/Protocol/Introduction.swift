@@ -162,11 +162,13 @@ struct Introduction: Decodable, Equatable, Sendable {
   let recordVersion: Int?
   /// The maintenance interval in seconds.
   let maintain: Int?
+  /// Whether it can ask its site again about an identity.
+  let recheck: Bool?
 
   enum CodingKeys: String, CodingKey {
     case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated,
       presentation, entrance, page, flows
-    case cases, role, hashes, maintain, callback, hook, library
+    case cases, role, hashes, maintain, recheck, callback, hook, library
     case multiFactor = "multi_factor"
     case recordVersion = "record_version"
     case deliveryReasons = "delivery_reasons"

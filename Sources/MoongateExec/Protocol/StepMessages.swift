@@ -165,9 +165,11 @@ struct StepReply: Decodable {
     let facts: [String: Scalar]?
     /// Whether two factors were proved at once.
     let multiFactor: Bool?
+    /// What the program needs to recheck the identity.
+    let recheck: String?
 
     enum CodingKeys: String, CodingKey {
-      case identifiers, claimed, record, facts
+      case identifiers, claimed, record, facts, recheck
       case firstName = "first_name"
       case lastName = "last_name"
       case multiFactor = "multi_factor"

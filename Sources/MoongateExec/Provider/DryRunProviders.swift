@@ -75,6 +75,13 @@ extension DryRunFullProvider: WebhookReceiver {
   }
 }
 
+// Nothing is rechecked in a dry run.
+extension DryRunFullProvider: Rechecking {
+  func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
+    .confirmed(known.identity)
+  }
+}
+
 extension ProviderDescriptor {
   /// Whether a step ends with a decision that is made elsewhere.
   fileprivate var asksNothing: Bool { submitFields.isEmpty && !identifierKinds.contains(.federated) }

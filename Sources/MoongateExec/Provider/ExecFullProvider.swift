@@ -108,7 +108,7 @@ extension StepCall {
     }
   }
 
-  fileprivate static func text(_ bytes: [UInt8], _ what: String) throws(ProgramFault) -> String {
+  static func text(_ bytes: [UInt8], _ what: String) throws(ProgramFault) -> String {
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw .broken("the \(what) is not a string: another provider of this name created it")
     }

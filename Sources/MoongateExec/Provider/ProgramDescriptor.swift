@@ -47,7 +47,7 @@ extension Introduction {
       facts: (reader?.descriptor.facts ?? []) + ownFacts(&wrong), words: stepWords(&wrong),
       presentation: shownAs(&wrong),
       entrance: offeredBy(&wrong), page: page,
-      role: ownRole(&wrong), mayProveSeveralFactors: multiFactor ?? false,
+      role: ownRole(&wrong), mayProveSeveralFactors: multiFactor ?? false, rechecks: recheck ?? false,
       callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
       receivesWebhooks: hook ?? false,
       recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) })

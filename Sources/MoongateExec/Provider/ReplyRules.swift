@@ -81,12 +81,16 @@ struct ReplyRules {
     guard !isMultiFactor || descriptor.mayProveSeveralFactors else {
       throw .broken("it answers `multi_factor`, which its `hello` does not declare")
     }
+    guard proved.recheck == nil || descriptor.rechecks else {
+      throw .broken("it answers `recheck`, which its `hello` does not declare")
+    }
     return Proof(
       proved: identifiers,
       claimed: try (proved.claimed ?? []).map { claimed throws(ProgramFault) in try canonical(claimed.identifier) },
       firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain),
       facts: try ownFacts(of: proved),
-      record: record, isMultiFactor: isMultiFactor)
+      record: record, isMultiFactor: isMultiFactor,
+      recheck: try proved.recheck.map { text throws(ProgramFault) in try kept(text, "state for rechecks") })
   }
 
   /// The declared facts among the facts of a proof.
@@ -114,7 +118,7 @@ struct ReplyRules {
   ///
   /// Attack: the right user with attributes invented by the program. Two identifiers of one value are equal regardless
   /// of their display and attributes, so the gateway stores its own version if it has one.
-  private func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
+  func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
     let issuer = "\(descriptor.name) "
     if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said })
       ?? step.account?.identifiers.first(where: { $0 == said })

@@ -29,6 +29,7 @@ package struct AdminApplication: ListeningApplication {
   /// - outbox: the messages of the outbox, newest first.
   /// - forwardingFaults: the log that the public listener uses; nil for one of its own.
   /// - resetFactor: removes a factor of an account.
+  /// - sendInvitation: creates an invitation and sends it.
   /// - suggestion: the text after an unknown word, such as "; did you mean `kind`?".
   /// - shadow: controls the shadow candidate.
   /// - upgrade: replaces this process by a new one.
@@ -46,6 +47,7 @@ package struct AdminApplication: ListeningApplication {
     reload: @escaping @Sendable (_ isForced: Bool) async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     resetFactor: @escaping FactorResetting,
+    sendInvitation: @escaping InvitationSender,
     suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
     shadow: ShadowControl = .none,
     upgrade: @escaping @Sendable (_ within: Duration) async -> UpgradeOutcome = { _ in
@@ -75,7 +77,9 @@ package struct AdminApplication: ListeningApplication {
       )
       .endpoints,
       GroupCalls(administration: accounts, adminGuard: adminGuard, suggestion: suggestion).endpoints,
-      InvitationCalls(administration: accounts, adminGuard: adminGuard, suggestion: suggestion).endpoints,
+      InvitationCalls(
+        administration: accounts, clock: clock, adminGuard: adminGuard, suggestion: suggestion, send: sendInvitation
+      ).endpoints,
       TokenCalls(tokens: tokens, adminGuard: adminGuard).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
       UpgradeCalls(

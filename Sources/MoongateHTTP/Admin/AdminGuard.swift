@@ -41,11 +41,17 @@ struct AdminGuard: Sendable {
     return tokens.isEmpty ? listen.isLoopback : holder(tokens, exchange) != nil
   }
 
-  /// The identity of the operator who sent the request.
-  func identity(_ exchange: Exchange) -> OperatorIdentity {
-    OperatorIdentity(
-      name: holder(tokens(exchange), exchange)?.name, tool: "admin listener",
-      address: exchange.client.address.description)
+  /// The identity of the operator who sent the request: the name of the token, or, if no token is required, the name
+  /// that the call gives.
+  ///
+  /// Attack: the holder of one token acts under another name. The token's own name is always recorded; the name in the
+  /// call is recorded next to it.
+  func identity(_ exchange: Exchange, claiming claimed: String? = nil) -> OperatorIdentity {
+    let token = holder(tokens(exchange), exchange)?.name
+    let claimed = claimed.flatMap { $0.isEmpty ? nil : $0 }
+    return OperatorIdentity(
+      name: token ?? claimed, tool: "admin listener", address: exchange.client.address.description,
+      claimedName: token == nil ? nil : claimed)
   }
 
   private func demandToken(_ tokens: [AdminToken], _ path: Substring, _ exchange: Exchange) throws(Refusal) {

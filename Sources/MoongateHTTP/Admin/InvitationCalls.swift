@@ -2,14 +2,21 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
+/// Creates an invitation and sends it.
+package typealias InvitationSender =
+  @Sendable (NewInvitation, _ language: String?, _ by: AccountAdministration, ClientContext) async throws(StoreFault) ->
+  InvitationSending
+
 /// `/invitations`: manages invitations. `moongate invite` does the same, with the same fields.
 struct InvitationCalls: Sendable {
   /// The number of invitations per page.
   private static let most = 1_000
 
   let administration: AccountAdministration
+  let clock: any GatewayClock
   let adminGuard: AdminGuard
   let suggestion: AdminQuery.Suggestion
+  let send: InvitationSender
 
   var endpoints: [Endpoint] {
     [
@@ -20,28 +27,7 @@ struct InvitationCalls: Sendable {
         }
         return .json(.list(found.map { .object(document($0)) }))
       },
-      Endpoint(.call, .createInvitation) { exchange throws(Refusal) in
-        let fields = try await CallFields(exchange)
-        let (recipient, groups, expires) = (
-          try fields.optionalText("recipient"), try fields.texts("groups"), try fields.optionalText("expires")
-        )
-        let wanted: NewInvitation
-        do throws(OperatorInputProblem) {
-          wanted = try administration.newInvitation(
-            for: recipient, groups: groups, expires: expires, exchange.generation)
-        } catch {
-          throw exchange.refusal(.invalidInput, detail: error.sentence, field: error.field)
-        }
-        let administration = administration.acting(as: adminGuard.identity(exchange))
-        let made = try await exchange.mappingFaults { () async throws(StoreFault) in
-          try await administration.createInvitation(wanted)
-        }
-        let secrets = [
-          JSONMember(name: "code", value: .text(made.code.reveal())),
-          JSONMember(name: "link", value: .text(exchange.gateway.publicURL.link(ofInvitation: made.code))),
-        ]
-        return .json(.object(document(made.invitation) + secrets), status: .created)
-      },
+      Endpoint(.call, .createInvitation) { exchange throws(Refusal) in try await create(exchange) },
       Endpoint(.call, .revokeInvitation) { exchange throws(Refusal) in
         let id = exchange.parameters[0]
         let administration = administration.acting(as: adminGuard.identity(exchange))
@@ -51,6 +37,69 @@ struct InvitationCalls: Sendable {
         guard outcome == .done else { throw exchange.refusal(.notFound, detail: "There is no such invitation.") }
         return .nothing
       },
+    ]
+  }
+
+  private func create(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let query = try AdminQuery(exchange, known: ["as"], suggestion: suggestion)
+    let fields = try await CallFields(exchange)
+    let (isSent, language) = (try fields.optionalFlag("send") ?? false, try fields.optionalText("language"))
+    guard isSent || language == nil else {
+      throw exchange.refusal(.invalidInput, detail: "`language` needs `send`.", field: "language")
+    }
+    let wanted = try wanted(fields, exchange)
+    let administration = administration.acting(as: adminGuard.identity(exchange, claiming: query["as"]))
+    if isSent { return try await sent(wanted, in: language, by: administration, exchange) }
+    let made = try await exchange.mappingFaults { () async throws(StoreFault) in
+      try await administration.createInvitation(wanted)
+    }
+    return .json(.object(document(made.invitation) + secrets(of: made, exchange)), status: .created)
+  }
+
+  private func wanted(_ fields: CallFields, _ exchange: Exchange) throws(Refusal) -> NewInvitation {
+    let (recipient, groups, expires) = (
+      try fields.optionalText("recipient"), try fields.texts("groups"), try fields.optionalText("expires")
+    )
+    do throws(OperatorInputProblem) {
+      return try administration.newInvitation(
+        for: recipient, groups: groups, expires: expires, exchange.generation)
+    } catch {
+      throw exchange.refusal(.invalidInput, detail: error.sentence, field: error.field)
+    }
+  }
+
+  /// Creates an invitation and sends it. Nobody but the user gets the code, unless the message could not be sent.
+  private func sent(
+    _ wanted: NewInvitation, in language: String?, by administration: AccountAdministration, _ exchange: Exchange
+  ) async throws(Refusal) -> Response {
+    let client = ClientContext(
+      decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
+    let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
+      try await send(wanted, language, administration, client)
+    }
+    switch outcome {
+    case .sent(let invitation):
+      return .json(
+        .object(document(invitation) + [JSONMember(name: "sent", value: .flag(true))]), status: .created)
+    case .failed(let made, let fault):
+      let failure = [
+        JSONMember(name: "sent", value: .flag(false)), JSONMember(name: "fault", value: .text(fault)),
+      ]
+      return .json(.object(document(made.invitation) + secrets(of: made, exchange) + failure), status: .created)
+    case .refused(let problem):
+      throw exchange.refusal(.invalidInput, detail: problem.sentence, field: problem.field)
+    case .limited(let until):
+      throw exchange.refusal(
+        .rateLimited, detail: "Too many invitations were sent. The next one can be sent at \(until.text).",
+        retryAfter: until - clock.now())
+    }
+  }
+
+  /// What only this answer contains.
+  private func secrets(of made: CreatedInvitation, _ exchange: Exchange) -> [JSONMember] {
+    [
+      JSONMember(name: "code", value: .text(made.code.reveal())),
+      JSONMember(name: "link", value: .text(exchange.gateway.publicURL.link(ofInvitation: made.code))),
     ]
   }
 

@@ -182,12 +182,14 @@ extension Operation {
     content: .json(Schema.list(of: Schema.named("Invitation"))))
   static let createInvitation = Operation(
     id: "createInvitation", method: .post, path: "/invitations",
-    summary: "Create an invitation; only this answer contains its code and its link", tag: .people,
+    summary: "Create an invitation; only this answer, or the message to the user, contains its code and its link",
+    tag: .people, query: [Query.asked],
     body: Schema.body(
       [:],
       perhaps: [
         "recipient": Schema.optionalText, "groups": Schema.optionalTexts, "expires": Schema.optionalText,
-      ]), status: 201, content: .json(Schema.named("NewInvitation")), refusals: act)
+        "send": Schema.nullable(Schema.flag), "language": Schema.optionalText,
+      ]), status: 201, content: .json(Schema.named("NewInvitation")), refusals: act + [.rateLimited])
   static let revokeInvitation = Operation(
     id: "revokeInvitation", method: .delete, path: "/invitations/{invitation}", summary: "Revoke an invitation",
     tag: .people, status: 204, content: .nothing, refusals: act + [.notFound])
@@ -338,7 +340,9 @@ extension Components {
       "group": Schema.text, "account": Schema.text, "member": Schema.flag, "changed": Schema.flag,
     ]),
     "Invitation": Schema.answer(KeyValuePairs.invitation),
-    "NewInvitation": Schema.answer(KeyValuePairs.invitation, perhaps: ["code": Schema.text, "link": Schema.text]),
+    "NewInvitation": Schema.answer(
+      KeyValuePairs.invitation,
+      perhaps: ["code": Schema.text, "link": Schema.text, "sent": Schema.flag, "fault": Schema.text]),
     "ServiceToken": Schema.answer(KeyValuePairs.serviceToken),
     "NewServiceToken": Schema.answer(KeyValuePairs.serviceToken, perhaps: ["token": Schema.text]),
     "NotReady": Schema.answer(["status": Schema.text, "reasons": Schema.list(of: Schema.text)]),

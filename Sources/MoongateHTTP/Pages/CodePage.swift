@@ -201,7 +201,9 @@ struct CodePage: Sendable {
         FormFields.address(path, ["flow": $0, "return_to": view.returnTo])
       }
     case .change, .join: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
-    case .register where view.isUnderWay && view.purpose.registersFactor:
+    // A user who has registered by a name would lose it on the form of the registration.
+    case .register
+    where view.isUnderWay && view.purpose.registersFactor && !view.asks(for: isEmail ? .email : .phone):
       FormFields.address(NextPage.page(of: view), ["id": id])
     case .signIn, .register, .factor(_, .recover):
       !view.isUnderWay ? FormFields.address(NextPage.page(of: view), ["id": id]) : nil

@@ -33,14 +33,14 @@ struct ContactPage: Sendable {
       return exchange.redirect(to: returnTo ?? PagePath.account)
     }
     let refusal = try await driver.refusal(ofChange: flow, exchange)
-    return page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
+    return page(flow: flow, nil, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
   }
 
   /// Shows a flow of the account whose step could not be begun.
   func show(_ view: FlowView, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
     let account = try await driver.session(exchange)?.account
     if let refusal { exchange.log(refusal) }
-    return page(flow: view.flow, id: view.id, returnTo: view.returnTo, account, typed: nil, refusal, exchange)
+    return page(flow: view.flow, view, id: view.id, returnTo: view.returnTo, account, typed: nil, refusal, exchange)
   }
 
   func send(_ exchange: Exchange) async throws(Refusal) -> Response {
@@ -51,20 +51,29 @@ struct ContactPage: Sendable {
     var inputs: [String: InputValue] = [:]
     let typed = sent["phone"] ?? sent["email"]
     let region = SignInForm.region(sent["region"])
+    let id = sent["id"].map(FlowID.init(text:))
+    let purpose = exchange.generation.purpose(of: flow)
+    var view: FlowView?
+    if purpose.registersFactor, let id {
+      // A registration began on another page, so it cannot begin again here.
+      view = try await driver.view(id, exchange).get()
+    } else if !purpose.needsSession, let id, case .success(let known) = try await driver.view(id, exchange) {
+      view = known
+    }
     if try exchange.isSwitch {
-      guard let own else {
+      guard own != nil || view != nil else {
         return try exchange.redirectToSignIn(returnTo: returnTo)
       }
-      let id = sent["id"].map(FlowID.init(text:))
-      return page(flow: flow, id: id, returnTo: returnTo, own.account, typed: typed, region: region, nil, exchange)
+      return page(
+        flow: flow, view, id: id, returnTo: returnTo, own?.account, typed: typed, region: region, nil, exchange)
     }
-    if asks(exchange.generation.purpose(of: flow), own?.account) {
+    if asks(purpose, own?.account, view) {
       inputs[provider.identifierField] = .text(typed ?? "")
       if let region = sent["region"] { inputs["region"] = .text(region) }
     }
     let steps = PageFlow(driver: driver)
     let outcome = await steps.begin(
-      flow, sent["id"].map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: returnTo, exchange)
+      flow, id, provider.name.rawValue, inputs, returnTo: returnTo, exchange)
     switch outcome.result {
     case .success(let begun): return exchange.redirect(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal):
@@ -74,33 +83,35 @@ struct ContactPage: Sendable {
       if let current = try await steps.currentCode(after: refusal, outcome, exchange) { return current }
       exchange.log(refusal)
       var response = page(
-        flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
+        flow: flow, view, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal,
+        exchange)
       response.setCookies(outcome.cookies)
       return response
     }
   }
 
   /// Whether the flow asks for an identifier that the account does not have yet.
-  private func asks(_ purpose: FlowPurpose, _ account: Account?) -> Bool {
+  /// - Parameter view: the flow, if it has begun without a session.
+  private func asks(_ purpose: FlowPurpose, _ account: Account?, _ view: FlowView?) -> Bool {
     switch purpose {
     case .change, .join: true
     case .verify(let kind): account?.identifier(kind) == nil
+    case .register, .signIn: view?.asks(for: kind) ?? false
     default: false
     }
   }
 
   /// More than five parameters: the values of the page that differ between requests.
   private func page(
-    flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, region: String? = nil,
-    _ refusal: Refusal?,
-    _ exchange: Exchange
+    flow asked: String, _ view: FlowView?, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?,
+    region: String? = nil, _ refusal: Refusal?, _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange).withTranslations(of: provider.descriptor.words)
     // An account without an address needs the flow that adds one.
     let isMissing = exchange.generation.purpose(of: asked) == .verify(kind) && account?.identifier(kind) == nil
     let flow = (isMissing ? exchange.generation.flow(for: .change(kind))?.name : nil) ?? asked
     let purpose = exchange.generation.purpose(of: flow)
-    let asks = asks(purpose, account)
+    let asks = asks(purpose, account, view)
     let sentTo = asks ? nil : account?.identifier(kind)?.identifier.display
     let names: (String, String) =
       switch purpose {
@@ -109,6 +120,8 @@ struct ContactPage: Sendable {
       case .change where account?.identifier(.email) == nil: ("add_email_title", "add_email_subtitle")
       case .change: ("change_email_title", "change_email_subtitle")
       case .verify: ("verify_email", "verify_email_subtitle")
+      case .register where asks, .signIn where asks:
+        (isEmail ? "add_email_title" : "join_phone_title", "add_email_subtitle")
       default: ("confirm_title", sentTo == nil ? "confirm_other_subtitle" : "confirm_subtitle")
       }
     let problem = refusal.map { words.sentence(of: $0, failing: words["failed_to_send"], exchange) }
@@ -129,10 +142,12 @@ struct ContactPage: Sendable {
       waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"],
       confirms: StepUpRedirect.address(
         after: refusal, backTo: FormFields.address(path, ["flow": asked, "return_to": returnTo])),
+      skip: view?.isSkippable ?? false ? FormFields.address(path, ["id": id?.secret.reveal()]) : nil,
       stressesSupport: false)
     // A flow that this request has begun has its own page only after a code was sent.
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
-    let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
+    let own = FormFields.address(path, ["flow": asked, "return_to": returnTo])
+    let address = isBegun ? nil : view == nil ? own : FormFields.address(path, ["id": id?.secret.reveal()])
     return pages.page(
       model, title: model.heading, of: provider.descriptor.words, refusal: refusal, at: address, isTypedInto: asks,
       exchange)

@@ -186,6 +186,7 @@ enum NextPage {
   static let shown: [RefusalCode] = [
     .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .registrationClosed, .invitationRequired,
     .invitationInvalid, .disabled, .denied, .tooManyAttempts, .rateLimited, .identifierTooNew,
+    .policyError,
   ]
 
   /// The target for a user who leaves a page without doing anything. Pages of the gateway are not a target, because

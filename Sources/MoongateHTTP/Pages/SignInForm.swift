@@ -58,11 +58,12 @@ struct SignInForm {
   }
 
   /// Fills in what an invitation is for.
-  mutating func fill(from invitation: Invitation?) {
+  /// - Parameter takesEmail: whether the field is for an email address, and not for a name alone.
+  mutating func fill(from invitation: Invitation?, takesEmail: Bool) {
     guard let named = invitation?.identifier else { return }
     switch named.kind {
     case .phone: phone = phone ?? named.value
-    case .email: email = email ?? named.display
+    case .email where takesEmail: email = email ?? named.display
     default: break
     }
   }

@@ -26,16 +26,7 @@ extension SignInPage {
     let forgotten =
       form.method == .email && isOffered(.reset, form.flow, exchange)
       ? self.address(of: .reset, here, form, exchange) : nil
-    let otherPath = isLogin ? PagePath.register : PagePath.signIn
-    let other = SignInModel.Link(
-      label: words[name + "_other"],
-      address: self.address(
-        of: form.method == .email || form.method == .code ? .email : nil, otherPath, form, exchange),
-      question: words[name + "_question"])
-    let hasOther =
-      isLogin
-      ? exchange.generation.registers && SignInPage(.register, driver, pages).offersAnything(nil, exchange)
-      : exchange.generation.flows[FlowPurpose.signIn.usualName] != nil
+    let other = otherLink(name, form, words, exchange)
     let last = form.method == .reset ? nil : lastProvider(form.flow, exchange)
     let (sites, lastSites) = siteButtons(form, last, words, exchange)
     let (ceremonies, lastCeremonies) = self.ceremonies(form, last, words, exchange)
@@ -63,12 +54,30 @@ extension SignInPage {
       isLast: last != nil && lastMethod(form.flow, exchange) == form.method, lastSites: lastSites,
       lastCeremonies: lastCeremonies, ways: methods, forms: forms,
       forgotten: forgotten,
-      offer: form.offersOther && hasOther ? other : nil, other: form.method == .reset || !hasOther ? nil : other,
+      offer: form.offersOther ? other : nil, other: form.method == .reset ? nil : other,
       isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
     let title = form.method == .reset || form.method == .code ? words[heading] : words[name + "_page"]
     return pages.page(
       model, title: title, kind: name, refusal: refusal, status: status, at: address, isTypedInto: true, exchange)
+  }
+
+  /// The link to the page of registration or sign-in, whichever this is not; nil if that page offers nothing.
+  /// - Parameter name: what the names of its words begin with.
+  private func otherLink(_ name: String, _ form: SignInForm, _ words: Words, _ exchange: Exchange) -> SignInModel.Link?
+  {
+    let isLogin = kind == .login
+    let isOffered =
+      isLogin
+      ? exchange.generation.registers && SignInPage(.register, driver, pages).offersAnything(nil, exchange)
+      : exchange.generation.flows[FlowPurpose.signIn.usualName] != nil
+    guard isOffered else { return nil }
+    return SignInModel.Link(
+      label: words[name + "_other"],
+      address: address(
+        of: form.method == .email || form.method == .code ? .email : nil,
+        isLogin ? PagePath.register : PagePath.signIn, form, exchange),
+      question: words[name + "_question"])
   }
 
   /// The words of the heading and of the sentence below it.

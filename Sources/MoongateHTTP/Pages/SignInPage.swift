@@ -67,7 +67,8 @@ struct SignInPage: Sendable {
       var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
       form.region = SignInForm.region(query["region"])
-      form.fill(from: invitation)
+      let takesEmail = entry(form.method, flow, exchange)?.provider.takes(.email) ?? true
+      form.fill(from: invitation, takesEmail: takesEmail)
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
       form.show(refused(query, exchange), by: query["refused"], of: query["by"])
       return greeting(page(form, exchange), exchange)

@@ -20,6 +20,10 @@ struct StepForm {
   var isEnrolling = false
   /// Whether no other step was passed before it in this flow.
   var isFirst = true
+  /// Whether the code provider must be told where to send its code.
+  var asksRecipient = false
+  /// Whether a step that has not begun can be skipped.
+  var canSkip = false
   /// Whether the user has chosen to stay signed in; nil if the page does not offer that.
   var isRemembered: Bool?
   /// Whether the step authorizes a change. Only providers that can do so are offered.

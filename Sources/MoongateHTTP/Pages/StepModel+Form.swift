@@ -61,7 +61,7 @@ extension StepModel {
     canResend = provider?.sendsCodes ?? false && step != nil && times.locked == nil && times.pause == nil
     countdown = times.locked == nil && provider?.sendsCodes ?? false ? times.pause.map(Countdown.init) : nil
     (offersRemember, isRemembered) = (form.isRemembered != nil, form.isRemembered ?? false)
-    canSkip = step?.isSkippable ?? false
+    canSkip = step?.isSkippable ?? form.canSkip
     instead = form.pad.map { Choice(name: $0.address, label: $0.label) }
     lost = form.lost
     stressesSupport = isOff
@@ -106,7 +106,8 @@ extension StepModel {
     let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
     return asked.filter { $0.kind != .json }.enumerated().map { index, field in
       Field(
-        field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name),
+        field, isUserName: form.step == nil && provider?.descriptor.identifierKind(of: field) == .name,
+        label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name),
         isNew: form.purpose(of: provider) == .set, isInvalid: invalid == field.name,
         isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name], words)
     }
@@ -137,7 +138,7 @@ extension StepModel {
     if let step = form.step { return step.fields }
     guard let provider else { return [] }
     // The account is known, so the code goes to its own identifier.
-    if provider.sendsCodes, !form.isFirst || form.flowPurpose.needsSession { return [] }
+    if provider.sendsCodes, !form.asksRecipient, !form.isFirst || form.flowPurpose.needsSession { return [] }
     let begin = provider.descriptor.beginFields.filter { $0.kind != .region && $0 != HeldItem.field }
     if !begin.isEmpty || provider.sendsCodes {
       let isNamed = !provider.sendsCodes && begin.contains(where: \.isRequired)
@@ -178,15 +179,18 @@ extension StepModel.Ceremony {
 
 extension StepModel.Field {
   /// More than five parameters: the members of the field that differ between forms.
-  /// - Parameter isNew: whether a new secret is set.
+  /// - Parameters:
+  ///   - isUserName: whether it takes the name by which the user signs in.
+  ///   - isNew: whether a new secret is set.
   fileprivate init(
-    _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?,
+    _ field: InputField, isUserName: Bool, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool,
+    value: String?,
     _ words: Words
   ) {
     let (type, inputmode, autocomplete, maxlength) =
       switch field.kind {
       case .digits: ("text", "numeric", "one-time-code", 32)
-      case .text where field == .userName: ("text", "text", "username", 128)
+      case .text where isUserName: ("text", "text", "username", 128)
       case .text: ("text", "text", field.name == "username" ? "username" : "off", 512)
       case .phone: ("tel", "tel", "tel", 64)
       case .email: ("email", "email", "email", 254)
@@ -197,15 +201,15 @@ extension StepModel.Field {
       case .choice: ("radio", "none", "off", 0)
       }
     let count = field.kind == .digits ? field.length ?? 0 : 0
-    // A text of another name may be a secret, such as a recovery code.
-    let isShownAgain = field.identifierKind != nil || field.kind == .region || autocomplete == "username"
     let hasBoxes = (4...8).contains(count)
+    // A text of another name may be a secret, such as a recovery code.
+    let isKept = autocomplete == "username" || field.kind == .phone || field.kind == .email || field.kind == .region
     self.init(
       name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete,
       maxlength: maxlength,
       isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused,
       isOff: isOff,
-      value: isShownAgain ? value.map { String($0.prefix(maxlength)) } : nil,
+      value: isKept ? value.map { String($0.prefix(maxlength)) } : nil,
       options: (field.choices ?? []).map {
         StepModel.Option(
           group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label),

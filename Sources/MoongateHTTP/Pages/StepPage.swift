@@ -132,6 +132,8 @@ struct StepPage: Sendable {
     form.id = view.id.secret.reveal()
     form.step = view.step
     form.isFirst = !view.isUnderWay
+    form.asksRecipient = form.provider.flatMap(exchange.page(of:))?.kind.map(view.asks(for:)) ?? false
+    form.canSkip = form.asksRecipient && view.isSkippable
     // A form that was sent counts, although its request was refused and changed nothing.
     let choice = typed.names.isEmpty ? view.isRemembered : typed["remember"] != nil
     form.isRemembered = asksToRemember(view) ? choice : nil

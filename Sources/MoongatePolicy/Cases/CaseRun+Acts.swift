@@ -131,7 +131,7 @@ extension CaseRun {
   func fields(of descriptor: ProviderDescriptor, _ typed: [IdentifierKind: String]) -> [String: InputValue] {
     var fields: [String: InputValue] = [:]
     for field in descriptor.beginFields {
-      guard let kind = field.identifierKind else { continue }
+      guard let kind = descriptor.identifierKind(of: field) else { continue }
       fields[field.name] = typed[kind].map { .text($0) }
     }
     return fields

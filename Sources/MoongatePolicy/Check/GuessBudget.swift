@@ -46,9 +46,17 @@ package struct GuessBudget: Sendable, Equatable {
     let counted = policy.limits.filter { limit in
       limit.action == .verify && kinds.allSatisfy { limit.key.kind == nil || limit.key.kind == $0 }
     }
+    // Attack: guesses by a user name and by an address of the same account count separately, so that their owner is not
+    // told by a lock.
+    let ways = kinds.contains(where: \.isExclusive) ? kinds.count : 1
+    let most = { (limit: Limit, bound: GuessBound, span: Duration) -> Int in
+      let isPerWay = limit.key == .account || limit.key == .identifier
+      let (product, isTooMany) = bound.most(in: span).multipliedReportingOverflow(by: isPerWay ? ways : 1)
+      return isTooMany ? .max : product
+    }
     let bounds = counted.compactMap { limit in GuessBound(limit).map { (limit: limit, bound: $0) } }
-    perDay = bounds.map { $0.bound.most(in: Self.day) }.min()
-    let months = bounds.map { (limit: $0.limit, most: $0.bound.most(in: Self.day * 30)) }
+    perDay = bounds.map { most($0.limit, $0.bound, Self.day) }.min()
+    let months = bounds.map { (limit: $0.limit, most: most($0.limit, $0.bound, Self.day * 30)) }
     let strictest = months.min { $0.most < $1.most }
     per30Days = strictest?.most
     limit = strictest.map { Binding(name: $0.limit.name, location: $0.limit.location) }

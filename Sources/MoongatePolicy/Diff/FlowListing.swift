@@ -59,7 +59,12 @@ enum FlowListing {
         ("providers.\(name).identify_by", "{ \(kinds.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")) }")
       }
     }
-    return (values + chosen).map { path, value in
+    let rechecked = gateway.providers.sorted { $0.key < $1.key }.flatMap { name, settings in
+      (settings.recheck.map { [("recheck", $0.interval), ("recheck_grace", $0.grace)] } ?? []).map {
+        ("providers.\(name).\($0)", "\"\($1.asWritten)\"")
+      }
+    }
+    return (values + chosen + rechecked).map { path, value in
       let location = gateway.locations[path]
       return PolicyListing.Line(path: path, value: value, file: location?.file, line: location?.line)
     }

@@ -233,7 +233,8 @@ struct FolderReader {
     }
   }
 
-  /// The provider with the title and the icon that its entry has, or that follow from its settings.
+  /// The provider with the title and the icon that its entry has, or that follow from its settings, and with the kinds
+  /// of identifier that `identify_by` chooses.
   private func named(_ provider: any Provider, _ gateway: GatewaySettings) -> any Provider {
     guard let settings = gateway.providers[provider.descriptor.name] else { return provider }
     var descriptor = gateway.identified(provider.descriptor)

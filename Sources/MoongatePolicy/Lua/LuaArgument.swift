@@ -29,6 +29,14 @@ struct LuaArgument {
         node.kind = CLUA_NUMBER
         node.number = number
       }
+    case .integer(let digits):
+      if let integer = Int64(digits) {
+        node.kind = CLUA_INTEGER
+        node.integer = integer
+      } else {
+        node.kind = CLUA_NUMBER
+        node.number = value.number ?? 0
+      }
     case .text(let text):
       node.kind = CLUA_STRING
       (node.text_offset, node.text_length) = add(text)

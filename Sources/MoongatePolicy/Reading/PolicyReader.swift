@@ -198,7 +198,7 @@ struct PolicyReader {
   }
 
   /// Whether a step of the provider begins with a user's identifier.
-  private var namesPerson: Bool { descriptor.beginFields.contains { $0.identifierKind != nil } }
+  private var namesPerson: Bool { descriptor.beginFields.contains { descriptor.identifierKind(of: $0) != nil } }
 
   private func applies(_ key: LimitKey) -> Bool {
     switch key {

@@ -27,6 +27,7 @@ struct ProviderSettingsReader {
       settings.title = title("label", reader) ?? settings.title
       settings.icon = reader.take("icon").flatMap { icon($0, reader.path("icon")) }
     }
+    if descriptor.rechecks { settings.recheck = recheck(reader) }
     if !descriptor.choosableKinds.isEmpty, let node = reader.take(ProviderDescriptor.identifyBy) {
       settings.identifyBy = identifyBy(node, reader.path(ProviderDescriptor.identifyBy), descriptor)
     }
@@ -65,6 +66,27 @@ struct ProviderSettingsReader {
       case .source(let flags):
         for (name, value) in source(node, field.name, flags, path) { settings.values[name] = value }
       }
+    }
+    return settings
+  }
+
+  /// How often the site is asked again about its identities.
+  private func recheck(_ reader: TableReader) -> RecheckSettings? {
+    let (name, graceName) = (ProviderDescriptor.recheck, ProviderDescriptor.recheckGrace)
+    let interval = reader.duration(name, atLeast: RecheckSettings.shortest)
+    let grace = reader.duration(graceName, atLeast: RecheckSettings.shortest)
+    guard let interval else {
+      if let node = reader.explicitValue(graceName), reader.explicitValue(name) == nil {
+        let advice = "has no effect without `\(name)`, such as \(name) = \"1h\""
+        problems.add(node.location, reader.path(graceName), advice)
+      }
+      return nil
+    }
+    let settings = RecheckSettings(interval: interval, grace: grace ?? max(interval, RecheckSettings.standardGrace))
+    // The first call that fails would end the sessions.
+    if settings.grace < interval, let node = reader.explicitValue(graceName) {
+      let advice = "must not be shorter than `\(name)`: write \"\(interval.asWritten)\" or more"
+      problems.add(node.location, reader.path(graceName), advice)
     }
     return settings
   }

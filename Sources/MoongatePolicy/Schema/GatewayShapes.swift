@@ -181,6 +181,15 @@ extension TableShape {
           standard: field.standard?.asWritten)
       }
         + (descriptor.choosableKinds.isEmpty ? [] : [identifyBy(descriptor)])
+        + (descriptor.rechecks
+          ? [
+            .optional(
+              ProviderDescriptor.recheck, "moongate.Duration",
+              "how often the site is asked again about users with live sessions, such as \"1h\"; by default never"),
+            .optional(
+              ProviderDescriptor.recheckGrace, "moongate.Duration",
+              "how long sessions go on while the site does not answer; by default \"24h\""),
+          ] : [])
         + (descriptor.hasOwnTitleSetting
           ? [] : [.optional("title", "string", "the name that users see, as in \"SMS (USA)\"")])
         + (descriptor.hasButton

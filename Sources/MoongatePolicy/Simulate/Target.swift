@@ -36,7 +36,7 @@ struct Target: Sendable {
     self.provider = provider
     region = generation.gateway.region
     descriptor = provider.descriptor
-    field = descriptor.beginFields.first { $0.identifierKind != nil }
+    field = provider.descriptor.beginFields.first { provider.descriptor.identifierKind(of: $0) != nil }
     senders = generation.flows.mapValues { $0.senders(upTo: name) }
     let begun = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted {
       $0.name < $1.name

@@ -30,6 +30,14 @@ extension SQLStore {
 }
 
 extension SQLStore {
+  package func claimRechecks(limit: Int, until end: Timestamp, at now: Timestamp) async throws(StoreFault)
+    -> [ClaimedRecheck]
+  {
+    // Mostly nothing is due, and a store that is not written to is cheaper.
+    guard try await read({ rows in try RecheckRows.isAnyDue(at: now, rows) }) else { return [] }
+    return try await write(at: now) { rows in try RecheckRows.claim(limit, until: end, at: now, rows) }
+  }
+
   package func acquireLease(
     _ name: String, by holder: String, for length: Duration, at now: Timestamp
   ) async throws(StoreFault) -> LeaseAnswer {

@@ -81,6 +81,8 @@ struct PreparedChange: Sendable {
       try IdentifierRows.verify(held, of: account, forgetting: providers, notifications, rows)
     case .renewIdentifier(let account, let identifier):
       try IdentifierRows.renew(identifier, of: account, notifications, rows)
+    case .putRecheck(let account, let identity, let recheck, let fence):
+      try RecheckRows.put(recheck, of: identity, account, under: fence, rows)
     case .putProviderRecord(let account, let provider, let sealed):
       try AccountRows.put(sealed, of: account, for: provider, at: now, notifications, rows)
     case .markImportedHash(let account, let provider, let work):
@@ -150,7 +152,7 @@ struct PreparedChange: Sendable {
     case .clearCounters(let limits): rowLocks.add(limits)
     case .clearTimer(let key): rowLocks.add(timer: key)
     case .verifyIdentifier(let account, _, _, _), .renewIdentifier(let account, _),
-      .putProviderRecord(let account, _, _),
+      .putRecheck(let account, _, _, _), .putProviderRecord(let account, _, _),
       .requireProviderRecord(let account, _, _), .markImportedHash(let account, _, _),
       .setDueChange(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _),

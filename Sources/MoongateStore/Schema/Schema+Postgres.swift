@@ -117,12 +117,18 @@ extension Schema {
       member_of TEXT COLLATE "C",
       waits_until BIGINT,
       skeleton TEXT COLLATE "C",
+      rechecked_by TEXT COLLATE "C",
+      recheck_state BYTEA,
+      rechecked_at BIGINT,
+      recheck_due BIGINT,
+      recheck_fence BIGINT NOT NULL DEFAULT 0,
       PRIMARY KEY (account, position)
     );
     CREATE UNIQUE INDEX identifier_verified ON identifier (kind, value) WHERE verified_at IS NOT NULL;
     CREATE UNIQUE INDEX identifier_skeleton ON identifier (skeleton) WHERE skeleton IS NOT NULL;
     CREATE UNIQUE INDEX identifier_name ON identifier (kind, value) WHERE skeleton IS NOT NULL;
     CREATE INDEX identifier_claimed ON identifier (kind, value) WHERE verified_at IS NULL;
+    CREATE INDEX identifier_recheck ON identifier (recheck_due) WHERE recheck_due IS NOT NULL;
 
     CREATE TABLE group_member (
       name TEXT COLLATE "C" NOT NULL,

@@ -126,6 +126,11 @@ extension Schema {
       member_of TEXT,                -- JSON: the groups of a federated identity at its site; NULL: none
       waits_until INTEGER,
       skeleton TEXT,                 -- of a name: what names that look like it have in common (`Identifier.skeleton`)
+      rechecked_by TEXT,             -- the provider that asks the site of a federated identity about it again; NULL: none
+      recheck_state BLOB,            -- what it needs for that, such as a refresh token, sealed
+      rechecked_at INTEGER,          -- the last time at which the site has confirmed the identity
+      recheck_due INTEGER,           -- while a gateway asks: when another one may take over
+      recheck_fence INTEGER NOT NULL DEFAULT 0, -- increases with each sign-in and each gateway that asks
       PRIMARY KEY (account, position)
     ) WITHOUT ROWID;
     -- Only one account can hold it verified, whatever the program does.
@@ -135,6 +140,7 @@ extension Schema {
     CREATE UNIQUE INDEX identifier_skeleton ON identifier (skeleton) WHERE skeleton IS NOT NULL;
     CREATE UNIQUE INDEX identifier_name ON identifier (kind, value) WHERE skeleton IS NOT NULL;
     CREATE INDEX identifier_claimed ON identifier (kind, value) WHERE verified_at IS NULL;
+    CREATE INDEX identifier_recheck ON identifier (recheck_due) WHERE recheck_due IS NOT NULL;
 
     CREATE TABLE group_member (
       name TEXT NOT NULL,            -- of the group; accounts.lua says whether there is such a group

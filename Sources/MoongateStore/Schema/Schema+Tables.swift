@@ -49,7 +49,7 @@ extension Schema {
       "identifier", key: "account position",
       """
       account:text position kind:text value:text display:text attributes:text verified_at member_of:text waits_until \
-      skeleton:text
+      skeleton:text rechecked_by:text recheck_state:bytes rechecked_at recheck_due recheck_fence
       """),
     table(
       "session", key: "token",

@@ -110,6 +110,8 @@ type Provider struct {
 	Upgrade func(ctx context.Context, record string, version int) (string, error)
 	// Maintain does periodic work.
 	Maintain func(ctx context.Context, tools *Tools, now int64) error
+	// Recheck asks the site about an identity again. Return Confirmed, Ended or Unanswered.
+	Recheck func(ctx context.Context, known Known) (RecheckAnswer, error)
 }
 
 // A Field is a field that a step asks for. Kind is digits, text, phone, email, password, region, json or
@@ -469,6 +471,37 @@ func Accepted(text string) HookAnswer {
 // Rejected rejects a webhook. Reason is unauthenticated (401), malformed (400) or too_large (413).
 func Rejected(reason string) HookAnswer { return HookAnswer{map[string]any{"refused": reason}} }
 
+// A Known is an identity that is rechecked. State is the last Recheck of a Proof, or the state of an answer: a secret.
+type Known struct {
+	Identity Identifier `json:"identity"`
+	State    string     `json:"state"`
+	Now      int64      `json:"now"`
+	Tools    *Tools     `json:"-"`
+}
+
+// A RecheckAnswer is the answer of Recheck. Create it with Confirmed, Ended and Unanswered.
+type RecheckAnswer struct{ result map[string]any }
+
+// Confirmed answers with the same identity, with its groups and attributes of now.
+func Confirmed(identity Identifier) RecheckAnswer {
+	return RecheckAnswer{map[string]any{"confirmed": identity}}
+}
+
+// Ended answers that the user is gone or disabled, in a few words for the operator. The sessions end.
+func Ended(because string) RecheckAnswer { return RecheckAnswer{map[string]any{"ended": because}} }
+
+// Unanswered says that the site did not answer. Sessions go on until recheck_grace has passed. Return it with a new
+// state if the site has replaced a token before.
+func Unanswered(because string) RecheckAnswer {
+	return RecheckAnswer{map[string]any{"failed": because}}
+}
+
+// Keeping replaces the state, whatever the answer is.
+func (answer RecheckAnswer) Keeping(state string) RecheckAnswer {
+	answer.result["state"] = state
+	return answer
+}
+
 // An Answer is the answer of Begin and Submit. Create it with Ask, Redirect, Wait, Refused, Malformed and Proved.
 type Answer struct {
 	result map[string]any
@@ -598,6 +631,8 @@ type Proof struct {
 	// MultiFactor says that two factors were proved at once, such as a device and the fingerprint that unlocks
 	// it.
 	MultiFactor bool `json:"multi_factor,omitempty"`
+	// Recheck is what the method Recheck needs to ask about the identity again, such as a refresh token.
+	Recheck *string `json:"recheck,omitempty"`
 }
 
 // A Record is a change of the account's record. Create it with Replace, Renew and Remove.
@@ -673,6 +708,7 @@ func (provider Provider) hello(name string) (map[string]any, error) {
 	add("hook", provider.Hook != nil, true)
 	add("record_version", provider.RecordVersion != 0, provider.RecordVersion)
 	add("maintain", provider.Maintain != nil, int64(provider.MaintenanceInterval.Seconds()))
+	add("recheck", provider.Recheck != nil, true)
 	add("facts", provider.Facts != nil, provider.Facts)
 	add("hashes", provider.Hashes, true)
 	add("multi_factor", provider.MultiFactor, true)
@@ -1013,6 +1049,14 @@ func (loop *loop) call(ctx context.Context, id int64, method string, params json
 			return nil, err
 		}
 		return map[string]any{}, provider.Maintain(ctx, tools, said.Now)
+	case method == "recheck" && provider.Recheck != nil:
+		var known Known
+		if err := json.Unmarshal(params, &known); err != nil {
+			return nil, err
+		}
+		known.Tools = tools
+		answer, err := provider.Recheck(ctx, known)
+		return answer.result, err
 	case (method == "begin" || method == "submit") && provider.Submit != nil:
 		var step Step
 		if err := json.Unmarshal(params, &step); err != nil {

@@ -17,7 +17,7 @@
 // facts, hashes, multiFactor, federated, words, presentation, entrance, page, role, recordVersion,
 // maintenanceInterval.
 // Its functions: configure(values), deliver(message), begin(step), submit(step), hook(webhook),
-// upgrade(record, version), maintain(tools, now).
+// upgrade(record, version), maintain(tools, now), recheck({ identity, state, now, tools }).
 //
 // A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and
 // `submit` verifies by itself. Calls run side by side: store short-lived data in `state` and lasting
@@ -105,16 +105,29 @@ export const malformed = (field, detail, reason) => new Answer({ malformed: { fi
  * fingerprint that unlocks it. An identity of `identifiers` may have `attributes` and `groups`: each proof
  * replaces both.
  */
-export function proved({ identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor } = {}) {
-  for (const [name, value] of Object.entries({ record, renewed })) {
+export function proved({
+  identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor, recheck,
+} = {}) {
+  for (const [name, value] of Object.entries({ record, renewed, recheck })) {
     if (value !== undefined && value !== REMOVE && typeof value !== "string") throw new Fault(`\`${name}\` of proved() must be a text, and is ${typeof value}`);
   }
-  const said = { identifiers, claimed, first_name: firstName, last_name: lastName, multi_factor: multiFactor };
+  const said = { identifiers, claimed, first_name: firstName, last_name: lastName, multi_factor: multiFactor, recheck };
   if (record !== undefined) said.record = record === REMOVE ? {} : { replace: record, once: true };
   else if (renewed !== undefined) said.record = { replace: renewed };
   if (facts) said.facts = Object.fromEntries(Object.entries(facts).map(([name, value]) => [name, String(value)]));
   return new Answer({ proved: said });
 }
+
+const rechecked = (kind, said, state) => new Answer(state === undefined ? { [kind]: said } : { [kind]: said, state });
+
+/** Of `recheck`: the same identity, with its groups and attributes of now. `state` replaces the state. */
+export const confirmed = (identity, state) => rechecked("confirmed", identity, state);
+
+/** Of `recheck`: the user is gone or disabled, in a few words for the operator. The sessions end. */
+export const ended = (because, state) => rechecked("ended", because, state);
+
+/** Of `recheck`: the site did not answer. Sessions go on until `recheck_grace` has passed. Return it with `state` if the site has replaced a token before. */
+export const unanswered = (because, state) => rechecked("failed", because, state);
 
 /** Of `deliver`: this identifier cannot be reached, for a declared delivery reason. Throw an error for all other problems. */
 export const failed = (reason) => new Answer({ failed: reason });
@@ -315,7 +328,7 @@ function hello(provider, folder, name) {
     words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields,
     callback: provider.callbackFields,
     delivery_reasons: provider.deliveryReasons, hook: provider.hook && true, record_version: provider.recordVersion,
-    maintain: provider.maintenanceInterval,
+    maintain: provider.maintenanceInterval, recheck: provider.recheck && true,
   };
 }
 
@@ -336,7 +349,10 @@ function write(message) {
 }
 
 const stepAnswers = ["ask", "redirect", "wait", "refused", "malformed"];
-const answers = { begin: stepAnswers, submit: [...stepAnswers, "proved"], deliver: ["failed"], hook: ["accepted", "refused"] };
+const answers = {
+  begin: stepAnswers, submit: [...stepAnswers, "proved"], deliver: ["failed"], hook: ["accepted", "refused"],
+  recheck: ["confirmed", "ended", "failed"],
+};
 const declarations = { begin: ["refused", "outcomes"], submit: ["refused", "outcomes"], deliver: ["failed", "deliveryReasons"] };
 
 /** Reports mistakes that the gateway would answer with 503, in sentences for the author. */
@@ -454,6 +470,7 @@ class Loop {
       await provider.maintain(tools, params.now);
       return {};
     }
+    if (method === "recheck" && provider.recheck) return checked(await provider.recheck({ ...params, tools }), method, provider);
     throw new UnknownMethod(`this provider has no \`${method}\``);
   }
 }

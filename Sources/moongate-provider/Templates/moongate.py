@@ -319,6 +319,16 @@ class Webhook:
     tools: Tools = field(default_factory=OfflineTools, compare=False)
 
 
+@dataclass(frozen=True)
+class Known:
+    """An identity that is rechecked. `state` is the last `recheck` of `proved`, or `state` of an answer. A secret."""
+
+    identity: Identifier
+    state: str
+    now: int = 0
+    tools: Tools = field(default_factory=OfflineTools, compare=False)
+
+
 def _identifier(said: dict | None) -> Identifier | None:
     return said and Identifier(said["kind"], said["value"], said.get("display"), said.get("attributes") or {})
 
@@ -408,13 +418,14 @@ def malformed(field: str, detail: str, reason: str | None = None) -> Answer:
 def proved(
     *identifiers: Identifier, claimed: list[Identifier] = (), first_name: str | None = None,
     last_name: str | None = None, record: object = None, renewed: str | None = None,
-    facts: dict[str, object] | None = None, multi_factor: bool = False,
+    facts: dict[str, object] | None = None, multi_factor: bool = False, recheck: str | None = None,
 ) -> Answer:
     """The user has proved the claim. Only `submit` may answer it.
 
     `record` replaces the account's record, and REMOVE removes it; only one of several flows that were judged by the same record completes. `renewed` is the
     same secret in a newer form, such as a hash at the current cost; it is dropped if the record has changed meanwhile. Policies read `facts` for the rest
     of the flow, as `f.providers.NAME.FACT`. `multi_factor`: two factors were proved at once, such as a device and the fingerprint that unlocks it; declare `multi_factor = True`.
+    `recheck` is what the method `recheck` needs to ask about the identity again, such as a refresh token.
     """
     said = {"first_name": first_name, "last_name": last_name, "multi_factor": multi_factor, "identifiers": [_plain(one) for one in identifiers], "claimed": [_plain(one) for one in claimed]}
     said = {name: value for name, value in said.items() if value}
@@ -424,6 +435,8 @@ def proved(
         said["record"] = {"replace": _text("record", record), "once": True}
     elif renewed is not None:
         said["record"] = {"replace": _text("renewed", renewed)}
+    if recheck is not None:
+        said["recheck"] = _text("recheck", recheck)
     if facts:
         said["facts"] = {name: value if isinstance(value, str) else json.dumps(value) for name, value in facts.items()}
     return Answer({"proved": said})
@@ -448,6 +461,25 @@ def accepted(text: str | None = None) -> Answer:
 def rejected(reason: str = "unauthenticated") -> Answer:
     """Of `hook`: reject the request. `reason` is unauthenticated (401), malformed (400) or too_large (413)."""
     return Answer({"refused": reason})
+
+
+def confirmed(identity: Identifier, state: str | None = None) -> Answer:
+    """Of `recheck`: the same identity, with its groups and attributes of now. `state` replaces the state."""
+    return _rechecked("confirmed", _plain(identity), state)
+
+
+def ended(because: str, state: str | None = None) -> Answer:
+    """Of `recheck`: the user is gone or disabled, in a few words for the operator. The sessions end."""
+    return _rechecked("ended", because, state)
+
+
+def unanswered(because: str, state: str | None = None) -> Answer:
+    """Of `recheck`: the site did not answer. Sessions go on until `recheck_grace` has passed. Return it with `state` if the site has replaced a token before."""
+    return _rechecked("failed", because, state)
+
+
+def _rechecked(kind: str, said: object, state: str | None) -> Answer:
+    return Answer({kind: said} if state is None else {kind: said, "state": _text("state", state)})
 
 
 def _plain(declared: object) -> dict:
@@ -492,7 +524,7 @@ log = _Log()
 
 
 class Provider:
-    """A provider: its declaration and its methods. Define `deliver`, or `begin` and `submit`; define `hook`, `upgrade` and `maintain` if you need them."""
+    """A provider: its declaration and its methods. Define `deliver`, or `begin` and `submit`; define `hook`, `upgrade`, `maintain` and `recheck` if you need them."""
 
     settings: list[Setting] = []
     words: Words | None = None
@@ -534,6 +566,8 @@ class Provider:
     """upgrade(record, version): convert a record of an older `record_version`. Returns it in the current form."""
     maintain = None
     """maintain(tools, now): periodic work."""
+    recheck = None
+    """recheck(known): ask the site about an identity again. Returns confirmed, ended or unanswered."""
 
     def hello(self, name: str) -> dict:
         """The declaration that the gateway receives at the start, for the provider's name in gateway.lua."""
@@ -554,7 +588,7 @@ class Provider:
             "begin": [_plain(one) for one in self.begin_fields], "submit": [_plain(one) for one in self.submit_fields],
             "outcomes": [dataclasses.asdict(one) for one in self.outcomes], "facts": [_plain(one) for one in self.facts], "federated": self.federated,
             "hashes": self.hashes, "multi_factor": self.multi_factor, "delivery_reasons": [_plain(one) for one in self.delivery_reasons], "hook": self.hook is not None,
-            "record_version": self.record_version, "maintain": self.maintenance_interval,
+            "record_version": self.record_version, "maintain": self.maintenance_interval, "recheck": self.recheck is not None,
         }
         said = {key: value for key, value in said.items() if value}
         # An empty list means that the provider has no callback.
@@ -747,13 +781,17 @@ class _Loop:
         if method == "maintain" and provider.maintain is not None:
             provider.maintain(tools, params["now"])
             return {}
+        if method == "recheck" and provider.recheck is not None:
+            known = Known(_identifier(params["identity"]), params["state"], params["now"], tools)
+            return _check(provider.recheck(known), method, provider)
         if method in ("begin", "submit") and provider.submit is not None:
             return _check(getattr(provider, method)(Step._read(params, tools, cancelled)), method, provider)
         raise NotImplementedError(f"this provider has no `{method}`")
 
 
 _STEP = {"ask", "redirect", "wait", "refused", "malformed", "proved"}
-_ANSWERS = {"begin": _STEP - {"proved"}, "submit": _STEP, "deliver": {"failed"}, "hook": {"accepted", "refused"}}
+_ANSWERS = {"begin": _STEP - {"proved"}, "submit": _STEP, "deliver": {"failed"}, "hook": {"accepted", "refused"},
+            "recheck": {"confirmed", "ended", "failed"}}
 _DECLARED = {"begin": ("refused", "outcomes"), "submit": ("refused", "outcomes"), "deliver": ("failed", "delivery_reasons")}
 
 

@@ -180,6 +180,10 @@ extension OperatorStore {
   fileprivate func holder(named text: String) async throws -> Account {
     switch try await administration.holder(named: text, region: gateway.region) {
     case .account(let account): return account
+    case .claimedOnly(let accounts) where UserName(text) != nil:
+      throw StartProblem(
+        "\(text) is the user name of \(accounts.joined(separator: ", ")), and a name is never verified. "
+          + "To choose the account, use its ID.")
     case .claimedOnly(let accounts):
       throw StartProblem(
         "No account has verified \(text). \(accounts.joined(separator: ", ")) only "

@@ -1,16 +1,19 @@
 import ArgumentParser
+import Foundation
 import MoongateCore
 import MoongatePolicy
 import MoongateProgram
 import MoongateSDK
 
-/// `moongate invite`: manages invitations. Works directly on the store, whether or not a gateway is running.
+/// `moongate invite`: manages invitations. Works directly on the store, whether or not a gateway is running. Only
+/// `create --send` asks the running gateway.
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite", abstract: "Create, list and revoke invitations.",
     discussion: """
       An invitation lets one account be created while accounts.lua says registration = "invited". \
-      Exit status: 0 on success, 1 if the invitation does not exist, 2 if the input is invalid or the store is missing.
+      Exit status: 0 on success, 1 if the invitation does not exist or was created but not sent, 2 if the input is \
+      invalid or the store is missing.
       """, subcommands: [CreateInvitation.self, ListInvitations.self, RevokeInvitation.self])
 }
 
@@ -57,10 +60,11 @@ private struct InvitationDocument: Encodable {
 /// `moongate invite create [RECIPIENT]`.
 struct CreateInvitation: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "create", abstract: "Create an invitation and print its link once.",
+    commandName: "create", abstract: "Create an invitation, and print its link once or send it.",
     discussion: """
       With a recipient, only a user who verifies that address or number can use it. It is good for one account, and \
-      does nothing for an account that exists.
+      does nothing for an account that exists. With --send, the running gateway sends the link, and the command does \
+      not print it. If the message is not accepted, the command prints the link.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -68,10 +72,18 @@ struct CreateInvitation: AsyncParsableCommand {
   var recipient: String?
   @Option(name: .customLong("group"), help: "A group of the new account. Can be repeated.") var groups: [String] = []
   @Option(help: "How long it can be used, from 1m to 90d. (default: 7d)") var expires: String?
+  @Flag(help: "Send the link to the recipient by mail or SMS.") var send = false
+  @Option(help: "The language of the message, such as hi. Default: the first language of the gateway.")
+  var language: String?
+  @OptionGroup var admin: AdminOption
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
+    if send { return try await sendByGateway() }
+    guard language == nil, admin.address == nil else {
+      throw StartProblem("--language and --admin need --send.", status: .couldNotRun)
+    }
     try await OperatorStore.with(configuration) { opened in
       let wanted: NewInvitation
       do throws(OperatorInputProblem) {
@@ -92,6 +104,59 @@ struct CreateInvitation: AsyncParsableCommand {
         "The link of \(made.invitation.id) is shown only once. It can be used until \(made.invitation.expiresAt.text).\n"
       )
     }
+  }
+}
+
+extension CreateInvitation {
+  /// The time limit of the gateway's answer: it waits for the mail server or carrier.
+  private static let timeLimit: Duration = .seconds(30)
+
+  /// The body of `POST /invitations`.
+  private struct Wanted: Encodable {
+    let recipient: String?
+    let groups: [String]
+    let expires: String?
+    let send = true
+    let language: String?
+  }
+
+  /// What the gateway answers.
+  private struct Made: Decodable {
+    let id: String
+    let expiresAt: String
+    let link: String?
+    let sent: Bool?
+    let fault: String?
+
+    enum CodingKeys: String, CodingKey {
+      case id, link, sent, fault
+      case expiresAt = "expires_at"
+    }
+  }
+
+  /// Has the running gateway create and send it. The gateway has the outbox, the queues and the texts, and the secrets
+  /// of carriers need not be readable here.
+  private func sendByGateway() async throws {
+    guard let recipient else {
+      throw StartProblem("--send needs a recipient: an email address or a phone number.", status: .couldNotRun)
+    }
+    let gateway = try RunningGateway(configuration, admin)
+    let wanted = Wanted(recipient: recipient, groups: groups, expires: expires, language: language)
+    let answer = try await gateway.client.act(
+      "POST", "/invitations", query: try gateway.asked(by: identity, "moongate invite create"), fields: wanted,
+      within: Self.timeLimit)
+    try gateway.demand(answer, json: json)
+    let made = try JSONDecoder().decode(Made.self, from: answer.body)
+    if json { print(try ToolJSON.text(Array(answer.body))) }
+    if made.sent == true {
+      if !json { print("\(made.id) is sent to \(recipient). It can be used until \(made.expiresAt).") }
+      return
+    }
+    if !json { print(made.link ?? made.id) }
+    LineLog.standardError(
+      "\(made.id) was created, but not sent: \(made.fault ?? "the gateway does not send invitations"). Give the link to "
+        + "the user yourself, or revoke it with `moongate invite revoke \(made.id)`.\n")
+    throw ExitCode(ExitStatus.found.rawValue)
   }
 }
 

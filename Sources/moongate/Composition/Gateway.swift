@@ -151,6 +151,9 @@ struct Gateway {
       resetFactor: { provider, account, identity, client throws(StoreFault) in
         try await engine.resetFactor(provider, of: account, by: identity, client: client)
       },
+      sendInvitation: { wanted, language, administration, client throws(StoreFault) in
+        try await engine.sendInvitation(wanted, in: language, by: administration, client: client)
+      },
       suggestion: { Suggestion.phrase(for: $0, among: $1) },
       shadow: ShadowControl(
         status: { shadow.status }, begin: { await reload.beginShadow(of: $0, by: $1)?.problems ?? [] },
@@ -175,6 +178,10 @@ struct Gateway {
     var services: [any Service] = [
       Background { await audit.run(clock: clock) },
       Background {
+        await engine.probeSites()
+        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+      },
+      Background {
         while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
         shadow.end()
       },
@@ -193,7 +200,9 @@ struct Gateway {
       TraceSending(
         spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id,
         logger: Logger(label: "tracing")),
-      MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
+      MaintenanceLoop(
+        maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) }),
+        rechecks: IdentityRechecks(engine)),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
       FileReload(reload: reload, watcher: watcher),

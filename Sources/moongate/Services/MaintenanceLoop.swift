@@ -1,11 +1,12 @@
 import MoongateCore
 import ServiceLifecycle
 
-/// Runs the maintenance of providers when it is due.
+/// Runs the maintenance of providers and the rechecks of identities when they are due.
 struct MaintenanceLoop: Service {
   let maintenance: Maintenance
+  let rechecks: IdentityRechecks
 
-  private static let interval: Duration = .seconds(2)
+  private static let interval: Duration = .seconds(1)
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
@@ -13,6 +14,7 @@ struct MaintenanceLoop: Service {
         while !Task.isCancelled {
           // A slow task delays no other one. A task that is still running does not start again.
           group.addTask { await maintenance.step() }
+          group.addTask { await rechecks.step() }
           do { try await Task.sleep(for: Self.interval) } catch { break }
         }
         group.cancelAll()

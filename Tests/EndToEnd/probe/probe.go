@@ -172,6 +172,18 @@ func upgrade(ctx context.Context, record string, version int) (string, error) {
 	return fmt.Sprintf("%s of %d", record, version), nil
 }
 
+func recheck(ctx context.Context, known moongate.Known) (moongate.RecheckAnswer, error) {
+	fresh := fmt.Sprintf("new %d", known.Now)
+	switch known.State {
+	case "gone":
+		return moongate.Ended("invalid_grant"), nil
+	case "down":
+		return moongate.Unanswered("no answer").Keeping(fresh), nil
+	}
+	groups := moongate.Identifier{Kind: known.Identity.Kind, Value: known.Identity.Value, Groups: []string{"ops"}}
+	return moongate.Confirmed(groups).Keeping(fresh), nil
+}
+
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "codes" {
 		moongate.Run(moongate.Provider{
@@ -206,6 +218,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "no-upgrade" {
 		probe.Upgrade = nil
+	}
+	if len(os.Args) > 1 && os.Args[1] == "rechecks" {
+		probe.Recheck = recheck
 	}
 	if len(os.Args) > 1 && os.Args[1] == "no-interval" {
 		probe.Maintain = maintain

@@ -1,6 +1,9 @@
 #!/usr/bin/env node
 // Answers every way that a provider can, by what it is sent. The same program stands in probe.py and probe.go.
-import { Fault, REMOVE, accepted, ask, equal, failed, log, malformed, proved, redirect, refused, rejected, serve, show, wait } from "./moongate.mjs";
+import {
+  Fault, REMOVE, accepted, ask, confirmed, ended, equal, failed, log, malformed, proved, redirect, refused, rejected,
+  serve, show, unanswered, wait,
+} from "./moongate.mjs";
 
 const what = { name: "what", kind: "text" };
 let values;
@@ -112,6 +115,13 @@ const codes = {
   maintain: (tools, now) => tools.store.remove(`old ${now}`),
 };
 
+function recheck({ identity, state, now }) {
+  if (state === "gone") return ended("invalid_grant");
+  if (state === "down") return unanswered("no answer", `new ${now}`);
+  return confirmed({ kind: identity.kind, value: identity.value, groups: ["ops"] }, `new ${now}`);
+}
+
+if (process.argv.includes("rechecks")) probe.recheck = recheck;
 if (process.argv.includes("no-upgrade")) probe.upgrade = undefined;
 if (process.argv.includes("no-interval")) probe.maintain = codes.maintain;
 serve(import.meta.url, process.argv.includes("codes") ? codes : probe);

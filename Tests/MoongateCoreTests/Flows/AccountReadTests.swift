@@ -69,6 +69,31 @@ import Testing
     #expect(operations[0] == operations[1] && operations[0].count > 2, "\(operations)")
   }
 
+  /// Attack: the time of a wrong password's refusal tells whether an account has the name.
+  @Test(arguments: [true, false]) func aWrongPasswordReadsAsMuchForAnyName(inOneCall: Bool) async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let registered = try await bench.secret(
+      "register_email", ["name": "asha", "new_secret": "ashas"], provider: "password", by: bench.client()
+    ).get()
+    _ = try await bench.engine.skip(registered.id, client: bench.client()).get()
+    let store = MultiNodeStore([bench.store])
+    let engine = bench.engine(on: store)
+    var reads: [[Int]] = []
+    for name in ["asha", "nobody"] {
+      let (accounts, operations) = (store.accountReads, store.operations.count)
+      let id = try await engine.create("login_password", returnTo: nil, browser: nil, client: bench.client()).get().id
+      var fields: [String: InputValue] = ["name": .text(name)]
+      let secret: [String: InputValue] = ["secret": .text("wrong")]
+      if inOneCall { fields.merge(secret) { $1 } }
+      let begun = await engine.begin(id, provider: "password", fields: fields, client: bench.client())
+      let answer = inOneCall ? begun : await engine.submit(id, fields: secret, client: bench.client())
+      #expect(answer.refusal?.code == .invalidPIN)
+      let records = store.operations[operations...].filter { $0.hasPrefix("providerRecord") }
+      reads.append([store.accountReads - accounts, records.count])
+    }
+    #expect(reads[0] == reads[1] && reads[0].allSatisfy { $0 > 1 }, "\(reads)")
+  }
+
   /// Attack: while a request waits for a provider, an operator locks the account.
   @Test func aWaitingRequestReadsTheAccountAgain() async throws {
     let bench = try await EngineTestBench()

@@ -81,7 +81,7 @@ private struct ToySite: FullProvider {
     ).get()
     #expect(done.status == .complete)
     let account = try #require(try await bench.store.account(own.account.id))
-    #expect(account.identifiers.map(\.identifier.value) == ["+911111", "google asha"])
+    #expect(account.identifiers.map(\.identifier.value) == ["+911111", "https://google.example asha"])
     #expect(account.firstName == nil && account.lastName == nil, "nor does the name")
     #expect(
       try await bench.google(sub: "asha", by: bench.client()).get().account?.id == own.account.id,
@@ -128,7 +128,8 @@ private struct ToySite: FullProvider {
       refusal?.code == .alreadyRegistered
         && refusal?.detail == "This identity belongs to another account here. Nothing was changed.")
     #expect(try await Self.identities(of: thief.account.id, bench).isEmpty)
-    #expect(try await Self.identities(of: victim.id, bench) == ["google asha"], "neither moved nor absorbed")
+    let kept = try await Self.identities(of: victim.id, bench)
+    #expect(kept == ["https://google.example asha"], "neither moved nor absorbed")
     #expect(try await bench.google(sub: "asha", by: bench.client()).get().account?.id == victim.id)
   }
 
@@ -209,7 +210,7 @@ private struct ToySite: FullProvider {
       await bench.engine.begin(id, provider: "google_oauth", fields: [:], client: client).refusal?.code == .alreadySet)
     #expect(
       await bench.engine.submit(late, fields: ["sub": .text("mallory")], client: client).refusal?.code == .alreadySet)
-    #expect(try await Self.identities(of: own.account.id, bench) == ["google asha"])
+    #expect(try await Self.identities(of: own.account.id, bench) == ["https://google.example asha"])
   }
 
   @Test func accountCanHaveIdentitiesOfTwoSites() async throws {
@@ -219,7 +220,7 @@ private struct ToySite: FullProvider {
     let client = bench.client(session: try await bench.session(done))
     let id = try await Self.begun(bench, "connect_other", by: client)
     #expect(try await bench.engine.submit(id, fields: ["sub": .text("asha")], client: client).get().status == .complete)
-    #expect(try await Self.identities(of: own.account.id, bench) == ["google asha", "other_site asha"])
+    #expect(try await Self.identities(of: own.account.id, bench) == ["https://google.example asha", "other_site asha"])
   }
 
   /// Attack: a federated provider proves only an address; without an identity its step would pass as a factor of the

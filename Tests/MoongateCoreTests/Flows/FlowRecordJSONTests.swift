@@ -80,6 +80,7 @@ import Testing
     record.proved = [identifier]
     record.pendingProofs.claimed = [identifier]
     record.pendingProofs.exposed = [phone]
+    record.pendingProofs.rechecks = [phone: PendingRecheck(identity: identifier, sealed: [0, 9, 255], at: now)]
     record.pendingProofs.firstName = text
     record.pendingProofs.lastName = text
     record.pendingProofs.records = [

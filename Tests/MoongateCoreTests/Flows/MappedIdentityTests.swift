@@ -14,11 +14,11 @@ import Testing
     try await EngineTestBench.full { generation in
       generation.policies[EngineTestBench.google] = .test(
         EngineTestBench.google, limits: [], identity: function, reasons: ["not_staff": "Only staff can sign in."])
-      generation.identities[function] = { claims throws(PolicyFault) in
+      generation.identities[function] = { claims in
         switch claims["said"]?.text {
         case "guest": return .deny("not_staff")
         case "other": return .deny("unworded")
-        case "broken": throw PolicyFault(kind: .error, location: nil, message: "broken")
+        case "broken": return nil
         case let said: return .mapped(MappedIdentity(groups: [said ?? ""]))
         }
       }
@@ -45,7 +45,7 @@ import Testing
     #expect(refusal?.detail == "Only staff can sign in.")
     let other = try await bench.google(sub: "asha", telling: ["said": "other"], by: bench.client()).refusal
     #expect(other?.code == .policyReason("unworded") && other?.detail == nil)
-    let identity = Identifier(kind: .federated, value: "google asha", display: "asha")
+    let identity = Identifier(kind: .federated, value: "https://google.example asha", display: "asha")
     #expect(try await bench.store.account(holding: identity) == nil, "nothing is stored")
   }
 

@@ -29,7 +29,7 @@ import Testing
       #expect(refusal?.code == .accountNotFound)
       #expect(refusal?.code.status == 404)
     }
-    let identity = Identifier(kind: .federated, value: "google stranger", display: "stranger")
+    let identity = Identifier(kind: .federated, value: "https://google.example stranger", display: "stranger")
     #expect(try await bench.store.account(holding: identity) == nil)
     // A flow that creates accounts still does.
     #expect(try await bench.google("enter", sub: "stranger", by: bench.client()).get().account?.isNewUser == true)

@@ -113,6 +113,60 @@ import Testing
     #expect(try await signIn(bench, "new").get().account?.id == account)
   }
 
+  /// An operator helps a user who must replace the password, and who can pass nothing else that the account holds.
+  @Test func linkEndsADemandedChange() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let (account, flow) = try await link(bench)
+    #expect(try await set(bench, flow, "weak").get().status == .complete)
+    _ = try await bench.store.apply(
+      [.setDueChange(account: account, "password", .weak)], at: bench.clock.now())
+    #expect(try await signIn(bench, "weak").get().status == .pending)
+    let next = try await another(bench, account)
+    #expect(try await bench.store.account(account)?.dueChanges == [:])
+    #expect(try await set(bench, next, "new").get().status == .complete)
+    #expect(try await signIn(bench, "new").get().status == .complete)
+  }
+
+  /// Attack: wrong passwords at the name, between the making of a link and its use, lock the new password.
+  @Test func useOfALinkEndsTheLocksOfTheName() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let (account, flow) = try await link(bench)
+    for _ in 0..<3 { _ = await signIn(bench, "wrong") }
+    #expect(await signIn(bench, "wrong").refusal?.code == .tooManyAttempts)
+    #expect(try await set(bench, flow, "new").get().status == .complete)
+    #expect(try await signIn(bench, "new").get().account?.id == account)
+  }
+
+  /// Attack: the thief of a link is signed in to an account of their own and has just proved a PIN there. The owner has
+  /// one too, so the new password would count for more than the link that set it.
+  @Test func proofOfAnotherAccountMakesNoNewPasswordCount() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let (account, _) = try await link(bench)
+    _ = try await bench.store.apply(
+      [.putProviderRecord(account: account, EngineTestBench.pin, sealed: [1])], at: bench.clock.now())
+    let flow = try await another(bench, account)
+    let own = try await bench.signedIn(
+      try await bench.pass("register", EngineTestBench.phone, "922222", by: bench.client()))
+    let made = try await bench.signedIn(
+      try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get())
+    let thief = try await bench.signedIn(
+      try await bench.secret("step_up", ["secret": "1"], by: bench.client(session: made)).get())
+    #expect(thief.session.assuranceLevel == 2)
+    let done = try await set(bench, flow, "mallorys", by: bench.client(session: thief)).get()
+    #expect(done.status == .complete)
+    #expect(try await bench.store.account(account)?.resets["password"] == bench.clock.now())
+  }
+
+  /// An operator made the link in no network, so whoever uses it is in no other one.
+  @Test func linkHasNoChangeOfNetwork() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true)
+    let (_, flow) = try await link(bench)
+    let request = RequestContext(client: bench.client(), now: bench.clock.now(), generation: bench.generations.current)
+    let loaded = try await bench.engine.storage.load(flow, request)
+    let facts = bench.engine.parts.policies.facts(loaded, subject: nil, account: nil)
+    #expect(!facts.client.networkChanged)
+  }
+
   @Test func linkWorksForAnAccountWithoutAPassword() async throws {
     let bench = try await EngineTestBench.full(takesNames: true)
     let account = Account(

@@ -120,7 +120,8 @@ struct ToyGoogle: FullProvider {
     return .proved(
       Proof(
         proved: [
-          Identifier(kind: .federated, value: "google \(sub)", display: sub, attributes: floor, groups: groups)
+          Identifier(
+            kind: .federated, value: "https://google.example \(sub)", display: sub, attributes: floor, groups: groups)
         ]
           + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
         attested: isVerified && isAttested ? [email].compactMap(\.self) : [],

@@ -38,6 +38,26 @@ extension EngineTestBench {
     #expect(await bench.signIn("asha.rao", "wrong").refusal?.code == .invalidPIN)
   }
 
+  /// A user who registers by a name has given no address, so the page of the code asks for one.
+  @Test func registrationByANameAsksForAnAddress() async throws {
+    let bench = try await EngineTestBench.named()
+    for (field, asks) in [("email", false), ("name", true)] {
+      let view = try await bench.secret(
+        "register_email", [field: "asha911111", "new_secret": "ashas"], provider: "password", by: bench.client()
+      ).get()
+      #expect(view.status == .pending && view.isSkippable && view.asks(for: .email) == asks, "\(field)")
+      guard asks else { continue }
+      let sent = try await bench.engine.begin(
+        view.id, provider: "email_code", fields: ["phone": .text("922222")], client: bench.client()
+      ).get()
+      #expect(!sent.isSkippable && sent.step?.isSkippable ?? false)
+      await bench.engine.deliveriesEnd()
+      let done = try await bench.engine.submit(view.id, fields: ["code": .text(bench.code)], client: bench.client())
+        .get()
+      #expect(done.account?.name == "asha911111" && done.account?.isEmailVerified ?? false)
+    }
+  }
+
   /// Attack: a second account with the name, or with one that looks like it, whose owner is taken for the first.
   @Test(arguments: ["scope", "SCOPE", "ѕсоре"]) func takenNameIsRefusedBeforeAnythingIsDone(_ name: String) async throws
   {
@@ -100,32 +120,91 @@ extension EngineTestBench {
     let account = try #require(try await bench.store.account(id))
     #expect(account.identifiers.map(\.verifiedAt) == [nil])
     #expect(account.reachableAddresses.isEmpty)
-    let reset = try await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client())
-      .get()
+    // A reset in which the attacker has proved an address of their own.
+    let own = try #require(try await bench.register("mallory", "old").get().account).id
+    let address = Identifier(kind: .email, value: "+933333", display: "933333")
+    _ = try await bench.store.apply([.verifyIdentifier(account: own, address)], at: bench.clock.now())
+    bench.clock.advance(by: bench.generations.current.accounts.recoveryDelay)
+    let reset = try await bench.pass("password_reset", EngineTestBench.mail, "933333", by: bench.client())
     let begun = await bench.engine.begin(
       reset.id, provider: "password", fields: ["name": .text("asha"), "new_secret": .text("mallorys")],
       client: bench.client())
-    #expect(begun.refusal != nil)
+    #expect(begun.refusal?.code == .denied)
     #expect(try await bench.signIn("asha", "ashas").get().status == .complete)
+    let done = await bench.engine.begin(
+      reset.id, provider: "password", fields: ["new_secret": .text("mallorys")], client: bench.client())
+    #expect(try done.get().account?.id == own)
+  }
+
+  /// Attack: wrong passwords at a name lock its owner out, also after the owner has reset the password by mail.
+  @Test func resetByMailEndsTheLocksOfTheName() async throws {
+    let bench = try await EngineTestBench.named()
+    let id = try #require(try await bench.register("asha", "ashas").get().account).id
+    let address = Identifier(kind: .email, value: "+911111", display: "911111")
+    _ = try await bench.store.apply(
+      [.verifyIdentifier(account: id, address, forgetting: [], waitingUntil: nil)], at: bench.clock.now())
+    bench.clock.advance(by: bench.generations.current.accounts.recoveryDelay)
+    for _ in 0..<3 { _ = await bench.signIn("asha", "wrong") }
+    #expect(await bench.signIn("asha", "ashas").refusal?.code == .tooManyAttempts)
+    let reset = try await bench.pass("password_reset", EngineTestBench.mail, "911111", by: bench.client())
+    let done = await bench.engine.begin(
+      reset.id, provider: "password", fields: ["new_secret": .text("new")], client: bench.client())
+    #expect(try done.get().status == .complete)
+    #expect(try await bench.signIn("asha", "new").get().account?.id == id)
+  }
+
+  /// Attack: an account claims somebody else's address, and each reset of its own password clears what was counted at
+  /// that address.
+  @Test func resetKeepsWhatIsCountedByAClaimedAddress() async throws {
+    let bench = try await EngineTestBench.full(takesNames: true) { generation in
+      generation.policies["password"] = .test(
+        "password",
+        limits: [
+          .test("verify", on: .verify, per: .identifier, max: 3, window: .seconds(86_400), lock: [.seconds(900)])
+        ], unknownAccount: .conceal)
+    }
+    let id = try #require(try await bench.register("mallory", "mallorys").get().account).id
+    let claimed = Identifier(kind: .email, value: "+922222", display: "922222")
+    _ = try await bench.store.apply([.claimIdentifier(account: id, claimed)], at: bench.clock.now())
+    let guess = {
+      await bench.secret(
+        "login_password", ["email": "922222", "secret": "guess"], provider: "password", by: bench.client()
+      ).refusal?.code
+    }
+    for _ in 0..<3 { #expect(await guess() == .invalidPIN) }
+    let made = try #require(
+      try await bench.engine.makeResetLink(
+        "password", of: id, lasting: .seconds(600), by: OperatorIdentity(name: "ravi", tool: "test"),
+        client: bench.client()))
+    let flow = FlowID(text: String(try #require(made.address.split(separator: "id=").last)))
+    for _ in 0..<3 { _ = await guess() }
+    let done = await bench.engine.begin(
+      flow, provider: "password", fields: ["new_secret": .text("new")], client: bench.client())
+    #expect(try done.get().status == .complete)
+    #expect(await guess() == .tooManyAttempts)
   }
 
   /// Attack: the owner of a name has mistyped an address. Whoever reads its mail recovers the account.
   @Test func claimedAddressDoesNotRecoverAnAccountWithAName() async throws {
     let bench = try await EngineTestBench.named()
-    let account = Account(
-      id: "ac_1", createdAt: bench.clock.now(), lastSeenAt: bench.clock.now(),
-      identifiers: [
-        HeldIdentifier(identifier: Identifier(kind: .name, value: "asha", display: "asha"), verifiedAt: nil),
-        HeldIdentifier(identifier: Identifier(kind: .email, value: "+911111", display: "911111"), verifiedAt: nil),
-      ])
-    _ = try await bench.store.apply([.createAccount(account)], at: bench.clock.now())
-    #expect(!account.isRecoverable(by: Identifier(kind: .email, value: "+911111", display: "")))
-    let reset = try await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client())
-      .get()
-    _ = await bench.engine.begin(
-      reset.id, provider: "email_code", fields: ["phone": .text("911111")], client: bench.client())
-    await bench.engine.deliveriesEnd()
-    #expect(bench.delivery.messages.isEmpty)
+    let id = try #require(try await bench.register("asha", "ashas").get().account).id
+    let address = Identifier(kind: .email, value: "+911111", display: "911111")
+    _ = try await bench.store.apply([.claimIdentifier(account: id, address)], at: bench.clock.now())
+    let account = try #require(try await bench.store.account(id))
+    #expect(account.credentials == ["password"] && !account.isRecoverable(by: address))
+    // The legitimate use: an account that has nothing but the address that it claims.
+    let other = try await bench.secret(
+      "register_email", ["email": "922222", "new_secret": "binas"], provider: "password", by: bench.client()
+    ).get()
+    _ = try await bench.engine.skip(other.id, client: bench.client()).get()
+    for (typed, messages) in [("911111", 0), ("922222", 1)] {
+      let reset = try await bench.engine.create("password_reset", returnTo: nil, browser: nil, client: bench.client())
+        .get()
+      _ = await bench.engine.begin(
+        reset.id, provider: "email_code", fields: ["phone": .text(typed)], client: bench.client())
+      await bench.engine.deliveriesEnd()
+      #expect(bench.delivery.messages.count == messages, "\(typed)")
+    }
   }
 
   /// Attack: a thief in a stolen session adds an address, which resets the password of an account that has nothing but

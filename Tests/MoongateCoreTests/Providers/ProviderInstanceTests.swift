@@ -116,6 +116,15 @@ import Testing
     #expect(try await Self.proved(try Self.renamed("work"), account: account).display == "https://site.example 1")
   }
 
+  /// Attack: an instance is removed from gateway.lua, and the groups of its identities count as another site's.
+  @Test func identitiesOfARemovedInstanceBelongToNoProvider() throws {
+    let registry = try ProviderRegistry([Site(), try Self.renamed("work")])
+    let prover = { (value: String) in registry.prover(of: Identifier(kind: .federated, value: value, display: "")) }
+    #expect(prover("work https://site.example 7") == "work")
+    #expect(prover("https://site.example 7") == Site().descriptor.name)
+    #expect(prover("partner https://site.example 7") == nil && prover("partner 7") == nil && prover("") == nil)
+  }
+
   @Test func issuerIsThePrefixOfTheIdentity() throws {
     let registry = try ProviderRegistry([Site(), try Self.renamed("work")])
     let issuer = { (value: String) in registry.issuer(of: Identifier(kind: .federated, value: value, display: "")) }

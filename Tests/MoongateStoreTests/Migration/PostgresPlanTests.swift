@@ -104,6 +104,7 @@ import Testing
   private static let crowd = """
     INSERT INTO account SELECT 'ac_' || n, NULL, NULL, n, n, 0 FROM generate_series(1, 20000) AS n;
     INSERT INTO identifier SELECT 'ac_' || n, 0, 'phone', '+' || n, '', '{}', CASE WHEN n % 2 = 0 THEN 1 END FROM generate_series(1, 20000) AS n;
+    INSERT INTO identifier SELECT 'ac_' || n, 1, 'name', 'n' || n, '', '{}', NULL, NULL, NULL, 's' || n FROM generate_series(1, 20000) AS n;
     INSERT INTO provider_record SELECT 'ac_' || n, 'pin', '\\x00', n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO group_member SELECT 'g' || n % 50, 'ac_' || n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO session SELECT sha256(n::text::bytea), 'se_' || n, 'ac_' || n, n, n, 1, n, '[]', NULL, NULL, NULL, 0 FROM generate_series(1, 20000) AS n;

@@ -93,9 +93,12 @@ struct AttemptLedger: FlowPart {
   }
 
   /// Counts one event against one of the core's own limits, outside of a request.
-  func count(_ limit: ResolvedLimit) async throws(StoreFault) -> ReservationResult {
+  func count(_ limit: ResolvedLimit) async throws(StoreFault) -> ReservationResult { try await count([limit]) }
+
+  /// Counts one event against several of the core's own limits, if all of them allow it.
+  func count(_ limits: [ResolvedLimit]) async throws(StoreFault) -> ReservationResult {
     let charge = ReservationRequest(
-      id: ReservationID(from: random), now: clock.now(), limits: [limit], timer: nil, countsAtOnce: true)
+      id: ReservationID(from: random), now: clock.now(), limits: limits, timer: nil, countsAtOnce: true)
     return try await store.reserve(charge)
   }
 

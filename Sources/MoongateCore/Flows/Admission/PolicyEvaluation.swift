@@ -144,7 +144,8 @@ struct PolicyEvaluation: FlowPart {
       client: ClientFacts(
         address: request.client.address, userAgent: request.client.userAgent,
         isNewDevice: !(account.map { keys.knows(request.device, $0, by: nil) } ?? subject?.isTrusted ?? false),
-        networkChanged: record.network != request.client.address.networkKey),
+        // A flow that an operator made began in no network.
+        networkChanged: !record.network.isEmpty && record.network != request.client.address.networkKey),
       clockIsSuspect: clock.isSuspect)
     // A shadow asks functions of groups that the active generation may not have.
     if let account, !request.generation.accounts.groups.isEmpty || request.watch != nil {

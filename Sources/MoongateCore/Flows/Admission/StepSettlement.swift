@@ -39,6 +39,7 @@ struct StepSettlement: FlowPart {
       let identifiers = proof.proved.isEmpty ? [step.identifier].compactMap(\.self) : proof.proved
       flow.machine.recordFacts(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
     }
+    let recheck = try pendingRecheck(of: proof, by: name, request)
     let kept = try storedRecord(accepted, isEnrolment: before.machine.due?.requirement == .enroll, flow)
     flow.machine.updatePendingProofs { pending in
       // Attack: an account of the attacker's at the other site that was once given the victim's address, which the site
@@ -47,6 +48,7 @@ struct StepSettlement: FlowPart {
       pending.firstName = proof.firstName ?? pending.firstName
       pending.lastName = proof.lastName ?? pending.lastName
       if let kept { pending.records[name] = kept }
+      if let recheck { pending.rechecks = (pending.rechecks ?? [:]).merging([name: recheck]) { $1 } }
     }
     if let also = accepted.also { flow.machine.requireNext(also) }
     if let confirmedBy = accepted.subject.confirmedBy { flow.machine.requireNext(confirmedBy) }
@@ -78,6 +80,21 @@ struct StepSettlement: FlowPart {
     passed.isFactor = accepted.purpose != .set || flow.record.purpose.registersFactor
     passed.holder = subject.holder
     return passed
+  }
+
+  /// What the provider needs to recheck the identity that it has proved; nil if gateway.lua does not say `recheck`.
+  private func pendingRecheck(of proof: Proof, by provider: ProviderName, _ request: RequestContext)
+    throws(FlowError) -> PendingRecheck?
+  {
+    guard request.generation.gateway.providers[provider]?.recheck != nil,
+      let identity = proof.proved.first(where: { $0.kind == .federated })
+    else { return nil }
+    do {
+      let sealed = try proof.recheck.map { try IdentityRechecks.seal($0, of: identity, by: provider, keys) }
+      return PendingRecheck(identity: identity, sealed: sealed, at: request.now)
+    } catch {
+      throw .store(StoreFault("the state of \(provider) could not be sealed"))
+    }
   }
 
   /// The change of the provider's record that waits in the flow; nil if the record is kept.

@@ -75,7 +75,21 @@ extension FlowCompletion {
     {
       outcome.lastChanges.append(.setLanguage(account: account.id, language))
     }
+    outcome.lastChanges += rechecks(of: account, flow)
     return outcome
+  }
+
+  /// When the sites of the proved identities are asked about them again.
+  private func rechecks(of account: Account, _ flow: FlowTransaction) -> [Change] {
+    (flow.record.pendingProofs.rechecks ?? [:]).sorted { $0.key < $1.key }.compactMap { provider, pending in
+      guard let settings = flow.request.generation.gateway.providers[provider]?.recheck,
+        account.identifiers.contains(where: { $0.identifier == pending.identity && $0.verifiedAt != nil })
+      else { return nil }
+      let recheck = StoredRecheck(
+        provider: provider, sealed: pending.sealed, confirmedAt: pending.at,
+        dueAt: pending.at + IdentityRechecks.spread(settings.interval, random))
+      return .putRecheck(account: account.id, pending.identity, recheck, under: nil)
+    }
   }
 
   /// The changes to an existing account.
@@ -262,6 +276,7 @@ extension FlowCompletion {
       try await recordReset(of: provider, &outcome, flow)
       let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
       try await clearCounters(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, flow)
+      clearCountersOfNames(at: provider, &outcome, request)
       guard let before = try await lookup.loadAccount(record.account, flow),
         let (account, change) = try reclaimed(outcome.account, before: before, flow)
       else { return }
@@ -312,7 +327,10 @@ extension FlowCompletion {
     let request = flow.request
     guard let before = try await lookup.loadAccount(flow.record.account, flow) else { return }
     let others = ChangeAuthority(replacing: provider, in: checks.authority(over: before, request))
-    let passed = (request.client.session?.session.passed ?? []) + flow.record.passed
+    // Attack: whoever reads the owner's mailbox is signed in to an account of their own, and what they have just proved
+    // there makes the new password count at once.
+    let session = request.client.session.flatMap { $0.account.id == before.id ? $0.session : nil }
+    let passed = (session?.passed ?? []) + flow.record.passed
     let isIndependent = passed.contains { others.factors.contains($0.provider) && others.accepts($0) }
     // A reset that removes one of several lost items replaces nothing: the others prove what they proved before. If
     // none is left, the next one that is set is as new as the reset.
@@ -339,6 +357,21 @@ extension FlowCompletion {
         policy, subject, facts: policies.facts(flow, subject: subject, account: account), request)
       outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
     }
+  }
+
+  /// Clears what the provider has counted by the account's names and verified identifiers, which the steps of a recovery
+  /// do not prove.
+  ///
+  /// Attack: an account claims somebody else's address, and each recovery of it gives further guesses at the password of
+  /// that address. What is counted by a claimed address therefore stays.
+  private func clearCountersOfNames(
+    at provider: ProviderName, _ outcome: inout AccountOutcome, _ request: RequestContext
+  ) {
+    var owned = outcome.account
+    owned.identifiers.removeAll { !$0.isOwn }
+    let limits = PersonalLimits(keys: keys, providers: registry(request)).limits(
+      [.verify], of: owned, at: provider, in: request.generation)
+    outcome.changes.append(.clearCounters(limits))
   }
 
   /// The account after a new password was set by a code to an address that it had only claimed. Everything that someone

@@ -67,6 +67,9 @@ extension ProviderCalls {
       guard proof.siteSession?.utf8.count ?? 0 <= Proof.longestSiteSession else {
         throw flaw("a provider reports a site session that is too long", of: provider, request)
       }
+      guard proof.recheck?.count ?? 0 <= Proof.longestRecheck else {
+        throw flaw("a provider's state for rechecks is too long", of: provider, request)
+      }
       warnOfUndeclaredFacts(proof, of: provider, request)
       try demandFactor(proof.record, by: provider, request)
       // Attack: the prover counts on what providers declare, so that `aal >= 2` of an undeclared proof would open a

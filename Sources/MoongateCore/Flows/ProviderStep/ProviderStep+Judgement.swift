@@ -45,8 +45,14 @@ extension ProviderStep {
     let limits: StepLimits
     var candidates: [Candidate]
     if step.claimants == nil {
-      // Attack: the time of an attempt tells whether its name exists, because the account of a known one is read.
-      if !attempt.isNew, step.identifier?.kind.isExclusive ?? false { try await lookup.readNobody() }
+      // Attack: the time of an attempt tells whether its name exists, because the account of a known one is read, and
+      // then its record.
+      if purpose == .prove, step.account == nil, before.record.account == nil,
+        step.identifier?.kind.isExclusive ?? false
+      {
+        try await lookup.readNobody()
+        _ = try await calls.makeCapabilities(attempt.provider, step, attempt.input, before)
+      }
       let (admitted, also) = try await admission.admit(step, attempt.policy, before)
       (limits, candidates) = (admitted, [Candidate(step: step, capabilities: capabilities, also: also)])
     } else {

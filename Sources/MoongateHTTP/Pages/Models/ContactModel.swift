@@ -21,5 +21,7 @@ struct ContactModel: PageModel {
   let wait: Countdown?
   let waitLabel: String
   let confirms: String?
+  /// Where the form without an identifier is posted; nil if the step cannot be skipped.
+  let skip: String?
   let stressesSupport: Bool
 }

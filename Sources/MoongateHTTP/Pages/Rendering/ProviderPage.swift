@@ -101,7 +101,9 @@ struct ProviderPage {
   }
 
   /// Whether it reads identifiers of the kind at the beginning of a step.
-  func takes(_ kind: IdentifierKind) -> Bool { descriptor.beginFields.contains { $0.identifierKind == kind } }
+  func takes(_ kind: IdentifierKind) -> Bool {
+    descriptor.beginFields.contains { descriptor.identifierKind(of: $0) == kind }
+  }
 
   /// The field that a typed identifier belongs to. Names have no `@`, and addresses have one.
   func identifierField(for typed: String) -> String {

@@ -40,44 +40,56 @@ struct ResetAccount: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
-  @Option(help: "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, …")
-  var provider: String
+  @Option(
+    help:
+      "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, … With --link it may be left out if one provider keeps passwords."
+  )
+  var provider: String?
   @Flag(help: "Print a link by which the user sets a new password, once.") var link = false
-  @Option(help: "How long the link works: from 60s to 7d.") var valid = Span.day
+  @Option(help: "How long the link works: from 60s to 7d. Default: 24h.") var valid: Span?
   @Flag(help: "Show what would be done, without doing it.") var dryRun = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
+    guard link || valid == nil else {
+      throw StartProblem("--valid is the time of a link: add --link.", status: .couldNotRun)
+    }
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
       let has =
         account.credentials.isEmpty ? "none" : account.credentials.sorted().map(\.rawValue).joined(separator: ", ")
-      guard let provider = ProviderName(rawValue: provider),
+      guard let named = self.provider ?? (link ? opened.providerOfLinks?.rawValue : nil) else {
+        throw StartProblem(
+          "Name the provider with --provider. \(account.id) has these factors: \(has).", status: .couldNotRun)
+      }
+      guard let provider = ProviderName(rawValue: named),
         account.credentials.contains(provider) || opened.registry.descriptor(provider) != nil
       else {
-        throw StartProblem("There is no provider \(self.provider). \(account.id) has these factors: \(has).")
+        throw StartProblem("There is no provider \(named). \(account.id) has these factors: \(has).")
       }
       if link { return try await makeLink(provider, account, opened) }
       guard account.credentials.contains(provider) else {
         return try printReport(
-          .none, account, "\(account.id) has no \(provider): nothing to reset. It has these factors: \(has).")
+          .none, provider, account, "\(account.id) has no \(provider): nothing to reset. It has these factors: \(has).")
       }
       if dryRun {
         return try printReport(
-          .wouldReset, account, "\(account.id): \(provider) would be removed, and its sessions would end")
+          .wouldReset, provider, account, "\(account.id): \(provider) would be removed, and its sessions would end")
       }
       switch try await opened.resetFactor(provider, of: account.id, by: try identity.identity("moongate account reset"))
       {
-      case .done: try printReport(.reset, account, "\(account.id): \(provider) removed, all sessions ended")
-      case .none: try printReport(.none, account, "\(account.id) has no \(provider) any more: nothing to reset.")
+      case .done: try printReport(.reset, provider, account, "\(account.id): \(provider) removed, all sessions ended")
+      case .none:
+        try printReport(.none, provider, account, "\(account.id) has no \(provider) any more: nothing to reset.")
       case .unknown: throw StartProblem("There is no account \(name).")
       }
     }
   }
 
   private func makeLink(_ provider: ProviderName, _ account: Account, _ opened: OperatorStore) async throws {
-    guard ResetLink.lifetimes.contains(valid.duration) else {
+    let lifetime = (valid ?? .day).duration
+    guard ResetLink.lifetimes.contains(lifetime) else {
       throw StartProblem("--valid must be from 60s to 7d.", status: .couldNotRun)
     }
     guard opened.generation.policies[provider] != nil, opened.registry.identifierSecrets.contains(provider) else {
@@ -87,17 +99,17 @@ struct ResetAccount: AsyncParsableCommand {
     }
     if dryRun {
       return try printReport(
-        .wouldReset, account,
+        .wouldReset, provider, account,
         "\(account.id): \(provider) would be removed, its sessions would end, and a link would be printed")
     }
     let identity = try identity.identity("moongate account reset")
     let made = try await opened.withEngine { engine, client in
       try await engine.makeResetLink(
-        provider, of: account.id, lasting: valid.duration, by: identity, client: client)
+        provider, of: account.id, lasting: lifetime, by: identity, client: client)
     }
     guard let made else { throw StartProblem("There is no account \(name), or it has just changed.") }
     let report = Report(
-      account: account.id, provider: self.provider, done: .link, link: made.address, expiresAt: made.expiresAt.text)
+      account: account.id, provider: provider.rawValue, done: .link, link: made.address, expiresAt: made.expiresAt.text)
     print(
       json
         ? try ToolJSON.text(report)
@@ -105,8 +117,8 @@ struct ResetAccount: AsyncParsableCommand {
     )
   }
 
-  private func printReport(_ done: Done, _ account: Account, _ sentence: String) throws {
-    print(json ? try ToolJSON.text(Report(account: account.id, provider: provider, done: done)) : sentence)
+  private func printReport(_ done: Done, _ provider: ProviderName, _ account: Account, _ sentence: String) throws {
+    print(json ? try ToolJSON.text(Report(account: account.id, provider: provider.rawValue, done: done)) : sentence)
   }
 }
 
@@ -118,6 +130,12 @@ extension OperatorStore {
     try await withEngine { engine, client in
       try await engine.resetFactor(provider, of: account, by: identity, client: client)
     }
+  }
+
+  /// The provider whose links set a new secret; nil if several can.
+  fileprivate var providerOfLinks: ProviderName? {
+    let able = registry.identifierSecrets.filter { generation.policies[$0] != nil }
+    return able.count == 1 ? able.first : nil
   }
 
   /// Runs the body with an engine on the store, and waits for the messages that it sends.

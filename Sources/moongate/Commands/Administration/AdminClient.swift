@@ -53,11 +53,14 @@ struct AdminClient {
   /// - Throws: an error if no process listens at the address, if the listener does not answer, or if no configured
   ///   token has the role `act`.
   func act(
-    _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil,
+    _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: (any Encodable)? = nil,
     within timeLimit: Duration
   ) async throws(StartProblem) -> Answer {
     let pairs = PercentEncoding.form(query.map { ($0.name, $0.value) })
-    let body = fields.flatMap { try? JSONEncoder().encode($0) }
+    let body: Data?
+    do { body = try fields.map { try JSONEncoder().encode($0) } } catch {
+      throw StartProblem("The input cannot be written as JSON.", status: .couldNotRun)
+    }
     let token = tokens.first { $0.role == .act } ?? tokens.first
     guard
       let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: timeLimit)

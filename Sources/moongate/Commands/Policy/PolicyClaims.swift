@@ -30,9 +30,17 @@ struct PolicyClaims: AsyncParsableCommand {
         "gateway.lua configures no provider \(name)\(Suggestion.phrase(for: name.rawValue, among: names)).",
         status: .couldNotRun)
     }
-    let claims = try read()
+    let registry = try generation.registry ?? Providers.registry()
+    let provider = registry.all.first(where: { $0.descriptor.name == name }) as? any ClaimsMapping
+    let settings = generation.gateway.providers[name]?.forSteps ?? StepSettings()
+    var claims = try read()
+    if let provider { claims = try refusing { try provider.readable(claims, settings: settings) } }
     guard let function = policy.identity else {
-      return try printReport(try ownRules(claims, generation), by: "the rules of \(name)")
+      guard let provider else {
+        throw StartProblem("\(name) passes no claims of another site.", status: .couldNotRun)
+      }
+      let identity = try refusing { try provider.identity(from: claims, settings: settings) }
+      return try printReport(identity, by: "the rules of \(name)")
     }
     do {
       switch try generation.makeEvaluator().identity(of: function, from: claims) {
@@ -46,17 +54,8 @@ struct PolicyClaims: AsyncParsableCommand {
     }
   }
 
-  private func ownRules(_ claims: [String: JSONClaim], _ generation: any PolicyGeneration) throws -> MappedIdentity {
-    let registry = try generation.registry ?? Providers.registry()
-    guard let provider = registry.all.first(where: { $0.descriptor.name == name }) as? any ClaimsMapping else {
-      throw StartProblem("\(name) passes no claims of another site.", status: .couldNotRun)
-    }
-    do {
-      return try provider.identity(
-        from: claims, settings: generation.gateway.providers[name]?.forSteps ?? StepSettings())
-    } catch {
-      throw StartProblem("The sign-in would be refused: \(error)")
-    }
+  private func refusing<Value>(_ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch { throw StartProblem("The sign-in would be refused: \(error)") }
   }
 
   /// The claims of the file.

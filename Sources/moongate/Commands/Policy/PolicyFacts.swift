@@ -66,7 +66,7 @@ struct PolicyFacts: AsyncParsableCommand {
     }
     var complaint: String?
     let tries = asked.flatMap { one in
-      one.descriptor.beginFields.filter { $0.identifierKind != nil }.map { (one, $0) }
+      one.descriptor.beginFields.filter { one.descriptor.identifierKind(of: $0) != nil }.map { (one, $0) }
     }
     for (one, field) in tries {
       let input = ProviderInput(fields: [field.name: .text(name)], defaultRegion: generation.gateway.region)

@@ -1,0 +1,71 @@
+import MoongateCore
+import MoongateSDK
+
+/// When the sites of identities are asked about them again: columns of the identities, so that they are moved and
+/// removed with them.
+enum RecheckRows {
+  static func isAnyDue(at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
+    try rows.row("SELECT 1 FROM identifier WHERE recheck_due <= ?1 LIMIT 1", [SQLValue(now)]) != nil
+  }
+
+  /// Attack on ourselves: two gateways use the same refresh token at the same moment. The site takes the second use for
+  /// that of a thief, and revokes the token. A claimed row is not due for other gateways.
+  static func claim(_ limit: Int, until end: Timestamp, at now: Timestamp, _ rows: some SQLTransaction) throws
+    -> [ClaimedRecheck]
+  {
+    try rows.rows(
+      """
+      UPDATE identifier SET recheck_due = ?1, recheck_fence = recheck_fence + 1
+      WHERE (account, position) IN (
+        SELECT account, position FROM identifier WHERE recheck_due <= ?2 ORDER BY recheck_due LIMIT ?3
+        \(rows.dialect.words(sqlite: "", postgres: "FOR UPDATE SKIP LOCKED")))
+      RETURNING account, kind, value, display, attributes, member_of, rechecked_by, recheck_state, rechecked_at,
+        recheck_fence
+      """, [SQLValue(end), SQLValue(now), SQLValue(max(0, limit))]
+    ).map { row in
+      guard let kind = IdentifierKind(rawValue: try row.text(1)), let provider = ProviderName(rawValue: try row.text(6))
+      else { throw damaged("recheck") }
+      let identity = Identifier(
+        kind: kind, value: try row.text(2), display: try row.text(3),
+        attributes: try JSON.decode([String: String].self, try row.text(4).utf8),
+        groups: try row.optionalText(5).map { try JSON.decode([String].self, $0.utf8) } ?? [])
+      let recheck = StoredRecheck(
+        provider: provider, sealed: try row.optionalBytes(7), confirmedAt: try row.moment(8), dueAt: end)
+      return ClaimedRecheck(
+        account: try row.text(0), identity: identity, recheck: recheck, fence: try row.integer(9))
+    }
+  }
+
+  static func put(
+    _ recheck: StoredRecheck?, of identity: Identifier, _ account: String, under fence: Int64?,
+    _ rows: some SQLTransaction
+  ) throws {
+    let named: [SQLValue] = [.text(account)] + identity.named
+    var values: [SQLValue] = []
+    var set = "rechecked_by = NULL, recheck_state = NULL, rechecked_at = NULL, recheck_due = NULL"
+    var condition = ""
+    if let recheck {
+      set = "rechecked_by = ?4, rechecked_at = ?5, recheck_due = ?6"
+      values = [.text(recheck.provider.rawValue), SQLValue(recheck.confirmedAt), SQLValue(recheck.dueAt)]
+      if let sealed = recheck.sealed {
+        set += ", recheck_state = ?7"
+        values.append(.bytes(sealed))
+      } else {
+        condition = " AND rechecked_by = ?4"
+      }
+    }
+    guard let fence else {
+      return try rows.run(
+        """
+        UPDATE identifier SET \(set), recheck_fence = recheck_fence + 1
+        WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NOT NULL\(condition)
+        """, named + values)
+    }
+    let place = named.count + values.count + 1
+    try rows.demand(
+      """
+      UPDATE identifier SET \(set)
+      WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NOT NULL AND recheck_fence = ?\(place)\(condition)
+      """, named + values + [.integer(fence)], orElse: .recordChanged)
+  }
+}
