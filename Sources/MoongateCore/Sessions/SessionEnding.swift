@@ -39,7 +39,8 @@ package struct SessionEnding: Sendable {
     let now = clock.now()
     guard let account = try await store.account(holding: identity) else { return 0 }
     var ended: Set<String> = []
-    var changes: [Change] = [.raiseEpoch(account: account.id)]
+    // A user who signs out at the site keeps the tokens of their scripts. One who is gone there does not.
+    var changes: [Change] = [.raiseEpoch(account: account.id, keepsTokens: siteSession != nil)]
     if case .recheck(let claim, _) = reason {
       changes.insert(.putRecheck(account: claim.account, identity, nil, under: claim.fence), at: 0)
     }

@@ -229,8 +229,9 @@ package enum Change: Sendable {
   case requireProviderRecord(account: String, ProviderName, TokenHash?)
   /// Requires the account to be in this epoch (`Account.epoch`). Otherwise the transaction has no effect.
   case requireEpoch(AccountVersion)
-  /// Invalidates everything that was proved for the account before: `Account.epoch` increases by one.
-  case raiseEpoch(account: String)
+  /// Invalidates everything that was proved for the account before: `Account.epoch` increases by one. Its personal
+  /// access tokens end, unless they are kept.
+  case raiseEpoch(account: String, keepsTokens: Bool = false)
   /// Adds the identifier to the account as unverified, so that it cannot be used to sign in by itself. No effect if the
   /// account already has it. Conflicts if it is exclusive and taken.
   case claimIdentifier(account: String, Identifier)

@@ -90,6 +90,12 @@ enum AccessTokenRows {
     announce(id, notifications)
   }
 
+  /// Keeps the tokens of an account whose epoch is raised next. Those that are invalid stay so.
+  static func raiseEpoch(of account: String, _ rows: some SQLTransaction) throws {
+    try rows.run(
+      "UPDATE access_token SET epoch = epoch + 1 WHERE account = ?1 AND is_end_noted = 0", [.text(account)])
+  }
+
   /// Marks the tokens of an account that has changed: they are invalid, and an event must be recorded for each.
   static func outdate(of account: String, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE access_token SET is_end_noted = 2 WHERE account = ?1 AND is_end_noted = 0", [.text(account)])

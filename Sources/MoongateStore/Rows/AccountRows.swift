@@ -230,9 +230,15 @@ enum AccountRows {
       orElse: .epochChanged)
   }
 
-  static func raiseEpoch(of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func raiseEpoch(
+    of account: String, keepsTokens: Bool = false, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
+    if keepsTokens {
+      try AccessTokenRows.raiseEpoch(of: account, rows)
+    } else {
+      try AccessTokenRows.outdate(of: account, rows)
+    }
     try rows.run("UPDATE account SET epoch = epoch + 1 WHERE id = ?1", [.text(account)])
-    try AccessTokenRows.outdate(of: account, rows)
     notifications.add(account: account)
   }
 

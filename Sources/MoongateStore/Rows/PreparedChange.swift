@@ -95,7 +95,8 @@ struct PreparedChange: Sendable {
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
     case .requireEpoch(let version): try AccountRows.requireEpoch(version, rows)
-    case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, notifications, rows)
+    case .raiseEpoch(let account, let keepsTokens):
+      try AccountRows.raiseEpoch(of: account, keepsTokens: keepsTokens, notifications, rows)
     case .claimIdentifier(let account, let identifier):
       try IdentifierRows.claim(identifier, of: account, notifications, rows)
     case .reclaimAccount(let account, let identifier, let kept):
@@ -160,7 +161,7 @@ struct PreparedChange: Sendable {
       .setLanguage(let account, _),
       .renameAccount(let account, _, _), .removeIdentifier(let account, _), .setGroupMembership(let account, _, _),
       .recordUse(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _),
-      .raiseEpoch(let account), .recordReset(let account, _), .forgetDevice(let account, _),
+      .raiseEpoch(let account, _), .recordReset(let account, _), .forgetDevice(let account, _),
       .forgetDevices(let account, _):
       rowLocks.add(account: account)
     case .trustDevice(let device): rowLocks.add(account: device.account)

@@ -82,7 +82,9 @@ private final class Site: FullProvider, Rechecking {
       return .confirmed(identity(groups))
     case .said(let text): return .confirmed(identity(try await tools.identity(["said": .text(text)])?.groups ?? []))
     case .ended(let because): return .ended(because: because)
-    case .another: return .confirmed(Identifier(kind: .federated, value: "google root", display: "", groups: ["root"]))
+    case .another:
+      let root = "https://google.example root"
+      return .confirmed(Identifier(kind: .federated, value: root, display: "", groups: ["root"]))
     case .down: throw WebFault(reason: "no answer")
     case .lost:
       try await known.keep(token())
@@ -93,7 +95,7 @@ private final class Site: FullProvider, Rechecking {
 
 /// Identities whose sites are asked about them again.
 @Suite struct IdentityRecheckTests {
-  private static let identity = Identifier(kind: .federated, value: "google asha", display: "asha")
+  private static let identity = Identifier(kind: .federated, value: "https://google.example asha", display: "asha")
   private static let function = FunctionName("policies/google_oauth.identity")
 
   private let site = Site()
@@ -346,7 +348,7 @@ private final class Site: FullProvider, Rechecking {
       try await bench.store.claimRechecks(limit: 1, until: now + .seconds(1), at: now).first)
     let sealed = try #require(claim.recheck.sealed)
     #expect(!String(decoding: sealed, as: UTF8.self).contains("token-1"))
-    let other = Identifier(kind: .federated, value: "google ravi", display: "ravi")
+    let other = Identifier(kind: .federated, value: "https://google.example ravi", display: "ravi")
     let moved = try IdentityRechecks.seal(
       Array("token-9".utf8), of: other, by: EngineTestBench.google, bench.engine.keys)
     let recheck = StoredRecheck(

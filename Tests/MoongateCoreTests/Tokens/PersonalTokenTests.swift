@@ -116,6 +116,16 @@ import Testing
     #expect(told == (how == "deleted" ? 0 : 1))
   }
 
+  /// Another site signs the user out of one browser. The user's scripts go on.
+  @Test func keptTokensGoOn() async throws {
+    let (bench, session) = try await own()
+    let made = try await make(bench, session).get()
+    let account = session.account
+    _ = try await bench.store.apply([.raiseEpoch(account: account.id, keepsTokens: true)], at: bench.clock.now())
+    #expect(try await finds(bench, made.secret) != nil)
+    #expect(try await bench.store.account(account.id)?.epoch == account.epoch + 1)
+  }
+
   @Test func invalidNamesAndLifetimesAreRefused() async throws {
     let (bench, session) = try await own()
     for name in ["", "   ", String(repeating: "n", count: 61), "line\nbreak\u{0}", "right\u{202e}left"] {
