@@ -37,7 +37,8 @@ public struct SettingField: Sendable, Equatable {
   /// a text that can never match is a mistake that the operator should see.
   public let check: Check?
 
-  /// Checks the value of a setting of kind `text`, or each text of a `list` or `table`, when the configuration is loaded.
+  /// Checks the value of a setting of kind `text`, or each text of a `list` or `table`, when the configuration is
+  /// loaded.
   /// - Parameters:
   ///   - text: what the operator wrote.
   ///   - site: the origin of `public_url`, such as `https://auth.example.com`; nil if it cannot be read.

@@ -194,7 +194,8 @@ clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const 
 
 /// More than five parameters: a tree is nodes, their number and a text.
 /// Calls a kept function with one value: tables, texts, numbers and booleans in the form of a loaded tree, which the
-/// function owns. After CLUA_OK, the tree functions above read its result, until the next load or call of this function.
+/// function owns. After CLUA_OK, the tree functions above read its result, until the next load or call of this
+/// function.
 clua_status clua_apply(clua_state *state, int32_t function, const clua_node *nodes, size_t count, const char *text,
   const clua_budget *budget);
 

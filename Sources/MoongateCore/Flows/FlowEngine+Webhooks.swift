@@ -1,8 +1,8 @@
 import Logging
 import MoongateSDK
 
-// Passes requests of vendors' servers to providers. A webhook has no flow, account or session. Its only effects are what
-// the provider stores for itself, and that it may end sessions which its identities have opened.
+// Passes requests of vendors' servers to providers. A webhook has no flow, account or session. Its only effects are
+// what the provider stores for itself, and that it may end sessions which its identities have opened.
 
 extension FlowEngine {
   /// The maximum length of a response text to a vendor, in bytes.

@@ -359,11 +359,11 @@ extension FlowCompletion {
     }
   }
 
-  /// Clears what the provider has counted by the account's names and verified identifiers, which the steps of a recovery
-  /// do not prove.
+  /// Clears what the provider has counted by the account's names and verified identifiers, which the steps of a
+  /// recovery do not prove.
   ///
-  /// Attack: an account claims somebody else's address, and each recovery of it gives further guesses at the password of
-  /// that address. What is counted by a claimed address therefore stays.
+  /// Attack: an account claims somebody else's address, and each recovery of it gives further guesses at the password
+  /// of that address. What is counted by a claimed address therefore stays.
   private func clearCountersOfNames(
     at provider: ProviderName, _ outcome: inout AccountOutcome, _ request: RequestContext
   ) {
