@@ -154,7 +154,7 @@ extension StoreConformance {
       #expect(try await bench.store.endedAccessTokens(at: bench.now, limit: 10) == [expiring])
       _ = try await bench.apply(.raiseEpoch(account: "ac_1", keepsTokens: true))
       #expect(try await bench.store.endedAccessTokens(at: bench.now, limit: 10) == [expiring])
-      #expect(try await bench.store.accessToken(personal.id)?.owner == AccountVersion(id: "ac_1", epoch: 1))
+      #expect(try await bench.store.accessToken(personal.id)?.token.owner == AccountVersion(id: "ac_1", epoch: 1))
       _ = try await bench.apply(.raiseEpoch(account: "ac_1"))
       #expect(
         Set(try await bench.store.endedAccessTokens(at: bench.now, limit: 10).map(\.id)) == [expiring.id, personal.id])
