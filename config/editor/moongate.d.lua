@@ -496,6 +496,26 @@
 ---@field label? string the text of its button and its name, as in "Example Inc."
 ---@field icon? string the SVG file of the button's icon, such as "icons/work.svg"
 
+---Settings of `ldap`.
+---@class (exact) moongate.Provider.ldap
+---@field url string The server: ldaps://HOST, or ldap://HOST, which negotiates TLS unless it is on this machine.
+---@field also? string[] Further servers of the directory, which are asked when another one does not answer.
+---@field ca? string A PEM file of certificate authorities in place of the system's. With it, ldap:// always negotiates TLS.
+---@field base string The name below which users are searched: dc=example,dc=com.
+---@field bind_dn? string The name of the account that searches. Default: an anonymous search.
+---@field bind_password? moongate.Secret Its password: env "NAME" or file "path".
+---@field user? string The filter that finds a user by {name}, which was typed. (default: "(&(objectClass=person)(uid={name}))")
+---@field groups? string The filter that finds a user's groups by {dn} or an {attribute} of the entry. Default: no groups.
+---@field group_base? string The name below which groups are searched. Default: `base`.
+---@field nested_groups? boolean Whether the groups of a group are searched too. Active Directory has a matching rule for that instead. (default: false)
+---@field attributes? string[] The attributes that policies read as f.account.identities.NAME.data.
+---@field email_verified? "claim"|"always" "always" if only administrators set addresses. Otherwise they are stored as claimed. (default: "claim")
+---@field trusted_domains? string[] The domains whose verified addresses join the accounts that have them. Default: none.
+---@field timeout? number How long one server is waited for, in seconds. (default: 5)
+---@field recheck? moongate.Duration how often the site is asked again about users with live sessions, such as "1h"; by default never
+---@field recheck_grace? moongate.Duration how long sessions go on while the site does not answer; by default "24h"
+---@field title? string the name that users see, as in "SMS (USA)"
+
 ---Settings of `totp`.
 ---@class (exact) moongate.Provider.totp
 ---@field issuer? string The name of the site in authenticator apps. (default: "Moongate")
@@ -522,6 +542,7 @@
 ---@field pin? moongate.Provider.pin|moongate.Instance
 ---@field password? moongate.Provider.password|moongate.Instance
 ---@field google_oauth? moongate.Provider.google_oauth|moongate.Instance
+---@field ldap? moongate.Provider.ldap|moongate.Instance
 ---@field totp? moongate.Provider.totp|moongate.Instance
 ---@field passkey? moongate.Provider.passkey|moongate.Instance
 ---@field [string] moongate.Exec|moongate.Instance
@@ -592,6 +613,9 @@
 ---@class (exact) moongate.Facts.providers.google_oauth
 ---@field domain string? the domain after the @
 
+---@class (exact) moongate.Facts.providers.ldap
+---@field domain string? the domain after the @
+
 ---@class (exact) moongate.Facts.providers.passkey
 ---@field uv boolean? whether the device verified the user by its PIN or a fingerprint
 ---@field backed_up boolean? whether the passkey is synced to other devices
@@ -610,6 +634,9 @@
 ---@class (exact) moongate.Facts.google_oauth
 ---@field domain string? the domain after the @
 
+---@class (exact) moongate.Facts.ldap
+---@field domain string? the domain after the @
+
 ---@class (exact) moongate.Facts.passkey
 ---@field uv boolean? whether the device verified the user by its PIN or a fingerprint
 ---@field backed_up boolean? whether the passkey is synced to other devices
@@ -619,15 +646,21 @@
 ---@field groups table<string, true?> groups of the account's identity at the site of `google_oauth`, as of its last sign-in there
 ---@field data table<string, string?> what the site of `google_oauth` says about the account's identity, as of its last sign-in there
 
+---@class (exact) moongate.Facts.account.identities.ldap
+---@field groups table<string, true?> groups of the account's identity at the site of `ldap`, as of its last sign-in there
+---@field data table<string, string?> what the site of `ldap` says about the account's identity, as of its last sign-in there
+
 ---@class (exact) moongate.Facts.providers
 ---@field phone_otp moongate.Facts.providers.phone_otp facts that `phone_otp` has reported in this flow
 ---@field email_code moongate.Facts.providers.email_code facts that `email_code` has reported in this flow
 ---@field password moongate.Facts.providers.password facts that `password` has reported in this flow
 ---@field google_oauth moongate.Facts.providers.google_oauth facts that `google_oauth` has reported in this flow
+---@field ldap moongate.Facts.providers.ldap facts that `ldap` has reported in this flow
 ---@field passkey moongate.Facts.providers.passkey facts that `passkey` has reported in this flow
 
 ---@class (exact) moongate.Facts.account.identities
 ---@field google_oauth moongate.Facts.account.identities.google_oauth the identity at this site
+---@field ldap moongate.Facts.account.identities.ldap the identity at this site
 
 ---@class (exact) moongate.Facts.limit
 ---@field used integer number of counted events before this one
@@ -651,6 +684,7 @@
 ---@field email_code moongate.Facts.email_code
 ---@field password moongate.Facts.password
 ---@field google_oauth moongate.Facts.google_oauth
+---@field ldap moongate.Facts.ldap
 ---@field passkey moongate.Facts.passkey
 ---@field limits table<string, moongate.Facts.limit> the limits by name
 
@@ -670,6 +704,7 @@
 ---@field email_code moongate.Facts.email_code
 ---@field password moongate.Facts.password
 ---@field google_oauth moongate.Facts.google_oauth
+---@field ldap moongate.Facts.ldap
 ---@field passkey moongate.Facts.passkey
 
 ---Facts for `decide` of a route.
@@ -1057,6 +1092,11 @@ function openid(settings) end
 ---@param settings moongate.Provider.oauth
 ---@return moongate.Instance
 function oauth(settings) end
+
+---In gateway.lua: an instance of `ldap` under another name.
+---@param settings moongate.Provider.ldap
+---@return moongate.Instance
+function ldap(settings) end
 
 ---In gateway.lua: an instance of `totp` under another name.
 ---@param settings moongate.Provider.totp
