@@ -102,7 +102,7 @@ import Testing
       let answer = try await admin.call(.post, "/invitations", body)
       #expect(answer.status == 422 && answer["field"] as? String == field, "\(answer.text)")
       #expect(gateway.sent == 0)
-      #expect(try await admin.send(.get, "/invitations").text == "[]")
+      #expect(try await !admin.send(.get, "/invitations").text.contains("\"id\""))
     }
   }
 
