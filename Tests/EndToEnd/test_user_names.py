@@ -31,7 +31,7 @@ def register(gateway, **identifier):
     flow = gateway.flow("register_email")
     fields = {"provider": "password", "password": SECRET, "first_name": "Asha", "last_name": "Rao", **identifier}
     answer = gateway.api("POST", f"/flows/{flow}/begin", fields)
-    return gateway.api("POST", f"/flows/{flow}/skip") if answer.status_code == 200 else answer
+    return gateway.api("POST", f"/flows/{flow}/skip", {}) if answer.status_code == 200 else answer
 
 
 def sign_in(gateway, password=SECRET, **identifier):
@@ -114,7 +114,7 @@ def test_nothing_of_a_name_reaches_the_log(gateway):
     """Attack: names in logs, from which they go to everyone who reads those."""
     register(gateway, name="zanzibar-quast")
     sign_in(gateway, name="zanzibar-quast", password="wrong horse")
-    assert "zanzibar" not in gateway.log()
+    assert "zanzibar" not in gateway.log
 
 
 def test_an_operators_link_sets_a_password_once(gateway):
