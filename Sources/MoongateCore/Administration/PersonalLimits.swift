@@ -40,6 +40,18 @@ package struct PersonalLimits: Sendable {
     return found
   }
 
+  /// The limits of a provider's policy that count attempts by the account's ID, its names and its verified identifiers.
+  ///
+  /// Attack: an account claims somebody else's address, and each reset of its own secret gives further guesses at the
+  /// secret of that address. What is counted by a claimed address is not among them.
+  func ownLimits(
+    _ actions: [LimitAction], of account: Account, at provider: ProviderName, in generation: any PolicyGeneration
+  ) -> [ResolvedLimit] {
+    var owned = account
+    owned.identifiers.removeAll { !$0.isOwn }
+    return limits(actions, of: owned, at: provider, in: generation)
+  }
+
   /// The limits of all policies.
   func limits(of account: Account, in generation: any PolicyGeneration) -> [ResolvedLimit] {
     generation.policies.keys.sorted().flatMap { limits(LimitAction.allCases, of: account, at: $0, in: generation) }

@@ -37,11 +37,15 @@ extension FlowEngine {
       detail: identity.detail)
     event.address = identity.address
     event.detail["reason"] = reason
+    let personal = PersonalLimits(keys: keys, providers: providers)
+    // An account that has nothing but claimed addresses would otherwise stay locked.
+    let limits =
+      account.identifiers.contains(where: \.isOwn)
+      ? personal.ownLimits([.verify], of: account, at: provider, in: request.generation)
+      : personal.limits([.verify], of: account, at: provider, in: request.generation)
     return [
       .putProviderRecord(account: account.id, provider, sealed: nil),
-      .clearCounters(
-        PersonalLimits(keys: keys, providers: providers).limits(
-          [.verify], of: account, at: provider, in: request.generation)),
+      .clearCounters(limits),
       .endSessions(account: account.id, except: nil), .forgetDevices(account: account.id, except: nil),
       .raiseEpoch(account: account.id), .audit(event),
     ]

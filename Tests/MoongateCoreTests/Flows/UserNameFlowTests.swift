@@ -154,7 +154,7 @@ extension EngineTestBench {
   }
 
   /// Attack: an account claims somebody else's address, and each reset of its own password clears what was counted at
-  /// that address.
+  /// that address: when an operator makes the link, or when it is used.
   @Test func resetKeepsWhatIsCountedByAClaimedAddress() async throws {
     let bench = try await EngineTestBench.full(takesNames: true) { generation in
       generation.policies["password"] = .test(
@@ -177,11 +177,25 @@ extension EngineTestBench {
         "password", of: id, lasting: .seconds(600), by: OperatorIdentity(name: "ravi", tool: "test"),
         client: bench.client()))
     let flow = FlowID(text: String(try #require(made.address.split(separator: "id=").last)))
-    for _ in 0..<3 { _ = await guess() }
+    #expect(await guess() == .tooManyAttempts)
     let done = await bench.engine.begin(
       flow, provider: "password", fields: ["new_secret": .text("new")], client: bench.client())
     #expect(try done.get().status == .complete)
     #expect(await guess() == .tooManyAttempts)
+    // An account that has nothing but the address is not locked after the operator's reset.
+    let other = try await bench.secret(
+      "register_email", ["email": "933333", "new_secret": "binas"], provider: "password", by: bench.client()
+    ).get()
+    let only = try #require(try await bench.engine.skip(other.id, client: bench.client()).get().account).id
+    for _ in 0..<3 {
+      _ = await bench.secret(
+        "login_password", ["email": "933333", "secret": "guess"], provider: "password", by: bench.client())
+    }
+    let locks = try await bench.store.locks(at: bench.clock.now()).count
+    let outcome = try await bench.engine.resetFactor(
+      "password", of: only, by: OperatorIdentity(name: "ravi", tool: "test"), client: bench.client())
+    #expect(outcome == .done)
+    #expect(try await bench.store.locks(at: bench.clock.now()).count == locks - 1)
   }
 
   /// Attack: the owner of a name has mistyped an address. Whoever reads its mail recovers the account.

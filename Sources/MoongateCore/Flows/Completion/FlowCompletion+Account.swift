@@ -361,16 +361,11 @@ extension FlowCompletion {
 
   /// Clears what the provider has counted by the account's names and verified identifiers, which the steps of a
   /// recovery do not prove.
-  ///
-  /// Attack: an account claims somebody else's address, and each recovery of it gives further guesses at the password
-  /// of that address. What is counted by a claimed address therefore stays.
   private func clearCountersOfNames(
     at provider: ProviderName, _ outcome: inout AccountOutcome, _ request: RequestContext
   ) {
-    var owned = outcome.account
-    owned.identifiers.removeAll { !$0.isOwn }
-    let limits = PersonalLimits(keys: keys, providers: registry(request)).limits(
-      [.verify], of: owned, at: provider, in: request.generation)
+    let limits = PersonalLimits(keys: keys, providers: registry(request)).ownLimits(
+      [.verify], of: outcome.account, at: provider, in: request.generation)
     outcome.changes.append(.clearCounters(limits))
   }
 
