@@ -66,8 +66,10 @@ import Testing
       for _ in 0..<FlowEngine.maxInvitationsToOne {
         #expect(try await admin.call(.post, "/invitations", body).status == 201)
       }
-      let refused = try await admin.call(.post, "/invitations", body)
+      let refused = try await admin.call(.post, "/invitations?as=ravi", body)
       #expect(refused.problem() == "rate_limited" && refused.header("Retry-After") != nil, "\(refused.text)")
+      #expect(refused.detail?.contains("without `--send`") == true)
+      #expect(try await admin.send(.get, "/events?kind=refused").text.contains("ravi"))
       #expect(gateway.sent == FlowEngine.maxInvitationsToOne)
     }
   }

@@ -48,8 +48,9 @@ struct InvitationCalls: Sendable {
       throw exchange.refusal(.invalidInput, detail: "`language` needs `send`.", field: "language")
     }
     let wanted = try wanted(fields, exchange)
-    let administration = administration.acting(as: adminGuard.identity(exchange, claiming: query["as"]))
-    if isSent { return try await sent(wanted, in: language, by: administration, exchange) }
+    let identity = adminGuard.identity(exchange, claiming: query["as"])
+    if isSent { return try await sent(wanted, in: language, by: identity, exchange) }
+    let administration = administration.acting(as: identity)
     let made = try await exchange.mappingFaults { () async throws(StoreFault) in
       try await administration.createInvitation(wanted)
     }
@@ -70,12 +71,12 @@ struct InvitationCalls: Sendable {
 
   /// Creates an invitation and sends it. Nobody but the user gets the code, unless the message could not be sent.
   private func sent(
-    _ wanted: NewInvitation, in language: String?, by administration: AccountAdministration, _ exchange: Exchange
+    _ wanted: NewInvitation, in language: String?, by identity: OperatorIdentity, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let client = ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
     let outcome = try await exchange.mappingFaults { () async throws(StoreFault) in
-      try await send(wanted, language, administration, client)
+      try await send(wanted, language, administration.acting(as: identity), client)
     }
     switch outcome {
     case .sent(let invitation):
@@ -89,9 +90,14 @@ struct InvitationCalls: Sendable {
     case .refused(let problem):
       throw exchange.refusal(.invalidInput, detail: problem.sentence, field: problem.field)
     case .limited(let until):
-      throw exchange.refusal(
-        .rateLimited, detail: "Too many invitations were sent. The next one can be sent at \(until.text).",
-        retryAfter: until - clock.now())
+      // Attack: of several operators, one floods users. The audit trail names who it was.
+      throw exchange.recorder.record(
+        Refusal(
+          .rateLimited, decision: exchange.decision,
+          detail: "Too many invitations were sent. The next one can be sent at \(until.text). "
+            + "Or create it without `--send` and give the link to the user.",
+          retryAfter: until - clock.now()),
+        from: exchange.client.address, fault: nil, detail: identity.detail)
     }
   }
 
