@@ -96,7 +96,7 @@ def test_the_gateway_sends_the_link(place):
     status, out, err = tool(place, "invite", "create", number, "--send", "--expires", "2h", "--as", "ravi")
     assert status == 0 and f"is sent to {number}" in out and "mgi_" not in out + err, out + err
     code, entry = sent_code(place, number)
-    assert entry["channel"] == "sms" and "Only +91 98765" in entry["text"] and entry["code"] is None
+    assert entry["channel"] == "sms" and len(entry["text"]) <= 160 and entry["code"] is None
     opened = requests.get(f"{place.url}/auth/invite", params={"code": code}, allow_redirects=False, timeout=10)
     assert opened.status_code == 303 and "moongate-invitation" in opened.headers["Set-Cookie"]
     # Attack: the number of somebody else, with an invitation that was forwarded.

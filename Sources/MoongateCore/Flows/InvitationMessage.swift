@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The message that brings an invitation to its user: from whom, for whom, until when, and the link.
+/// The message that brings an invitation to its user: from whom, the link and, in an email, for whom and until when.
 package struct InvitationMessage: Sendable {
   package let service: String
   /// The address or number that must be verified.
@@ -21,17 +21,18 @@ package struct InvitationMessage: Sendable {
     "\(service): \(language.translated("Your invitation"))"
   }
 
-  /// The whole text: paragraphs in an email, one line in an SMS.
+  /// The whole text. An email has paragraphs. An SMS has one line without the details, because each further part costs
+  /// as much as the first.
   ///
   /// Attack: an operator finds out by a message whether an address has an account, or its owner reads it from the
   /// message of somebody else. The text is the same for everybody.
   package func text(by channel: MessageChannel, in language: any MessageLanguage) -> String {
     let event = language.translated("You are invited to create an account")
     let first = language.text("{service}: {event}.", ["service": service, "event": event])
+    guard channel == .mail else { return [first, link].joined(separator: " ") }
     let who = language.text(
       "Only {recipient} can use this link, once, until {time}:",
       ["recipient": recipient, "time": expiresAt.minuteOfMessage])
-    guard channel == .mail else { return [first, who, link].joined(separator: " ") }
     let last = language.translated("If you do not expect this invitation, ignore this message.")
     return [first, who, link, last].joined(separator: "\n\n")
   }

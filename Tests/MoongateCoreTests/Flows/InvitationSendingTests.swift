@@ -65,7 +65,8 @@ import Testing
     let gateway = bench.generations.current.gateway
     #expect(message.channel == (kind == .email ? .mail : .sms) && message.to == "+911111")
     #expect(message.subject == (kind == .email ? "\(gateway.service): Your invitation" : nil))
-    let parts = [gateway.service, "Only +911111", invitation.expiresAt.minuteOfMessage, "\(gateway.publicURL)/auth/"]
+    let details = ["Only +911111", invitation.expiresAt.minuteOfMessage]
+    let parts = [gateway.service, "\(gateway.publicURL)/auth/"] + (kind == .email ? details : [])
     for part in parts { #expect(message.text.contains(part), "\(message.text)") }
     #expect(message.text.contains("\n") == (kind == .email) && message.style?.language == "en")
     let sent = try #require(try await Self.events(bench, .invitationSent).first)
@@ -203,9 +204,23 @@ import Testing
     let message = InvitationMessage(
       service: "{recipient}", recipient: "{time}@example.com", link: "https://a.example/auth/invite?code=mgi_x",
       expiresAt: Timestamp(milliseconds: 0))
-    let text = message.text(by: .sms, in: english)
+    let text = message.text(by: .mail, in: english)
     #expect(
-      text == "{recipient}: You are invited to create an account. Only {time}@example.com can use this link, once, "
-        + "until 1970-01-01 00:00 UTC: https://a.example/auth/invite?code=mgi_x")
+      text.hasPrefix(
+        "{recipient}: You are invited to create an account.\n\nOnly {time}@example.com can use this link, once, "
+          + "until 1970-01-01 00:00 UTC:\n\nhttps://a.example/auth/invite?code=mgi_x\n\n"))
+  }
+
+  /// An SMS in English has room for 160 characters. A second part costs as much as the first.
+  @Test func anInvitationIsOneSMS() {
+    let generation = TestGeneration(gateway: .test(), flows: [], policies: [])
+    let english = EnglishMessages().language([], of: generation, providers: [])
+    let code = InvitationCode(from: SystemRandom()).secret.reveal()
+    let text = InvitationMessage(
+      service: "Example", recipient: "+91 99999 99999", link: "https://auth.example.com/auth/invite?code=\(code)",
+      expiresAt: Timestamp(milliseconds: 0)
+    ).text(by: .sms, in: english)
+    #expect(text.hasPrefix("Example: You are invited to create an account. https://auth.example.com/auth/invite?"))
+    #expect(text.utf8.count <= 160, "\(text)")
   }
 }
