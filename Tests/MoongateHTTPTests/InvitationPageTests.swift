@@ -1,7 +1,10 @@
+import EmailCode
 import HTTPTypes
 import MoongateCore
 import MoongateSDK
 import MoongateTesting
+import Password
+import PhoneOTP
 import Testing
 
 @testable import MoongateHTTP
@@ -48,6 +51,29 @@ import Testing
       #expect(try await http.gateway.store.accounts(after: nil, limit: 9).count == 1)
       let again = try await Browser(client).visit(link)
       #expect(again.status == 403 && again.text.contains("This invitation cannot be used."))
+    }
+  }
+
+  /// An invitation for an address requires its code also where registration is open. The page does not try to skip it.
+  @Test func aCodeThatAnInvitationRequiresIsNotSkipped() async throws {
+    let http = try HTTPGateway(providers: [PhoneOTP(), EmailCode(), Password()]) { generation in
+      generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
+      generation.flows["register_email"] = .test(
+        "register_email", account: .new, steps: [.test("password"), .test("email_code", isSkippable: true)])
+      generation.flows["verify_email"] = .test("verify_email", account: .existing, steps: [.test("email_code")])
+    }
+    try await http.run { client in
+      let email = Identifier(try #require(EmailAddress("asha@example.org")))
+      let browser = Browser(client)
+      try await browser.visit("/auth/invite?code=\(try await Self.invite(http.gateway, email).reveal())")
+      try await browser.visit("/auth/register?with=email")
+      let sent = try await browser.submit([
+        "first_name": "Asha", "last_name": "Rao", "email": "asha@example.org", "password": "correct horse battery",
+      ])
+      let page = try await browser.visit(try #require(sent.header("Location"), "\(sent.text)"))
+      #expect(page.text.contains("asha@example.org") && browser.cookies["moongate"] == nil, "\(page.text)")
+      let refused = try await http.gateway.audit.events(limit: 50).filter { $0.kind == .refused }
+      #expect(refused.isEmpty, "\(refused)")
     }
   }
 

@@ -115,9 +115,9 @@ extension PageFlow {
   ///   result.
   private func registering(_ driven: FlowDriver.Outcome, _ exchange: Exchange) async -> FlowDriver.Outcome? {
     let view = driven.view
-    // Where an account needs a verified address, the code cannot be skipped.
+    // Where an account needs a verified address, or its invitation is for one, the code cannot be skipped.
     guard !exchange.generation.accounts.registration.requiresVerification, view.purpose.registersFactor,
-      view.status == .pending, view.isUnderWay, view.step == nil, view.app == nil,
+      view.status == .pending, view.isUnderWay, view.step == nil, view.isSkippable, view.app == nil,
       let last = exchange.generation.flows[view.flow]?.steps.last, last.isSkippable, !view.choices.isEmpty,
       Set(view.choices).isSubset(of: last.choices),
       view.choices.allSatisfy({ exchange.page(of: $0).map { $0.sendsCodes && $0.isEmail } ?? false }),
