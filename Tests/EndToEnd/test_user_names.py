@@ -1,5 +1,6 @@
 """Users who sign in by a name: `identify_by = { "name", "email" }` of the password."""
 
+import html
 import json
 import re
 
@@ -214,6 +215,10 @@ def test_a_name_registers_on_the_pages_where_an_address_is_required(configured):
     assert 'name="email"' in page and 'value="skip"' not in page, page
     wrong = visitor.post(address.split("?")[0], email="no address", **hidden(page))
     assert wrong.status_code != 303 and 'name="email"' in wrong.text, wrong.text
+    mistyped = visitor.post(address.split("?")[0], email="ahsa@example.com", **hidden(page))
+    code_page = visitor.get(mistyped.headers["Location"]).text
+    page = visitor.get(html.unescape(re.search('data-edit href="([^"]+)"', code_page)[1])).text
+    assert 'name="email"' in page and 'name="code"' not in page, page
     confirms(gateway, visitor, address, page, "asha@example.com")
     account = visitor.account()
     assert account["name"] == "asha.rao" and account["email"] == "asha@example.com", account
@@ -231,6 +236,9 @@ def test_a_name_registers_by_an_unbound_invitation(configured):
         if is_skipped:
             answer = visitor.post(address, action="skip")
             assert answer.status_code == 303, answer.text
+            # The form in another tab begins no second registration.
+            late = visitor.post(address.split("?")[0], email="asha@example.com", **hidden(page))
+            assert late.status_code == 303 and "id=" not in late.headers["Location"], late.headers
         else:
             confirms(gateway, visitor, address, page, "asha@example.com")
         account = visitor.account()
@@ -245,6 +253,7 @@ def test_a_name_registers_by_an_invitation_for_an_address(configured):
     assert "bound@example.com" not in visitor.get("/auth/register?with=email").text
     address, page = registers_on_the_pages(visitor, "asha.rao")
     assert 'name="email"' in page and 'value="skip"' not in page, page
+    assert 'value="bound@example.com"' in page, page
     confirms(gateway, visitor, address, page, "bound@example.com")
     account = visitor.account()
     assert account["name"] == "asha.rao" and account["email"] == "bound@example.com", account

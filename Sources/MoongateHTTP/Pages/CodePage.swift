@@ -13,6 +13,7 @@ struct CodePage: Sendable {
   let contact: ContactPage
 
   private var path: String { page.ownPath ?? ProviderPage.stepPath }
+  private var kind: IdentifierKind { page.isEmail ? .email : .phone }
 
   init(_ page: ProviderPage, _ driver: FlowDriver, _ pages: PageRenderer, clock: any GatewayClock) {
     self.page = page
@@ -26,6 +27,9 @@ struct CodePage: Sendable {
     let query = try exchange.query()
     guard let text = query["id"] else { return try await contact.show(query, exchange) }
     let view = try await driver.view(FlowID(text: text), exchange).get()
+    if query["edit"] != nil, view.status == .pending, view.step?.provider == page.name, view.asks(for: kind) {
+      return try await contact.show(view, nil, exchange)
+    }
     return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
   }
 
@@ -202,9 +206,9 @@ struct CodePage: Sendable {
       }
     case .change, .join: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
     // A user who has registered by a name would lose it on the form of the registration.
-    case .register
-    where view.isUnderWay && view.purpose.registersFactor && !view.asks(for: isEmail ? .email : .phone):
-      FormFields.address(NextPage.page(of: view), ["id": id])
+    case .register where view.isUnderWay && view.purpose.registersFactor:
+      view.asks(for: kind)
+        ? FormFields.address(path, ["id": id, "edit": "1"]) : FormFields.address(NextPage.page(of: view), ["id": id])
     case .signIn, .register, .factor(_, .recover):
       !view.isUnderWay ? FormFields.address(NextPage.page(of: view), ["id": id]) : nil
     default: nil

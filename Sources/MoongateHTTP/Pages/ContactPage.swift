@@ -36,11 +36,13 @@ struct ContactPage: Sendable {
     return page(flow: flow, nil, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
   }
 
-  /// Shows a flow of the account whose step could not be begun.
+  /// Shows a flow whose step could not be begun, or whose identifier is to be corrected.
   func show(_ view: FlowView, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
     let account = try await driver.session(exchange)?.account
+    let invited = view.asks(for: kind) ? try await driver.invitation(exchange)?.identifier : nil
+    let typed = invited.flatMap { $0.kind == kind ? $0.display : nil }
     if let refusal { exchange.log(refusal) }
-    return page(flow: view.flow, view, id: view.id, returnTo: view.returnTo, account, typed: nil, refusal, exchange)
+    return page(flow: view.flow, view, id: view.id, returnTo: view.returnTo, account, typed: typed, refusal, exchange)
   }
 
   func send(_ exchange: Exchange) async throws(Refusal) -> Response {
@@ -56,7 +58,9 @@ struct ContactPage: Sendable {
     var view: FlowView?
     if purpose.registersFactor, let id {
       // A registration began on another page, so it cannot begin again here.
-      view = try await driver.view(id, exchange).get()
+      let known = try await driver.view(id, exchange).get()
+      guard known.status == .pending else { return exchange.redirect(to: exchange.address(of: known)) }
+      view = known
     } else if !purpose.needsSession, let id, case .success(let known) = try await driver.view(id, exchange) {
       view = known
     }
