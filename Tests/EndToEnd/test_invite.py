@@ -2,7 +2,9 @@
 
 import json
 import re
+import socket
 import subprocess
+import threading
 
 import pytest
 import requests
@@ -181,6 +183,17 @@ def test_sending_needs_a_running_gateway(tmp_path):
     assert status == 2 and out == "" and "No gateway listens at" in err
     status, out, err = tool(gateway, "invite", "create", NUMBER, "--language", "hi")
     assert status == 2 and "need --send" in err
+
+
+def test_an_answer_that_is_lost_is_reported(tmp_path):
+    gateway = LocalGateway(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        # Ends the connection without an answer.
+        closing = threading.Thread(target=lambda: server.accept()[0].close(), daemon=True)
+        closing.start()
+        admin = f"127.0.0.1:{server.getsockname()[1]}"
+        status, out, err = tool(gateway, "invite", "create", NUMBER, "--send", "--admin", admin)
+    assert status == 2 and out == "" and "does not answer" in err and "may have been created" in err, err
 
 
 @pytest.mark.parametrize(

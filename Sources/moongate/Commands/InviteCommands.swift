@@ -13,7 +13,8 @@ struct InviteCommand: AsyncParsableCommand {
     discussion: """
       An invitation lets one account be created while accounts.lua says registration = "invited". \
       Exit status: 0 on success, 1 if the invitation does not exist or was created but not sent, 2 if the input is \
-      invalid or the store is missing.
+      invalid or the store is missing, and with --send if no gateway runs, the token is refused or too many \
+      invitations were sent.
       """, subcommands: [CreateInvitation.self, ListInvitations.self, RevokeInvitation.self])
 }
 
@@ -142,7 +143,9 @@ extension CreateInvitation {
     }
     let gateway = try RunningGateway(configuration, admin)
     let wanted = Wanted(recipient: recipient, groups: groups, expires: expires, language: language)
-    let answer = try await gateway.client.act(
+    var client = gateway.client
+    client.withoutAnswer = "The invitation may have been created: see `moongate invite list`."
+    let answer = try await client.act(
       "POST", "/invitations", query: try gateway.asked(by: identity, "moongate invite create"), fields: wanted,
       within: Self.timeLimit)
     try gateway.demand(answer, json: json)

@@ -20,6 +20,8 @@ struct AdminClient {
   private let tokens: [AdminToken]
   /// The end of the message if the listener requires a token and `tokens` is empty.
   private let withoutTokens: String
+  /// What may have happened if the listener does not answer, as a sentence; nil: nothing that the operator must know.
+  var withoutAnswer: String?
 
   /// - Parameter gateway: provides the address of the listener and the admin tokens.
   init(_ gateway: GatewaySettings) {
@@ -99,7 +101,10 @@ struct AdminClient {
       let end = received.range(of: Data("\r\n\r\n".utf8)),
       let head = String(data: received[..<end.lowerBound], encoding: .utf8),
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-    else { throw StartProblem("The server at \(address) does not answer.", status: .couldNotRun) }
+    else {
+      let sentences = ["The server at \(address) does not answer.", withoutAnswer].compactMap(\.self)
+      throw StartProblem(sentences.joined(separator: " "), status: .couldNotRun)
+    }
     guard status != 401 else {
       throw StartProblem(
         tokens.isEmpty
