@@ -12,7 +12,8 @@ struct ResetAccount: AsyncParsableCommand {
     commandName: "reset",
     abstract: "Remove one factor of an account, such as a forgotten PIN or a lost authenticator app.",
     discussion: """
-      Removes the record of the provider and its attempt counters and locks, ends all sessions of the account, and notifies the user by a message. The \
+      Removes the record of the provider and its attempt counters and locks, ends all sessions of the account, and notifies the user by a message. \
+      What is counted by an address that the account has not verified stays, unless it has no other. The \
       other sign-in methods of the account do not change. If the account does not have the factor, the command changes nothing. \
       With --link, the command also prints a link by which the user sets a new password, for a user without an email address. It is shown once. \
       Whoever opens it can set the password, and signs in with it afterwards: give it to the user in person.
