@@ -52,12 +52,7 @@ extension ProviderDescriptor {
     if let maintenanceInterval, !Self.maintenanceIntervals.contains(maintenanceInterval) {
       found.append("its maintenance interval is \(maintenanceInterval): 10 seconds to 30 days")
     }
-    if rechecks, !identifierKinds.contains(.federated) {
-      found.append("it declares `rechecks` and proves no federated identity")
-    }
-    if rechecks, let name = settings.map(\.name).first(where: Self.recheckSettings.contains) {
-      found.append("no setting can be called `\(name)`: the gateway has it itself")
-    }
+    found += recheckMistakes
     for document in wellKnown where !Self.isDocument(document) {
       found.append(
         "it cannot publish `\(document.prefix(48))`: a document is named by lower-case letters, digits and hyphens, and `moongate` is the gateway's"
@@ -66,6 +61,16 @@ extension ProviderDescriptor {
     if Set(wellKnown).count != wellKnown.count { found.append("it names a well-known document twice") }
     found += presentationMistakes
     found += wordMistakes
+    return found
+  }
+
+  private var recheckMistakes: [String] {
+    guard rechecks else { return [] }
+    var found: [String] = []
+    if !identifierKinds.contains(.federated) { found.append("it declares `rechecks` and proves no federated identity") }
+    if let name = settings.map(\.name).first(where: Self.recheckSettings.contains) {
+      found.append("no setting can be called `\(name)`: the gateway has it itself")
+    }
     return found
   }
 

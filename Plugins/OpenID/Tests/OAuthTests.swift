@@ -194,7 +194,7 @@ import Testing
       // Attack: two ids that are the same floating-point number.
       (#"{"id":9007199254740993}"#, "9007199254740993"), (#"{"id":9007199254740992}"#, "9007199254740992"),
       (#"{"id":18446744073709551617}"#, "18446744073709551617"), (#"{"id":-9007199254740993}"#, "-9007199254740993"),
-      (#"{"id":9.007199254740993e15}"#, nil), (#"{"id":1e400}"#, nil),
+      (#"{"id":9.007199254740993e15}"#, nil),
       ("{}", nil), (#"{"sub":""}"#, nil), (#"{"sub":"a\nb"}"#, nil), (#"{"id":["7"]}"#, nil),
     ] as [(String, String?)])
   func subject(user: String, subject: String?) async throws {

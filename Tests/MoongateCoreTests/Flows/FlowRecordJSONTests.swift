@@ -24,6 +24,7 @@ import Testing
   private static let passed = {
     var passed = PassedStep(provider: phone, at: now, identifier: text, isMultiFactor: true)
     passed.tooNewUntil = now + .seconds(1)
+    passed.siteSession = text
     return passed
   }()
 

@@ -117,10 +117,10 @@ import Testing
   @Test func linkEndsADemandedChange() async throws {
     let bench = try await EngineTestBench.full(takesNames: true)
     let (account, flow) = try await link(bench)
-    #expect(try await set(bench, flow, "weak").get().status == .complete)
+    #expect(try await set(bench, flow, "old").get().status == .complete)
     _ = try await bench.store.apply(
       [.setDueChange(account: account, "password", .weak)], at: bench.clock.now())
-    #expect(try await signIn(bench, "weak").get().status == .pending)
+    #expect(try await signIn(bench, "old").get().status == .pending)
     let next = try await another(bench, account)
     #expect(try await bench.store.account(account)?.dueChanges == [:])
     #expect(try await set(bench, next, "new").get().status == .complete)

@@ -43,7 +43,7 @@ struct ResetAccount: AsyncParsableCommand {
   @Argument(help: "An account id, a phone number, an email address or a user name.") var name: String
   @Option(
     help:
-      "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, … With --link it may be left out if one provider keeps passwords."
+      "The provider whose record is removed, by its name in gateway.lua, as in pin, password, totp. With --link it may be left out if one provider keeps passwords."
   )
   var provider: String?
   @Flag(help: "Print a link by which the user sets a new password, once.") var link = false
