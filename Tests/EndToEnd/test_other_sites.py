@@ -193,7 +193,7 @@ def test_the_issuer_signs_a_user_out(new_gateway, site):
     wait_for(lambda: second.account() is None, "all sessions of the user to end", 2)
     assert other.account()
     # A user who signs out here is led to the issuer, and has signed out here by then.
-    left = other.post("/auth/logout")
+    left = other.post("/auth/logout", return_to="/")
     away = html.unescape(re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', left.text)[1])
     assert away.startswith(site.url + "/end?client_id=gateway"), away
     assert field("post_logout_redirect_uri", away) == gateway.url + "/auth/login"
