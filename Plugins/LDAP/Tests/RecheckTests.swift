@@ -110,8 +110,7 @@ import Testing
     let directory = PretendedDirectory(
       bind: { _, _ in BindAnswer(code: 0) }, search: { $0.filter == "(uid=ada)" ? [ada] : [] })
     let attempt = Attempted(provider: directory.provider())
-    #expect(try await attempt.signIn().proof == nil)
-    #expect(attempt.reasons.told.withLock { $0 } == ["nsAccountLock: disabled"])
+    #expect(try await attempt.refusal() == ["directory_denied", "nsAccountLock: disabled"])
   }
 
   /// Attack: strangers lock a user out by wrong passwords, and so end the sessions.

@@ -177,7 +177,9 @@ package final class IdentityRechecks: Sendable {
   private func isInUse(_ claim: ClaimedRecheck) async throws(StoreFault) -> Bool {
     let now = engine.clock.now()
     if try await engine.store.sessions(of: claim.account).contains(where: { now < $0.deadline }) { return true }
-    return try await engine.store.accessTokens(of: claim.account).contains { !$0.isExpired(at: now) }
+    let tokens = try await engine.store.accessTokens(of: claim.account)
+    guard !tokens.isEmpty, let account = try await engine.store.account(claim.account) else { return false }
+    return tokens.contains { !$0.isExpired(at: now) && $0.owner?.epoch == account.epoch }
   }
 
   /// Keeps the recheck of an account without sessions until the grace has passed: an app may not have redeemed its code

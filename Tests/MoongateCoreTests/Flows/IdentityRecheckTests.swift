@@ -296,6 +296,41 @@ private final class Site: FullProvider, Rechecking {
     #expect(try await bench.session(view) != nil)
   }
 
+  private func putToken(_ bench: EngineTestBench, of view: FlowView) async throws {
+    let account = try #require(try await bench.store.account(try #require(view.account?.id)))
+    let token = AccessToken(
+      id: "tk_1", name: "ci", owner: AccountVersion(id: account.id, epoch: account.epoch), createdAt: bench.clock.now(),
+      expiresAt: nil, hash: AccessTokenHash(key: "k", bytes: [1]))
+    _ = try await bench.store.apply([.putAccessToken(token)], at: bench.clock.now())
+  }
+
+  /// Attack: someone who loses a group at the site signs out, and goes on with a personal access token.
+  @Test func accountsWithTokensAreRechecked() async throws {
+    let bench = try await bench()
+    let view = try await signIn(bench)
+    try await putToken(bench, of: view)
+    let session = try await bench.signedIn(view).session
+    _ = try await bench.store.apply([.endSession(session.token)], at: bench.clock.now())
+    site.answers(.groups([]))
+    await recheck(bench)
+    #expect(try await groups(bench) == [] && site.used() == ["token-1"])
+  }
+
+  /// Scripts of a user who is gone at the site end. Those of others go on without groups while the site is down.
+  @Test(arguments: [true, false])
+  func tokensStayOnlyIfTheSiteHasNotAnswered(isDown: Bool) async throws {
+    let bench = try await bench()
+    let view = try await signIn(bench)
+    try await putToken(bench, of: view)
+    let node = IdentityRechecks(bench.engine)
+    site.answers(isDown ? .down : .ended("gone"))
+    for _ in 0..<(isDown ? 11 : 1) { await recheck(bench, node) }
+    #expect(try await bench.session(view) == nil)
+    let found = try #require(try await bench.store.accessToken("tk_1"))
+    #expect((found.token.owner?.epoch == found.account?.epoch) == isDown)
+    #expect(try await groups(bench) == [])
+  }
+
   /// Attack: a user removes `offline_access` from the address of the sign-in, so that the site issues no token.
   @Test func sessionsOfASignInWithoutATokenEndAfterTheGrace() async throws {
     let bench = try await bench()
