@@ -189,7 +189,7 @@ package final class IdentityRechecks: Sendable {
   /// about the group again.
   private func rest(_ claim: ClaimedRecheck, _ settings: RecheckSettings) async throws(StoreFault) {
     let now = engine.clock.now()
-    let end = claim.recheck.confirmedAt + max(settings.grace, Grant.lifetime)
+    let end = claim.recheck.confirmedAt + max(settings.grace, GrantCode.lifetime)
     guard end <= now else {
       let next = now + Self.spread(settings.interval, engine.random)
       try await store(claim.recheck.next(at: min(next, end)), claim)
