@@ -8,6 +8,8 @@ struct DirectoryQuestion: Sendable {
   let password: [UInt8]
   /// A name that no entry has.
   let nobody: String
+  /// Milliseconds since the Unix epoch.
+  let now: Int64
 }
 
 /// A user whose password is right.
@@ -22,6 +24,8 @@ struct DirectoryUser: Sendable {
 /// What has become of an entry.
 enum RecheckedEntry: Sendable {
   case found(DirectoryUser)
+  /// No server finds it. It may also be unreadable.
+  case missing
   case ended(because: String)
 }
 
@@ -53,6 +57,9 @@ struct Directory: Sendable {
   ///
   /// Attack: someone who was removed from the group that `user` demands, or whose entry has a former user's name, goes
   /// on. The entry is found by its ID, and must still be one that `user` finds by its own name.
+  ///
+  /// Attack on ourselves: a server that does not have the entry yet, or no longer lets it be read, signs users out.
+  /// Every server must answer so.
   /// - Parameter now: milliseconds since the Unix epoch.
   /// - Throws: `DirectoryFault`.
   func recheck(_ known: Identifier, at now: Int64) throws -> RecheckedEntry {
@@ -60,10 +67,13 @@ struct Directory: Sendable {
       throw DirectoryFault("the identity has no ID of an entry")
     }
     let isSame = DirectoryFilter.id(id)
-    return try asking { connection, _ in
-      guard let entry = try only(isSame, at: connection) else { return .ended(because: "no entry") }
-      guard let name = entry.name(comparedBy: settings.user.comparisons),
-        let filter = settings.user.filled({ _ in name }),
+    let isBelieved = { (answer: RecheckedEntry) -> Bool in if case .missing = answer { false } else { true } }
+    return try asking(until: isBelieved) { connection, _ in
+      guard let entry = try only(isSame, at: connection) else { return .missing }
+      guard let name = entry.name(comparedBy: settings.user.comparisons) else {
+        throw DirectoryFault("an entry has no attribute that `user` compares, or it cannot be read")
+      }
+      guard let filter = settings.user.filled({ _ in name }),
         try only("(&\(filter)\(isSame))", at: connection) != nil
       else { return .ended(because: "`user` no longer finds the entry") }
       if let end = entry.end(at: now) { return .ended(because: end) }
@@ -81,20 +91,27 @@ struct Directory: Sendable {
     return found.first { !$0.name.isEmpty }
   }
 
-  private func asking<Answer>(_ body: (any DirectoryConnection, DirectoryServer) throws -> Answer) throws -> Answer {
+  /// - Parameter isBelieved: whether an answer of one server is enough. Otherwise all must give one.
+  private func asking<Answer>(
+    until isBelieved: (Answer) -> Bool = { _ in true },
+    _ body: (any DirectoryConnection, DirectoryServer) throws -> Answer
+  ) throws -> Answer {
     var last = DirectoryFault("all connections were in use")
+    var doubtful: [Answer] = []
     for server in servers.ordered(settings.servers) {
       let left = min(settings.timeout, ContinuousClock.now.duration(to: end))
       guard left > .milliseconds(50) else { break }
       do {
         let answer = try body(try connection(to: server, within: left), server)
         servers.answered(server)
-        return answer
+        if isBelieved(answer) { return answer }
+        doubtful.append(answer)
       } catch let fault as DirectoryFault where fault.isOfServer {
         servers.failed(server)
         last = fault
       }
     }
+    if let answer = doubtful.first, doubtful.count == settings.servers.count { return answer }
     throw last
   }
 
@@ -128,6 +145,8 @@ struct Directory: Sendable {
     }
     let known = try found.get()
     if let refusal { throw refusal }
+    // Not all servers refuse the bind then, and the next recheck would end the session.
+    if let end = known.end(at: question.now) { throw DirectoryRefusal.ended(end) }
     return try user(of: known, at: connection)
   }
 
@@ -164,7 +183,7 @@ struct Directory: Sendable {
     DirectoryEntry, DirectoryRefusal
   > {
     guard let filter = settings.user.filled({ _ in name.text }) else { return .failure(.unknown) }
-    let search = DirectorySearch(base: settings.base, filter: filter, attributes: wanted, most: 1)
+    let search = DirectorySearch(base: settings.base, filter: filter, attributes: wanted + DirectoryEntry.ends, most: 1)
     guard let entries = try connection.entries(search) else { return .failure(.several) }
     guard let entry = entries.first, !entry.name.isEmpty else { return .failure(.unknown) }
     let isNamed = settings.user.comparisons.contains { comparison in

@@ -52,9 +52,15 @@ struct DirectoryEntry: Sendable, Equatable {
     for comparison in comparisons {
       let parts = comparison.value.split(separator: "{name}", omittingEmptySubsequences: false)
       guard parts.count == 2 else { continue }
-      for text in texts(comparison.attribute)
-      where text.count > parts[0].count + parts[1].count && text.hasPrefix(parts[0]) && text.hasSuffix(parts[1]) {
-        return String(text.dropFirst(parts[0].count).dropLast(parts[1].count))
+      for text in texts(comparison.attribute) {
+        // Directories do not compare case: `@Corp.Example.com` is found by `@corp.example.com`.
+        let start =
+          parts[0].isEmpty
+          ? text.startIndex : text.range(of: parts[0], options: [.anchored, .caseInsensitive])?.upperBound
+        let end =
+          parts[1].isEmpty
+          ? text.endIndex : text.range(of: parts[1], options: [.anchored, .backwards, .caseInsensitive])?.lowerBound
+        if let start, let end, start < end { return String(text[start..<end]) }
       }
     }
     return nil
@@ -81,7 +87,7 @@ struct DirectoryEntry: Sendable, Equatable {
     // 389 Directory Server and FreeIPA.
     if texts("nsAccountLock").contains(where: { $0.lowercased() == "true" }) { return "nsAccountLock: disabled" }
     // Days since 1970 (RFC 2307).
-    if let days = number("shadowExpire"), days >= 0, days <= now / 86_400_000 { return "shadowExpire: expired" }
+    if let days = number("shadowExpire"), days > 0, days <= now / 86_400_000 { return "shadowExpire: expired" }
     return nil
   }
 }

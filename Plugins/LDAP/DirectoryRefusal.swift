@@ -75,6 +75,9 @@ struct DirectoryRefusal: Error, Equatable, Sendable {
   /// a guess was wrong. What was sent counts.
   static func silent(_ fault: DirectoryFault) -> Self { Self(reason: silent, text: "no answer to the bind: \(fault)") }
 
+  /// The entry was disabled or has expired. Only answered to those who know the password.
+  static func ended(_ text: String) -> Self { Self(reason: denied, text: text) }
+
   /// `52e` of `80090308: LdapErr: DSID-0C09044E, comment: AcceptSecurityContext error, data 52e, v2580`.
   private static func subcode(in text: String) -> String? {
     guard text.contains("AcceptSecurityContext"), let found = text.firstMatch(of: /data ([0-9a-fA-F]{1,8})\b/) else {

@@ -65,7 +65,7 @@ public struct LDAP: FullProvider {
     let (settings, tools) = (directory.settings, step.tools)
     let nobody = "cn=nobody-\(Base64URL.encode(tools.randomBytes(12))),\(settings.base)"
     let name = try TypedName(String(decoding: step.state, as: UTF8.self))
-    let question = DirectoryQuestion(name: name, password: password, nobody: nobody)
+    let question = DirectoryQuestion(name: name, password: password, nobody: nobody, now: step.now)
     do {
       let user = try await calls.run(at: settings.site) { try directory.user(for: question) }
       let mapped = try await mapped(user, tools)
@@ -88,13 +88,21 @@ public struct LDAP: FullProvider {
 }
 
 extension LDAP: Rechecking {
+  /// The state of an identity whose entry was missing at the last recheck. Otherwise it is empty.
+  static let wasMissing = Array("missing".utf8)
+
   /// Reads the entry again by its ID, as the account that searches.
   public func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
     let directory = try directory(tools.settings, since: .now)
     let now = tools.clock.now
     switch try await calls.run(at: directory.settings.site, { try directory.recheck(known.identity, at: now) }) {
     case .ended(let because): return .ended(because: because)
+    case .missing:
+      if known.state == Self.wasMissing { return .ended(because: "no entry") }
+      try await known.keep(Self.wasMissing)
+      throw DirectoryFault("no server has the entry of a user: they are asked once more")
     case .found(let user):
+      if !known.state.isEmpty { try await known.keep([]) }
       let mapped = try await mapped(user, tools)
       return .confirmed(mapped.identifier("\(Self.name) \(user.identity)", named: known.identity.display))
     }

@@ -41,7 +41,8 @@ extension Client {
     }
     if settings.isSet("recheck"), !preset.offline.exists {
       found.append(
-        SettingFinding("recheck", "has no effect: \(site.name) issues no refresh tokens. Remove it", .warning))
+        SettingFinding(
+          "recheck", "ends sessions after `recheck_grace`: \(site.name) issues no refresh tokens. Remove it", .warning))
     }
     return found + tenants(settings, preset)
   }

@@ -4,8 +4,13 @@ import MoongateSDK
 extension OpenID: Rechecking {
   public func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
     let client = try Client(tools.settings, entry)
-    let call = SiteCall(tools: tools, now: tools.clock.now)
+    let call = SiteCall(tools: tools, now: tools.clock.now, isRecheck: true)
     let metadata = try await metadata(of: client, call)
+    // Attack on ourselves: after a change of `issuer`, the tokens of one site are sent to the other, which refuses
+    // them.
+    guard known.identity.value.hasPrefix(metadata.identityPrefix) else {
+      throw OAuthFault.site("\(client.issuer.address) has not proved this identity: `issuer` was changed")
+    }
     let issued: TokenExchange.Issued
     do {
       issued = try await TokenExchange(client: client, metadata: metadata, call: call)
@@ -15,6 +20,10 @@ extension OpenID: Rechecking {
     }
     // Attack on ourselves: the site has replaced the token (RFC 9700 section 4.14.2), and the old one, used again, is
     // taken for a stolen one. The new one is stored before anything else can fail.
+    guard issued.refreshToken?.utf8.count ?? 0 <= Proof.longestRecheck else {
+      let site = client.issuer.address
+      throw OAuthFault.site("\(site) issues a refresh token of more than \(Proof.longestRecheck) bytes")
+    }
     if let state = issued.refreshState, state != known.state { try await known.keep(state) }
     let said = try await claims(issued, metadata, client, call)
     // Attack: the site answers about another of its users (section 12.2), whose claims the policy denies or maps.
@@ -50,5 +59,13 @@ extension TokenExchange.Issued {
   /// What a recheck needs; nil if there is no refresh token, or one that is too long to be kept.
   var refreshState: [UInt8]? {
     refreshToken.flatMap { (1...Proof.longestRecheck).contains($0.utf8.count) ? Array($0.utf8) : nil }
+  }
+}
+
+extension IssuerMetadata {
+  /// How the identities begin that the issuer proves.
+  fileprivate var identityPrefix: String {
+    let parts = issuer.split(separator: Issuer.anyTenant, maxSplits: 1, omittingEmptySubsequences: false)
+    return parts.count == 2 ? String(parts[0]) : "\(issuer) "
   }
 }

@@ -133,7 +133,8 @@ public struct OpenID: FullProvider {
     }
     let recheck = client.rechecks ? issued.refreshState : nil
     if client.rechecks, recheck == nil {
-      step.tools.log.warning("the site has issued no refresh token, so `recheck` has no effect for this sign-in")
+      step.tools.log.warning(
+        "the site has issued no refresh token: without one of an earlier sign-in, sessions end after `recheck_grace`")
     }
     return try await identity(of: said, client, step.tools).proof(of: said, at: client, recheck: recheck)
   }
@@ -178,14 +179,15 @@ public struct OpenID: FullProvider {
   ) async throws {
     guard client.userInfo == .always || client.userInfo == .missing && said.lacksAny else { return }
     guard let address = metadata.userInfo, let token else {
-      if client.userInfo == .missing { return }
+      if client.userInfo == .missing, metadata.userInfo == nil || !call.isRecheck { return }
       throw OAuthFault.site("\(client.issuer.address) has no userinfo endpoint, or issues no access token for it")
     }
     do {
       let told = try await UserInfo(web: call.tools.web, token: token).claims(at: address, of: said.subject)
       said.complete(with: told, takesAll: client.userInfo == .always)
-    } catch let fault as OAuthFault where client.userInfo == .missing {
-      // The ID token has proved the identity. A name is not worth a failed sign-in.
+    } catch let fault as OAuthFault where client.userInfo == .missing && !call.isRecheck {
+      // The ID token has proved the identity. A name is not worth a failed sign-in. In a recheck, a function `identity`
+      // that misses the address would deny, and end the sessions.
       call.tools.log.warning("userinfo failed, the claims of the ID token are used", ["because": "\(fault)"])
     }
   }
@@ -213,6 +215,7 @@ struct SiteCall: Sendable {
   let tools: StepTools
   /// Milliseconds since the Unix epoch.
   let now: Int64
+  var isRecheck = false
 }
 
 extension SiteCall {

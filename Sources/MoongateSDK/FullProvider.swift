@@ -328,7 +328,8 @@ public struct Proof: Sendable {
   /// follows (`SiteSessions`). Only a keyed hash of it is stored.
   public package(set) var siteSession: String?
   /// What the provider needs to ask its site again about the identity (`Rechecking`), such as a refresh token; nil if
-  /// it has nothing new. Stored sealed while the identity has live sessions, if gateway.lua says `recheck`.
+  /// it has nothing new. Stored sealed while the account has live sessions, if gateway.lua says `recheck`. If no
+  /// proof has brought any, sessions end after `recheck_grace`.
   public package(set) var recheck: [UInt8]?
 
   /// The maximum length of `siteSession`, in bytes.

@@ -2,7 +2,7 @@
 /// or by a search in a directory. Its descriptor sets `rechecks`.
 ///
 /// Operators turn it on by `recheck` in the provider's entry in gateway.lua. The gateway then keeps `Proof.recheck`
-/// with the identity, sealed, and asks in the background as long as the identity has live sessions: one gateway of the
+/// with the identity, sealed, and asks in the background as long as the account has live sessions: one gateway of the
 /// installation at a time for each identity, and a bounded number at once.
 public protocol Rechecking: Provider {
   /// Asks the site. What the answer says replaces what is stored about the identity, on every gateway within a second.
@@ -51,7 +51,7 @@ public enum RecheckAnswer: Sendable, Equatable {
   /// be the same identity: another one is a fault.
   case confirmed(Identifier)
   /// The user is gone or disabled there, or the site no longer lets the gateway ask. The sessions that the identity has
-  /// opened end.
+  /// opened end, and its groups and attributes are removed.
   /// - Parameter because: a few words for the operator, such as `invalid_grant`. Never a secret.
   case ended(because: String)
 }

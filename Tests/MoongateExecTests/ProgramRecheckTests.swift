@@ -57,9 +57,10 @@ import Testing
   }
 
   /// Attack on ourselves: the site has replaced the token, and the rest fails. The new one is kept all the same.
-  @Test func stateOfAFailedRecheckIsKept() async throws {
+  @Test(arguments: ["\"failed\": \"no answer\"", "\"confirmed\": 3", "\"ended\": None"])
+  func stateOfAFailedRecheckIsKept(rest: String) async throws {
     await #expect(throws: ProgramFault.self) {
-      try await recheck("def answer(method, params): return {\"failed\": \"no answer\", \"state\": \"new\"}")
+      try await recheck("def answer(method, params): return {\(rest), \"state\": \"new\"}")
     }
     #expect(kept.states.withLock { $0 } == ["new"])
   }

@@ -30,14 +30,16 @@ import Testing
       })
   }
 
-  private static func recheck(_ directory: PretendedDirectory, _ settings: [String: SettingValue] = [:]) async throws
-    -> RecheckAnswer
-  {
+  private static func recheck(
+    _ directory: PretendedDirectory, _ settings: [String: SettingValue] = [:], state: [UInt8] = [],
+    down: Set<String> = []
+  ) async throws -> RecheckAnswer {
     let tools = StepTools(
       randomBytes: { [UInt8](repeating: 7, count: $0) },
       settings: Attempted.settings(settings.merging(["recheck": "1h"]) { first, _ in first }), web: NoWeb(),
       clock: StepClock { now })
-    return try await directory.provider().recheck(RecheckedIdentity(identity: identity, state: []), with: tools)
+    return try await directory.provider(down: down).recheck(
+      RecheckedIdentity(identity: identity, state: state), with: tools)
   }
 
   @Test func groupsAndAttributesAreReadAgain() async throws {
@@ -54,7 +56,32 @@ import Testing
 
   /// Attack: a new user gets the name of a former one. The entry is found by its ID and not by its name.
   @Test func anEntryThatIsGoneEnds() async throws {
-    #expect(try await Self.recheck(Self.directory(isThere: false)) == .ended(because: "no entry"))
+    let directory = Self.directory(isThere: false)
+    #expect(try await Self.recheck(directory, state: LDAP.wasMissing) == .ended(because: "no entry"))
+  }
+
+  /// Attack on ourselves: a replica that does not have the entry yet, or that no longer lets it be read, signs users
+  /// out.
+  @Test func anEntryMustBeMissingTwiceAndAtAllServers() async throws {
+    let directory = Self.directory(isThere: false)
+    await #expect(throws: DirectoryFault.self) { try await Self.recheck(directory) }
+    let also: [String: SettingValue] = ["also": ["ldap://b.example.com"]]
+    await #expect(throws: DirectoryFault.self) {
+      try await Self.recheck(directory, also, state: LDAP.wasMissing, down: ["ldap://b.example.com"])
+    }
+    let answer = try await Self.recheck(directory, also, state: LDAP.wasMissing)
+    #expect(answer == .ended(because: "no entry"))
+    #expect(directory.taken().contains("connect ldap://b.example.com"))
+  }
+
+  /// Directories do not compare case, so a sign-in works by an entry whose suffix is written in another way.
+  @Test func namesWithASuffixAreFoundWhateverTheirCase() {
+    let entry = DirectoryEntry(name: "cn=ada", ["userPrincipalName": ["ada@Corp.Example.com"]])
+    func name(_ value: String) -> String? {
+      entry.name(comparedBy: [DirectoryFilter.Comparison(attribute: "userprincipalname", value: value)])
+    }
+    #expect(name("{name}@corp.example.com") == "ada" && name("ADA@{name}") == "Corp.Example.com")
+    #expect(name("{name}") == "ada@Corp.Example.com" && name("{name}@other.example.com") == nil)
   }
 
   /// Attack: the operator's filter demands a group, from which the user was removed.
@@ -76,11 +103,21 @@ import Testing
     #expect(because.hasPrefix(attribute))
   }
 
+  /// Not every server refuses the bind of an entry that has ended.
+  @Test func anEntryThatHasEndedCannotSignIn() async throws {
+    let ada = DirectoryEntry(
+      name: "uid=ada,dc=example", ["entryUUID": [Self.id], "uid": ["ada"], "nsAccountLock": ["TRUE"]])
+    let directory = PretendedDirectory(
+      bind: { _, _ in BindAnswer(code: 0) }, search: { $0.filter == "(uid=ada)" ? [ada] : [] })
+    let attempt = Attempted(provider: directory.provider())
+    #expect(try await attempt.refusal() == ["directory_denied", "nsAccountLock: disabled"])
+  }
+
   /// Attack: strangers lock a user out by wrong passwords, and so end the sessions.
   @Test(arguments: [
     ("userAccountControl", "512"), ("accountExpires", "0"), ("accountExpires", "9223372036854775807"),
     ("accountExpires", "200000000000000000"), ("pwdAccountLockedTime", "20260101000000Z"), ("nsAccountLock", "false"),
-    ("shadowExpire", "-1"), ("shadowExpire", "99999"),
+    ("shadowExpire", "-1"), ("shadowExpire", "0"), ("shadowExpire", "99999"),
   ])
   func otherValuesEndNothing(attribute: String, value: String) async throws {
     guard case .confirmed = try await Self.recheck(Self.directory([attribute: [value]])) else {

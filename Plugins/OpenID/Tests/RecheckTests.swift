@@ -5,6 +5,8 @@ import Testing
 
 /// The issuer is asked about an identity again by its refresh token.
 @Suite("Rechecks by a refresh token") struct RecheckTests {
+  private struct Denied: Error {}
+
   private let web = TestProvider()
   private let kept = Reasons()
   private static let identity = Identifier(
@@ -119,6 +121,38 @@ import Testing
     let token = try TestKey.otherRSA.sign(Self.claims())
     web.change { $0.idToken = token }
     await #expect(throws: (any Error).self) { try await recheck() }
+  }
+
+  /// Attack on ourselves: an operator changes `issuer`. The tokens of one site are sent to the other, which refuses
+  /// them.
+  @Test("a token of another issuer is not sent") func otherIssuer() async throws {
+    web.change { ($0.tokenStatus, $0.tokenError) = (400, "invalid_grant") }
+    let other = Identifier(kind: .federated, value: "https://old.example.com 42", display: "")
+    await #expect(throws: (any Error).self) { try await recheck(identity: other) }
+    #expect(asked.isEmpty)
+  }
+
+  /// Attack on ourselves: userinfo is down, and the policy denies users without an address.
+  @Test("userinfo that is down ends nothing") func userInfoDown() async throws {
+    let token = try TestKey.rsa.sign(Self.claims(["email": nil]))
+    web.change { state in
+      (state.idToken, state.accessToken) = (token, "access")
+      (state.userInfo, state.userInfoStatus) = (["sub": "42"], 503)
+    }
+    let mapping = IdentityMapper { claims in
+      guard claims["email"] != nil else { throw Denied() }
+      return nil
+    }
+    await #expect {
+      try await recheck(Self.settings(["userinfo": "missing"]), mapping: mapping)
+    } throws: { !($0 is Denied) }
+  }
+
+  @Test("a new refresh token that cannot be kept is a fault") func tooLong() async throws {
+    let token = try TestKey.rsa.sign(Self.claims())
+    web.change { ($0.idToken, $0.refreshToken) = (token, String(repeating: "x", count: 16_385)) }
+    await #expect(throws: (any Error).self) { try await recheck() }
+    #expect(kept.take().isEmpty)
   }
 
   /// Attack: groups of which some come from the ID token would be lost where only userinfo is read.

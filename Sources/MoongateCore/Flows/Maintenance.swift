@@ -16,6 +16,14 @@ package final class Maintenance: Sendable {
   /// The delay before a retry if the store fails.
   private static let pause: Duration = .seconds(30)
 
+  /// How a run ends: by itself, at its time limit, or because the gateway shuts down.
+  private enum RunEnd: Sendable {
+    case done
+    case failed(String)
+    case late
+    case stopped
+  }
+
   private struct State {
     /// When each provider's next run is due, as far as this gateway knows.
     var next: [ProviderName: Timestamp] = [:]
@@ -105,7 +113,7 @@ package final class Maintenance: Sendable {
   {
     let name = provider.descriptor.name
     let start = ContinuousClock.now
-    let run = MaintenanceRun()
+    let run = FirstOutcome<RunEnd>()
     let tools = engine.maintenanceTools(for: provider, under: lease, generation)
     let work = Task {
       do {
@@ -120,7 +128,7 @@ package final class Maintenance: Sendable {
       run.end(.late)
     }
     let outcome = await withTaskCancellationHandler {
-      await run.outcome
+      await run.value
     } onCancel: {
       run.end(.stopped)
     }
@@ -150,44 +158,6 @@ package final class Maintenance: Sendable {
       return false
     }
     return true
-  }
-}
-
-/// The outcome of a maintenance run: its own end or its time limit, whichever comes first.
-private final class MaintenanceRun: Sendable {
-  enum Outcome: Sendable {
-    case done
-    case failed(String)
-    case late
-    case stopped
-  }
-
-  private struct State {
-    var outcome: Outcome?
-    var waiting: CheckedContinuation<Outcome, Never>?
-  }
-
-  private let state = Mutex(State())
-
-  func end(_ outcome: Outcome) {
-    let waiting = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
-      guard state.outcome == nil else { return nil }
-      state.outcome = outcome
-      return state.waiting.take()
-    }
-    waiting?.resume(returning: outcome)
-  }
-
-  var outcome: Outcome {
-    get async {
-      await withCheckedContinuation { continuation in
-        let outcome = state.withLock { state -> Outcome? in
-          if state.outcome == nil { state.waiting = continuation }
-          return state.outcome
-        }
-        if let outcome { continuation.resume(returning: outcome) }
-      }
-    }
   }
 }
 

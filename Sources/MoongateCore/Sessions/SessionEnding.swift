@@ -40,10 +40,8 @@ package struct SessionEnding: Sendable {
     guard let account = try await store.account(holding: identity) else { return 0 }
     var ended: Set<String> = []
     // A user who signs out at the site keeps the tokens of their scripts. One who is gone there does not.
-    var changes: [Change] = [.raiseEpoch(account: account.id, keepsTokens: siteSession != nil)]
-    if case .recheck(let claim, _) = reason {
-      changes.insert(.putRecheck(account: claim.account, identity, nil, under: claim.fence), at: 0)
-    }
+    let keepsTokens = siteSession != nil || reason.keepsTokens
+    var changes: [Change] = reason.changes + [.raiseEpoch(account: account.id, keepsTokens: keepsTokens)]
     for _ in 0..<Self.mostReads {
       let sessions = try await store.sessions(of: account.id).filter { session in
         session.passed.contains { step in
@@ -71,15 +69,20 @@ package struct SessionEnding: Sendable {
   package enum Reason: Sendable {
     /// The site says so, by a webhook or to a maintenance.
     case site
-    /// A recheck has not confirmed the identity. It is not rechecked any more.
-    case recheck(ClaimedRecheck, because: String)
+    /// A recheck has not confirmed the identity. The first changes are part of the transaction: if they conflict, no
+    /// session ends.
+    case recheck(because: String, keepsTokens: Bool, first: [Change])
 
     fileprivate var detail: [String: String] {
       switch self {
       case .site: ["by": "site"]
-      case .recheck(_, let because): ["by": "recheck", "because": because]
+      case .recheck(let because, _, _): ["by": "recheck", "because": because]
       }
     }
+
+    fileprivate var keepsTokens: Bool { if case .recheck(_, let keeps, _) = self { keeps } else { false } }
+
+    fileprivate var changes: [Change] { if case .recheck(_, _, let first) = self { first } else { [] } }
   }
 
   /// Ends the session that had this token before its current one.

@@ -9,7 +9,7 @@ package protocol RecheckStore: Sendable {
 /// When and by what an identity is rechecked.
 package struct StoredRecheck: Sendable, Equatable {
   package let provider: ProviderName
-  /// `Proof.recheck`, sealed for the identity; nil to keep what is stored.
+  /// `Proof.recheck`, sealed for the identity; empty if no proof has brought one; nil to keep what is stored.
   package let sealed: [UInt8]?
   /// The last time at which the site has confirmed the identity.
   package let confirmedAt: Timestamp

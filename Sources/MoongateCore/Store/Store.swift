@@ -208,8 +208,8 @@ package enum Change: Sendable {
   /// has not verified the identifier.
   case renewIdentifier(account: String, Identifier)
   /// Says when the site of a verified identity of the account is asked about it again; nil: no longer. Without a sealed
-  /// state, the stored one stays, and if there is none, nothing changes. No effect if the account has not verified the
-  /// identity.
+  /// state, the provider's stored one stays; if there is none, after a proof the empty one is stored. No effect if the
+  /// account has not verified the identity.
   /// - Parameter fence: that of the claim under which the site was asked. Conflicts if the identity was removed, proved
   ///   or claimed since. nil: after a proof, which ends every claim.
   case putRecheck(account: String, Identifier, StoredRecheck?, under: Int64?)

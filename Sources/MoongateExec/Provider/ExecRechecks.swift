@@ -16,7 +16,8 @@ struct RecheckReply: Decodable {
     case failed(String)
   }
 
-  let kind: Kind
+  /// Read by itself: a token that the site has replaced is kept even if the rest cannot be read.
+  let kind: Result<Kind, any Error>
   /// Replaces the state, whatever the answer is.
   let state: String?
 
@@ -25,15 +26,19 @@ struct RecheckReply: Decodable {
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Keys.self)
     state = try container.decodeIfPresent(String.self, forKey: .state)
+    kind = Result { try Self.kind(container) }
+  }
+
+  private static func kind(_ container: KeyedDecodingContainer<Keys>) throws -> Kind {
     let answers = container.allKeys.filter { $0 != .state }
     switch (answers.count, answers.first) {
-    case (1, .confirmed?): kind = .confirmed(try container.decode(WireIdentifier.self, forKey: .confirmed))
-    case (1, .ended?): kind = .ended(try container.decode(String.self, forKey: .ended))
-    case (1, .failed?): kind = .failed(try container.decode(String.self, forKey: .failed))
+    case (1, .confirmed?): return .confirmed(try container.decode(WireIdentifier.self, forKey: .confirmed))
+    case (1, .ended?): return .ended(try container.decode(String.self, forKey: .ended))
+    case (1, .failed?): return .failed(try container.decode(String.self, forKey: .failed))
     default:
       throw DecodingError.dataCorrupted(
         DecodingError.Context(
-          codingPath: decoder.codingPath, debugDescription: "exactly one of confirmed, ended and failed"))
+          codingPath: container.codingPath, debugDescription: "exactly one of confirmed, ended and failed"))
     }
   }
 }
@@ -49,7 +54,11 @@ extension ExecFullProvider: Rechecking {
       program.log.secrets.add([new], at: .now)
       try await known.keep(Array(new.utf8))
     }
-    switch reply.kind {
+    let kind: RecheckReply.Kind
+    do { kind = try reply.kind.get() } catch {
+      throw ProgramFault.broken("its answer to `recheck` cannot be read: \(JSONLine.problem(error))")
+    }
+    switch kind {
     case .confirmed(let said):
       // The answer is judged like that of a step about this identity.
       let step = StepContext(

@@ -22,9 +22,10 @@ enum RecheckRows {
       RETURNING account, kind, value, display, attributes, member_of, rechecked_by, recheck_state, rechecked_at,
         recheck_fence
       """, [SQLValue(end), SQLValue(now), SQLValue(max(0, limit))]
-    ).map { row in
+    ).compactMap { row in
+      // Attack on ourselves: of all identities, none is rechecked any more because of one damaged row.
       guard let kind = IdentifierKind(rawValue: try row.text(1)), let provider = ProviderName(rawValue: try row.text(6))
-      else { throw damaged("recheck") }
+      else { return nil }
       let identity = Identifier(
         kind: kind, value: try row.text(2), display: try row.text(3),
         attributes: try JSON.decode([String: String].self, try row.text(4).utf8),
@@ -50,6 +51,11 @@ enum RecheckRows {
       if let sealed = recheck.sealed {
         set += ", recheck_state = ?7"
         values.append(.bytes(sealed))
+      } else if fence == nil {
+        // Attack: a user removes `offline_access` from the address of the sign-in, so that the site issues no refresh
+        // token and is never asked. Without a state, the empty one says that there is nothing to ask with.
+        set += ", recheck_state = CASE WHEN rechecked_by = ?4 THEN recheck_state ELSE ?7 END"
+        values.append(.bytes([]))
       } else {
         condition = " AND rechecked_by = ?4"
       }
@@ -58,7 +64,7 @@ enum RecheckRows {
       return try rows.run(
         """
         UPDATE identifier SET \(set), recheck_fence = recheck_fence + 1
-        WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NOT NULL\(condition)
+        WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NOT NULL
         """, named + values)
     }
     let place = named.count + values.count + 1

@@ -12,7 +12,7 @@ struct MaintenanceLoop: Service {
     await cancelWhenGracefulShutdown {
       await withDiscardingTaskGroup { group in
         while !Task.isCancelled {
-          // A slow task delays no other one. A task that is still running does not start again.
+          // A slow task delays no other one. Maintenance that is still running does not start again.
           group.addTask { await maintenance.step() }
           group.addTask { await rechecks.step() }
           do { try await Task.sleep(for: Self.interval) } catch { break }
