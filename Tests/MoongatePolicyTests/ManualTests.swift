@@ -118,7 +118,8 @@ import Testing
       "CREDENTIALS_DIRECTORY": folder.scratch.path("credentials"),
     ]
     // Every other variable that an example names is a secret.
-    for found in example.text.matches(of: /env "([A-Z_]+)"/) where environment[String(found.1)] == nil {
+    let texts = Self.examples.filter { $0.page == example.page && $0.heading == example.heading }.map(\.text)
+    for found in texts.joined().matches(of: /env "([A-Z_]+)"/) where environment[String(found.1)] == nil {
       environment[String(found.1)] = "\(found.1)" + String(repeating: "k", count: 32)
     }
     var providers = (ShippedProviders.all + ShippedProviders.kinds).map(\.descriptor)

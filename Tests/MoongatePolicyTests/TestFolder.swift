@@ -12,6 +12,10 @@ struct DescribedProvider: WellKnownPublisher {
   func document(_ name: String, of site: PublicSite) -> String? { nil }
 }
 
+extension DescribedProvider: WebhookReceiver {
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .accepted() }
+}
+
 extension DescribedProvider: Rechecking {
   func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
     .confirmed(known.identity)

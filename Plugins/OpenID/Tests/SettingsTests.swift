@@ -13,11 +13,15 @@ import Testing
       values: values.merging(["client_id": "client"]) { first, _ in first })
   }
 
-  private static func begun(_ values: [String: SettingValue], secrets: [String: String] = ["client_secret": "s3cret"])
-    async throws -> Attempted
-  {
+  private static func begun(
+    _ values: [String: SettingValue], secrets: [String: String] = ["client_secret": "s3cret"],
+    offering methods: [String] = ["client_secret_basic"]
+  ) async throws -> Attempted {
     let web = TestProvider()
-    web.change { $0.published = [TestKey.rsa.published] }
+    web.change {
+      $0.published = [TestKey.rsa.published]
+      $0.discovery = ["token_endpoint_auth_methods_supported": methods]
+    }
     let all = values.merging(["issuer": .text(TestProvider.issuer)]) { first, _ in first }
     return try await Attempted.begun(web, plugin: OpenID(.openID), settings: settings(all, secrets: secrets))
   }
@@ -97,7 +101,8 @@ import Testing
 
   @Test("with a key, the client signs an assertion", arguments: [TestKey.p256, TestKey.p384, TestKey.rsa])
   func assertion(key: TestKey) async throws {
-    let step = try await Self.begun(["key_id": "k1"], secrets: ["private_key": key.privatePEM])
+    let step = try await Self.begun(
+      ["key_id": "k1"], secrets: ["private_key": key.privatePEM], offering: ["private_key_jwt"])
     let (authorization, body) = try await Self.tokenRequest(step, ["client_secret_basic", "private_key_jwt"])
     #expect(authorization == nil && body["client_secret"] == nil && body["client_id"] == "client")
     #expect(body["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
