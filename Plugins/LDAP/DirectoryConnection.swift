@@ -33,6 +33,9 @@ final class LDAPConnection: DirectoryConnection, Sendable {
   /// The maximum size of a message of the server, and of all values of one search, in bytes.
   private static let longest = 1 << 20
 
+  /// A queue of its own: calls that block elsewhere do not delay it.
+  private static let deadlines = DispatchQueue(label: "ldap deadlines")
+
   private let address: UInt
   private var handle: OpaquePointer? { OpaquePointer(bitPattern: address) }
 
@@ -51,7 +54,8 @@ final class LDAPConnection: DirectoryConnection, Sendable {
       throw DirectoryFault("\(server.url): no connection can be made. Check `ca`", isOfServer: true)
     }
     address = UInt(bitPattern: made)
-    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [weak self] in
+    // libldap waits without a limit for an answer to its part of the TLS handshake.
+    Self.deadlines.asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [weak self] in
       if let self { cldap_abort(handle) }
     }
     let result = cldap_connect(handle)

@@ -31,6 +31,40 @@ import Testing
     gate.open()
     #expect(try await held)
   }
+
+  /// Attack: a site that takes connections and never answers holds all threads of the pool on which tasks run, so that
+  /// the gateway answers no request.
+  @Test(.timeLimit(.minutes(1))) func callsThatBlockHoldUpNoTask() async throws {
+    let calls = BlockingCalls(threads: 16, waiting: 1)
+    let site = SilentSite()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 1...17 {
+        group.addTask { try await calls.run(at: "a") { site.call() } }
+      }
+      while site.calls < 16 { await Task.yield() }
+      await withCheckedContinuation { continuation in DispatchQueue.global().async { continuation.resume() } }
+      for _ in 1...17 { site.answer() }
+      try await group.waitForAll()
+    }
+    // The call that waited has had its turn, and the threads are free again.
+    #expect(site.calls == 17)
+    #expect(try await calls.run(at: "a") { true })
+  }
+}
+
+/// Blocks each call until it is answered.
+private final class SilentSite: Sendable {
+  private let entered = Mutex(0)
+  private let answers = DispatchSemaphore(value: 0)
+
+  var calls: Int { entered.withLock { $0 } }
+
+  func call() {
+    entered.withLock { $0 += 1 }
+    answers.wait()
+  }
+
+  func answer() { answers.signal() }
 }
 
 /// Blocks a thread until it is opened.

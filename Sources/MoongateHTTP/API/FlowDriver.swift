@@ -32,8 +32,13 @@ package struct FlowDriver: Sendable {
   }
 
   /// The flow, if this client may see it. The page that answers the request names the app that the flow is for.
-  func view(_ id: FlowID, _ exchange: Exchange) async throws(Refusal) -> Result<FlowView, Refusal> {
-    let result = await engine.view(id, client: try await caller(exchange))
+  /// - Parameter browser: the browser that this request has bound the flow to, which does not have its cookie yet.
+  func view(_ id: FlowID, in browser: TokenHash? = nil, _ exchange: Exchange) async throws(Refusal)
+    -> Result<FlowView, Refusal>
+  {
+    var client = try await caller(exchange)
+    if let browser { client = client.with(browser: browser) }
+    let result = await engine.view(id, client: client)
     if case .success(let view) = result { exchange.shown.show(view.app) }
     return result
   }

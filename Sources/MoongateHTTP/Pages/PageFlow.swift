@@ -15,6 +15,8 @@ struct PageFlow: Sendable {
     let id: FlowID?
     /// `Set-Cookie` header values, for success and failure.
     let cookies: [String]
+    /// The browser that this request has bound a new flow to.
+    var browser: TokenHash?
   }
 
   /// More than five parameters: the first step of a flow.
@@ -30,7 +32,8 @@ struct PageFlow: Sendable {
     do throws(Refusal) {
       let made = try await driver.create(name, returnTo: returnTo, exchange)
       let result = await step(made.view.id, provider, inputs, as: made, exchange)
-      return Outcome(result: result, id: made.view.id, cookies: made.cookies + result.cookies)
+      return Outcome(
+        result: result, id: made.view.id, cookies: made.cookies + result.cookies, browser: made.browser)
     } catch {
       return Outcome(result: .failure(error), id: nil, cookies: [])
     }

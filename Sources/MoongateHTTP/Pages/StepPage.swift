@@ -180,6 +180,8 @@ struct StepPage: Sendable {
     let flow: String
     var provider: ProviderName?
     let returnTo: String?
+    /// The browser that the flow is bound to, if it does not have its cookie yet.
+    var browser: TokenHash?
   }
 
   private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
@@ -230,6 +232,7 @@ struct StepPage: Sendable {
     let steps = PageFlow(driver: driver, remember: remembered(sent, definition, exchange))
     let begun = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: state.returnTo, exchange)
     state.id = begun.id
+    state.browser = exchange.credentials.browser == nil ? begun.browser : nil
     do throws(Refusal) {
       let driven = try begun.result.get()
       // `begin` does not check optional fields, so the same input is submitted now.
@@ -283,7 +286,8 @@ struct StepPage: Sendable {
     if let response = try exchange.responseWithoutForm(after: refusal, signIn: signIn) { return response }
     var response: Response
     if let id = state.id,
-      case .success(let view) = try await driver.view(id, exchange)
+      case .success(let view) = try await driver.view(id, in: state.browser, exchange),
+      state.browser == nil || view.step != nil
     {
       // Another request has completed the flow meanwhile, or it continues elsewhere, so there is no form for the
       // message. A waiting step that was refused may be begun again here.
