@@ -81,6 +81,22 @@ import Testing
       """
     let folder = try Self.folder(example.page, example.heading, cases: cases)
     try folder.write(example.text, to: "accounts.lua")
+    try await Self.expectCasesToHold(in: folder)
+  }
+
+  /// The shipped cases pass with the recipes that say so: an operator who follows one is not refused because of them.
+  @Test(arguments: ["Invitation only", "Only one email domain"])
+  func shippedCasesHoldWithTheRecipe(_ heading: String) async throws {
+    let folder = try Self.folder("guides/recipes.md", heading, cases: nil)
+    let shipped = TestFolder.root + "/config/tests/"
+    for name in try FileManager.default.contentsOfDirectory(atPath: shipped) {
+      try folder.write(try String(contentsOfFile: shipped + name, encoding: .utf8), to: "tests/" + name)
+    }
+    try await Self.expectCasesToHold(in: folder)
+  }
+
+  /// Plays all cases of a folder.
+  private static func expectCasesToHold(in folder: ScratchFolder) async throws {
     switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder.path) {
     case .success(let loaded):
       let report = try await CaseRunner(

@@ -51,7 +51,7 @@ return tests {
   },
 
   case "a new account is not asked for an app" {
-    phone "+919999999999",
+    invited(), phone "+919999999999",
     flow "enter", send(), right(), expect { status = "complete", next = "/profile-setup" },
   },
 

@@ -2,7 +2,7 @@
 -- words. `right()` and `wrong()` enter the account's password, or another one.
 return tests {
   case "registering and signing in" {
-    email "asha@example.com",
+    invited(), email "asha@example.com",
     flow "register_email", enter { password = "correct horse", first_name = "Asha", last_name = "Rao" },
     expect { status = "pending", step = "email_code" }, skip(), expect { status = "complete", next = "/profile-setup" },
     flow "login_password", enter { password = "correct horse" }, expect { status = "complete" },
@@ -16,7 +16,7 @@ return tests {
   },
 
   case "a password that is easy to guess is refused" {
-    email "asha@example.com",
+    invited(), email "asha@example.com",
     flow "register_email", enter { password = "password1", first_name = "Asha", last_name = "Rao" },
     expect { status = 422, code = "weak_password", field = "password" },
     enter { password = "short", first_name = "Asha", last_name = "Rao" },
@@ -57,7 +57,7 @@ return tests {
   case "an address belongs to the account that verifies it" {
     email "asha@example.com", account { phone = "+918888888888", email_verified = false, password = "correct horse" },
     flow "login_password", right(), expect { status = "complete" },
-    flow "register_email", enter { password = "another horse", first_name = "Asha", last_name = "Rao" },
+    invited(), flow "register_email", enter { password = "another horse", first_name = "Asha", last_name = "Rao" },
     send(), right(), expect { status = "complete" },
     flow "login_password", enter { password = "correct horse" }, expect { status = "refused" },
   },
