@@ -76,7 +76,8 @@ extension RefusalCode {
     case .accountNotFound: "No account found."
     case .registrationClosed: "New accounts cannot be created here."
     case .invitationRequired: "You need an invitation to create an account here."
-    case .invitationInvalid: "This invitation cannot be used. It was used before, has expired, or is for somebody else."
+    case .invitationInvalid:
+      "This invitation cannot be used. It was used before, was withdrawn, has expired, or is for somebody else."
     case .flowNotFound: "This sign-in does not exist. Please start again."
     case .alreadyRegistered: "An account with these details already exists. Sign in instead."
     case .stepNotOpen: "This step is not available now."
