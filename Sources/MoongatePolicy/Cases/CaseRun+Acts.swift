@@ -95,7 +95,12 @@ extension CaseRun {
     }
     if let provider = try await appStep() { return try await rightByApp(provider, act) }
     guard let code = await openStepCode() ?? lastCode else {
-      throw fail(act, "no code has been sent to \(recipient)")
+      var why = ""
+      // `play` names the function that failed.
+      if case .refusal(let refusal)? = answer, refusal.code != .policyError {
+        why = ": the last answer was \(refusal.code.status) \(refusal.code.name)"
+      }
+      throw fail(act, "no code has been sent to \(recipient)\(why)")
     }
     await submit(code)
     return outcomeText

@@ -455,6 +455,21 @@ import Testing
         """)
   }
 
+  /// A refused flow sends nothing. The case that fails says why.
+  @Test func missingCodeIsExplainedByTheLastRefusal() async throws {
+    let report = try await report(
+      "case \"x\" { flow \"register\", phone \"+919999999999\", send(), right(), expect { status = \"complete\" } },",
+      [
+        "accounts.lua": "return accounts { registration = \"invited\" }",
+        "flows/register.lua":
+          "return flow \"register\" { purpose = \"register\", account = \"new\", steps = { { \"phone_otp\" } } }",
+      ])
+    #expect(
+      report.outcomes.first?.problem?.message == """
+        case "x" fails: no code has been sent to +919999999999: the last answer was 403 invitation_required
+        """)
+  }
+
   /// The runner reads the flow of a case, which evaluates functions. These calls do not count for coverage.
   @Test func runnerCallsDoNotCountForCoverage() async throws {
     let files = [
