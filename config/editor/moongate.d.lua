@@ -659,8 +659,8 @@
 ---@field passkey moongate.Facts.providers.passkey facts that `passkey` has reported in this flow
 
 ---@class (exact) moongate.Facts.account.identities
----@field google_oauth moongate.Facts.account.identities.google_oauth the identity at this site
----@field ldap moongate.Facts.account.identities.ldap the identity at this site
+---@field google_oauth moongate.Facts.account.identities.google_oauth the identity at this site; never nil
+---@field ldap moongate.Facts.account.identities.ldap the identity at this site; never nil
 
 ---@class (exact) moongate.Facts.limit
 ---@field used integer number of counted events before this one

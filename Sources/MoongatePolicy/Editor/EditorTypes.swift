@@ -149,7 +149,8 @@ package struct EditorTypes: Sendable {
     let identities = groups.filter { $0.hasPrefix("account.identities.") }
     if !identities.isEmpty {
       let fields = identities.map { group in
-        "---@field \(group.dropFirst("account.identities.".utf8.count)) moongate.Facts.\(group) the identity at this site"
+        let name = group.dropFirst("account.identities.".utf8.count)
+        return "---@field \(name) moongate.Facts.\(group) the identity at this site; never nil"
       }
       classes.append((["---@class (exact) moongate.Facts.account.identities"] + fields).joined(separator: "\n"))
     }
