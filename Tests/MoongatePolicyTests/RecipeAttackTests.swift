@@ -128,8 +128,8 @@ import Testing
     }
   }
 
-  /// The gateway.lua of guides/other-sites.md has no code by phone, which the cases here sign in with; ManualTests loads
-  /// its examples.
+  /// The gateway.lua of guides/other-sites.md has no code by phone, which the cases here sign in with. ManualTests
+  /// loads its examples.
   private static let pages = ManualTests.pages.keys.sorted().filter {
     $0.hasPrefix("guides/") && $0 != "guides/other-sites.md" || $0 == "security/entry-points.md"
   }
