@@ -135,7 +135,11 @@ def test_all_of_a_file_or_nothing(gateway):
     assert tool(gateway, "account", "import", file, "--dry-run")[1] == "2 accounts would be taken in\n"
     assert tool(gateway, "account", "import", file)[:2] == (0, "2 accounts taken in\n")
     status, text, _ = tool(gateway, "account", "import", file, "--json")
-    assert status == 1 and json.loads(text)["problems"][0]["line"] == 1, text
+    assert status == 1 and [each["line"] for each in json.loads(text)["problems"]] == [1, 2], text
+    # A dry run looks into the store too.
+    status, text, _ = tool(gateway, "account", "import", file, "--dry-run")
+    assert status == 1 and text.count("already exists") == 2, text
+    assert text.endswith("2 problems; nothing was imported\n")
 
     # The imported password works in a gateway with another store.
     def login(password):

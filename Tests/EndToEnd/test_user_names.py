@@ -98,9 +98,11 @@ def test_operators_find_import_and_export_names(gateway):
         status, out, _ = tool(gateway, "account", "import", "-", text=json.dumps({"identifiers": [line]}))
         assert status == 1 and message in out, out
     twice = json.dumps({"identifiers": [{"name": "rnoved.in"}]})
-    assert tool(gateway, "account", "import", "-", text=twice)[0] == 1
+    for words in (["--dry-run"], []):
+        assert tool(gateway, "account", "import", "-", *words, text=twice)[0] == 1
     both = "".join(json.dumps({"identifiers": [{"name": name}]}) + "\n" for name in ("pair1", "pairl"))
-    assert tool(gateway, "account", "import", "-", text=both)[0] == 1
+    status, out, _ = tool(gateway, "account", "import", "-", text=both)
+    assert status == 1 and out.startswith("-:2: the name pairl looks like the name in line 1\n1 problem;"), out
 
 
 def test_the_pages_ask_for_a_name_or_an_address(gateway):

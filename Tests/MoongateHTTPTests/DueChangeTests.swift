@@ -56,7 +56,7 @@ import Testing
     let email = Identifier(try #require(EmailAddress(Self.address)))
     var account = ImportedAccount(identifiers: [ImportedAccount.Name(identifier: email, isVerified: isVerified)])
     account.records["password"] = ProviderRecord(bytes: Array(hash.utf8), version: 1)
-    #expect(try await gateway.administration.add([account]) == nil)
+    #expect(try await gateway.administration.add([account]).isEmpty)
     return try #require(try await gateway.store.accounts(naming: email).first?.id)
   }
 

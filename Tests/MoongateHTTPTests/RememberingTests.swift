@@ -111,7 +111,7 @@ import Testing
       ProviderInput(fields: ["phone": .text("+919999999999")], defaultRegion: "IN"))
     let email = Identifier(try #require(EmailAddress("asha@example.com")))
     let names = [phone, email].map { ImportedAccount.Name(identifier: $0, isVerified: true) }
-    #expect(try await gateway.gateway.administration.add([ImportedAccount(identifiers: names)]) == nil)
+    #expect(try await gateway.gateway.administration.add([ImportedAccount(identifiers: names)]).isEmpty)
     return gateway
   }
 

@@ -89,6 +89,19 @@ import Testing
     #expect(faults.contains { $0.hasPrefix("accounts.lua:3: attempt to compare nil with number") }, "\(faults)")
   }
 
+  /// A result that is none is found too, with what to write.
+  @Test func resultThatIsNoneIsFound() throws {
+    let files: [String: String?] = [
+      "accounts.lua": Self.accounts("if f.account.exists then return true end return allow"),
+      "flows/enter.lua": "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } } }",
+    ]
+    let generation = try TestFolder(files).generation()
+    let fuzzer = try #require(FunctionFuzzer(generation, providers: try ProviderRegistry(ShippedProviders.all)))
+    let faults = fuzzer.run().faults.map(\.problem.description)
+    let place = "accounts.lua:2: must return allow, deny \"reason\""
+    #expect(faults.contains { $0.hasPrefix(place) && $0.contains("but returned true") }, "\(faults)")
+  }
+
   // MARK: final answers
 
   private static func verdict(_ body: String, knowing known: FactKnowledge, _ change: (inout Facts) -> Void = { _ in })

@@ -195,24 +195,35 @@ package struct AccountAdministration: Sendable {
 // MARK: - Import and export
 
 extension AccountAdministration {
-  /// Stores all the accounts in one transaction.
-  /// - Returns: nil on success, otherwise the index of the first account that conflicts with an existing one.
-  package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> Int? {
-    let now = clock.now()
-    var changes: [Change] = []
+  /// The indices of the accounts that conflict with an existing one, or with the name of one before them: by their ID,
+  /// a verified identifier, or a name that is taken or looks like one that is.
+  package func conflicts(with accounts: [ImportedAccount]) async throws(StoreFault) -> [Int] {
+    var found: [Int] = []
     // The names of the accounts before, in the form that is compared.
     var skeletons: Set<String> = []
     for (index, imported) in accounts.enumerated() {
+      var isTaken = false
+      if let own = imported.id { isTaken = try await store.account(own) != nil }
       for held in imported.identifiers {
-        if held.isVerified, try await store.account(holding: held.identifier) != nil { return index }
+        if held.isVerified, !isTaken { isTaken = try await store.account(holding: held.identifier) != nil }
         guard let skeleton = held.identifier.skeleton else { continue }
-        if try await store.isTaken(held.identifier) || !skeletons.insert(skeleton).inserted { return index }
+        if !skeletons.insert(skeleton).inserted { isTaken = true }
+        if !isTaken { isTaken = try await store.isTaken(held.identifier) }
       }
-      var id = "ac_" + Base64URL.encode(random.bytes(16))
-      if let own = imported.id {
-        if try await store.account(own) != nil { return index }
-        id = own
-      }
+      if isTaken { found.append(index) }
+    }
+    return found
+  }
+
+  /// Stores all the accounts in one transaction.
+  /// - Returns: the indices of the accounts that conflict (`conflicts(with:)`); then none is stored.
+  package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> [Int] {
+    let conflicts = try await conflicts(with: accounts)
+    guard conflicts.isEmpty else { return conflicts }
+    let now = clock.now()
+    var changes: [Change] = []
+    for imported in accounts {
+      let id = imported.id ?? "ac_" + Base64URL.encode(random.bytes(16))
       let created = imported.createdAt ?? now
       changes.append(
         .createAccount(
@@ -238,13 +249,13 @@ extension AccountAdministration {
         }
       }
     }
-    guard !changes.isEmpty else { return nil }
+    guard !changes.isEmpty else { return [] }
     var event = event(.accountsImported, nil, at: now)
     event.detail["count"] = String(accounts.count)
     changes.append(.audit(event))
     let all = changes
     switch try await store.apply(all, at: now) {
-    case .applied: return nil
+    case .applied: return []
     case .conflict: throw StoreFault("an account was created meanwhile that conflicts with one of these: try again")
     }
   }

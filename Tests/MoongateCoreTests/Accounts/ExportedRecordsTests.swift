@@ -74,27 +74,53 @@ import Testing
         "needs a master key that this gateway does not have") == true)
   }
 
+  /// Every account that conflicts is found at once, also of a file that is only checked.
+  @Test func everyConflictIsFound() async throws {
+    let store = try SQLiteStore.memory()
+    let bench = AccountAdministration(
+      store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
+    func name(_ text: String) throws -> ImportedAccount.Name {
+      .init(identifier: Identifier(try #require(UserName(text))), isVerified: false)
+    }
+    let asha = ImportedAccount(
+      id: "ac_1", identifiers: [.init(identifier: phone, isVerified: true), try name("asha.rao")])
+    #expect(try await bench.add([asha]).isEmpty)
+    let lines = [
+      ImportedAccount(id: "ac_1", identifiers: []),
+      ImportedAccount(identifiers: [try name("ravi.rao")]),
+      ImportedAccount(identifiers: [.init(identifier: phone, isVerified: true)]),
+      ImportedAccount(identifiers: [.init(identifier: phone, isVerified: false)]),
+      // Attack: a name that looks like an existing one, or like one of the same file.
+      ImportedAccount(identifiers: [try name("AshA.Rao")]),
+      ImportedAccount(identifiers: [try name("Ravi.Rao")]),
+    ]
+    #expect(try await bench.conflicts(with: lines) == [0, 2, 4, 5])
+    #expect(try await bench.add(lines) == [0, 2, 4, 5])
+    #expect(try await store.accounts(after: nil, limit: 10).map(\.id) == ["ac_1"], "nothing is stored")
+    #expect(try await bench.conflicts(with: [lines[1], lines[3]]).isEmpty)
+  }
+
   @Test func accountIsReadWithItsRecords() async throws {
     let store = try SQLiteStore.memory()
     let bench = AccountAdministration(
       store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
     var line = ImportedAccount(id: "ac_1", identifiers: [.init(identifier: phone, isVerified: true)])
     line.records = records.records
-    #expect(try await bench.add([line]) == nil)
+    #expect(try await bench.add([line]).isEmpty)
     let account = try #require(try await store.account("ac_1"))
     #expect(account.credentials == ["pin", "totp"])
     #expect(try await bench.records(of: account) == records)
     // Attack: an import replaces the secret of an existing account, found by its id or by its number.
     line.records = ["pin": ProviderRecord(bytes: [9], version: 1)]
-    #expect(try await bench.add([line]) == 0)
+    #expect(try await bench.add([line]) == [0])
     line.id = "ac_2"
-    #expect(try await bench.add([line]) == 0)
+    #expect(try await bench.add([line]) == [0])
     #expect(try await bench.records(of: account) == records)
     // What the account had to replace at the other gateway, it must replace here.
     let other = Identifier(kind: .phone, value: "+918888888888", display: "")
     line = ImportedAccount(id: "ac_3", identifiers: [.init(identifier: other, isVerified: true)])
     (line.records, line.dueChanges) = (records.records, ["pin": .breached])
-    #expect(try await bench.add([line]) == nil)
+    #expect(try await bench.add([line]).isEmpty)
     let moved = try #require(try await store.account("ac_3"))
     #expect(moved.dueChanges == ["pin": .breached])
     let exported = try await bench.records(of: moved)

@@ -149,4 +149,50 @@ import Testing
       try await SessionDirectory(store: bench.store, clock: bench.clock).find(own.session.token)?.session)
     #expect(found.passed.map(\.at) == own.session.passed.map(\.at))
   }
+
+  // MARK: - Ends
+
+  enum End: CaseIterable { case lock, disable, change, reset }
+
+  /// Attack: a thief has kept themselves signed in for months, and the owner or an operator acts.
+  @Test(arguments: End.allCases) func everyEndReachesARememberedSession(_ end: End) async throws {
+    let bench = try await bench()
+    let account = try #require(try await bench.store.accounts(after: nil, limit: 1).first).id
+    if end == .reset {
+      let mail = Identifier(kind: .email, value: "+955555", display: "955555")
+      let password = try ProviderRecord(bytes: Array("old".utf8), version: 1)
+        .sealed(for: ProviderRecord.owner("password", account), by: bench.keys)
+      _ = try await bench.store.apply(
+        [
+          .verifyIdentifier(account: account, mail, forgetting: [], waitingUntil: nil),
+          .putProviderRecord(account: account, "password", sealed: password),
+        ], at: bench.clock.now())
+      bench.clock.advance(by: bench.generations.current.accounts.recoveryDelay)
+    }
+    let thief = try await signIn(bench, true, nil, nil).session
+    #expect(thief.isRemembered)
+    try await apply(end, to: account, bench)
+    let sessions = SessionDirectory(store: bench.store, clock: bench.clock)
+    #expect(try await sessions.find(thief.token) == nil)
+  }
+
+  private func apply(_ end: End, to account: String, _ bench: EngineTestBench) async throws {
+    let operators = AccountAdministration(
+      store: bench.store, providers: try ProviderRegistry([]), keys: bench.keys, clock: bench.clock,
+      random: SystemRandom())
+    switch end {
+    case .lock: #expect(try await operators.lock(account) == .done)
+    case .disable: #expect(try await operators.disable(account) == .done)
+    case .change:
+      let own = try await signIn(bench, nil, nil, nil)
+      let set = try await bench.secret("pin_set", ["new_secret": "1"], by: bench.client(session: own)).get()
+      let now = bench.client(session: try await bench.signedIn(set))
+      _ = try await bench.secret("pin_change", ["secret": "1", "new_secret": "2"], by: now).get()
+    case .reset:
+      let reset = try await bench.pass("password_reset", EngineTestBench.mail, "955555", by: bench.client())
+      let done = await bench.engine.begin(
+        reset.id, provider: "password", fields: ["new_secret": .text("new")], client: bench.client())
+      #expect(try done.get().status == .complete)
+    }
+  }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Hashes that other programs made of "correct horse". The name of the program is beside each.
+/// Hashes that other programs made, of "correct horse" if nothing else is said. The name of the program is beside each.
 @Suite struct ForeignHashTests {
   struct Vector: Sendable, CustomTestStringConvertible {
     let program: String
@@ -11,6 +11,7 @@ import Testing
     let kind: SecretHashKind
     let work: String
     var isWeak = false
+    private(set) var password = "correct horse"
 
     init(_ program: String, _ kind: SecretHashKind, _ work: String, isWeak: Bool = false, _ hash: String) {
       self.program = program
@@ -18,6 +19,13 @@ import Testing
       self.kind = kind
       self.work = work
       self.isWeak = isWeak
+    }
+
+    /// The same, made of another password.
+    func of(_ password: String) -> Vector {
+      var vector = self
+      vector.password = password
+      return vector
     }
 
     var testDescription: String { "\(program): \(hash.prefix(24))" }
@@ -87,7 +95,16 @@ import Testing
       "Node 20: pbkdf2Sync", .pbkdf2, "pbkdf2-sha512 1000",
       "$pbkdf2-sha512$1000$AAECAwQFBgcICQoLDA0ODw==$Xpx07WjVx4vCIvrmBRj8uOoVVtGqJqtUv2J5bhizSQs7osCteF7W4A61dZDqSIqQjO+dxO6p5FT/Uy7QRBXSXA=="
     ),
-    // Not made by Keycloak, but from the format that it documents: 64 bytes for both functions.
+    // Stored by Keycloak: 32 bytes in one realm, 64 in another.
+    Vector(
+      "Keycloak", .pbkdf2, "pbkdf2-sha256 27500",
+      "$pbkdf2-sha256$27500$P5rtFkGtPfoaryJ6PizUJw==$JsfNbCOIdZUbyBJ+BT+VoGI91Ec2rWLOvkLPDaX8e9k="
+    ).of("password"),
+    Vector(
+      "Keycloak", .pbkdf2, "pbkdf2-sha256 55000",
+      "$pbkdf2-sha256$27500$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w=="
+    ).of("admin"),
+    // Not made by Keycloak, but from the format that it documents.
     Vector(
       "Keycloak's format", .pbkdf2, "pbkdf2-sha256 55000",
       "$pbkdf2-sha256$27500$AAECAwQFBgcICQoLDA0ODw==$qnA427fe69fAjkevcHZvnm7vp3MewnxKL4g2WLfI7U6teQVH1eR2L5DfcV0psPIfjGPtlZbkpnogYX+2TaSl6w=="
@@ -96,6 +113,19 @@ import Testing
       "Keycloak's format", .pbkdf2, "pbkdf2-sha512 210000",
       "$pbkdf2-sha512$210000$AAECAwQFBgcICQoLDA0ODw==$l4pqr0UVqxiWEnbGDBV//hzeVcB7ZgsFnr5Z+SZYIYjhXWCECCVC/oKM2WWMwBzQGCBfe2yb+20zK3Rr1rkPjg=="
     ),
+    // From the tests of ASP.NET Core Identity itself.
+    Vector(
+      "ASP.NET Core Identity", .pbkdf2, "pbkdf2-sha256 10000",
+      "AQAAAAEAACcQAAAAEAABAgMEBQYHCAkKCwwNDg+yWU7rLgUwPZb1Itsmra7cbxw2EFpwpVFIEtP+JIuUEw=="
+    ).of("my password"),
+    Vector(
+      "ASP.NET Core Identity", .pbkdf2, "pbkdf2-sha512 250",
+      "AQAAAAIAAAD6AAAAIJbVi5wbMR+htSfFp8fTw8N8GOS/Sje+S/4YZcgBfU7EQuqv4OkVYmc4VJl9AGZzmRTxSkP7LtVi9IWyUxX8IAAfZ8v+ZfhjCcudtC1YERSqE1OEdXLW9VukPuJWBBjLuw=="
+    ).of("my password"),
+    Vector(
+      "ASP.NET Core Identity", .pbkdf2, "pbkdf2-sha512 50",
+      "AQAAAAIAAAAyAAAAEOMwvh3+FZxqkdMBz2ekgGhwQ4B6pZWND6zgESBuWiHw"
+    ).of("my password"),
     // Not made by ASP.NET Core Identity, but from the format that its sources document.
     Vector(
       "ASP.NET Core Identity's version 3, until .NET 6", .pbkdf2, "pbkdf2-sha256 10000",
@@ -148,7 +178,7 @@ import Testing
     #expect(HashWork(vector.work) == stored.work, "the stored form is read back")
     // Debug builds of BoringSSL take seconds for the costs that programs use by default.
     guard stored.work.size < 300_000 else { return }
-    let secret = Array("correct horse".utf8)
+    let secret = Array(vector.password.utf8)
     guard case .right(let rehashed?) = try hashing.verify(secret, against: vector.hash) else {
       Issue.record("refused")
       return
@@ -157,7 +187,9 @@ import Testing
     #expect(try hashing.verify(secret, against: rehashed) == .right(rehashed: nil))
     // Attack: HMAC fills keys up with NUL, and C strings end at one.
     guard stored.work.size < 50_000 else { return }
-    for wrong in ["correct hors", "correct horse ", "Correct horse", "correct horse\0", "correct horse\0x", ""] {
+    let right = vector.password
+    let capital = right.prefix(1).uppercased() + String(right.dropFirst())
+    for wrong in [String(right.dropLast()), right + " ", capital, right + "\0", right + "\0x", ""] {
       #expect(try hashing.verify(Array(wrong.utf8), against: vector.hash) == .wrong, "\(wrong.debugDescription)")
     }
   }

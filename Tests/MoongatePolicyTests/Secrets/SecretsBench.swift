@@ -80,7 +80,7 @@ final class SecretsBench: Sendable {
     account.records["password"] = ProviderRecord(bytes: Array(hash.utf8), version: 1)
     let administration = AccountAdministration(
       store: store, providers: try ProviderRegistry(ShippedProviders.all), keys: keys, clock: clock, random: random)
-    guard try await administration.add([account]) == nil, let id = try await store.account(holding: email)?.id else {
+    guard try await administration.add([account]).isEmpty, let id = try await store.account(holding: email)?.id else {
       throw TestFolder.Refused(problems: ["not imported"])
     }
     return id

@@ -360,4 +360,24 @@ import Testing
         }, throws: { "\($0)" == sentence })
     }
   }
+
+  @Test(
+    arguments: [
+      (.closed, "accounts.lua closes registration, so nobody can register"),
+      (.invited(), "accounts.lua requires an invitation for a new account, so an attacker cannot register"),
+    ] as [(RegistrationRule, String)])
+  func registrationThatIsNotOpenCannotBeAttacked(rule: RegistrationRule, sentence: String) async throws {
+    var generation = TestGeneration(
+      gateway: .test(), flows: [.test("register", account: .new, steps: [.test(Self.phone)])],
+      policies: [.test(Self.phone)])
+    generation.accounts.registration = rule
+    let closed = generation
+    let simulation = Simulation(attacker: .register, provider: Self.phone, span: .seconds(1), addresses: 1)
+    await #expect(
+      performing: {
+        _ = try await simulation.run(closed, providers: try ProviderRegistry([PhoneOTP()])) {
+          try SQLiteStore.memory()
+        }
+      }, throws: { "\($0)" == sentence })
+  }
 }

@@ -47,6 +47,8 @@ struct ImportAccounts: AsyncParsableCommand {
     init(_ data: Data, by reader: AccountLine) {
       var seen: [Identifier: Int] = [:]
       var ids: [String: Int] = [:]
+      // The lines of names, by the form that is compared.
+      var names: [String: Int] = [:]
       for (index, line) in data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
         let number = index + 1
         guard !line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }) else { continue }
@@ -54,6 +56,12 @@ struct ImportAccounts: AsyncParsableCommand {
           let account = try reader.read(Data(line))
           if let id = account.id, let first = ids.updateValue(number, forKey: id) {
             problems.append(Report.Line(line: number, problem: "`id` is also used in line \(first)"))
+          }
+          for name in account.identifiers.map(\.identifier) {
+            guard let skeleton = name.skeleton else { continue }
+            guard let first = names.updateValue(number, forKey: skeleton) else { continue }
+            problems.append(
+              Report.Line(line: number, problem: "the name \(name.value) looks like the name in line \(first)"))
           }
           for name in account.identifiers where name.isVerified {
             if let first = seen.updateValue(number, forKey: name.identifier) {
@@ -95,18 +103,19 @@ struct ImportAccounts: AsyncParsableCommand {
       let notes =
         try costs.notes + Self.advice(on: opened.administration.weakHashes(in: lines.accounts))
         + Self.advice(unverified: lines.accounts)
-      if dryRun { return try printReport(Report(imported: 0, problems: [], notes: notes), of: lines.accounts.count) }
       let administration = opened.administration.acting(as: try identity.identity("moongate account import"))
-      let rejected = try await administration.add(lines.accounts)
+      let rejected =
+        try await dryRun ? administration.conflicts(with: lines.accounts) : administration.add(lines.accounts)
       let problems = rejected.map {
         Report.Line(
           line: lines.numbers[$0],
           problem: "an account with its id, or with one of its verified identifiers or names, already exists")
       }
+      let isImported = problems.isEmpty && !dryRun
       try printReport(
         Report(
-          imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? [],
-          notes: rejected == nil ? notes : []), of: lines.accounts.count)
+          imported: isImported ? lines.accounts.count : 0, problems: problems, notes: problems.isEmpty ? notes : []),
+        of: lines.accounts.count)
     }
   }
 
