@@ -18,7 +18,7 @@ struct TypedName: Sendable, Equatable {
     canonical = text.utf8.count <= Self.longest ? Self.canonical(text) : ""
     guard (1...Self.most).contains(scalars.count), (1...Self.longest).contains(canonical.utf8.count) else {
       let sentence =
-        scalars.isEmpty ? "Please enter your user name." : "A user name has at most \(Self.most) characters."
+        scalars.isEmpty ? "Please enter your user name." : "A user name has at most 128 characters."
       throw InputProblem(field: Self.field.name, reason: .invalidInput, detail: sentence)
     }
     guard !canonical.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
