@@ -297,7 +297,8 @@ private final class Site: FullProvider, Rechecking {
   }
 
   private func putToken(_ bench: EngineTestBench, of view: FlowView) async throws {
-    let account = try #require(try await bench.store.account(try #require(view.account?.id)))
+    let id = try #require(view.account?.id)
+    let account = try #require(try await bench.store.account(id))
     let token = AccessToken(
       id: "tk_1", name: "ci", owner: AccountVersion(id: account.id, epoch: account.epoch), createdAt: bench.clock.now(),
       expiresAt: nil, hash: AccessTokenHash(key: "k", bytes: [1]))
