@@ -197,7 +197,7 @@ def test_another_language_keeps_the_input(driver, plain, shipped, number, script
     screen.presses("हिन्दी").waits(lambda: screen.js("return document.documentElement.lang") == "hi", "Hindi")
     assert (
         screen.find("#phone").get_attribute("value").replace(" ", "") == "987654"
-        and "987" not in screen.driver.current_url
+        and "987" not in screen.driver.current_url.partition("/auth/")[2]
     )
     screen.presses("English").waits(lambda: screen.js("return document.documentElement.lang") == "en", "English")
 

@@ -5,7 +5,8 @@ import MoongateSDK
 /// removed with them.
 enum RecheckRows {
   static func isAnyDue(at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
-    try rows.row("SELECT 1 FROM identifier WHERE recheck_due <= ?1 LIMIT 1", [SQLValue(now)]) != nil
+    try rows.row(
+      "SELECT 1 FROM identifier WHERE recheck_due <= ?1 ORDER BY recheck_due LIMIT 1", [SQLValue(now)]) != nil
   }
 
   /// Attack on ourselves: two gateways use the same refresh token at the same moment. The site takes the second use for
