@@ -150,8 +150,7 @@ struct DirectorySettings: Sendable {
       found.append(.init("ca", "has no certificate in PEM form"))
     }
     let url = settings.text("url") ?? ""
-    let isLocal = URLComponents(string: url)?.host.map { Loopback.contains($0.lowercased()) } ?? false
-    return found + settings.addressFindings(at: url, isLocal: isLocal)
+    return found + settings.addressFindings(at: url, isLocal: Loopback.containsHost(of: url))
   }
 }
 

@@ -143,7 +143,7 @@ extension Client {
     var texts = ["issuer", "server", "authorize", "token"].compactMap { name in settings.text(name).map { (name, $0) } }
     texts += settings.table("userinfo").sorted { $0.key < $1.key }.map { ("userinfo", $0.value) }
     return texts.compactMap { name, address in
-      if IssuerMetadata.isLocal(address) {
+      if Loopback.containsHost(of: address) {
         return SettingFinding(
           name,
           entry == .google
@@ -170,6 +170,6 @@ private struct SiteFacts {
       entry == .oauth
       ? settings.text("token") ?? preset.token?.filled(by: settings) ?? "the site"
       : Issuer(settings, preset).address
-    isLocal = IssuerMetadata.isLocal(name)
+    isLocal = Loopback.containsHost(of: name)
   }
 }

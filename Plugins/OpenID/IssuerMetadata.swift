@@ -113,7 +113,7 @@ struct IssuerMetadata: Sendable, Equatable {
       }
       // Attack: an issuer elsewhere names an address on this machine, so that the gateway sends the code and the secret
       // to a service that only this machine can reach.
-      guard Self.isLocal(issuer.address) || !Self.isLocal(address) else {
+      guard Loopback.containsHost(of: issuer.address) || !Loopback.containsHost(of: address) else {
         throw .site("\(issuer.address) names the address \(AnswerRefusal.shown(address)), which is on this machine")
       }
     }
@@ -179,10 +179,5 @@ struct IssuerMetadata: Sendable, Equatable {
   /// in lower case, because the gateway's HTTP client takes no other.
   static func isSafe(_ address: String) -> Bool {
     SiteAddress.isSite(address, atMost: longestAddress) && address.hasPrefix("http") && !address.contains("#")
-  }
-
-  /// Whether the address is on this machine.
-  static func isLocal(_ address: String) -> Bool {
-    URLComponents(string: address)?.host.map { Loopback.contains($0.lowercased()) } ?? false
   }
 }

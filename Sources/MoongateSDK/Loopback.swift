@@ -1,8 +1,15 @@
+import Foundation
+
 /// Hosts that can only be reached from this machine.
 public enum Loopback {
   /// Whether the host is this machine: `localhost` and names below it (RFC 6761 section 6.3), 127.0.0.0/8 and ::1.
   /// - Parameter host: in lower case; an IPv6 address with or without brackets.
   public static func contains(_ host: String) -> Bool { host.hasSuffix(".localhost") || isAddress(host) }
+
+  /// Whether the host of a web address is this machine; false for a text that is none.
+  public static func containsHost(of address: String) -> Bool {
+    URLComponents(string: address)?.host.map { contains($0.lowercased()) } ?? false
+  }
 
   /// Whether the host is `localhost`, in 127.0.0.0/8 or ::1. Names below `localhost` do not count, because they can
   /// resolve to any address.

@@ -61,8 +61,6 @@ import Testing
     for line in try source("config/editor/moongate.d.lua").split(separator: "\n") {
       if let found = line.firstMatch(of: /^---@class (?:\(exact\) )?moongate\.(\S+)/) { type = String(found.1) }
       guard let found = line.firstMatch(of: /^---@field ([a-z0-9_]+)\?? (\S+)/) else { continue }
-      // What `identity` gets and returns, which the guide to other sites describes.
-      if ["IdentityFacts", "MappedIdentity"].contains(type) { continue }
       if type.hasPrefix("Facts.") {
         if found.2.hasPrefix("moongate.Facts.") { continue }
         facts.insert(type == "Facts.limit" ? "limits.NAME.\(found.1)" : "\(type.dropFirst(6)).\(found.1)")

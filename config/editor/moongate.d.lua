@@ -5,7 +5,6 @@
 ---@alias moongate.Duration string a duration: "90s", "10m", "1h30m" or "7d"
 ---@alias moongate.Durations moongate.Duration|moongate.Vary|(moongate.Duration|moongate.Vary)[]
 ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
----@alias moongate.Identity fun(f: moongate.IdentityFacts): moongate.MappedIdentity|moongate.Decision
 
 ---@class (exact) moongate.File what a file returns
 ---@class (exact) moongate.Secret made by env, file or credential
@@ -18,15 +17,6 @@
 ---@class (exact) moongate.AnyOf made by any_of
 ---@class (exact) moongate.Members made by members
 ---@class (exact) moongate.Fallback made by fallback
----@class (exact) moongate.IdentityFacts facts for `identity` of a policy
----@field claims table<string, any> what another site says, verified
----@class (exact) moongate.MappedIdentity what `identity` of a policy returns
----@field email? string the email address
----@field email_verified? boolean whether the site has verified it
----@field first_name? string the first name
----@field last_name? string the last name
----@field groups? string[]|table<string, boolean> the groups, for f.account.identities.NAME.groups
----@field data? table<string, string|number|boolean> texts, for f.account.identities.NAME.data
 ---@class (exact) moongate.Statement made by guarantee
 ---@class (exact) moongate.Client made by app
 ---@class (exact) moongate.Case made by case
@@ -172,8 +162,17 @@
 ---@field message? string text of the message, with {code} in it
 ---@field send? moongate.Decide function of facts that decides whether a code is sent
 ---@field verify? moongate.Decide function of facts that decides whether an answer is checked
----@field identity? moongate.Identity function that turns f.claims, what another site says, into { email = …, groups = …, data = … }
+---@field identity? fun(f: moongate.IdentityFacts): moongate.MappedIdentity|moongate.Decision function that turns f.claims, what another site says, into { email = …, groups = …, data = … }
 ---@field reasons? table<string, string> messages that users see for deny "reason", as in { country_not_served = "We do not serve this country yet." }
+
+---What the function `identity` of a policy returns.
+---@class (exact) moongate.MappedIdentity
+---@field email? string the email address
+---@field email_verified? boolean whether the site has verified it
+---@field first_name? string the first name
+---@field last_name? string the last name
+---@field groups? string[]|table<string, boolean> the groups, for f.account.identities.NAME.groups
+---@field data? table<string, string|number|boolean> texts, for f.account.identities.NAME.data
 
 ---The format and lifetime of codes.
 ---@class (exact) moongate.Code
@@ -666,6 +665,10 @@
 ---@field used integer number of counted events before this one
 ---@field max integer maximum for this call
 ---@field locked_until integer? end of the lock in Unix seconds; nil without a lock
+
+---Facts for `identity` of a policy.
+---@class (exact) moongate.IdentityFacts
+---@field claims table<string, any> what another site says, verified; only for `identity`
 
 ---Facts for `send`, `verify` and the functions of `vary`.
 ---@class (exact) moongate.PolicyFacts

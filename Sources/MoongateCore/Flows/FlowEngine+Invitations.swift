@@ -116,11 +116,7 @@ extension FlowEngine {
     ])
     switch result {
     case .reserved: return nil
-    case .refused(let refusal):
-      switch refusal.reason {
-      case .locked(let until), .full(let until), .timer(let until): return until
-      case .disabled: return clock.now() + .seconds(86_400)
-      }
+    case .refused(let refusal): return refusal.reason.end ?? clock.now() + .seconds(86_400)
     case .barred, .flowChanged, .filledByPending: return clock.now() + .seconds(1)
     }
   }

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The message that brings an invitation to its user: from whom, the link and, in an email, for whom and until when.
+/// The message with an invitation: the service, the link and, in an email, the recipient and the expiry.
 package struct InvitationMessage: Sendable {
   package let service: String
   /// The address or number that must be verified.

@@ -79,6 +79,14 @@ package struct ReservationRefusal: Sendable, Equatable {
     case full(until: Timestamp)
     case disabled
     case timer(until: Timestamp)
+
+    /// When an attempt is possible again; nil: never by itself.
+    package var end: Timestamp? {
+      switch self {
+      case .disabled: nil
+      case .locked(let until), .full(let until), .timer(let until): until
+      }
+    }
   }
 
   package let reason: Reason

@@ -1,5 +1,4 @@
 import CCurl
-import Dispatch
 import MoongateCore
 import MoongateSDK
 
@@ -12,7 +11,8 @@ struct MailTransport: MessageTransport {
   private let clock: any GatewayClock
   private let random: any RandomSource
   private let sessions = MailSessions()
-  private let queue: DispatchQueue
+  /// A server that does not answer would otherwise hold threads on which all tasks of the gateway run.
+  private let calls: BlockingCalls
 
   let site: String
   /// The number of threads, each of which waits for the server.
@@ -23,13 +23,14 @@ struct MailTransport: MessageTransport {
     self.clock = clock
     self.random = random
     site = "\(settings.encryption == .implicit ? "smtps" : "smtp")://\(settings.host):\(settings.port)"
-    queue = DispatchQueue(label: "smtp", attributes: .concurrent)
+    calls = BlockingCalls(threads: most, waiting: .max)
   }
 
   func send(_ message: Message) async throws(TransportError) {
     let document = try MailDocument(message, from: settings.from, at: clock.now(), random: random)
-    let fault = await withCheckedContinuation { answer in
-      queue.async { answer.resume(returning: send(document.bytes, of: message)) }
+    let fault: TransportError?
+    do { fault = try await calls.run(at: site) { send(document.bytes, of: message) } } catch {
+      throw TransportError("\(error)")
     }
     if let fault { throw fault }
   }

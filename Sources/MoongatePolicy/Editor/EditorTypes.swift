@@ -30,7 +30,6 @@ package struct EditorTypes: Sendable {
     ---@alias moongate.Duration string a duration: "90s", "10m", "1h30m" or "7d"
     ---@alias moongate.Durations moongate.Duration|moongate.Vary|(moongate.Duration|moongate.Vary)[]
     ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
-    ---@alias moongate.Identity fun(f: moongate.IdentityFacts): moongate.MappedIdentity|moongate.Decision
 
     ---@class (exact) moongate.File what a file returns
     ---@class (exact) moongate.Secret made by env, file or credential
@@ -43,15 +42,6 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.AnyOf made by any_of
     ---@class (exact) moongate.Members made by members
     ---@class (exact) moongate.Fallback made by fallback
-    ---@class (exact) moongate.IdentityFacts facts for `identity` of a policy
-    ---@field claims table<string, any> what another site says, verified
-    ---@class (exact) moongate.MappedIdentity what `identity` of a policy returns
-    ---@field email? string the email address
-    ---@field email_verified? boolean whether the site has verified it
-    ---@field first_name? string the first name
-    ---@field last_name? string the last name
-    ---@field groups? string[]|table<string, boolean> the groups, for f.account.identities.NAME.groups
-    ---@field data? table<string, string|number|boolean> texts, for f.account.identities.NAME.data
     ---@class (exact) moongate.Statement made by guarantee
     ---@class (exact) moongate.Client made by app
     ---@class (exact) moongate.Case made by case
@@ -116,6 +106,11 @@ package struct EditorTypes: Sendable {
     ("locked_until", "integer?", "end of the lock in Unix seconds; nil without a lock"),
   ]
 
+  /// The facts of the function `identity`.
+  static let identityFacts: [(name: String, type: String, help: String)] = [
+    ("claims", "table<string, any>", "what another site says, verified; only for `identity`")
+  ]
+
   /// More than 60 lines: the groups share what they collect.
   ///
   /// One class for each group of facts, then one for each kind of function.
@@ -156,6 +151,10 @@ package struct EditorTypes: Sendable {
     }
     let limit = Self.limitFacts.map { "---@field \($0.name) \($0.type) \($0.help)" }
     classes.append((["---@class (exact) moongate.Facts.limit"] + limit).joined(separator: "\n"))
+    let identity = Self.identityFacts.map { "---@field \($0.name) \($0.type) \($0.help)" }
+    classes.append(
+      (["---Facts for `identity` of a policy.", "---@class (exact) moongate.IdentityFacts"] + identity).joined(
+        separator: "\n"))
     let audiences: [(String, String, FunctionTable.Audience)] = [
       ("PolicyFacts", "Facts for `send`, `verify` and the functions of `vary`.", .policy(limits: [])),
       ("FlowFacts", "Facts for `when` of a step, and for `admit`.", .flow),

@@ -84,6 +84,9 @@ package struct SchemaReference: Sendable {
       + EditorTypes.limitFacts.map {
         Global(name: "limits.NAME.\($0.name)", signature: $0.type, help: $0.help, audience: ["policies"])
       }
+      + EditorTypes.identityFacts.map {
+        Global(name: $0.name, signature: $0.type, help: $0.help, audience: ["policies"])
+      }
   }
 
   /// All constructors, decisions, helpers and base library functions.

@@ -4,7 +4,7 @@ import MoongateSDK
 /// Reads what the function `identity` of a policy returned. Anything that the gateway does not know is a fault: a
 /// misspelled `groups` would otherwise remove every group.
 enum IdentityResult {
-  private static let fields = ["email", "email_verified", "first_name", "last_name", "groups", "data"]
+  private static let fields = TableShape.mappedIdentity.entries.map(\.name)
 
   static func read(_ node: LuaNode) throws(LuaState.Failure) -> IdentityVerdict {
     switch node.value {

@@ -14,11 +14,25 @@ extension TableShape {
       .optional("message", "string", "the text with {code} in it"),
       .optional("send", "moongate.Decide", "a function of facts"),
       .optional("verify", "moongate.Decide", "a function of facts"),
-      .optional("identity", "moongate.Identity", "a function of f.claims"),
+      .optional(
+        "identity", "fun(f: moongate.IdentityFacts): moongate.MappedIdentity|moongate.Decision",
+        "a function of f.claims"),
       .optional(
         "reasons", "table<string, string>",
         "messages that users see for deny \"reason\", as in { country_not_served = \"We do not serve this country yet.\" }"
       ),
+    ])
+
+  static let mappedIdentity = TableShape(
+    name: "MappedIdentity", summary: "What the function `identity` of a policy returns.",
+    entries: [
+      .optional("email", "string", "the email address"),
+      .optional("email_verified", "boolean", "whether the site has verified it"),
+      .optional("first_name", "string", "the first name"),
+      .optional("last_name", "string", "the last name"),
+      .optional("groups", "string[]|table<string, boolean>", "the groups, for f.account.identities.NAME.groups"),
+      .optional(
+        "data", "table<string, string|number|boolean>", "texts, for f.account.identities.NAME.data"),
     ])
 
   static let code = TableShape(
@@ -227,7 +241,8 @@ extension TableShape {
     .connectionLimits, .addressLimits,
     .flowLimits,
     .program,
-    .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .remember, .next,
+    .outbox, .smtp, .webhook, .twilio, .policy, .mappedIdentity, .code, .timers, .limit, .flow, .step, .session,
+    .remember, .next,
     .route,
     .routeTokens, .requirement, .accounts, .registration, .app,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,

@@ -88,12 +88,9 @@ struct AccountReads: Sendable {
   private static func identifier(_ row: some SQLRow) throws -> HeldIdentifier? {
     guard let name = try row.optionalText(7) else { return nil }
     guard let kind = IdentifierKind(rawValue: name) else { throw damaged("identifier") }
-    let attributes = try JSON.decode([String: String].self, try row.text(10).utf8)
-    let groups = try row.optionalText(15).map { try JSON.decode([String].self, $0.utf8) }
     return HeldIdentifier(
-      identifier: Identifier(
-        kind: kind, value: try row.text(8), display: try row.text(9), attributes: attributes, groups: groups ?? []),
-      verifiedAt: try row.optionalMoment(11), waitsUntil: try row.optionalMoment(17))
+      identifier: try row.identifier(kind, at: 8, groups: 15), verifiedAt: try row.optionalMoment(11),
+      waitsUntil: try row.optionalMoment(17))
   }
 }
 

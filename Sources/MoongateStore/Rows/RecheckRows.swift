@@ -27,10 +27,7 @@ enum RecheckRows {
       // Attack on ourselves: of all identities, none is rechecked any more because of one damaged row.
       guard let kind = IdentifierKind(rawValue: try row.text(1)), let provider = ProviderName(rawValue: try row.text(6))
       else { return nil }
-      let identity = Identifier(
-        kind: kind, value: try row.text(2), display: try row.text(3),
-        attributes: try JSON.decode([String: String].self, try row.text(4).utf8),
-        groups: try row.optionalText(5).map { try JSON.decode([String].self, $0.utf8) } ?? [])
+      let identity = try row.identifier(kind, at: 2, groups: 5)
       let recheck = StoredRecheck(
         provider: provider, sealed: try row.optionalBytes(7), confirmedAt: try row.moment(8), dueAt: end)
       return ClaimedRecheck(

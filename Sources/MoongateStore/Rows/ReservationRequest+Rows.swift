@@ -71,13 +71,6 @@ extension ReservationRefusal {
   /// The more severe refusal: disabled first, then the one that lasts longest; if equal, the first.
   static func moreSevere(_ first: Self?, _ second: Self) -> Self {
     guard let first else { return second }
-    return first.end < second.end ? second : first
-  }
-
-  private var end: Timestamp {
-    switch reason {
-    case .disabled: .never
-    case .locked(let until), .full(let until), .timer(let until): until
-    }
+    return first.reason.end ?? .never < second.reason.end ?? .never ? second : first
   }
 }

@@ -179,10 +179,10 @@ struct Gateway {
       Background { await audit.run(clock: clock) },
       Background {
         await engine.probeSites()
-        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+        await Background.idle()
       },
       Background {
-        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+        await Background.idle()
         shadow.end()
       },
       Background {

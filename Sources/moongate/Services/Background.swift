@@ -9,6 +9,11 @@ struct Background: Service {
 
   func run() async throws { await cancelWhenGracefulShutdown { await work() } }
 
+  /// Waits until the gateway shuts down, for a service that has nothing more to do: one that returned would end it.
+  static func idle() async {
+    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+  }
+
   /// Works in batches until the gateway shuts down.
   /// - Parameters:
   ///   - interval: the pause after the last batch. Between batches, the pause is short.

@@ -157,7 +157,7 @@ import Testing
     #expect(try await bench.store.account(account)?.resets["password"] == bench.clock.now())
   }
 
-  /// An operator made the link in no network, so whoever uses it is in no other one.
+  /// A link of an operator belongs to no network, so its user has not changed the network.
   @Test func linkHasNoChangeOfNetwork() async throws {
     let bench = try await EngineTestBench.full(takesNames: true)
     let (_, flow) = try await link(bench)

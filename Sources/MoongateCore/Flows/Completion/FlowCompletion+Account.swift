@@ -327,8 +327,8 @@ extension FlowCompletion {
     let request = flow.request
     guard let before = try await lookup.loadAccount(flow.record.account, flow) else { return }
     let others = ChangeAuthority(replacing: provider, in: checks.authority(over: before, request))
-    // Attack: whoever reads the owner's mailbox is signed in to an account of their own, and what they have just proved
-    // there makes the new password count at once.
+    // Attack: a user who reads the owner's mailbox is signed in to another account, and what was just proved there
+    // makes the new password count at once.
     let session = request.client.session.flatMap { $0.account.id == before.id ? $0.session : nil }
     let passed = (session?.passed ?? []) + flow.record.passed
     let isIndependent = passed.contains { others.factors.contains($0.provider) && others.accepts($0) }
