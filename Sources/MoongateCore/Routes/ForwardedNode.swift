@@ -18,9 +18,12 @@ package enum ForwardedNode {
     // An IPv6 address without brackets has no port: the port could not be told from the address.
     guard let colon = range.first(where: { member[$0] == UInt8(ascii: ":") }),
       !(colon + 1..<range.upperBound).contains(where: { member[$0] == UInt8(ascii: ":") })
-    else { return IPAddressText.parse(bytes(member, range)) }
+    else {
+      return IPAddressBytes.parseV4(member.extracting(range)).flatMap(ClientAddress.init(bytes:))
+        ?? IPAddressText.parse(bytes(member, range))
+    }
     guard isPort(member, colon, range) else { return nil }
-    return IPAddressBytes.parseV4(bytes(member, range.lowerBound..<colon)).flatMap(ClientAddress.init(bytes:))
+    return IPAddressBytes.parseV4(member.extracting(range.lowerBound..<colon)).flatMap(ClientAddress.init(bytes:))
   }
 
   /// Whether the rest of the member is empty, or `:` and a port. An empty port is no port (RFC 3986 section 3.2.3); a

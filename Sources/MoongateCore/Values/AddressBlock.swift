@@ -33,11 +33,7 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
   }
 
   private init(masking bytes: [UInt8], prefix: Int) {
-    let network = bytes.enumerated().map { index, byte in
-      let kept = min(8, max(0, prefix - index * 8))
-      return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
-    }
-    self.init(network: network, prefix: prefix)
+    self.init(network: bytes.enumerated().map { ClientAddress.kept($1, at: $0, of: prefix) }, prefix: prefix)
   }
 
   /// The CIDR notation, `10.0.0.0/8`.

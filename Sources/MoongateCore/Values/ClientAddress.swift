@@ -21,10 +21,7 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
 
   /// The first `bits` bits, with the rest set to zero.
   package func masked(to bits: Int) -> [UInt8] {
-    bytes.enumerated().map { index, byte in
-      let kept = min(8, max(0, bits - index * 8))
-      return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
-    }
+    bytes.enumerated().map { Self.kept($1, at: $0, of: bits) }
   }
 
   /// The key of a limit per `ip`: the address; for IPv6 its /64, because one household has that many.
@@ -35,7 +32,15 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether the address is in the block.
   package func isIn(_ block: AddressBlock) -> Bool {
-    bytes.count == block.network.count && masked(to: block.prefix) == block.network
+    guard bytes.count == block.network.count else { return false }
+    // Without the array that `masked` makes: each request through a proxy asks this.
+    return bytes.indices.allSatisfy { Self.kept(bytes[$0], at: $0, of: block.prefix) == block.network[$0] }
+  }
+
+  /// What remains of a byte if only the first `bits` bits of the address are kept.
+  static func kept(_ byte: UInt8, at index: Int, of bits: Int) -> UInt8 {
+    let kept = min(8, max(0, bits - index * 8))
+    return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
   }
 
   /// The text in RFC 5952 form for IPv6, or dotted for IPv4.
