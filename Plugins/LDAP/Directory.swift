@@ -166,7 +166,7 @@ struct Directory: Sendable {
   private func bindForSearch(_ connection: any DirectoryConnection) throws(DirectoryFault) {
     let password = Array((settings.account?.password ?? "").utf8)
     let answer = try connection.bind(settings.account?.name ?? "", password)
-    guard answer.code == 0 else { throw DirectoryFault(answer.code, answer.text, in: "the bind of `bind_dn`") }
+    guard answer.code == 0 else { throw DirectoryFault(answer.code, answer.text, in: "the bind of `bind.dn`") }
   }
 
   /// The attributes to read of a user's entry.

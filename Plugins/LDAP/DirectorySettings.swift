@@ -34,8 +34,10 @@ struct DirectorySettings: Sendable {
       "ca", .file,
       "A PEM file of certificate authorities in place of the system's. With it, ldap:// always negotiates TLS."),
     SettingField("base", .text, "The name below which users are searched: dc=example,dc=com.", isRequired: true),
-    SettingField("bind_dn", .text, "The name of the account that searches. Default: an anonymous search."),
-    SettingField("bind_password", .secret, "Its password: env \"NAME\" or file \"path\"."),
+    SettingField(
+      "bind.dn", .text, "The name of the account that searches. Without `bind`, the search is anonymous.",
+      isRequired: true),
+    SettingField("bind.password", .secret, "Its password: env \"NAME\" or file \"path\".", isRequired: true),
     SettingField(
       "user", .text, "The filter that finds a user by {name}, which was typed.",
       "(&(objectClass=person)(uid={name}))", check: checkUser),
@@ -85,7 +87,7 @@ struct DirectorySettings: Sendable {
     }
     authority = settings.file("ca") ?? Self.systemAuthorities
     self.base = base
-    account = settings.text("bind_dn").map { ($0, settings.secret("bind_password") ?? "") }
+    account = settings.text("bind.dn").map { ($0, settings.secret("bind.password") ?? "") }
     user = try DirectoryFilter(settings.text("user") ?? "")
     groups = try settings.text("groups").map { try DirectoryFilter($0) }
     groupBase = settings.text("group_base") ?? base
@@ -138,11 +140,8 @@ struct DirectorySettings: Sendable {
   static func findings(in settings: StepSettings) -> [SettingFinding] {
     var found: [SettingFinding] = []
     if settings.list("also").count > 7 { found.append(.init("also", "names more than 7 further servers")) }
-    if settings.text("bind_dn") != nil, settings.secret("bind_password")?.isEmpty ?? true {
-      found.append(.init("bind_dn", "needs `bind_password`: with an empty one, the directory is searched anonymously"))
-    }
-    if settings.text("bind_dn") == nil, settings.secret("bind_password") != nil {
-      found.append(.init("bind_password", "needs `bind_dn`, the name that it belongs to"))
+    if settings.text("bind.dn") != nil, settings.secret("bind.password")?.isEmpty ?? true {
+      found.append(.init("bind.password", "is empty, and the directory would be searched anonymously"))
     }
     if let file = settings.file("ca"),
       !((try? String(contentsOfFile: file, encoding: .utf8))?.contains("-----BEGIN CERTIFICATE-----") ?? false)

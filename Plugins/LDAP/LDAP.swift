@@ -133,7 +133,7 @@ extension LDAP: SiteProbing {
         }
       }
     }
-    let account = settings.account == nil ? "anonymous searches" : "the password of bind_dn"
+    let account = settings.account == nil ? "anonymous searches" : "the password of bind.dn"
     return "\(settings.servers.map(\.url).joined(separator: ", ")) accepts \(account)"
   }
 }

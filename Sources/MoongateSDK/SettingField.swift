@@ -26,6 +26,8 @@ public struct SettingField: Sendable, Equatable {
     case source(flags: [String])
   }
 
+  /// A name with a dot is a field of a table: `bind.dn` is written `bind = { dn = "…" }`. Such a field is required if
+  /// the operator writes the table. Not for programs.
   public let name: String
   public let kind: Kind
   public let isRequired: Bool
@@ -56,6 +58,12 @@ public struct SettingField: Sendable, Equatable {
     self.help = help
     self.standard = standard
     self.check = check
+  }
+
+  /// The table that holds the field, and its name there; nil for a field of the entry itself.
+  package var placeInTable: (table: String, name: String)? {
+    let parts = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
   }
 
   /// Compares what is declared. Checks cannot be compared.

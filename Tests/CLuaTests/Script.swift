@@ -50,9 +50,9 @@ final class Script {
     state.add(hint: "a policy has no output; the reason of deny is logged", for: "print")
     facts = clua_facts_new(state)
     for (slot, path) in ["now", "phone.country", "client.ip", "client.new_device"].enumerated() {
-      _ = clua_facts_add(state, facts, path, Int32(slot), false)
+      _ = clua_facts_add(state, facts, path, Int32(slot), CLUA_FACT_VALUE)
     }
-    _ = clua_facts_add(state, facts, "flow.passed", 100, true)
+    _ = clua_facts_add(state, facts, "flow.passed", 100, CLUA_FACT_SET)
     load("\(prelude) return policy 'x' { send = function(f)\n\(body)\nend }")
   }
 

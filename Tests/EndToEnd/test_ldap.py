@@ -69,14 +69,16 @@ ROUTES = """return routes {{
 """
 
 
+NOBODY = f'{{ dn = "cn=nobody,{BASE}", password = env "DIRECTORY_PASSWORD" }}'
+
+
 def with_directory(gateway, url, **more):
     """Adds a provider `directory` and a flow for it."""
     policy = more.pop("policy", POLICY)
     fields = {
         "url": f'"{url}"',
         "base": f'"{BASE}"',
-        "bind_dn": f'"{SEARCHER}"',
-        "bind_password": 'env "DIRECTORY_PASSWORD"',
+        "bind": f'{{ dn = "{SEARCHER}", password = env "DIRECTORY_PASSWORD" }}',
         "groups": '"(&(objectClass=groupOfNames)(member={dn}))"',
         "group_base": f'"ou=groups,{BASE}"',
         **more,
@@ -522,7 +524,7 @@ def test_doctor_binds(other, directory):
     command = [BIN / "moongate", "doctor", "--config", gateway.config]
     env = {"PATH": "/usr/bin", "DIRECTORY_PASSWORD": SEARCHER_PASSWORD}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", env=env)
-    assert f"directory: {directory.url} accepts the password of bind_dn" in done.stdout, done.stdout + done.stderr
+    assert f"directory: {directory.url} accepts the password of bind.dn" in done.stdout, done.stdout + done.stderr
 
 
 def test_late_answer_to_a_wrong_password_counts(other):
@@ -542,9 +544,9 @@ def test_late_answer_to_a_wrong_password_counts(other):
 
 
 def test_refused_search_account(other, directory):
-    gateway = other(directory.url, ca=f'"{directory.authority}"', bind_dn=f'"cn=nobody,{BASE}"')
+    gateway = other(directory.url, ca=f'"{directory.authority}"', bind=NOBODY)
     problem(sign_in(gateway, "ada"), 503, "busy")
-    wait_for(lambda: "the bind of `bind_dn` failed with result 49" in gateway.log, "the reason in the log")
+    wait_for(lambda: "the bind of `bind.dn` failed with result 49" in gateway.log, "the reason in the log")
 
 
 def checked(gateway, **env):
@@ -563,8 +565,10 @@ def checked(gateway, **env):
     ({"groups": '"(cn=ops)"'}, "finds the same groups for everyone"),
     ({"ca": '"gateway.lua"'}, "has no certificate in PEM form"),
     ({"ca": '"missing.pem"'}, "there is no file missing.pem"),
-    ({"bind_dn": None}, "needs `bind_dn`"),
-    ({"bind_password": None}, "needs `bind_password`"),
+    ({"bind": '{ password = env "DIRECTORY_PASSWORD" }'}, "providers.directory.bind.dn: is missing"),
+    ({"bind": '{ dn = "cn=search" }'}, "providers.directory.bind.password: is missing"),
+    ({"bind": '{ dn = "cn=search", passwort = env "X" }'}, "did you mean `password`?"),
+    ({"bind": '"cn=search"'}, "must be a table"),
     ({"trusted_domains": '{ "gmail.com" }'}, "is a public mail provider"),
     ({"timeout": "60"}, "timeout"),
 ])

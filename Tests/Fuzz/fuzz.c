@@ -131,8 +131,8 @@ static clua_state *new_state(int32_t *facts) {
   if (state == NULL) return NULL;
   *facts = clua_facts_new(state);
   static const char *const paths[] = {"now", "phone.country", "client.new_device", "limits.verify.used"};
-  for (int32_t slot = 0; slot < 4; slot++) clua_facts_add(state, *facts, paths[slot], slot, false);
-  clua_facts_add(state, *facts, "set", 100, true);
+  for (int32_t slot = 0; slot < 4; slot++) clua_facts_add(state, *facts, paths[slot], slot, CLUA_FACT_VALUE);
+  clua_facts_add(state, *facts, "set", 100, CLUA_FACT_SET);
   return state;
 }
 

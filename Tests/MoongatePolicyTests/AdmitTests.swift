@@ -151,7 +151,7 @@ import Testing
 
   /// What a site says is renewed by a later step there, and what a provider reports is gone when an app redeems.
   @Test func reportedFactsAreFinalLate() throws {
-    let facts = ["f.account.identities.google_oauth.groups.ops", "f.providers.email_code.domain"]
+    let facts = ["(f.account.identities.google_oauth or { groups = {} }).groups.ops", "f.providers.email_code.domain"]
     for (fact, last) in zip(facts, [[.account, .flow], .all] as [FactKnowledge]) {
       let admit = Self.accounts("return \(fact) and allow or deny \"no\"")
       let evaluator = try GuaranteeFolder(["accounts.lua": admit]).generation().makeEvaluator()

@@ -81,13 +81,23 @@ import Testing
     let accounts = """
       return accounts {
         groups = {
-          ops = function(f) return f.account.identities.site.groups["grafana-admins"] end,
+          ops = function(f)
+            local site = f.account.identities.site
+            return site and site.groups["grafana-admins"]
+          end,
           listed = function(f)
-            for name in pairs(f.account.identities.site.groups) do if name == "dev" then return true end end
+            local site = f.account.identities.site
+            for name in pairs(site and site.groups or {}) do if name == "dev" then return true end end
+            return false
+          end,
+          known = function(f)
+            for name in pairs(f.account.identities) do if name == "site" then return true end end
             return false
           end,
         },
-        claims = { floor = function(f) return f.account.identities.site.data.floor end },
+        claims = {
+          floor = function(f) local site = f.account.identities.site return site and site.data.floor end,
+        },
       }
       """
     let site = ProviderDescriptor(
@@ -112,12 +122,12 @@ import Testing
     }
     let identity = Identifier(
       kind: .federated, value: "site 7", display: "7", attributes: ["floor": "3"], groups: ["grafana-admins", "dev"])
-    #expect(try found(identity).groups.map(\.rawValue) == ["listed", "ops"])
+    #expect(try found(identity).groups.map(\.rawValue) == ["known", "listed", "ops"])
     #expect(try found(identity).claims == ["floor": .text("3")])
-    // An account without the identity has empty groups and data, so the functions do not fail.
+    // Without an identity, it is nil.
     #expect(try found(nil).groups == [] && found(nil).claims == [:])
     let other = Identifier(kind: .federated, value: "site 7", display: "7", groups: ["grafana"])
-    #expect(try found(other).groups == [])
+    #expect(try found(other).groups.map(\.rawValue) == ["known"])
   }
 
   @Test(

@@ -28,6 +28,9 @@ import Testing
       SettingField(
         name: "rings", kind: .list, isRequired: false, help: "what they wear",
         check: { text, _ in text == text.lowercased() ? nil : "is not a ring: write \(text.lowercased())" }),
+      SettingField(name: "keeper.name", kind: .text, isRequired: true, help: "who feeds them"),
+      SettingField(name: "keeper.key", kind: .secret, isRequired: true, help: "what opens the door"),
+      SettingField(name: "keeper.visits", kind: .number(1...9), isRequired: false, help: "how often", standard: 2),
     ], policy: PolicySource(file: "Plugins/Loft/policy.lua", text: "return policy \"loft\" { limits = {} }"),
     identifierKinds: [.email],
     facts: [
@@ -65,7 +68,20 @@ import Testing
     #expect(
       try read("birds = 1, home = \"http://localhost:8080\"").get().gateway.providers["loft"]?.texts["home"]
         == "http://localhost:8080")
-    #expect(standing == ["birds": 1, "share": 0.75, "at_night": false, "breed": "homing", "names": ["Ada", "Bo"]])
+    #expect(
+      standing == [
+        "birds": 1, "share": 0.75, "at_night": false, "breed": "homing", "names": ["Ada", "Bo"], "keeper.visits": 2,
+      ])
+  }
+
+  /// Settings in a table of their own. They are required only if the table is there.
+  @Test func settingsInATable() throws {
+    let body = #"birds = 1, keeper = { name = "Asha", key = file "maps/world.txt", visits = 3 }"#
+    let settings = try #require(try read(body).get().gateway.providers["loft"])
+    #expect(settings.texts["keeper.name"] == "Asha" && settings.values["keeper.visits"] == 3)
+    #expect(settings.secrets["keeper.key"]?.reveal() == "here")
+    let alone = try #require(try read("birds = 1").get().gateway.providers["loft"])
+    #expect(alone.texts["keeper.name"] == nil && alone.values["keeper.visits"] == 2)
   }
 
   /// A site or a file, alone or in a table with flags.
@@ -104,6 +120,19 @@ import Testing
     (
       "birds = 1, map = \"maps/moon.txt\"",
       "gateway.lua:6: providers.loft.map: there is no file maps/moon.txt (paths are relative to the configuration folder)"
+    ),
+    ("birds = 1, keeper = \"Asha\"", "gateway.lua:6: providers.loft.keeper: must be a table, as in"),
+    (
+      "birds = 1, keeper = { key = file \"maps/world.txt\" }",
+      "gateway.lua:6: providers.loft.keeper.name: is missing: who feeds them"
+    ),
+    (
+      "birds = 1, keeper = { name = \"Asha\", key = file \"maps/world.txt\", visits = 10 }",
+      "gateway.lua:6: providers.loft.keeper.visits: must be a number from 1 to 9, not the number 10"
+    ),
+    (
+      "birds = 1, keeper = { name = \"Asha\", kye = file \"maps/world.txt\" }",
+      "gateway.lua:6: providers.loft.keeper.kye: unknown field; did you mean `key`?"
     ),
     (
       "birds = 1, map = \"maps\"",

@@ -501,8 +501,7 @@
 ---@field also? string[] Further servers of the directory, which are asked when another one does not answer.
 ---@field ca? string A PEM file of certificate authorities in place of the system's. With it, ldap:// always negotiates TLS.
 ---@field base string The name below which users are searched: dc=example,dc=com.
----@field bind_dn? string The name of the account that searches. Default: an anonymous search.
----@field bind_password? moongate.Secret Its password: env "NAME" or file "path".
+---@field bind? { dn: string, password: moongate.Secret } `dn`: The name of the account that searches. Without `bind`, the search is anonymous. `password`: Its password: env "NAME" or file "path".
 ---@field user? string The filter that finds a user by {name}, which was typed. (default: "(&(objectClass=person)(uid={name}))")
 ---@field groups? string The filter that finds a user's groups by {dn} or an {attribute} of the entry. Default: no groups.
 ---@field group_base? string The name below which groups are searched. Default: `base`.
@@ -658,8 +657,8 @@
 ---@field passkey moongate.Facts.providers.passkey facts that `passkey` has reported in this flow
 
 ---@class (exact) moongate.Facts.account.identities
----@field google_oauth moongate.Facts.account.identities.google_oauth the identity at this site; never nil
----@field ldap moongate.Facts.account.identities.ldap the identity at this site; never nil
+---@field google_oauth? moongate.Facts.account.identities.google_oauth the identity at this site; nil if the account has none
+---@field ldap? moongate.Facts.account.identities.ldap the identity at this site; nil if the account has none
 
 ---@class (exact) moongate.Facts.limit
 ---@field used integer number of counted events before this one

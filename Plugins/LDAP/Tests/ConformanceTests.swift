@@ -9,7 +9,7 @@ import Testing
   private static func subject() -> ConformanceSubject {
     var subject = ConformanceSubject(of: LDAP().descriptor)
     subject.settings = [
-      "url": "ldap://localhost", "base": "dc=example", "bind_dn": "cn=search", "user": "(uid={name})",
+      "url": "ldap://localhost", "base": "dc=example", "bind.dn": "cn=search", "user": "(uid={name})",
       "groups": "(member={dn})", "group_base": "dc=example", "attributes": .list([]), "also": .list([]),
       "email_verified": "claim", "trusted_domains": .list([]), "nested_groups": false, "timeout": 5,
     ]

@@ -104,11 +104,11 @@ struct Attempted {
   static func settings(_ values: [String: SettingValue] = [:]) -> StepSettings {
     let standard = DirectorySettings.fields.compactMap { field in field.standard.map { (field.name, $0) } }
     let own: [String: SettingValue] = [
-      "url": "ldap://localhost", "base": "dc=example", "bind_dn": "cn=search", "user": "(uid={name})",
+      "url": "ldap://localhost", "base": "dc=example", "bind.dn": "cn=search", "user": "(uid={name})",
       "groups": "(&(objectClass=groupOfNames)(member={dn}))",
     ]
     return StepSettings(
-      secrets: ["bind_password": { "of the searcher" }],
+      secrets: ["bind.password": { "of the searcher" }],
       values: Dictionary(standard) { first, _ in first }.merging(own) { _, own in own }.merging(values) { _, own in own
       })
   }

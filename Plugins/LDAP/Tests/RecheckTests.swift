@@ -130,7 +130,7 @@ import Testing
   @Test func aDirectoryThatDoesNotAnswerEndsNothing() async throws {
     await #expect(throws: DirectoryFault.self) { try await Self.recheck(Self.directory(isUp: false)) }
     await #expect(throws: DirectoryFault.self) {
-      try await Self.recheck(Self.directory(), ["bind_dn": "cn=other"])
+      try await Self.recheck(Self.directory(), ["bind.dn": "cn=other"])
     }
   }
 

@@ -203,7 +203,7 @@ import Testing
     var attempt = Attempted(provider: directory.provider())
     attempt.settings = Attempted.settings(["also": ["ldap://b.example.com"]])
     let told = try await attempt.provider.probe(with: attempt.context().tools)
-    #expect(told == "ldap://localhost, ldap://b.example.com accepts the password of bind_dn")
+    #expect(told == "ldap://localhost, ldap://b.example.com accepts the password of bind.dn")
     #expect(directory.taken().filter { $0 == "bind cn=search" }.count == 2)
     let down = Attempted(provider: directory.provider(down: ["ldap://localhost"]))
     await #expect(throws: DirectoryFault.self) { try await down.provider.probe(with: down.context().tools) }

@@ -185,8 +185,16 @@ const uint8_t *clua_sides_taken(const clua_state *state, size_t *count);
 
 /// Creates an empty table of facts. Returns its number, or -1 if memory is exhausted.
 int32_t clua_facts_new(clua_state *state);
-/// Adds `group.name` (or `name`) to the facts, read by `slot`. `is_set`: members can be read by any name.
-clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, int32_t slot, bool is_set);
+typedef enum {
+  CLUA_FACT_VALUE,
+  /// Members can be read by any name.
+  CLUA_FACT_SET,
+  /// The path is a group that has facts already. It is nil for scripts unless this fact is true.
+  CLUA_FACT_PRESENCE,
+} clua_fact_kind;
+
+/// Adds `group.name` (or `name`) to the facts, read by `slot`.
+clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, int32_t slot, clua_fact_kind kind);
 
 /// Calls a kept function with the facts (-1: without facts).
 clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,

@@ -7,7 +7,8 @@ static const char facts_key = 0;
 
 // User value 1 of a group: a table from names to slots (integers) or nested groups.
 typedef struct {
-  int32_t slot; // the slot of a set; -1: a group
+  int32_t slot;     // the slot of a set; -1: a group
+  int32_t presence; // the slot that says whether a group is there; -1: it always is
   char path[64];
 } facts;
 
@@ -39,6 +40,17 @@ static int push_fact(lua_State *L, int32_t slot, const char *key, size_t key_len
   return 1;
 }
 
+// Whether the facts on top of the stack are there.
+static bool is_there(lua_State *L) {
+  facts *f = lua_touserdata(L, -1);
+  // Without callbacks, only the names of facts are asked for.
+  if (f->presence < 0 || state_of(L)->callbacks.fact == NULL) return true;
+  push_fact(L, f->presence, NULL, 0, -1);
+  bool there = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return there;
+}
+
 static int facts_index(lua_State *L) {
   facts *f = lua_touserdata(L, 1); // only a facts value has this metatable
   if (f->slot >= 0) {
@@ -51,7 +63,9 @@ static int facts_index(lua_State *L) {
   lua_pushvalue(L, 2);
   switch (lua_rawget(L, 3)) {
     case LUA_TNUMBER: return push_fact(L, (int32_t)lua_tointeger(L, 4), NULL, 0, -1);
-    case LUA_TUSERDATA: return 1;
+    case LUA_TUSERDATA:
+      if (!is_there(L)) lua_pushnil(L);
+      return 1;
     default: {
       size_t length;
       const char *name = push_text(L, 2, &length);
@@ -69,7 +83,16 @@ static int facts_length(lua_State *L) { return raise(L, "facts have no length; u
 void push_fact_keys(lua_State *L, int index) {
   facts *f = lua_touserdata(L, index);
   if (f->slot < 0) {
+    lua_newtable(L);
+    int there = lua_gettop(L);
     lua_getiuservalue(L, index, 1);
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+      if (lua_type(L, -1) == LUA_TUSERDATA && !is_there(L)) continue;
+      lua_pushvalue(L, -2);
+      lua_pushboolean(L, true);
+      lua_rawset(L, there);
+    }
+    lua_settop(L, there);
     push_sorted_keys(L, -1);
     lua_remove(L, -2);
     return;
@@ -99,6 +122,7 @@ void facts_open(lua_State *L) {
 static void push_group(lua_State *L, const char *path, int32_t slot) {
   facts *f = lua_newuserdatauv(L, sizeof *f, 1);
   f->slot = slot;
+  f->presence = -1;
   snprintf(f->path, sizeof f->path, "%s", path);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 1);
@@ -126,7 +150,7 @@ typedef struct {
   int ref;
   const char *path;
   int32_t slot;
-  bool is_set;
+  clua_fact_kind kind;
 } add_request;
 
 static int add_body(lua_State *L) {
@@ -151,17 +175,21 @@ static int add_body(lua_State *L) {
   }
   lua_getiuservalue(L, -1, 1);
   lua_pushstring(L, part);
-  if (request->is_set)
-    push_group(L, part, request->slot);
-  else
-    lua_pushinteger(L, request->slot);
+  switch (request->kind) {
+    case CLUA_FACT_VALUE: lua_pushinteger(L, request->slot); break;
+    case CLUA_FACT_SET: push_group(L, part, request->slot); break;
+    case CLUA_FACT_PRESENCE:
+      if (lua_rawget(L, -2) == LUA_TUSERDATA) ((facts *)lua_touserdata(L, -1))->presence = request->slot;
+      return 0;
+  }
   lua_rawset(L, -3);
   return 0;
 }
 
-clua_status clua_facts_add(clua_state *S, int32_t facts_number, const char *path, int32_t slot, bool is_set) {
+clua_status clua_facts_add(clua_state *S, int32_t facts_number, const char *path, int32_t slot,
+  clua_fact_kind kind) {
   if (facts_number < 0 || facts_number >= S->facts_count) return CLUA_ERROR;
-  add_request request = {S->facts[facts_number], path, slot, is_set};
+  add_request request = {S->facts[facts_number], path, slot, kind};
   S->settled = false;
   return run_protected(S, add_body, &request, NULL);
 }

@@ -136,7 +136,7 @@ struct FunctionSituation {
     case .number: (literals.numbers + [0, 1, 1_000]).map(String.init)
     case .text: ["US"] + literals.texts
     // Whether the account has an identity at the site, with the groups or data that the file names.
-    case .groups, .data: ["", "identity"]
+    case .groups, .data, .presence: ["", "identity"]
     }
   }
 

@@ -127,7 +127,9 @@ package struct EditorTypes: Sendable {
       let fields = FactSlot.allCases.filter { $0.path.hasPrefix(group + ".") }.map { slot in
         "---@field \(slot.path.dropFirst(group.utf8.count + 1)) \(slot.type) \(slot.help)"
       }
-      var attributes = declared.filter { $0.group == group }.map { "---@field \($0.name) \($0.type) \($0.help)" }
+      var attributes = declared.filter { $0.group == group && $0.kind != .presence }.map {
+        "---@field \($0.name) \($0.type) \($0.help)"
+      }
       if group == "account", declared.contains(where: { $0.group.hasPrefix("account.identities.") }) {
         attributes.append("---@field identities moongate.Facts.account.identities identities at other sites")
       }
@@ -145,7 +147,7 @@ package struct EditorTypes: Sendable {
     if !identities.isEmpty {
       let fields = identities.map { group in
         let name = group.dropFirst("account.identities.".utf8.count)
-        return "---@field \(name) moongate.Facts.\(group) the identity at this site; never nil"
+        return "---@field \(name)? moongate.Facts.\(group) the identity at this site; nil if the account has none"
       }
       classes.append((["---@class (exact) moongate.Facts.account.identities"] + fields).joined(separator: "\n"))
     }

@@ -75,7 +75,7 @@ package struct FactListing: Sendable, Encodable {
       let value = slot.isSet ? .set(Self.members(slot, facts, groups)) : Value(box.read(facts, slot.rawValue, nil, 0))
       lines.append(Line(fact: "f.\(slot.path)", value: value, help: slot.help))
     }
-    for fact in box.declared {
+    for fact in box.declared where fact.kind != .presence {
       if case .identity(let provider) = fact.place, let identity = facts.account.identities[provider] {
         let members =
           fact.kind == .groups

@@ -23,6 +23,8 @@ struct DeclaredFact: Sendable, Hashable {
     case groups
     /// Texts by name.
     case data
+    /// Whether the group is there: without an identity, `f.account.identities.NAME` is nil.
+    case presence
 
     init(_ kind: FactField.Kind) {
       self =
@@ -69,7 +71,7 @@ struct DeclaredFact: Sendable, Hashable {
   var root: String { String(group.prefix { $0 != "." }) }
 
   /// The path in scripts, after `f.`.
-  var path: String { "\(group).\(name)" }
+  var path: String { kind == .presence ? group : "\(group).\(name)" }
 
   /// Whether functions of the audience receive the fact. Facts that providers report last only as long as the flow.
   func isAvailable(to audience: FunctionTable.Audience) -> Bool {
@@ -87,6 +89,7 @@ struct DeclaredFact: Sendable, Hashable {
     case .flag: "boolean?"
     case .groups: "table<string, true?>"
     case .data: "table<string, string?>"
+    case .presence: "table?"
     }
   }
 
@@ -115,6 +118,9 @@ struct DeclaredFact: Sendable, Hashable {
         DeclaredFact(
           place: .identity($0.name), name: "data", kind: .data,
           help: "what the site of `\($0.name)` says about the account's identity, as of its last sign-in there"),
+        DeclaredFact(
+          place: .identity($0.name), name: "", kind: .presence,
+          help: "the account's identity at the site of `\($0.name)`; nil if it has none"),
       ]
     }
     return (attributes + told + named + identities).filter { seen.insert($0.path).inserted }

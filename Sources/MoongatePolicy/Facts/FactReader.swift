@@ -122,7 +122,7 @@ final class FactReader {
         evidence += (identity(fact, facts)?.attributes ?? [:]).sorted { $0.key < $1.key }.prefix(64).map {
           PolicyEvidence.Fact(path: "\(fact.path).\($0.key)", value: $0.value, namesPerson: true)
         }
-      case .text, .number, .flag:
+      case .text, .number, .flag, .presence:
         evidence.append(PolicyEvidence.Fact(path: fact.path, value: text(attribute(fact, facts)), namesPerson: false))
       }
     }
@@ -316,13 +316,14 @@ final class FactReader {
     case .number:
       if let integer = Int64(value) { return .integer(integer) }
       return Double(value).flatMap { $0.isFinite ? .number($0) : nil } ?? .null
-    case .groups, .data: return .null
+    case .groups, .data, .presence: return .null
     }
   }
 
   /// A member of what a site says about the account's identity, or the name of the member at a place.
   private func member(of fact: DeclaredFact, _ facts: Facts, _ key: String?, _ index: Int64) -> Answer {
     guard let identity = identity(fact, facts) else { return .null }
+    if fact.kind == .presence { return .flag(true) }
     if let key {
       if fact.kind == .data { return text(identity.attributes[key]) }
       return identity.groups.contains(key) ? .flag(true) : .null

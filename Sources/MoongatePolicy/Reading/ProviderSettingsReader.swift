@@ -31,13 +31,16 @@ struct ProviderSettingsReader {
     if !descriptor.choosableKinds.isEmpty, let node = reader.take(ProviderDescriptor.identifyBy) {
       settings.identifyBy = identifyBy(node, reader.path(ProviderDescriptor.identifyBy), descriptor)
     }
+    let tables = tables(reader, descriptor)
     for field in descriptor.settings {
-      guard let node = reader.take(field.name) else {
+      let place = field.placeInTable
+      let reader = place.map { tables[$0.table] } ?? reader
+      guard let reader, let node = reader.take(place?.name ?? field.name) else {
         // A default that has no Lua syntax here, such as a list.
         settings.values[field.name] = field.standard
         continue
       }
-      let path = reader.path(field.name)
+      let path = reader.path(place?.name ?? field.name)
       switch field.kind {
       case .text:
         settings.texts[field.name] = Field.text(node, path, problems).flatMap { checked($0, field, node, path) }
@@ -68,6 +71,18 @@ struct ProviderSettingsReader {
       }
     }
     return settings
+  }
+
+  /// The readers of the tables that hold fields of their own, by name. Those that the operator has not written are
+  /// missing.
+  private func tables(_ reader: TableReader, _ descriptor: ProviderDescriptor) -> [String: TableReader] {
+    var tables: [String: TableReader] = [:]
+    for name in Set(descriptor.settings.compactMap(\.placeInTable?.table)) {
+      tables[name] = reader.take(name).flatMap {
+        TableReader($0, .settings(in: name, of: descriptor), path: reader.path(name), problems: problems)
+      }
+    }
+    return tables
   }
 
   /// How often the site is asked again about its identities.

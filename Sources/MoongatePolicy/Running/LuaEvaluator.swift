@@ -116,16 +116,24 @@ final class LuaEvaluator: PolicyEvaluator {
     let facts = clua_facts_new(state.pointer)
     var status = facts >= 0 ? CLUA_OK : CLUA_NO_MEMORY
     for slot in FactSlot.allCases where status == CLUA_OK && slot.isAvailable(to: audience) {
-      status = clua_facts_add(state.pointer, facts, slot.path, slot.rawValue, slot.isSet)
+      status = clua_facts_add(
+        state.pointer, facts, slot.path, slot.rawValue, slot.isSet ? CLUA_FACT_SET : CLUA_FACT_VALUE)
     }
     for (index, fact) in declared.enumerated() where status == CLUA_OK && fact.isAvailable(to: audience) {
-      status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), fact.kind.isSet)
+      let kind =
+        switch fact.kind {
+        case .groups, .data: CLUA_FACT_SET
+        case .presence: CLUA_FACT_PRESENCE
+        case .text, .number, .flag: CLUA_FACT_VALUE
+        }
+      status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), kind)
     }
     if case .policy(let limits) = audience {
       for (index, limit) in limits.enumerated() {
         for (offset, field) in ["used", "max", "locked_until"].enumerated() where status == CLUA_OK {
           status = clua_facts_add(
-            state.pointer, facts, "limits.\(limit).\(field)", FactSlot.firstLimit + Int32(index * 3 + offset), false)
+            state.pointer, facts, "limits.\(limit).\(field)", FactSlot.firstLimit + Int32(index * 3 + offset),
+            CLUA_FACT_VALUE)
         }
       }
     }

@@ -162,24 +162,7 @@ extension TableShape {
   static func settings(of descriptor: ProviderDescriptor) -> TableShape {
     TableShape(
       name: "Provider." + descriptor.name.rawValue, summary: "Settings of `\(descriptor.name)`.",
-      entries: descriptor.settings.map { field in
-        let type =
-          switch field.kind {
-          case .text, .file: "string"
-          case .secret: "moongate.Secret"
-          case .messages: "moongate.Delivery"
-          case .number: "number"
-          case .flag: "boolean"
-          case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: "|")
-          case .list: "string[]"
-          case .table: "table<string|integer, string>"
-          case .source(let flags):
-            "string|{ [1]: string\(flags.map { ", \($0)?: boolean" }.joined()) }"
-          }
-        return Entry(
-          name: field.name, type: type, help: field.help, isRequired: field.isRequired,
-          standard: field.standard?.asWritten)
-      }
+      entries: entries(of: descriptor)
         + (descriptor.choosableKinds.isEmpty ? [] : [identifyBy(descriptor)])
         + (descriptor.rechecks
           ? [
@@ -201,6 +184,49 @@ extension TableShape {
 }
 
 extension TableShape {
+  /// The shape of a table in the entry of a provider, such as `bind`.
+  static func settings(in table: String, of descriptor: ProviderDescriptor) -> TableShape {
+    TableShape(
+      name: "Provider.\(descriptor.name).\(table)", summary: "Settings of `\(descriptor.name)`.",
+      entries: descriptor.settings.compactMap { field in
+        field.placeInTable.flatMap { $0.table == table ? entry($0.name, field) : nil }
+      })
+  }
+
+  /// The fields that the provider declares. Those with a table are one entry.
+  private static func entries(of descriptor: ProviderDescriptor) -> [Entry] {
+    var entries: [Entry] = []
+    for field in descriptor.settings {
+      guard let place = field.placeInTable else {
+        entries.append(entry(field.name, field))
+        continue
+      }
+      guard !entries.contains(where: { $0.name == place.table }) else { continue }
+      let inner = settings(in: place.table, of: descriptor).entries
+      let type = inner.map { "\($0.name)\($0.isRequired ? "" : "?"): \($0.type)" }.joined(separator: ", ")
+      let help = inner.map { "`\($0.name)`: \($0.help)" }.joined(separator: " ")
+      entries.append(.optional(place.table, "{ \(type) }", help))
+    }
+    return entries
+  }
+
+  private static func entry(_ name: String, _ field: SettingField) -> Entry {
+    let type =
+      switch field.kind {
+      case .text, .file: "string"
+      case .secret: "moongate.Secret"
+      case .messages: "moongate.Delivery"
+      case .number: "number"
+      case .flag: "boolean"
+      case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: "|")
+      case .list: "string[]"
+      case .table: "table<string|integer, string>"
+      case .source(let flags): "string|{ [1]: string\(flags.map { ", \($0)?: boolean" }.joined()) }"
+      }
+    return Entry(
+      name: name, type: type, help: field.help, isRequired: field.isRequired, standard: field.standard?.asWritten)
+  }
+
   /// The kinds of identifier by which users may identify themselves at the provider.
   private static func identifyBy(_ descriptor: ProviderDescriptor) -> Entry {
     let kinds = descriptor.choosableKinds.map { "\"\($0.rawValue)\"" }
