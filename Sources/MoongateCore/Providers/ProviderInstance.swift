@@ -76,9 +76,7 @@ extension ProviderInstance {
   fileprivate func known(_ tools: StepTools) -> StepTools {
     guard prefix != nil else { return tools }
     var tools = tools
-    tools.sessions = SiteSessions { [sessions = tools.sessions] identity, siteSession in
-      try await sessions.end(of: kept(identity), siteSession: siteSession)
-    }
+    tools.sessions = tools.sessions.mapping { kept($0) }
     return tools
   }
 
