@@ -55,6 +55,15 @@ extension OpenID: SignOutLeading {
   }
 }
 
+extension OpenID: SignOutEmbedding {
+  public func embeddedSignOut(issuer: String, session: String, settings: StepSettings) -> EmbeddedSignOut? {
+    guard entry != .oauth, let preset = Preset.chosen(by: settings, entry),
+      let origin = SiteAddress.origin(of: Issuer(settings, preset).address)
+    else { return nil }
+    return EmbeddedSignOut(siteSession: SiteClaims.session(session, at: issuer), origin: origin)
+  }
+}
+
 /// A verified logout token.
 struct LogoutToken {
   /// How old a token may be, and how far the clocks may differ, in seconds.

@@ -145,6 +145,20 @@ import Testing
     }
   }
 
+  // MARK: in the user's browser
+
+  /// Attacks: the same id at another issuer, and an issuer with a site that does not issue ID tokens.
+  @Test("a page of the issuer names the session that a sign-in has named") func embedded() throws {
+    let settings = Attempted.settings(issuer: "https://login.example.com/realms/one")
+    let ended = try #require(
+      OpenID(.openID).embeddedSignOut(issuer: TestProvider.issuer, session: "s-1", settings: settings))
+    #expect(ended == EmbeddedSignOut(siteSession: Self.named("s-1"), origin: "https://login.example.com"))
+    let other = OpenID(.openID).embeddedSignOut(issuer: "https://other.example.com", session: "s-1", settings: settings)
+    #expect(other?.siteSession == Self.named("s-1", at: "https://other.example.com"))
+    #expect(other != ended)
+    #expect(OpenID(.oauth).embeddedSignOut(issuer: TestProvider.issuer, session: "s-1", settings: settings) == nil)
+  }
+
   // MARK: signing out there
 
   private func leads(_ values: [String: SettingValue], _ end: String?) async throws -> String? {

@@ -165,6 +165,12 @@ extension ProviderInstance: SignOutLeading where Base: SignOutLeading {
   }
 }
 
+extension ProviderInstance: SignOutEmbedding where Base: SignOutEmbedding {
+  package func embeddedSignOut(issuer: String, session: String, settings: StepSettings) -> EmbeddedSignOut? {
+    base.embeddedSignOut(issuer: issuer, session: session, settings: settings)
+  }
+}
+
 extension ProviderInstance: Rechecking where Base: Rechecking {
   package func recheck(_ known: RecheckedIdentity, with tools: StepTools) async throws -> RecheckAnswer {
     guard let identity = self.known(known.identity) else { throw ForeignRecheck() }
