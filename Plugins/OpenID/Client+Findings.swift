@@ -87,7 +87,7 @@ extension Client {
       found.append(
         SettingFinding(
           "sign_out",
-          "\"there\" needs the ID token at \(preset.name), and the gateway does not keep it: remove it, and register the back-channel logout URL there"
+          "\"there\" needs the ID token at \(preset.name) (id_token_hint), and the gateway keeps none, because it has all claims of the user: remove it. Users sign out here only"
         ))
     }
     return found + credentials(settings, entry, preset)

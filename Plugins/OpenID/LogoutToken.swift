@@ -15,8 +15,13 @@ extension OpenID: WebhookReceiver {
       // A token that was refused by our own fault must be accepted when the issuer sends it again, so it counts as used
       // only after the sessions have ended.
       guard try await tools.store.value(for: token.key) == nil else { throw AnswerRefusal(.jti, "used before") }
-      let identity = Identifier(kind: .federated, value: token.identity, display: token.identity)
-      let count = try await tools.sessions.end(of: identity, siteSession: token.session)
+      let count =
+        switch token.ended {
+        case .user(let value, let session):
+          try await tools.sessions.end(
+            of: Identifier(kind: .federated, value: value, display: value), siteSession: session)
+        case .session(let session): try await tools.sessions.end(siteSession: session)
+        }
       try await tools.store.set([1], for: token.key, expiresIn: .seconds(LogoutToken.memory))
       tools.log.info("the issuer has signed a user out", ["sessions": "\(count)"])
       return .accepted()
@@ -50,6 +55,15 @@ extension OpenID: SignOutLeading {
   }
 }
 
+extension OpenID: SignOutEmbedding {
+  public func embeddedSignOut(issuer: String, session: String, settings: StepSettings) -> EmbeddedSignOut? {
+    guard entry != .oauth, let preset = Preset.chosen(by: settings, entry),
+      let origin = SiteAddress.origin(of: Issuer(settings, preset).address)
+    else { return nil }
+    return EmbeddedSignOut(siteSession: SiteClaims.session(session, at: issuer), origin: origin)
+  }
+}
+
 /// A verified logout token.
 struct LogoutToken {
   /// How old a token may be, and how far the clocks may differ, in seconds.
@@ -60,10 +74,16 @@ struct LogoutToken {
 
   private static let event = "http://schemas.openid.net/event/backchannel-logout"
 
-  /// The identity, as `OpenID` proves it.
-  let identity: String
-  /// nil: all sessions of the identity.
-  let session: String?
+  /// What has ended at the issuer.
+  enum Ended {
+    /// The sessions of an identity, as `OpenID` proves it.
+    /// - Parameter session: nil: all of them.
+    case user(String, session: String?)
+    /// One session, whoever's it is.
+    case session(String)
+  }
+
+  let ended: Ended
   /// Identifies the token in the store.
   let key: String
 
@@ -87,14 +107,21 @@ struct LogoutToken {
     // Attack: an ID token, which any app of the user has, is sent as a logout token. It has no event, and a nonce.
     guard claims["events"]?.members?[Self.event]?.members != nil else { throw AnswerRefusal(.events) }
     guard claims["nonce"] == nil else { throw AnswerRefusal(.nonce, "present") }
-    guard let subject = claims["sub"]?.text, IDTokenExpectation.isSubject(subject) else { throw AnswerRefusal(.sub) }
     guard let id = claims["jti"]?.text, (1...200).contains(id.utf8.count) else { throw AnswerRefusal(.jti) }
+    ended = try Self.ended(claims, at: metadata.name(in: claims))
+    key = "logout \(id)"
+  }
+
+  /// Section 2.4: `sub`, `sid` or both.
+  private static func ended(_ claims: [String: JSONClaim], at issuer: String) throws(AnswerRefusal) -> Ended {
+    let session: String?
     switch claims["sid"] {
     case nil: session = nil
-    case .text(let text)? where (1...Proof.longestSiteSession).contains(text.utf8.count): session = text
+    case .text(let id)? where !id.isEmpty: session = SiteClaims.session(id, at: issuer)
     default: throw AnswerRefusal(.token, "sid")
     }
-    identity = "\(metadata.name(in: claims)) \(subject)"
-    key = "logout \(id)"
+    if claims["sub"] == nil, let session { return .session(session) }
+    guard let subject = claims["sub"]?.text, IDTokenExpectation.isSubject(subject) else { throw AnswerRefusal(.sub) }
+    return .user("\(issuer) \(subject)", session: session)
   }
 }

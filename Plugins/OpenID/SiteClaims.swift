@@ -1,3 +1,5 @@
+import Crypto
+import Foundation
 import MoongateSDK
 
 /// What a site says about a user: the ID token and the userinfo endpoint together, or the answers of a site without ID
@@ -20,9 +22,17 @@ struct SiteClaims: Sendable {
     "email_verified",
   ]
 
-  /// The id of the user's session at the issuer (OpenID Connect Back-Channel Logout 1.0 section 2.1).
+  /// The user's session at the issuer.
   var session: String? {
-    members["sid"]?.text.flatMap { (1...Proof.longestSiteSession).contains($0.utf8.count) ? $0 : nil }
+    members["sid"]?.text.flatMap { $0.isEmpty ? nil : Self.session($0, at: issuer) }
+  }
+
+  /// The name of a user's session at an issuer (`Proof.siteSession`), of the same length for an id of any.
+  ///
+  /// Attack: after a change of `issuer`, the new one ends sessions of the old one, whose ids it knows.
+  /// - Parameter id: the claim `sid` (OpenID Connect Back-Channel Logout 1.0 section 2.1).
+  static func session(_ id: String, at issuer: String) -> String {
+    Base64URL.encode(Array(SHA256.hash(data: Data("\(issuer) \(id)".utf8))))
   }
 
   /// The value of the identity at the site.

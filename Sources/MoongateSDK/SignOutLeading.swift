@@ -6,3 +6,30 @@ public protocol SignOutLeading: Provider {
   /// - Throws: if the site does not answer. The user has signed out here all the same.
   func signOutAddress(returningTo address: String, with tools: StepTools) async throws -> String?
 }
+
+/// A provider whose site signs a user out everywhere by a page that embeds an address of each application, here
+/// `/auth/logout/NAME` (OpenID Connect Front-Channel Logout 1.0).
+///
+/// Anyone can embed that address. It therefore ends only the session of the browser that opens it, and only if
+/// `Proof.siteSession` of that session is the same.
+public protocol SignOutEmbedding: Provider {
+  /// - Parameters:
+  ///   - issuer: the parameter `iss`.
+  ///   - session: the parameter `sid`.
+  ///   - settings: values of the declared types.
+  /// - Returns: nil if the settings name no site.
+  func embeddedSignOut(issuer: String, session: String, settings: StepSettings) -> EmbeddedSignOut?
+}
+
+/// What the page of another site ends in the user's browser.
+public struct EmbeddedSignOut: Sendable, Equatable {
+  /// As in `Proof.siteSession`.
+  public let siteSession: String
+  /// The origin of the pages that may embed the answer.
+  public let origin: String
+
+  public init(siteSession: String, origin: String) {
+    self.siteSession = siteSession
+    self.origin = origin
+  }
+}

@@ -2,11 +2,12 @@
 ///
 /// Available in webhooks and in maintenance. In steps it throws, because a step that refuses must have no side effects.
 public struct SiteSessions: Sendable {
-  private let finish: @Sendable (_ identity: Identifier, _ siteSession: String?) async throws -> Int
+  private let finish: @Sendable (_ identity: Identifier?, _ siteSession: String?) async throws -> Int
 
-  /// - Parameter finish: ends the sessions and returns how many; by default throws.
+  /// - Parameter finish: ends the sessions and returns how many; by default throws. Without an identity, it gets a
+  ///   session at the site.
   public init(
-    _ finish: @escaping @Sendable (_ identity: Identifier, _ siteSession: String?) async throws -> Int = { _, _ in
+    _ finish: @escaping @Sendable (_ identity: Identifier?, _ siteSession: String?) async throws -> Int = { _, _ in
       throw SiteSessionsUnavailable()
     }
   ) {
@@ -21,6 +22,17 @@ public struct SiteSessions: Sendable {
   /// - Throws: if the store does not answer, or the identity belongs to another provider.
   @discardableResult public func end(of identity: Identifier, siteSession: String? = nil) async throws -> Int {
     try await finish(identity, siteSession)
+  }
+
+  /// Ends the live sessions, on every gateway, that this provider has proved with this `Proof.siteSession`, for a site
+  /// that does not say whose it is. Sign-ins that it has proved, and that are not complete, must begin again.
+  /// - Returns: how many have ended.
+  /// - Throws: if the store does not answer.
+  @discardableResult public func end(siteSession: String) async throws -> Int { try await finish(nil, siteSession) }
+
+  /// The same for a wrapper that changes identities.
+  package func mapping(_ change: @escaping @Sendable (Identifier) -> Identifier) -> SiteSessions {
+    SiteSessions { [finish] identity, siteSession in try await finish(identity.map(change), siteSession) }
   }
 }
 

@@ -11,23 +11,25 @@ from joserfc.jwk import RSAKey
 
 
 class OtherSite:
-    """`claims` are those of the next ID token; `answers` are JSON values by path.
+    """`claims` are those of the next ID token; `answers` are JSON values by path, and `pages` HTML.
 
     A refresh token works once (`reused` has those that came again). `fails` is the status and error of every refresh.
     """
 
-    def __init__(self):
+    def __init__(self, host="127.0.0.1"):
         self.key = RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"}, private=True)
-        self.claims, self.answers, self.posted, self.bearers = {}, {}, [], []
+        self.claims, self.answers, self.pages, self.posted, self.bearers = {}, {}, {}, [], []
         self.issued, self.used, self.reused, self.fails = 0, set(), [], None
         self.lock = threading.Lock()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def answer(self, value, status=200):
-                body = json.dumps(value).encode()
+                self.send(json.dumps(value).encode(), "application/json", status)
+
+            def send(self, body, kind, status=200):
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -39,6 +41,8 @@ class OtherSite:
                     return self.answer(site.discovery)
                 if path == "/jwks":
                     return self.answer({"keys": [site.key.as_dict(private=False)]})
+                if path in site.pages:
+                    return self.send(site.pages[path].encode(), "text/html; charset=utf-8")
                 return self.answer(*([site.answers[path]] if path in site.answers else [{}, 404]))
 
             def do_POST(self):
@@ -65,7 +69,8 @@ class OtherSite:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.port = self.server.server_port
+        self.url = f"http://{host}:{self.port}"
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
 

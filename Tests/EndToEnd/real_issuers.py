@@ -260,6 +260,16 @@ class Idpyoidc(Issuer):
         self.op.context.authn_broker.db["user"]["method"].user = user
         return self.visit(address)
 
+    def logout_tokens(self, user):
+        """A token for each session of the user, which names the session only."""
+        from idpyoidc.server.oidc.session import Session
+
+        session = Session(self.op.endpoint["token"].upstream_get)
+        client = {"client_id": self.client_id, "backchannel_logout_uri": "unused"}
+        grants = self.op.context.session_manager.grants(path=[user, self.client_id])
+        issued = [grant.last_issued_token_of_type("id_token") for grant in grants]
+        return [session.do_back_channel_logout(client, token.session_id)[1] for token in issued if token]
+
     def regroup(self, user, *groups):
         self.op.context.userinfo.db[user] = self.claims(user, *groups)
 

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import subprocess
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -167,22 +168,23 @@ def test_a_posted_answer_and_the_name_beside_the_code(new_gateway, site):
     assert account["first_name"] == "Asha" and not account.get("email")
 
 
+def signed_in(gateway, site, **claims):
+    visitor, away = begins(gateway, "work")
+    assert returns(visitor, site, away, **claims).status_code == 303
+    assert visitor.account()
+    return visitor
+
+
 def test_the_issuer_signs_a_user_out(new_gateway, site):
     gateway = new_gateway
     configure(gateway, work(site, ', sign_out = "there"'), work='return policy "work" {}')
     gateway.start(SITE_SECRET="s3cret")
 
-    def signed_in(**claims):
-        visitor, away = begins(gateway, "work")
-        assert returns(visitor, site, away, **claims).status_code == 303
-        assert visitor.account()
-        return visitor
-
     def posted(token):
         return requests.post(gateway.url + "/auth/hook/work", data={"logout_token": token}, timeout=20).status_code
 
-    first, second = signed_in(sub="a1", sid="s-1"), signed_in(sub="a1", sid="s-2")
-    other = signed_in(sub="b1", sid="s-3")
+    first, second = signed_in(gateway, site, sub="a1", sid="s-1"), signed_in(gateway, site, sub="a1", sid="s-2")
+    other = signed_in(gateway, site, sub="b1", sid="s-3")
     token = site.logout_token(sub="a1", sid="s-1", jti="1")
     assert posted(token) == 204
     wait_for(lambda: first.account() is None, "the session to end", 2)
@@ -192,12 +194,46 @@ def test_the_issuer_signs_a_user_out(new_gateway, site):
     assert posted(site.logout_token(sub="a1", jti="2")) == 204
     wait_for(lambda: second.account() is None, "all sessions of the user to end", 2)
     assert other.account()
+    # A token that names no user, and an id of any length.
+    long = "s" * 3000
+    first, second = signed_in(gateway, site, sub="a1", sid=long), signed_in(gateway, site, sub="a1", sid="s-4")
+    # Attack: an id that nobody has.
+    assert posted(site.logout_token(sid="s", jti="3")) == 204
+    assert posted(site.logout_token(sid=long, jti="4")) == 204
+    wait_for(lambda: first.account() is None, "the session to end", 2)
+    assert second.account() and other.account()
     # A user who signs out here is led to the issuer, and has signed out here by then.
     left = other.post("/auth/logout", return_to="/")
     away = html.unescape(re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', left.text)[1])
     assert away.startswith(site.url + "/end?client_id=gateway"), away
     assert field("post_logout_redirect_uri", away) == gateway.url + "/auth/login"
     assert other.account() is None and "Clear-Site-Data" in left.headers
+
+
+def test_a_page_of_the_issuer_signs_its_user_out(new_gateway, driver):
+    gateway, site = new_gateway, OtherSite("localhost")
+    try:
+        configure(gateway, work(site), work='return policy "work" {}')
+        gateway.start(SITE_SECRET="s3cret")
+        first, second = signed_in(gateway, site, sub="a1", sid="s-1"), signed_in(gateway, site, sub="a1", sid="s-2")
+        frame = f'<iframe src="{gateway.url}/auth/logout/work?iss={quote(site.url)}&sid={{}}"></iframe>'
+        site.pages = {"/end": frame.format("s-1"), "/wrong": frame.format("s-2")}
+        driver.get(gateway.url + "/auth/login")
+        token = first.session.cookies["moongate"]
+        driver.add_cookie({"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+        driver.get_log("browser")
+        # Attack: a page that anyone has made embeds the address, and knows the id. To this browser it is another site,
+        # so the gateway gets no cookie, and the browser does not show the frame.
+        driver.get(f"http://127.0.0.1:{site.port}/end")
+        assert first.account() and "frame-ancestors" in str(driver.get_log("browser"))
+        # Attack: an id of another session.
+        driver.get(site.url + "/wrong")
+        assert first.account()
+        driver.get(site.url + "/end")
+        wait_for(lambda: first.account() is None, "the session to end", 2)
+        assert second.account() and "frame-ancestors" not in str(driver.get_log("browser"))
+    finally:
+        site.stop()
 
 
 ACCOUNTS = """return accounts {

@@ -6,6 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+import requests
 
 from local_gateway import BIN, LocalGateway, wait_for
 from mockgoogle import field
@@ -101,6 +102,25 @@ def test_a_user_who_cancels_reads_that(place, issuer):
         assert (answer.status_code, answer.headers["Location"]) == (303, "/auth/login?refused=oauth_cancelled")
         assert "Sign-in cancelled" in visitor.get(answer.headers["Location"]).text
     assert visitor.account() is None
+
+
+def test_idpyoidc_ends_a_session_without_naming_its_user(place):
+    issuer = place.issuers["idpyoidc"]
+    first, other = signed_in(place, issuer, "asha"), signed_in(place, issuer, "bina")
+    second = signed_in(place, issuer, "asha")
+
+    def posted(token):
+        hook = place.gateway.url + "/auth/hook/idpyoidc"
+        return requests.post(hook, data={"logout_token": token}, timeout=20).status_code
+
+    tokens = issuer.logout_tokens("asha")
+    assert posted(tokens[-1]) == 204
+    wait_for(lambda: second.account() is None, "the session to end", 2)
+    assert first.account() and other.account()
+    for token in tokens[:-1]:
+        assert posted(token) == 204
+    wait_for(lambda: first.account() is None, "the other session to end", 2)
+    assert other.account()
 
 
 def test_a_secret_that_the_issuer_refuses(place, issuer):

@@ -22,7 +22,8 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
 
   /// All checks.
   package static let all: [StoreConformance] =
-    ledger + locks + attempts + timers + flows + accounts + names + changing + operated + sessions + trail + audit
+    ledger + locks + attempts + timers + flows + accounts + names + changing + operated + sessions + siteSessions
+    + trail + audit
     + bounds + nodes + values + leases + rechecks + groups + invitations
     + domains + tokens
 

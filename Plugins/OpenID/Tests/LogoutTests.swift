@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import OpenID
 import MoongateSDK
@@ -13,9 +14,9 @@ import Testing
 
     var all: [String] { calls.withLock { $0 } }
 
-    func end(_ identity: Identifier, _ session: String?) throws -> Int {
+    func end(_ identity: Identifier?, _ session: String?) throws -> Int {
       if isDown.withLock({ $0 }) { throw Unexpected() }
-      calls.withLock { $0.append("\(identity.value) \(session ?? "all")") }
+      calls.withLock { $0.append("\(identity?.value ?? "anybody") \(session ?? "all")") }
       return 1
     }
   }
@@ -50,10 +51,28 @@ import Testing
     try await deliver("logout_token=" + (try key.sign(["alg": "RS256", "kid": "rsa", "typ": "logout+jwt"], claims)))
   }
 
+  /// What the provider calls a session at the issuer: of the same length for an id of any.
+  private static func named(_ id: String, at issuer: String = TestProvider.issuer) -> String {
+    Base64URL.encode(Array(SHA256.hash(data: Data("\(issuer) \(id)".utf8))))
+  }
+
   @Test("ends the sessions of the subject, or that of one session at the issuer") func ends() async throws {
     #expect(try await deliver(Self.claims()) == .accepted())
     #expect(try await deliver(Self.claims(["jti": "j2", "sid": "s-1"])) == .accepted())
-    #expect(ended.all == ["\(TestProvider.issuer) 42 all", "\(TestProvider.issuer) 42 s-1"])
+    #expect(ended.all == ["\(TestProvider.issuer) 42 all", "\(TestProvider.issuer) 42 \(Self.named("s-1"))"])
+  }
+
+  /// Section 2.4 allows it, and some issuers' ids are long.
+  @Test("ends the sessions of one session at the issuer whose user the token does not name") func endsWithoutAUser()
+    async throws
+  {
+    let long = String(repeating: "s", count: 5_000)
+    #expect(try await deliver(Self.claims(["sub": nil, "sid": "s-1"])) == .accepted())
+    #expect(try await deliver(Self.claims(["sub": nil, "sid": long, "jti": "j2"])) == .accepted())
+    #expect(ended.all == ["anybody \(Self.named("s-1"))", "anybody \(Self.named(long))"])
+    // Attack: such a token is sent again.
+    #expect(try await deliver(Self.claims(["sub": nil, "sid": "s-1"])) == .refused(.malformed))
+    #expect(ended.all.count == 2)
   }
 
   /// Attack: a token that was once sent is sent again, after the user has signed in again.
@@ -82,12 +101,17 @@ import Testing
       ("events", [String: String]()), ("events", ["http://schemas.openid.net/event/backchannel-logout": 1]),
       ("events", "http://schemas.openid.net/event/backchannel-logout"), ("nonce", "n"), ("sub", nil), ("sub", ""),
       ("sub", 42), ("jti", nil), ("jti", ""), ("jti", String(repeating: "j", count: 201)), ("sid", 1), ("sid", ""),
-      ("sid", String(repeating: "s", count: 256)),
+      ("sid", String(repeating: "s", count: 16_384)),
     ] as [(String, (any Sendable)?)])
   func forged(claim: String, value: (any Sendable)?) async throws {
     var claims = Self.claims()
     claims[claim] = value
     #expect(try await deliver(claims) == .refused(.malformed))
+    // A subject that is there is checked, whatever else the token names.
+    if claim == "sub", value != nil {
+      claims["sid"] = "s-1"
+      #expect(try await deliver(claims) == .refused(.malformed))
+    }
     #expect(ended.all == [])
   }
 
@@ -112,10 +136,27 @@ import Testing
   @Test("a sign-in names the session at the issuer") func session() async throws {
     let step = try await Attempted.begun(web)
     let token = { (sid: Any?) in try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["sid": sid])) }
-    #expect(try await step.returns(try token("s-1")).proof?.siteSession == "s-1")
-    for odd in [nil, 7, "", String(repeating: "s", count: 256)] as [Any?] {
+    for id in ["s-1", String(repeating: "s", count: 5_000)] {
+      let name = try #require(try await step.returns(try token(id)).proof?.siteSession)
+      #expect(name == Self.named(id) && name.utf8.count <= Proof.longestSiteSession)
+    }
+    for odd in [nil, 7, ""] as [Any?] {
       #expect(try await step.returns(try token(odd)).proof?.siteSession == nil)
     }
+  }
+
+  // MARK: in the user's browser
+
+  /// Attacks: the same id at another issuer, and an issuer with a site that does not issue ID tokens.
+  @Test("a page of the issuer names the session that a sign-in has named") func embedded() throws {
+    let settings = Attempted.settings(issuer: "https://login.example.com/realms/one")
+    let ended = try #require(
+      OpenID(.openID).embeddedSignOut(issuer: TestProvider.issuer, session: "s-1", settings: settings))
+    #expect(ended == EmbeddedSignOut(siteSession: Self.named("s-1"), origin: "https://login.example.com"))
+    let other = OpenID(.openID).embeddedSignOut(issuer: "https://other.example.com", session: "s-1", settings: settings)
+    #expect(other?.siteSession == Self.named("s-1", at: "https://other.example.com"))
+    #expect(other != ended)
+    #expect(OpenID(.oauth).embeddedSignOut(issuer: TestProvider.issuer, session: "s-1", settings: settings) == nil)
   }
 
   // MARK: signing out there

@@ -1,7 +1,7 @@
 import Logging
 import MoongateSDK
 
-// Leads users who sign out to the other site that has signed them in.
+// Leads users who sign out to the other site that has signed them in, and signs out whom that site signs out.
 
 /// Where the user of an ended session signs out as well.
 package struct SiteSignOut: Sendable {
@@ -23,6 +23,28 @@ extension FlowEngine {
       }
     }
     return nil
+  }
+
+  /// What the page of another site asks to end in the user's browser; nil if the provider has no such site.
+  package func embeddedSignOut(
+    issuer: String, session: String, of name: ProviderName, in generation: any PolicyGeneration
+  ) -> EmbeddedSignOut? {
+    guard generation.policies[name] != nil,
+      let site = (generation.registry ?? providers)[name] as? any SignOutEmbedding
+    else { return nil }
+    let settings = generation.gateway.providers[name]?.forSteps ?? StepSettings()
+    return site.embeddedSignOut(issuer: issuer, session: session, settings: settings)
+  }
+
+  /// Whether the session was opened by that session at the provider's site.
+  ///
+  /// Attack: any page embeds the address by which a site signs users out. Who does not know the browser's own session
+  /// at that site, by that provider, ends nothing.
+  package func isOpened(_ session: Session, by ended: EmbeddedSignOut, of name: ProviderName) -> Bool {
+    let hash = keys.siteSessionHash(ended.siteSession, at: name)
+    return session.passed.contains { step in
+      step.provider == name && step.siteSession.map { constantTimeEquals($0, hash) } ?? false
+    }
   }
 
   private func signOut(at site: any SignOutLeading, _ request: RequestContext) async -> SiteSignOut? {

@@ -76,9 +76,7 @@ extension ProviderInstance {
   fileprivate func known(_ tools: StepTools) -> StepTools {
     guard prefix != nil else { return tools }
     var tools = tools
-    tools.sessions = SiteSessions { [sessions = tools.sessions] identity, siteSession in
-      try await sessions.end(of: kept(identity), siteSession: siteSession)
-    }
+    tools.sessions = tools.sessions.mapping { kept($0) }
     return tools
   }
 
@@ -164,6 +162,12 @@ extension ProviderInstance: ClaimsMapping where Base: ClaimsMapping {
 extension ProviderInstance: SignOutLeading where Base: SignOutLeading {
   package func signOutAddress(returningTo address: String, with tools: StepTools) async throws -> String? {
     try await base.signOutAddress(returningTo: address, with: known(tools))
+  }
+}
+
+extension ProviderInstance: SignOutEmbedding where Base: SignOutEmbedding {
+  package func embeddedSignOut(issuer: String, session: String, settings: StepSettings) -> EmbeddedSignOut? {
+    base.embeddedSignOut(issuer: issuer, session: session, settings: settings)
   }
 }
 

@@ -13,14 +13,49 @@ package struct SessionEnding: Sendable {
   }
 
   /// Ends one session.
-  /// - Parameter address: the client that requested it.
-  package func end(_ session: Session, by address: ClientAddress) async throws(StoreFault) {
+  /// - Parameters:
+  ///   - address: the client that requested it.
+  ///   - provider: whose site has made the client do so; nil: the user has.
+  package func end(_ session: Session, by address: ClientAddress, for provider: ProviderName? = nil)
+    async throws(StoreFault)
+  {
     let now = clock.now()
+    let reason = provider == nil ? [:] : Reason.site.detail
     let event = AuditEvent(
-      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: session.account,
+      id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: session.account,
       address: address.description,
-      detail: ["session": session.id])
+      detail: reason.merging(["session": session.id]) { known, _ in known })
     _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
+  }
+
+  /// Ends the sessions of any account that a session at another site has opened.
+  ///
+  /// Attack: a sign-in that was proved before, and that waits for another step or for the app to redeem its code, opens
+  /// a session after the site has ended it. Once the end is stored, no session is.
+  /// - Parameter siteSession: a hash by `KeyRing.siteSessionHash`.
+  /// - Returns: how many have ended.
+  package func end(openedBy siteSession: String, at provider: ProviderName) async throws(StoreFault) -> Int {
+    let now = clock.now()
+    _ = try await store.apply([.endSiteSession(siteSession)], at: now)
+    var count = 0
+    while true {
+      let sessions = try await store.sessions(openedBy: siteSession, limit: Self.mostAtOnce)
+      let all = sessions.flatMap { changes(ending: $0, of: provider, .site, at: now) }
+      guard !all.isEmpty, case .applied = try await store.apply(all, at: now) else { return count }
+      count += sessions.count
+    }
+  }
+
+  /// How many sessions end in one transaction.
+  private static let mostAtOnce = 100
+
+  private func changes(ending session: Session, of provider: ProviderName, _ reason: Reason, at now: Timestamp)
+    -> [Change]
+  {
+    let event = AuditEvent(
+      id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: session.account,
+      detail: reason.detail.merging(["session": session.id]) { known, _ in known })
+    return [.endSession(session.token), .audit(event)]
   }
 
   /// Ends the sessions of the account that holds an identity, in which its provider has proved it.
@@ -37,6 +72,7 @@ package struct SessionEnding: Sendable {
     of identity: Identifier, provedBy provider: ProviderName, siteSession: String?, because reason: Reason = .site
   ) async throws(StoreFault) -> Int {
     let now = clock.now()
+    if let siteSession { _ = try await store.apply([.endSiteSession(siteSession)], at: now) }
     guard let account = try await store.account(holding: identity) else { return 0 }
     var ended: Set<String> = []
     // A user who signs out at the site keeps the tokens of their scripts. One who is gone there does not.
@@ -49,12 +85,7 @@ package struct SessionEnding: Sendable {
             && (siteSession == nil || step.siteSession == nil || step.siteSession == siteSession)
         }
       }
-      for session in sessions {
-        let event = AuditEvent(
-          id: DecisionID(from: random), at: now, kind: .sessionEnded, provider: provider, account: account.id,
-          detail: reason.detail.merging(["session": session.id]) { known, _ in known })
-        changes += [.endSession(session.token), .audit(event)]
-      }
+      changes += sessions.flatMap { self.changes(ending: $0, of: provider, reason, at: now) }
       guard !changes.isEmpty, case .applied = try await store.apply(changes, at: now) else { break }
       ended.formUnion(sessions.map(\.id))
       changes = []

@@ -176,6 +176,9 @@ extension ForwardingStore {
   package func sessions(of account: String) async throws(StoreFault) -> [Session] {
     try await next().sessions(of: account)
   }
+  package func sessions(openedBy siteSession: String, limit: Int) async throws(StoreFault) -> [Session] {
+    try await next().sessions(openedBy: siteSession, limit: limit)
+  }
   package func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) { try await next().touch(uses) }
   package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
     try await next().sessionChanges(after: sequence)

@@ -151,6 +151,11 @@ package protocol SessionStore: Sendable {
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
+  /// The sessions of any account that were opened by a session at another site.
+  /// - Parameters:
+  ///   - siteSession: `PassedStep.siteSession`.
+  ///   - limit: the maximum number, 1 or more.
+  func sessions(openedBy siteSession: String, limit: Int) async throws(StoreFault) -> [Session]
   /// The session that had this token before its current one; nil if there is none, or if the token was replaced too
   /// long ago.
   func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session?
@@ -268,7 +273,7 @@ package enum Change: Sendable {
   /// without account, identifier, address and facts. Conflicts if it does not exist.
   case deleteAccount(String, traces: [String])
   /// Stores a session with a new ID and a new token. Conflicts if the account does not exist or an operator has locked
-  /// it.
+  /// it, or if the site has ended the session there that opened it (`endSiteSession`).
   case putSession(Session)
   /// Replaces the session with this token. Conflicts if that session has ended, so that a step-up cannot revive it. For
   /// a while, the replaced token still ends the session (`endSession`).
@@ -279,6 +284,9 @@ package enum Change: Sendable {
   /// Ends the session with this token, which may be its own, one for another root domain or a replaced one, with all
   /// its tokens.
   case endSession(TokenHash)
+  /// Remembers that a session at another site (`PassedStep.siteSession`) has ended there. From then on, a session that
+  /// it has opened by a step that passed before cannot be stored: `epochChanged`. Sessions that exist stay.
+  case endSiteSession(String)
   /// Ends all sessions of an account except one, and all tokens for other root domains, including those of that
   /// session.
   case endSessions(account: String, except: TokenHash?)

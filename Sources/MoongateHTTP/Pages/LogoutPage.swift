@@ -46,7 +46,7 @@ struct LogoutPage: Sendable {
     clearing(exchange.redirect(to: address), exchange)
   }
 
-  private static func clearing(_ response: Response, _ exchange: Exchange) -> Response {
+  static func clearing(_ response: Response, _ exchange: Exchange) -> Response {
     var response = response
     response.setCookies(exchange.cookies.signOut())
     response.headers.set("Clear-Site-Data", to: "\"storage\"")

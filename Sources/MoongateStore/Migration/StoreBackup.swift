@@ -12,7 +12,7 @@ extension StoreCopier {
   /// The tables of transient state. If they were restored, sessions that have ended since the backup would be live
   /// again, devices that were removed since would be trusted again, and codes that were used since could be used again.
   private static let underWay: Set = [
-    "session", "session_domain", "replaced_token", "session_change", "flow", "trusted_device",
+    "session", "site_session", "session_domain", "replaced_token", "session_change", "flow", "trusted_device",
   ]
 
   /// Writes a consistent state of the store to a file while gateways may be writing.

@@ -327,6 +327,10 @@ extension SQLStore {
     try await read { rows in try SessionRows.all(of: account, rows) }
   }
 
+  package func sessions(openedBy siteSession: String, limit: Int) async throws(StoreFault) -> [Session] {
+    try await read { rows in try SessionRows.all(openedBy: siteSession, limit: limit, rows) }
+  }
+
   package func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session? {
     let moment = now - ReplacedTokenRows.lifetime
     return try await read { rows in try SessionRows.find(replacing: token, after: moment, rows) }

@@ -125,6 +125,7 @@ struct PreparedChange: Sendable {
       try SessionRows.replace(token, by: (session, encoded), at: now, notifications, rows)
     case .putDomainToken(let new): try DomainTokenRows.put(new, notifications, rows)
     case .spendCode(let code, let until): try SpentCodeRows.spend(code, until: until, rows)
+    case .endSiteSession(let hash): try SiteSessionRows.end(hash, at: now, rows)
     case .endSession(let token): try DomainTokenRows.endSession(token, notifications, rows)
     case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, notifications, rows)
     case .trustDevice(let device): try DeviceRows.put(device, rows)
@@ -169,7 +170,10 @@ struct PreparedChange: Sendable {
     case .absorbAccount(let account, let heir, _):
       rowLocks.add(account: account)
       rowLocks.add(account: heir)
-    case .putSession(let session), .replaceSession(_, let session): rowLocks.add(account: session.account)
+    case .putSession(let session), .replaceSession(_, let session):
+      rowLocks.add(account: session.account)
+      for hash in session.passed.compactMap(\.siteSession) { rowLocks.add(siteSession: hash) }
+    case .endSiteSession(let hash): rowLocks.add(siteSession: hash)
     case .putDomainToken(let new): rowLocks.add(account: new.session.account)
     case .putAccessToken(let token, _): if let owner = token.owner { rowLocks.add(account: owner.id) }
     case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken,

@@ -7,7 +7,7 @@ import MoongateSDK
 /// SQLite allows only one write transaction at a time. On PostgreSQL (READ COMMITTED: each statement sees what was
 /// committed before it), rows are locked: first counters in the order of their keys, then accounts in the order of
 /// their IDs, which prevents deadlocks. A row that does not exist cannot be locked, so an empty counter row is
-/// inserted. A timer is locked by a counter row with its key.
+/// inserted. A timer, or a session at another site, is locked by a counter row with its key.
 struct RowLocks {
   private var guards: [(key: [UInt8], provider: String, name: String)] = []
   private var accounts: Set<String> = []
@@ -24,6 +24,8 @@ struct RowLocks {
     for limit in limits { add(limit.counter, limit.provider.rawValue, limit.name) }
   }
   mutating func add(timer key: [UInt8]) { add(key, "", "timer") }
+  /// Attack: a session is stored between the site's sign-out and the search for the sessions that it ends.
+  mutating func add(siteSession hash: String) { add(SiteSessionRows.key(of: hash), "", "site_session") }
   mutating func add(account: String) { accounts.insert(account) }
 
   private mutating func add(_ key: [UInt8], _ provider: String, _ name: String) {

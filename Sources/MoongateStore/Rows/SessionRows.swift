@@ -23,6 +23,10 @@ enum SessionRows {
     FROM replaced_token AS old JOIN session AS held ON held.account = old.account AND held.id = old.session
     WHERE old.token = ?1 AND old.replaced_at > ?2
     """
+  private static let bySite = """
+    SELECT \(columns) FROM session
+    WHERE token IN (SELECT token FROM site_session WHERE hash = ?1 ORDER BY token LIMIT ?2)
+    """
   private static let insert =
     "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 
@@ -46,6 +50,11 @@ enum SessionRows {
   /// The account's sessions, newest first.
   static func all(of account: String, _ rows: some SQLTransaction) throws -> [Session] {
     try rows.rows(byAccount, [.text(account)]).map { try session($0) }
+  }
+
+  /// The sessions that a session at another site has opened.
+  static func all(openedBy siteSession: String, limit: Int, _ rows: some SQLTransaction) throws -> [Session] {
+    try rows.rows(bySite, [.text(siteSession), .integer(Int64(limit))]).map { try session($0) }
   }
 
   private static let same = "session WHERE account = ?1 AND (id = ?2 OR token = ?3)"
@@ -72,6 +81,7 @@ enum SessionRows {
         SQLValue(session.userAgent), SQLValue(session.address), SQLValue(session.lastAddress),
         SQLValue(session.isRemembered),
       ])
+    try SiteSessionRows.put(of: session, rows)
   }
 
   /// Replaces the session with this token. Conflicts if that session has ended.

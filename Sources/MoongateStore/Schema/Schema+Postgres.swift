@@ -154,6 +154,13 @@ extension Schema {
     );
     CREATE INDEX session_of_account ON session (account, created_at);
 
+    CREATE TABLE site_session (
+      hash TEXT COLLATE "C" NOT NULL,
+      token BYTEA NOT NULL REFERENCES session (token) ON DELETE CASCADE,
+      PRIMARY KEY (hash, token)
+    );
+    CREATE INDEX site_session_of_token ON site_session (token);
+
     CREATE TABLE session_domain (
       token BYTEA NOT NULL PRIMARY KEY,
       account TEXT COLLATE "C" NOT NULL REFERENCES account (id) ON DELETE CASCADE,

@@ -166,6 +166,14 @@ extension Schema {
     ) WITHOUT ROWID;
     CREATE INDEX session_of_account ON session (account, created_at);
 
+    -- The users' sessions at other sites by which sessions were opened.
+    CREATE TABLE site_session (
+      hash TEXT NOT NULL,            -- `PassedStep.siteSession`
+      token BLOB NOT NULL REFERENCES session (token) ON DELETE CASCADE,
+      PRIMARY KEY (hash, token)
+    ) WITHOUT ROWID;
+    CREATE INDEX site_session_of_token ON site_session (token);
+
     -- Tokens of a session on further root domains.
     CREATE TABLE session_domain (
       token BLOB NOT NULL PRIMARY KEY,
@@ -195,7 +203,7 @@ extension Schema {
     ) WITHOUT ROWID;
     CREATE INDEX replaced_token_of_session ON replaced_token (account, session, replaced_at);
 
-    -- One-time codes that were used.
+    -- One-time codes that were used, and sessions at other sites that have ended there.
     CREATE TABLE spent_code (
       code BLOB NOT NULL PRIMARY KEY,
       expires_at INTEGER NOT NULL

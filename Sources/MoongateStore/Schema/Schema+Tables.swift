@@ -57,6 +57,7 @@ extension Schema {
       token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text address:text \
       last_address:text is_remembered
       """),
+    table("site_session", key: "hash token", "hash:text token:bytes"),
     table("group_member", key: "name account", "name:text account:text added_at"),
     table(
       "session_domain", key: "token",

@@ -55,6 +55,58 @@ import Testing
     #expect(stored.session.passed.first?.siteSession.map { !$0.contains("s-2") } == true)
   }
 
+  /// Attacks: the site names nobody, so a guessed id ends the session of another user, or that of a user who has an
+  /// equal one at another site.
+  @Test func sessionsOfASitesSessionEndWithoutAUser() async throws {
+    let bench = try await EngineTestBench.full()
+    let ended = [
+      try await Self.signIn(bench, "asha", site: "s-1"), try await Self.signIn(bench, "asha", site: "s-1"),
+      // A site that lets two users share one.
+      try await Self.signIn(bench, "ravi", site: "s-1"),
+    ]
+    let others = [try await Self.signIn(bench, "asha", site: "s-2"), try await Self.signIn(bench, "asha")]
+    #expect(try await Self.sessions(bench).end(siteSession: "s-3") == 0)
+    #expect(try await Self.sessions(bench, of: EngineTestBench.mail).end(siteSession: "s-1") == 0)
+    let before = try await bench.store.sessionChanges(after: .max).latest
+    #expect(try await Self.sessions(bench).end(siteSession: "s-1") == 3)
+    for view in ended { #expect(try await bench.session(view) == nil) }
+    for view in others { #expect(try await bench.session(view) != nil) }
+    #expect(try await bench.store.sessionChanges(after: before).tokens.count == 3, "every node forgets them")
+    #expect(try await Self.sessions(bench).end(siteSession: "s-1") == 0)
+    let event = try #require(try await bench.store.events(limit: 1).first)
+    #expect(event.kind == .sessionEnded && event.provider == EngineTestBench.google && event.detail["by"] == "site")
+    // The account's other sign-ins go on, and so does a new one.
+    bench.clock.advance(by: .seconds(1))
+    #expect(try await bench.session(Self.signIn(bench, "asha", site: "s-1")) != nil)
+  }
+
+  @Test func anyNumberOfSessionsEndsWithoutAUser() async throws {
+    let bench = try await EngineTestBench.full()
+    let session = try await bench.signedIn(try await Self.signIn(bench, "asha", site: "s-1")).session
+    let now = bench.clock.now()
+    let more = (0..<250).map { number in
+      Change.putSession(
+        Session(
+          id: "se_\(number)", token: SessionToken(from: SystemRandom()).hash, account: session.account, createdAt: now,
+          expiresAt: session.expiresAt, idle: session.idle, lastSeenAt: now, passed: session.passed, userAgent: nil))
+    }
+    #expect(try await bench.store.apply(more, at: now) == .applied(locks: []))
+    #expect(try await Self.sessions(bench).end(siteSession: "s-1") == 251)
+    #expect(try await bench.store.sessions(of: session.account).isEmpty)
+  }
+
+  /// Attack: a session that was renewed since, or that an app has got by a code.
+  @Test func renewedSessionsEndWithoutAUser() async throws {
+    let bench = try await EngineTestBench.full()
+    let session = try await bench.signedIn(try await Self.signIn(bench, "asha", site: "s-1")).session
+    let token = SessionToken(from: SystemRandom()).hash
+    let renewed = session.renewed(
+      token, of: session.account, passed: session.passed, by: SessionUse(at: bench.clock.now()))
+    _ = try await bench.store.apply([.replaceSession(session.token, by: renewed)], at: bench.clock.now())
+    #expect(try await Self.sessions(bench).end(siteSession: "s-1") == 1)
+    #expect(try await bench.store.session(token) == nil)
+  }
+
   /// A session of the same account that the site has not opened goes on.
   @Test func sessionsOfOtherStepsGoOn() async throws {
     let bench = try await EngineTestBench.full()
@@ -85,8 +137,26 @@ import Testing
     }
   }
 
+  /// Attack: the same, where the site names nobody.
+  @Test(arguments: ["s-1", "s-2"]) func waitingSignInsBeginAgainWithoutAUser(siteSession: String) async throws {
+    let bench = try await EngineTestBench.full { generation in
+      generation.flows["twice"] = .test(
+        "twice", account: .existing, steps: [.test(EngineTestBench.google), .test(EngineTestBench.mail)])
+    }
+    _ = try await bench.google("enter", sub: "asha", email: "911111", by: bench.client()).get()
+    let waiting = try await bench.google("twice", sub: "asha", telling: ["site": "s-1"], by: bench.client()).get()
+    #expect(waiting.status == .pending)
+    #expect(try await Self.sessions(bench).end(siteSession: siteSession) == 0)
+    _ = try await bench.engine.begin(
+      waiting.id, provider: "email_code", fields: ["phone": .text("911111")], client: bench.client()
+    ).get()
+    await bench.engine.deliveriesEnd()
+    let done = await bench.engine.submit(waiting.id, fields: ["code": .text(bench.code)], client: bench.client())
+    #expect(siteSession == "s-1" ? done.refusal?.code == .flowExpired : done.refusal == nil)
+  }
+
   /// Attack: an app redeems the code of a sign-in after the site has ended it.
-  @Test func codesOfAppsEnd() async throws {
+  @Test(arguments: [true, false]) func codesOfAppsEnd(namesUser: Bool) async throws {
     let bench = try await EngineTestBench.full()
     let page = bench.client(browser: TokenHash(of: "browser".utf8), at: .page)
     let id = try await bench.openedForApp("login", in: page)
@@ -94,7 +164,12 @@ import Testing
     let fields: [String: InputValue] = ["sub": .text("asha"), "site": .text("s-1")]
     let next = try #require(try await bench.engine.submit(id, fields: fields, client: page).get().next)
     let code = String(next.split(separator: "=").last ?? "")
-    #expect(try await Self.sessions(bench).end(of: Self.identity("asha"), siteSession: "s-1") == 0)
+    let sessions = Self.sessions(bench)
+    let ended =
+      namesUser
+      ? try await sessions.end(of: Self.identity("asha"), siteSession: "s-1")
+      : try await sessions.end(siteSession: "s-1")
+    #expect(ended == 0)
     #expect(await bench.redeem(id, code).refusal?.code == .flowExpired)
   }
 
@@ -123,6 +198,7 @@ import Testing
     let request = bench.engine.maintenanceRequest(bench.engine.generations.current)
     let tools = bench.engine.calls.tools(for: ToyGoogle(), Redaction([]), request)
     await #expect(throws: SiteSessionsUnavailable.self) { try await tools.sessions.end(of: Self.identity("asha")) }
+    await #expect(throws: SiteSessionsUnavailable.self) { try await tools.sessions.end(siteSession: "s-1") }
     #expect(try await bench.session(signedIn) != nil)
   }
 

@@ -15,6 +15,7 @@ import Testing
 
     func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { nil }
     func sessions(of account: String) async throws(StoreFault) -> [Session] { [] }
+    func sessions(openedBy siteSession: String, limit: Int) async throws(StoreFault) -> [Session] { [] }
     func session(replacing token: TokenHash, at now: Timestamp) async throws(StoreFault) -> Session? { nil }
     func touch(_ uses: [TokenHash: SessionUse]) async throws(StoreFault) {}
 

@@ -61,10 +61,12 @@ enum PopulatedStore {
         .audit(event),
         .putAccessToken(token), .putInvitation(try invitation),
       ], at: now)
+    var step = PassedStep(provider: provider, at: now)
+    step.siteSession = "s-1"
     let session = Session(
       id: "se_zoe", token: TokenHash(of: "zoe".utf8), account: account.id, createdAt: now,
       expiresAt: now + .seconds(600), idle: .seconds(600),
-      lastSeenAt: now, passed: [], userAgent: nil)
+      lastSeenAt: now, passed: [step], userAgent: nil)
     let further = NewDomainToken(domain: "example.org", token: TokenHash(of: "elsewhere".utf8), session: session)
     _ = try await store.apply(
       [
@@ -117,6 +119,9 @@ enum PopulatedStore {
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
     if try await store.session(TokenHash(of: "elsewhere".utf8))?.session.domain?.name != "example.org" {
       missing.append("the further domain")
+    }
+    if try await store.sessions(openedBy: "s-1", limit: 9).map(\.id) != ["se_zoe"] {
+      missing.append("the session at another site")
     }
     let spent = try await store.apply([.spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
     if spent != .conflict(.codeSpent) { missing.append("the spent code") }

@@ -108,6 +108,7 @@ import Testing
     INSERT INTO provider_record SELECT 'ac_' || n, 'pin', '\\x00', n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO group_member SELECT 'g' || n % 50, 'ac_' || n, n FROM generate_series(1, 20000) AS n;
     INSERT INTO session SELECT sha256(n::text::bytea), 'se_' || n, 'ac_' || n, n, n, 1, n, '[]', NULL, NULL, NULL, 0 FROM generate_series(1, 20000) AS n;
+    INSERT INTO site_session SELECT 's' || n, sha256(n::text::bytea) FROM generate_series(1, 20000) AS n;
     INSERT INTO session_domain SELECT sha256(n::text::bytea), 'ac_' || n, 'se_' || n, 'example.org', '\\x00', '[]' FROM generate_series(1, 20000) AS n;
     INSERT INTO trusted_device SELECT 'ac_' || n, 'de_' || n, n, n, NULL FROM generate_series(1, 20000) AS n;
     INSERT INTO replaced_token SELECT sha256(n::text::bytea), 'ac_' || n, 'se_' || n, n FROM generate_series(1, 20000) AS n;

@@ -99,9 +99,13 @@ struct ProviderCalls: FlowPart {
   func siteSessions(of provider: ProviderName, _ request: RequestContext) -> SiteSessions {
     let ending = SessionEnding(store: store, clock: clock, random: random)
     return SiteSessions { [keys, registry = registry(request)] identity, siteSession in
+      let hash = siteSession.map { keys.siteSessionHash($0, at: provider) }
+      guard let identity else {
+        guard let hash else { return 0 }
+        return try await ending.end(openedBy: hash, at: provider)
+      }
       guard registry.proves(identity, by: provider) else { throw ForeignIdentity() }
-      return try await ending.end(
-        of: identity, provedBy: provider, siteSession: siteSession.map { keys.siteSessionHash($0, at: provider) })
+      return try await ending.end(of: identity, provedBy: provider, siteSession: hash)
     }
   }
 
