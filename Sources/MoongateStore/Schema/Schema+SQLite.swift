@@ -85,7 +85,7 @@ extension Schema {
       last_name TEXT,
       created_at INTEGER NOT NULL,
       last_seen_at INTEGER NOT NULL,
-      is_locked INTEGER NOT NULL,
+      is_locked INTEGER NOT NULL,    -- 1: by an operator; 2 is added while its import is not complete
       epoch INTEGER NOT NULL DEFAULT 0, -- the number of changes that invalidate earlier proofs
       is_unproved INTEGER,           -- 1: without a verified identifier when it was created
       language TEXT                  -- of messages to its owner
@@ -93,6 +93,7 @@ extension Schema {
     -- By age and not by last use, which changes with every sign-in: PostgreSQL can then keep the new version of a row on the
     -- same page (HOT).
     CREATE INDEX account_unproved ON account (created_at) WHERE is_unproved = 1;
+    CREATE INDEX account_pending ON account (is_locked) WHERE is_locked >= 2;
 
     -- What providers store for an account, sealed under a key outside the database.
     CREATE TABLE provider_record (
