@@ -234,7 +234,8 @@ extension Schema {
       attributes TEXT COLLATE "C",
       member_of TEXT COLLATE "C" NOT NULL,
       created_at BIGINT NOT NULL,
-      expires_at BIGINT NOT NULL
+      expires_at BIGINT NOT NULL,
+      ended TEXT COLLATE "C"
     );
     CREATE INDEX invitation_end ON invitation (expires_at);
 

@@ -233,7 +233,7 @@ extension Schema {
     CREATE INDEX access_token_end ON access_token (expires_at) WHERE expires_at IS NOT NULL;
     CREATE INDEX access_token_outdated ON access_token (id) WHERE is_end_noted = 2;
 
-    -- Invitations that can still be used.
+    -- Invitations, until some time after they have ended.
     CREATE TABLE invitation (
       id TEXT NOT NULL PRIMARY KEY,
       hash BLOB NOT NULL UNIQUE,     -- of the code
@@ -243,7 +243,8 @@ extension Schema {
       attributes TEXT,               -- JSON
       member_of TEXT NOT NULL,       -- JSON: the groups of the new account
       created_at INTEGER NOT NULL,
-      expires_at INTEGER NOT NULL
+      expires_at INTEGER NOT NULL,
+      ended TEXT                     -- `used` or `revoked` (`InvitationProblem`); NULL: neither
     ) WITHOUT ROWID;
     CREATE INDEX invitation_end ON invitation (expires_at);
 

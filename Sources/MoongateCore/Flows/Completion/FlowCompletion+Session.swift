@@ -159,7 +159,8 @@ extension RequestContext {
     case .codeSpent: refusal(.flowExpired)
     case .tokenNameTaken, .tooManyTokens: refusal(.denied)
     case .tokenGone: refusal(.notFound)
-    case .invitationGone: refusal(.invitationInvalid)
+    // Another flow has used it since this one has read it.
+    case .invitationGone: refusedInvitation(.used)
     }
   }
 }
