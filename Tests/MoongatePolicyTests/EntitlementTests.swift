@@ -76,6 +76,38 @@ import Testing
     #expect(try Self.entitlements(accounts, Self.snapshot(verified: false)).groups == [])
   }
 
+  /// A generation with a provider `site` of federated identities.
+  private static func withSite(_ accounts: String) throws -> any PolicyGeneration {
+    let site = ProviderDescriptor(
+      name: "site", beginFields: [], submitFields: [], settings: [],
+      policy: PolicySource(
+        file: "site.lua",
+        text: """
+          return policy "site" { limits = { verify = { on = "verify", per = "ip", max = 60, window = "1h" } } }
+          """), identifierKinds: [.federated])
+    let gateway = TestFolder.gateway.replacing("email_code =", with: "site = {}, email_code =")
+    return try TestFolder(["accounts.lua": accounts, "gateway.lua": gateway]).load(TestFolder.providers + [site]).get()
+  }
+
+  /// Attack: a group of those who have an identity at a site has everybody as a member, because it is never nil.
+  @Test(
+    arguments: [
+      ("return f.account.identities.site ~= nil", true), ("if f.account.identities.site then return true end", true),
+      ("local a = f.account return a.identities.site ~= nil", true),
+      ("local site = f.account.identities.site return site.groups.ops", false),
+      ("return f.account.identities.site.data.floor == \"3\"", false),
+    ]) func identityAsAConditionIsAWarning(_ body: String, _ isWarned: Bool) throws
+  {
+    let generation = try Self.withSite("return accounts { groups = { staff = function(f) \(body) end } }")
+    let warnings = generation.warnings.filter { $0.message.contains("is never nil") }.map(\.description)
+    #expect(
+      warnings
+        == (isWarned
+          ? [
+            "accounts.lua:1: `f.account.identities.site` is never nil: without an identity at this site, its groups and data are empty. Ask for one of them, as in f.account.identities.site.groups.staff"
+          ] : []))
+  }
+
   /// Groups and data of an identity at another site (`f.account.identities.NAME`).
   @Test func groupsAreComputedFromThoseOfAnIdentity() throws {
     let accounts = """
@@ -90,16 +122,8 @@ import Testing
         claims = { floor = function(f) return f.account.identities.site.data.floor end },
       }
       """
-    let site = ProviderDescriptor(
-      name: "site", beginFields: [], submitFields: [], settings: [],
-      policy: PolicySource(
-        file: "site.lua",
-        text: """
-          return policy "site" { limits = { verify = { on = "verify", per = "ip", max = 60, window = "1h" } } }
-          """), identifierKinds: [.federated])
-    let gateway = TestFolder.gateway.replacing("email_code =", with: "site = {}, email_code =")
-    let folder = try TestFolder(["accounts.lua": accounts, "gateway.lua": gateway])
-    let generation = try folder.load(TestFolder.providers + [site]).get()
+    let generation = try Self.withSite(accounts)
+    #expect(!generation.warnings.contains { $0.message.contains("is never nil") })
     let evaluator = try generation.makeEvaluator()
     func found(_ identity: Identifier?) throws -> Entitlements {
       var snapshot = Self.snapshot()

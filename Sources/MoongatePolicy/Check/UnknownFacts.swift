@@ -28,6 +28,7 @@ struct UnknownFacts {
           for part in parts[read.variable] ?? [] { reads.append((part + read.path, read.line)) }
         }
         check(reads, audience, file)
+        warnOfIdentities(reads, carried: Self.carried(names, parts), file)
       }
     }
   }
@@ -85,6 +86,30 @@ struct UnknownFacts {
       return nil
     }
     return String(written.dropFirst().dropLast())
+  }
+
+  /// The paths that locals and arguments of local functions stand for. They are read further there.
+  private static func carried(_ names: LuaNames, _ parts: [Int: Set<[String]>]) -> Set<[String]> {
+    let values = Array(names.values.values) + names.localCalls.flatMap(\.arguments)
+    return Set(
+      values.flatMap { value -> [[String]] in
+        guard case .chain(let variable, let path) = value else { return [] }
+        return (parts[variable] ?? []).map { $0 + path }
+      })
+  }
+
+  /// Warns of an identity that is used as a condition: it is never nil.
+  ///
+  /// Attack: a group of everybody who "has" an identity at a site has everybody as a member.
+  private func warnOfIdentities(_ reads: [(path: [String], line: Int)], carried: Set<[String]>, _ file: String) {
+    for read in reads
+    where read.path.count == 3 && read.path.starts(with: ["account", "identities"]) && !carried.contains(read.path) {
+      let path = "f.\(read.path.joined(separator: "."))"
+      problems.warn(
+        SourceLocation(file: file, line: read.line), "",
+        "`\(path)` is never nil: without an identity at this site, its groups and data are empty. Ask for one of them, as in \(path).groups.staff"
+      )
+    }
   }
 
   private func check(_ reads: [(path: [String], line: Int)], _ audience: FunctionTable.Audience, _ file: String) {
