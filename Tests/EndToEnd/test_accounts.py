@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from authenticator import App
-from local_gateway import BIN, problem, wait_for, wrong
+from local_gateway import BIN, LocalGateway, problem, wait_for, wrong
 from passkeys import Passkey, cbor, options
 from passkeys import text as base64url
 
@@ -330,6 +330,35 @@ def test_deletion_asks_first(gateway, number):
         assert running.returncode == expected, (answer, out, told)
         assert number in told and f"Type {account}" in told, "it shows whom it is about"
         assert tool(gateway, "account", "show", account)[0] == (1 if expected == 0 else 0)
+
+
+def test_a_killed_import_opens_nothing(tmp_path):
+    """Attack: somebody signs in to the part of the accounts that an import had stored when it was killed."""
+    gateway = LocalGateway(tmp_path)
+    gateway.start()
+    try:
+        file = tmp_path / "many.jsonl"
+        phones = [f"+9198100{number:05d}" for number in range(6_000)]
+        with file.open("w") as lines:
+            lines.writelines(json.dumps({"identifiers": [{"phone": it, "verified": True}]}) + "\n" for it in phones)
+        importing = subprocess.Popen(
+            [BIN / "moongate", "account", "import", file, "--config", gateway.config],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        show = ("account", "show", phones[0], "--json")
+        wait_for(lambda: tool(gateway, *show)[0] == 0, "the first account")
+        importing.kill()
+        importing.wait()
+        assert json.loads(tool(gateway, *show)[1])["locked"] is True
+        problem(gateway.begin(gateway.flow("login"), phones[0]), 403, "disabled")
+        # Attack: an operator unlocks an account that is going to be deleted.
+        tool(gateway, "account", "unlock", phones[0])
+        problem(gateway.begin(gateway.flow("login"), phones[0]), 403, "disabled")
+        status, _, error = tool(gateway, "account", "import", file)
+        assert status == 2 and "another import is under way, or was stopped" in error, error
+    finally:
+        gateway.stop()
 
 
 def test_exports_and_imports_are_events(gateway, number):

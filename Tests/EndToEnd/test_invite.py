@@ -65,14 +65,19 @@ def test_an_invitation_creates_one_account_in_its_groups(place):
     (listed,) = json.loads(tool(place, "invite", "list", "--json")[1])
     assert listed["recipient"] == NUMBER and listed["groups"] == ["staff"] and "code" not in listed
     # Attack: the number of somebody else, with the invitation.
-    problem(register(place, next(OTHERS), code), 403, "invitation_invalid")
+    refused = problem(register(place, next(OTHERS), code), 403, "invitation_invalid")
+    assert refused["reason"] == "other_recipient" and NUMBER not in refused["detail"], refused
     done = register(place, NUMBER, code)
     assert done.status_code == 200, done.text
     account = done.json()["account"]["id"]
     assert json.loads(tool(place, "account", "show", account, "--json")[1])["groups"] == ["staff"]
     assert "invitation_used" in tool(place, "account", "history", account)[1]
     assert tool(place, "invite", "list")[1] == "no invitations\n"
-    problem(register(place, next(OTHERS), code), 403, "invitation_invalid")
+    refused = problem(register(place, next(OTHERS), code), 403, "invitation_invalid")
+    assert refused["reason"] == "used" and refused["detail"].startswith("This invitation was used already."), refused
+    # Attack: a guessed code.
+    refused = problem(register(place, next(OTHERS), "mgi_" + 43 * "A"), 403, "invitation_invalid")
+    assert "reason" not in refused, refused
 
 
 def test_a_revoked_invitation_creates_no_account(place):
@@ -82,7 +87,10 @@ def test_a_revoked_invitation_creates_no_account(place):
     number = next(OTHERS)
     assert place.begin(flow, number).status_code == 200
     assert tool(place, "invite", "revoke", made["id"])[:2] == (0, f"{made['id']} is revoked\n")
-    problem(place.submit(flow, place.code(number)), 403, "invitation_invalid")
+    refused = problem(place.submit(flow, place.code(number)), 403, "invitation_invalid")
+    assert refused["reason"] == "revoked" and "was withdrawn" in refused["detail"], refused
+    page = requests.get(f"{place.url}/auth/invite", params={"code": made["code"]}, timeout=10)
+    assert page.status_code == 403 and "was withdrawn" in page.text
     assert tool(place, "invite", "revoke", made["id"])[0] == 1
     problem(place.begin(place.flow("enter"), next(OTHERS)), 403, "invitation_required")
 

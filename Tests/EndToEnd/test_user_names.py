@@ -7,9 +7,9 @@ import re
 import pytest
 import requests
 
-from local_gateway import LocalGateway, problem
+from local_gateway import LocalGateway, problem, wait_for
 from mockgoogle import Visitor
-from test_accounts import tool
+from test_accounts import ARGON2, tool
 
 SECRET = "correct horse battery"
 
@@ -157,6 +157,32 @@ def test_an_operators_link_sets_a_password_once(gateway):
     status, _, error = tool(gateway, "account", "reset", "link.user", "--provider", "password", "--valid", "10m")
     assert status == 2 and "--link" in error
     assert sign_in(gateway, name="link.user", password="a horse on a page").status_code == 200, "nothing was reset"
+
+
+def test_the_gateway_tells_the_user_of_a_link(gateway):
+    """Attack: an operator's link replaces a password, and its owner hears nothing of it."""
+    phone = "+919812345678"
+    names = [{"phone": phone, "verified": True}, {"name": "told.user"}]
+    line = json.dumps({"identifiers": names, "password": ARGON2})
+    assert tool(gateway, "account", "import", "-", text=line)[0] == 0
+    status, out, error = tool(gateway, "account", "reset", "told.user", "--link", "--json")
+    assert status == 0 and json.loads(out)["done"] == "link" and "in English" not in error, error
+    sent = wait_for(lambda: [entry for entry in gateway.outbox() if entry["to"] == phone], "the message")
+    assert len(sent) == 1 and json.loads(out)["link"] not in sent[0]["text"], sent
+    # Nothing was left to remove, so the second link needs no message.
+    assert tool(gateway, "account", "reset", "told.user", "--link")[0] == 0
+    assert len([entry for entry in gateway.outbox() if entry["to"] == phone]) == 1
+
+
+def test_a_link_without_a_gateway_says_who_sends_the_message(tmp_path):
+    stopped = LocalGateway(tmp_path)
+    stopped.start()
+    stopped.stop()
+    line = json.dumps({"identifiers": [{"email": "told@example.com", "verified": True}], "password": ARGON2})
+    assert tool(stopped, "account", "import", "-", text=line)[0] == 0
+    status, out, error = tool(stopped, "account", "reset", "told@example.com", "--link")
+    assert status == 0 and "/auth/login?id=fl_" in out, error
+    assert "No gateway listens at" in error and "sends the message to the user itself, in English" in error, error
 
 
 def hidden(page):

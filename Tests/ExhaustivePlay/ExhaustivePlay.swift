@@ -230,7 +230,7 @@ struct ExhaustivePlay {
       _ = try await store.apply([trust.change], at: now)
       device = trust.token
     }
-    let client = client(Self.home, device).invited(by: try await invitation())
+    let client = client(Self.home, device).invited(by: try await invitation(into: world))
     guard case .success(let view) = await engine.create(entryPoint, returnTo: nil, browser: nil, client: client) else {
       return nil
     }
@@ -244,12 +244,13 @@ struct ExhaustivePlay {
       decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
   }
 
-  /// A new invitation for anybody; nil if none is needed.
-  private func invitation() async throws -> SecretText? {
+  /// A new invitation for anybody, into the groups of the world's account; nil if none is needed.
+  private func invitation(into world: World) async throws -> SecretText? {
     guard configuration.isByInvitation else { return nil }
     let (now, code) = (clock.now(), InvitationCode(from: random))
+    let groups = world.isStaff ? [GroupName(rawValue: "staff")].compactMap(\.self) : []
     let invitation = Invitation(
-      id: "in_\(counter.next())", code: code.hash, identifier: nil, groups: [], createdAt: now,
+      id: "in_\(counter.next())", code: code.hash, identifier: nil, groups: groups, createdAt: now,
       expiresAt: now + .seconds(86_400))
     _ = try await store.apply([.putInvitation(invitation)], at: now)
     return code.secret

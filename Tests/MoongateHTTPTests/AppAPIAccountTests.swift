@@ -101,7 +101,7 @@ import Testing
       let made = try await client.call(
         .post, "/api/auth/register", register(#","invitation":"\#(code.secret.reveal())""#))
       #expect(made.status == 201, "\(made.text)")
-      #expect(try await client.gateway.store.invitation(code.hash) == nil)
+      #expect(try await client.gateway.store.invitation(code.hash)?.ended == .used)
     }
   }
 

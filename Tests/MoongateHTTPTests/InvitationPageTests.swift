@@ -43,15 +43,48 @@ import Testing
       // Attack: another number, in a browser that has opened the link.
       try await Self.sendCode(browser, "99999 99998")
       let wrong = try await browser.submit(["code": try #require(http.gateway.code(for: "+919999999998"))])
-      #expect(wrong.text.contains("This invitation cannot be used."), "\(wrong.text)")
+      #expect(wrong.text.contains("This invitation is for another address or number."), "\(wrong.text)")
       try await browser.visit("/auth/register?with=phone")
       try await Self.sendCode(browser, "99999 99999")
       let done = try await browser.submit(["code": try #require(http.gateway.code(for: "+919999999999"))])
       #expect(done.status == 303 && browser.cookies["moongate"] != nil, "\(done.text)")
       #expect(try await http.gateway.store.accounts(after: nil, limit: 9).count == 1)
       let again = try await Browser(client).visit(link)
-      #expect(again.status == 403 && again.text.contains("This invitation cannot be used."))
+      #expect(again.status == 403 && again.text.contains("This invitation was used already."))
     }
+  }
+
+  /// Each reason has its own sentence, for those who have the code.
+  @Test func whyALinkCannotBeUsed() async throws {
+    let http = try HTTPGateway { $0.accounts.registration = .invited() }
+    try await http.run { client in
+      let codes = [try await Self.invite(http.gateway, nil), try await Self.invite(http.gateway, nil)]
+      let revoked = try #require(InvitationCode(text: codes[0].reveal())).hash
+      _ = try await http.gateway.store.apply([.endInvitation("in_\(revoked.trace)")], at: http.gateway.clock.now())
+      http.gateway.clock.advance(by: .seconds(600))
+      // Attack: a guessed code.
+      for (code, sentence) in [
+        (codes[0].reveal(), "This invitation was withdrawn."), (codes[1].reveal(), "This invitation has expired."),
+        (InvitationCode(from: SystemRandom()).secret.reveal(), "This invitation cannot be used."),
+        ("mgi_", "This invitation cannot be used."),
+      ] {
+        let page = try await Browser(client).visit("/auth/invite?code=\(code)")
+        #expect(page.status == 403 && page.text.contains(sentence), "\(page.text)")
+      }
+    }
+  }
+
+  /// A refusal that a redirect passes on keeps its reason. Attack: a text of a link is shown.
+  @Test func reasonInAnAddress() throws {
+    var refusal = Refusal(.invitationInvalid, decision: DecisionID(text: "dc_x"))
+    #expect(NextPage.text(of: refusal, as: "invitation_invalid") == "invitation_invalid")
+    refusal.invitationProblem = .otherRecipient
+    let text = NextPage.text(of: refusal, as: "invitation_invalid")
+    #expect(text == "invitation_invalid.other_recipient")
+    let words = Words(tag: "en", base: nil, ShippedWords.text(of: "en") ?? "", known: nil, problem: { _, _ in })
+    #expect(NextPage.sentence(ofRefused: text, words) == InvitationProblem.otherRecipient.sentence)
+    #expect(
+      NextPage.sentence(ofRefused: "invitation_invalid.<b>evil</b>", words) == RefusalCode.invitationInvalid.sentence)
   }
 
   /// An invitation for an address requires its code also where registration is open. The page does not try to skip it.

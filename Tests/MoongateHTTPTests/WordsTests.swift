@@ -137,6 +137,14 @@ import Testing
     }
   }
 
+  @Test("every reason of an invitation is in every language", arguments: InvitationProblem.allCases)
+  func invitations(_ problem: InvitationProblem) throws {
+    for tag in Self.others {
+      let words = try own(tag)
+      #expect(words.translated(problem.sentence) != problem.sentence, "\(tag).words lacks \(problem.sentence)")
+    }
+  }
+
   @Test("every notice is in every language", arguments: others) func notices(_ tag: String) throws {
     let (words, english) = (try own(tag), try own("en"))
     let factor = FactorNotice(subject: "Passcode set", event: "A passcode was set for your account")

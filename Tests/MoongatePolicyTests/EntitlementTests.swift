@@ -76,6 +76,19 @@ import Testing
     #expect(try Self.entitlements(accounts, Self.snapshot(verified: false)).groups == [])
   }
 
+  /// A generation with a provider `site` of federated identities.
+  private static func withSite(_ accounts: String) throws -> any PolicyGeneration {
+    let site = ProviderDescriptor(
+      name: "site", beginFields: [], submitFields: [], settings: [],
+      policy: PolicySource(
+        file: "site.lua",
+        text: """
+          return policy "site" { limits = { verify = { on = "verify", per = "ip", max = 60, window = "1h" } } }
+          """), identifierKinds: [.federated])
+    let gateway = TestFolder.gateway.replacing("email_code =", with: "site = {}, email_code =")
+    return try TestFolder(["accounts.lua": accounts, "gateway.lua": gateway]).load(TestFolder.providers + [site]).get()
+  }
+
   /// Groups and data of an identity at another site (`f.account.identities.NAME`).
   @Test func groupsAreComputedFromThoseOfAnIdentity() throws {
     let accounts = """
@@ -100,16 +113,7 @@ import Testing
         },
       }
       """
-    let site = ProviderDescriptor(
-      name: "site", beginFields: [], submitFields: [], settings: [],
-      policy: PolicySource(
-        file: "site.lua",
-        text: """
-          return policy "site" { limits = { verify = { on = "verify", per = "ip", max = 60, window = "1h" } } }
-          """), identifierKinds: [.federated])
-    let gateway = TestFolder.gateway.replacing("email_code =", with: "site = {}, email_code =")
-    let folder = try TestFolder(["accounts.lua": accounts, "gateway.lua": gateway])
-    let generation = try folder.load(TestFolder.providers + [site]).get()
+    let generation = try Self.withSite(accounts)
     let evaluator = try generation.makeEvaluator()
     func found(_ identity: Identifier?) throws -> Entitlements {
       var snapshot = Self.snapshot()

@@ -20,7 +20,8 @@ extension StoreConformance {
       #expect(try await bench.store.invitations(after: nil, limit: 1, at: bench.now) == [open])
       #expect(try await bench.store.invitations(after: "in_1", limit: 9, at: bench.now) == [named])
       #expect(try await bench.apply(.endInvitation("in_1")) == .applied(locks: []))
-      #expect(try await bench.store.invitation(open.code) == nil)
+      #expect(try await bench.store.invitation(open.code)?.ended == .revoked)
+      #expect(try await bench.store.invitations(after: nil, limit: 9, at: bench.now) == [named])
       #expect(try await bench.apply(.endInvitation("in_1")) == .conflict(.invitationGone))
       #expect(try await bench.apply(.useInvitation(open.code)) == .conflict(.invitationGone))
     },
@@ -45,7 +46,9 @@ extension StoreConformance {
       #expect(results.filter { $0 == .conflict(.invitationGone) }.count == 19)
       let accounts = try await bench.store.accounts(after: nil, limit: 100)
       #expect(accounts.count == 1 && accounts.first?.groups == [ops])
-      #expect(try await bench.store.invitation(invitation.code) == nil)
+      #expect(try await bench.store.invitation(invitation.code)?.ended == .used)
+      #expect(try await bench.store.invitations(after: nil, limit: 9, at: bench.now).isEmpty)
+      #expect(try await bench.apply(.endInvitation("in_1")) == .conflict(.invitationGone))
     },
     StoreConformance("an invitation stays if the account cannot be created") { bench async throws in
       let invitation = bench.invitation("in_1")
@@ -56,7 +59,17 @@ extension StoreConformance {
         try await bench.apply(.useInvitation(invitation.code), .createAccount(again)) == .conflict(.identifierTaken))
       #expect(try await bench.store.invitation(invitation.code) == invitation)
     },
-    StoreConformance("an expired invitation cannot be used, and is deleted") { bench async throws in
+    StoreConformance("an invitation that has ended names nobody, and no group") { bench async throws in
+      for (id, ended) in [("in_1", InvitationProblem.used), ("in_2", .revoked)] {
+        let invitation = bench.invitation(id, for: bench.email(), groups: [try GroupName(test: "ops")])
+        try await bench.apply(.putInvitation(invitation))
+        try await bench.apply(ended == .used ? .useInvitation(invitation.code) : .endInvitation(id))
+        var expected = bench.invitation(id)
+        expected.ended = ended
+        #expect(try await bench.store.invitation(invitation.code) == expected)
+      }
+    },
+    StoreConformance("an expired invitation cannot be used, and is deleted later") { bench async throws in
       let invitation = bench.invitation("in_1")
       try await bench.apply(.putInvitation(invitation))
       while try await bench.store.prune(at: bench.now) {}
@@ -66,6 +79,9 @@ extension StoreConformance {
       try await bench.apply(.putInvitation(live))
       #expect(try await bench.store.invitations(after: nil, limit: 1, at: bench.now) == [live])
       #expect(try await bench.apply(.useInvitation(invitation.code)) == .conflict(.invitationGone))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.invitation(invitation.code)?.problem(at: bench.now) == .expired)
+      bench.clock.advance(by: InvitationLifetime.remembered)
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.invitation(invitation.code) == nil)
     },

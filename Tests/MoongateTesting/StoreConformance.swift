@@ -24,7 +24,7 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
   package static let all: [StoreConformance] =
     ledger + locks + attempts + timers + flows + accounts + names + changing + operated + sessions + siteSessions
     + trail + audit
-    + bounds + nodes + values + leases + rechecks + groups + invitations
+    + bounds + nodes + values + leases + rechecks + groups + invitations + imports
     + domains + tokens
 
   /// - Parameter store: an empty store.

@@ -195,71 +195,6 @@ package struct AccountAdministration: Sendable {
 // MARK: - Import and export
 
 extension AccountAdministration {
-  /// The indices of the accounts that conflict with an existing one, or with the name of one before them: by their ID,
-  /// a verified identifier, or a name that is taken or looks like one that is.
-  package func conflicts(with accounts: [ImportedAccount]) async throws(StoreFault) -> [Int] {
-    var found: [Int] = []
-    // The names of the accounts before, in the form that is compared.
-    var skeletons: Set<String> = []
-    for (index, imported) in accounts.enumerated() {
-      var isTaken = false
-      if let own = imported.id { isTaken = try await store.account(own) != nil }
-      for held in imported.identifiers {
-        if held.isVerified, !isTaken { isTaken = try await store.account(holding: held.identifier) != nil }
-        guard let skeleton = held.identifier.skeleton else { continue }
-        if !skeletons.insert(skeleton).inserted { isTaken = true }
-        if !isTaken { isTaken = try await store.isTaken(held.identifier) }
-      }
-      if isTaken { found.append(index) }
-    }
-    return found
-  }
-
-  /// Stores all the accounts in one transaction.
-  /// - Returns: the indices of the accounts that conflict (`conflicts(with:)`); then none is stored.
-  package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> [Int] {
-    let conflicts = try await conflicts(with: accounts)
-    guard conflicts.isEmpty else { return conflicts }
-    let now = clock.now()
-    var changes: [Change] = []
-    for imported in accounts {
-      let id = imported.id ?? "ac_" + Base64URL.encode(random.bytes(16))
-      let created = imported.createdAt ?? now
-      changes.append(
-        .createAccount(
-          Account(
-            id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created,
-            lastSeenAt: max(created, imported.lastSeenAt ?? created), isLocked: imported.isLocked,
-            identifiers: imported.identifiers.map {
-              HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil)
-            }),
-          forgetting: providers.identifierSecrets))
-      changes += imported.groups.sorted().map { .setGroupMembership(account: id, $0, true) }
-      for (provider, record) in imported.records.sorted(by: { $0.key < $1.key }) {
-        do {
-          let sealed = try record.sealed(for: ProviderRecord.owner(provider, id), by: keys)
-          changes.append(.putProviderRecord(account: id, provider, sealed: sealed))
-          if let hash = providers.importedHash(in: record.bytes, of: provider) {
-            changes.append(.markImportedHash(account: id, provider, hash))
-          }
-          let due: DueChange? = imported.dueChanges[provider] ?? (isWeakSecret(record, of: provider) ? .weak : nil)
-          if let due { changes.append(.setDueChange(account: id, provider, due)) }
-        } catch {
-          throw StoreFault("a record of \(provider) could not be sealed")
-        }
-      }
-    }
-    guard !changes.isEmpty else { return [] }
-    var event = event(.accountsImported, nil, at: now)
-    event.detail["count"] = String(accounts.count)
-    changes.append(.audit(event))
-    let all = changes
-    switch try await store.apply(all, at: now) {
-    case .applied: return []
-    case .conflict: throw StoreFault("an account was created meanwhile that conflicts with one of these: try again")
-    }
-  }
-
   /// The kinds of imported hash that each provider has in these accounts and, if it has any there, in the store.
   package func importedHashes(with accounts: [ImportedAccount]) async throws(StoreFault) -> [ProviderName:
     Set<HashWork>]
@@ -311,7 +246,7 @@ extension AccountAdministration {
 
   /// Whether a record holds the weak hash of a secret that belongs to an identifier, as a password does. A user
   /// who proves the identifier may replace it.
-  private func isWeakSecret(_ record: ProviderRecord, of provider: ProviderName) -> Bool {
+  func isWeakSecret(_ record: ProviderRecord, of provider: ProviderName) -> Bool {
     providers.identifierSecrets.contains(provider) && providers.isWeakHash(in: record.bytes, of: provider)
   }
 

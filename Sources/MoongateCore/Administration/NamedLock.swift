@@ -113,21 +113,46 @@ package struct Unlocking: Sendable, Equatable {
   package let wasLocked: Bool
   /// The locks of limits that were lifted.
   package let locks: [NamedLock]
+  /// Locks at identifiers that the account only claims. They stay.
+  package let kept: [NamedLock]
 
   /// Whether nothing had been locked.
   package var isNothing: Bool { !wasLocked && locks.isEmpty }
 }
 
 extension AccountAdministration {
-  /// Removes everything that prevents an account from signing in: an operator's lock, and the locks of limits.
+  /// Removes everything that prevents an account from signing in by what is its own: an operator's lock, and the locks
+  /// of limits at the account, its names and its verified identifiers.
+  ///
+  /// Attack: an account claims a victim's address, and an operator who unlocks it gives its owner further guesses at
+  /// the victim's secret.
   /// - Returns: nil if the account does not exist.
   package func unlock(_ id: String, in generation: any PolicyGeneration) async throws(StoreFault) -> Unlocking? {
     guard let account = try await store.account(id) else { return nil }
     if account.isLocked, try await unlock(id) == .unknown { return nil }
-    var ended: [NamedLock] = []
+    var (ended, kept): ([NamedLock], [NamedLock]) = ([], [])
+    var owned = account
+    owned.identifiers.removeAll { !$0.isOwn }
+    let own = PersonalLimits(keys: keys, providers: providers).limits(of: owned, in: generation)
     for lock in try await locks(of: account, in: generation) {
-      if try await clear(lock) == .done { ended.append(lock) }
+      if !lock.isOwn(of: owned, counting: own) {
+        kept.append(lock)
+      } else if try await clear(lock) == .done {
+        ended.append(lock)
+      }
     }
-    return Unlocking(wasLocked: account.isLocked, locks: ended)
+    return Unlocking(wasLocked: account.isLocked, locks: ended, kept: kept)
+  }
+}
+
+extension NamedLock {
+  /// Whether the lock is one of the account.
+  /// - Parameters:
+  ///   - owned: the account with its own identifiers only.
+  ///   - limits: the limits that count its attempts. A trusted device has further counters.
+  fileprivate func isOwn(of owned: Account, counting limits: [ResolvedLimit]) -> Bool {
+    if limits.contains(where: { $0.counter == lock.counter }) { return true }
+    guard key != .account, let identifier else { return account == owned.id }
+    return owned.identifiers.contains { $0.identifier == identifier }
   }
 }

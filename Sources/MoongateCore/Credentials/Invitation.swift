@@ -15,6 +15,8 @@ package struct Invitation: Sendable, Equatable {
   package let groups: [GroupName]
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
+  /// How it ended: `used` or `revoked`. It then names nobody and no groups.
+  package var ended: InvitationProblem?
 
   /// More than five parameters: one for each field.
   package init(
@@ -36,11 +38,12 @@ package struct Invitation: Sendable, Equatable {
     return detail
   }
 
-  package func isExpired(at now: Timestamp) -> Bool { now >= expiresAt }
+  /// Why it cannot be used; nil if it can.
+  package func problem(at now: Timestamp) -> InvitationProblem? { ended ?? (now >= expiresAt ? .expired : nil) }
 
   /// Whether an account with these verified identifiers may be created by it.
   package func admits(_ verified: [Identifier], at now: Timestamp) -> Bool {
-    !isExpired(at: now) && (identifier.map(verified.contains) ?? true)
+    problem(at: now) == nil && (identifier.map(verified.contains) ?? true)
   }
 }
 
@@ -54,6 +57,8 @@ extension PublicURL {
 /// How long an invitation can be used.
 package enum InvitationLifetime {
   package static let standard: Duration = .seconds(7 * 86_400)
+  /// How long after its expiry an invitation is remembered, so that its users learn why they cannot use it.
+  package static let remembered: Duration = .seconds(30 * 86_400)
   package static let allowed = Duration.seconds(60)...Duration.seconds(90 * 86_400)
 }
 

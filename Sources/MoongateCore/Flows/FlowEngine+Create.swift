@@ -61,8 +61,8 @@ extension FlowEngine {
 
   /// Refuses an app that chooses for the user to stay signed in.
   ///
-  /// Attack: an app creates its flow with `remember`, and a user who did not tick "Keep me signed in" gets a session that
-  /// lives for months. The pages of the flow ask the user.
+  /// Attack: an app creates its flow with `remember`, and a user who did not tick "Keep me signed in" gets a session
+  /// that lives for months. The pages of the flow ask the user.
   private func demandOwnChoice(_ grant: Grant?, _ request: RequestContext) throws(FlowError) {
     guard grant != nil, request.client.entryPoint == .api, request.client.remember == true else { return }
     throw request.refusal(
@@ -78,18 +78,27 @@ extension FlowEngine {
     if request.generation.accounts.registration == .closed {
       throw request.refusedByRegistration(.registrationClosed)
     }
-    guard let found = try await asking({ () async throws(StoreFault) in try await invitation(text) }) else {
-      throw request.refusal(.invitationInvalid)
-    }
-    return found
+    let found = try await asking { () async throws(StoreFault) in try await storedInvitation(text) }
+    if let found, found.problem == nil { return found.invitation }
+    throw request.refusedInvitation(found?.problem)
   }
 
   /// The invitation with this code; nil if it cannot be used now. Nothing is stored.
   package func invitation(_ code: SecretText) async throws(StoreFault) -> Invitation? {
-    guard generations.current.accounts.registration != .closed, let code = InvitationCode(text: code.reveal()),
-      let found = try await store.invitation(code.hash), !found.isExpired(at: clock.now())
+    guard generations.current.accounts.registration != .closed, let found = try await storedInvitation(code),
+      found.problem == nil
     else { return nil }
-    return found
+    return found.invitation
+  }
+
+  /// The invitation with this code, and why it cannot be used, if that is so; nil if none has it.
+  package func storedInvitation(_ code: SecretText) async throws(StoreFault) -> (
+    invitation: Invitation, problem: InvitationProblem?
+  )? {
+    guard let code = InvitationCode(text: code.reveal()), let found = try await store.invitation(code.hash) else {
+      return nil
+    }
+    return (found, found.problem(at: clock.now()))
   }
 
   /// Notes the invitation, and requires the steps that verify an identifier of the kind that a new account needs. The

@@ -65,6 +65,14 @@ struct RequestContext: Sendable {
         resendAt: resendAt))
   }
 
+  /// The refusal of an invitation.
+  /// - Parameter problem: nil if no invitation has the code.
+  func refusedInvitation(_ problem: InvitationProblem?) -> FlowError {
+    var refusal = Refusal(.invitationInvalid, decision: client.decision)
+    refusal.invitationProblem = problem
+    return .refused(refusal)
+  }
+
   /// A refusal of malformed input. A provider's text is only used if it is a short sentence, and its field name only if
   /// it is a valid name: the client sees both, and the audit trail keeps the name.
   func refusal(_ problem: InputProblem) -> FlowError {

@@ -21,6 +21,8 @@ package struct Refusal: Error, Sendable, Equatable {
   package var groups: GroupRequirement?
   /// For `delivery_failed`: why the identifier cannot be reached, if the provider has declared that.
   package var deliveryReason: DeliveryReason?
+  /// For `invitation_invalid`: why the invitation cannot be used; nil if no invitation has the code.
+  package var invitationProblem: InvitationProblem?
   /// The ID for `/decisions/{id}`.
   package var decision: DecisionID
 

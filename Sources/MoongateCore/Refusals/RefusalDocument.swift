@@ -31,7 +31,7 @@ extension Refusal {
         object.add("group", groups.anyOf.map(\.rawValue))
       }
     }
-    object.add("reason", deliveryReason?.reason.rawValue)
+    object.add("reason", deliveryReason?.reason.rawValue ?? invitationProblem?.rawValue)
     object.add("permanent", deliveryReason?.isPermanent)
     for member in more { object.add(member.key, member.value) }
     return object.closed + [UInt8(ascii: "\n")]

@@ -77,7 +77,7 @@ extension RefusalCode {
     case .registrationClosed: "New accounts cannot be created here."
     case .invitationRequired: "You need an invitation to create an account here."
     case .invitationInvalid:
-      "This invitation cannot be used. It was used before, was withdrawn, has expired, or is for somebody else."
+      "This invitation cannot be used. Check that the link is complete, or ask for another one."
     case .flowNotFound: "This sign-in does not exist. Please start again."
     case .alreadyRegistered: "An account with these details already exists. Sign in instead."
     case .stepNotOpen: "This step is not available now."
@@ -125,6 +125,7 @@ extension Refusal {
   package var sentence: String {
     if let detail { return detail }
     if let deliveryReason { return deliveryReason.sentence }
+    if let invitationProblem { return invitationProblem.sentence }
     guard let retryAfter else { return code.sentence }
     let wait = retryAfter.spokenLength
     return switch code {

@@ -125,6 +125,12 @@ extension ForwardingStore {
   package func invitations(after id: String?, limit: Int, at now: Timestamp) async throws(StoreFault) -> [Invitation] {
     try await next().invitations(after: id, limit: limit, at: now)
   }
+  package func existing(_ names: ImportedNames) async throws(StoreFault) -> ImportedNames {
+    try await next().existing(names)
+  }
+  package func settleImport(at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await next().settleImport(at: now)
+  }
   package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault)
     -> ExpiredAccounts
   {

@@ -3,7 +3,7 @@ import MoongateSDK
 /// Everything that a store must provide: a few operations, each of them atomic and durable when it returns.
 package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch,
   AuditCursorStore, NodeStore,
-  ProviderValueStore, LeaseStore, RecheckStore, GroupStore, InvitationStore
+  ProviderValueStore, LeaseStore, RecheckStore, GroupStore, InvitationStore, AccountImportStore
 {
   /// The latest time that the store has recorded. The clock starts no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
@@ -18,7 +18,8 @@ package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, Acce
   func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
     -> ApplyResult
 
-  /// Deletes rows that have been expired for long enough, a bounded number per call.
+  /// Deletes rows that have been expired for long enough, and settles imports of accounts (`settleImport`), a bounded
+  /// number per call.
   /// - Returns: whether there is more to delete.
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool
 }
@@ -312,10 +313,20 @@ package enum Change: Sendable {
   case noteAccessTokenExpired(String)
   /// Stores a new invitation.
   case putInvitation(Invitation)
-  /// Uses up the invitation with this code. Conflicts if it was used or revoked before, or has expired.
+  /// Uses up the invitation with this code, which then names nobody any more. Conflicts if it was used or revoked
+  /// before, or has expired.
   case useInvitation(TokenHash)
-  /// Deletes the invitation with this ID. Conflicts if it does not exist.
+  /// Revokes the invitation with this ID, which then names nobody any more. Conflicts if it was used or revoked before,
+  /// or does not exist.
   case endInvitation(String)
+  /// Requires that the lease is held. Otherwise the transaction has no effect.
+  case requireLease(Lease)
+  /// Stores an account of an import, which is locked until the import is complete. Conflicts if its ID, a verified
+  /// identifier or an exclusive one is taken.
+  case importAccount(StoredImport)
+  /// Completes the import under this lease: from now on, `settleImport` lets its accounts be used and removes the
+  /// claims of others on their verified identifiers, with the records of these providers.
+  case completeImport(Lease, forgetting: Set<ProviderName>)
   /// Clears the resend timer after a success.
   case clearTimer([UInt8])
   case audit(AuditEvent)
@@ -350,6 +361,8 @@ package enum ApplyResult: Sendable, Equatable {
     case tokenGone
     /// The invitation was used, was revoked or has expired.
     case invitationGone
+    /// The lease has expired, or somebody else holds it.
+    case leaseLost
   }
 }
 

@@ -19,14 +19,18 @@ struct InvitationPage: Sendable {
         guard exchange.generation.accounts.registration != .closed else {
           throw exchange.refusal(.registrationClosed)
         }
-        guard let code = query["code"].map({ SecretText($0) }),
-          let found = try await exchange.mappingFaults({ () async throws(StoreFault) in
-            try await driver.engine.invitation(code)
-          })
-        else { throw exchange.refusal(.invitationInvalid) }
+        let code = SecretText(query["code"] ?? "")
+        let found = try await exchange.mappingFaults { () async throws(StoreFault) in
+          try await driver.engine.storedInvitation(code)
+        }
+        guard let found, found.problem == nil else {
+          var refusal = exchange.refusal(.invitationInvalid)
+          refusal.invitationProblem = found?.problem
+          throw refusal
+        }
         let address = FormFields.address(
           PagePath.register,
-          ["with": found.method?.rawValue, "return_to": exchange.targets.accept(query["return_to"])])
+          ["with": found.invitation.method?.rawValue, "return_to": exchange.targets.accept(query["return_to"])])
         return exchange.redirect(to: address, [exchange.cookies.invite(code)])
       }
     ]

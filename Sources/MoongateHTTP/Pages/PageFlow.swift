@@ -199,8 +199,10 @@ enum NextPage {
     return returnTo
   }
 
-  /// A refusal as an address has it: its name and, if it is over at some time, the seconds until then.
+  /// A refusal as an address has it: its name and, if it is over at some time, the seconds until then, or what is wrong
+  /// with an invitation.
   static func text(of refusal: Refusal, as name: String) -> String {
+    if let problem = refusal.invitationProblem { return "\(name).\(problem.rawValue)" }
     guard refusal.code == .identifierTooNew, let wait = refusal.retryAfter else { return name }
     return "\(name).\(max(1, wait.components.seconds))"
   }
@@ -213,7 +215,11 @@ enum NextPage {
     }
     let seconds = parts.dropFirst().first.flatMap { Int($0) }.flatMap { (1...longestWait).contains($0) ? $0 : nil }
     let wait = seconds.map { Duration.seconds($0) }
-    return words.sentence(of: Refusal(code, decision: DecisionID(text: ""), retryAfter: wait))
+    var refusal = Refusal(code, decision: DecisionID(text: ""), retryAfter: wait)
+    if code == .invitationInvalid {
+      refusal.invitationProblem = parts.dropFirst().first.flatMap { InvitationProblem(rawValue: String($0)) }
+    }
+    return words.sentence(of: refusal)
   }
 
   /// The longest wait that an address may ask a page to show, in seconds.

@@ -35,6 +35,8 @@ extension FunctionSituation {
       // These functions are only called for existing accounts, except `admit`, which is asked about new accounts too.
       let isAdmit = name == generation.accounts.admit
       situations[name]?.exists = isAdmit && generation.registers ? [true, false] : [true]
+      // An account that does not exist yet can have an invitation into groups.
+      situations[name]?.isOfInvited = isAdmit
       let isEntitlement = situations[name]?.audience == .entitlement
       situations[name]?.kinds = isEntitlement ? [.phone, .email, nil] : [.phone, .email]
       situations[name]?.flows = generation.flows.values.filter { !$0.purpose.needsSession }.map(\.name).sorted()

@@ -23,6 +23,8 @@ struct FunctionSituation {
   var kinds: [IdentifierKind?] = [nil]
   /// Whether it may be called without an account, with one, or both.
   var exists: [Bool] = [false, true]
+  /// Whether an account that does not exist may have groups: those of its invitation.
+  var isOfInvited = false
   /// The route that it decides about.
   var route: Route?
 
@@ -170,7 +172,7 @@ struct FunctionSituation {
       if !facts.account.exists, !facts.client.isNewDevice { return nil }
       facts.limits = limits(choice, at: now)
     }
-    if facts.account.exists { facts.account.groups = groups(choice, facts, at: now) }
+    if facts.account.exists || isOfInvited { facts.account.groups = groups(choice, facts, at: now) }
     return facts
   }
 

@@ -163,7 +163,9 @@ struct FlowSearch {
   /// refuses earlier it refuses here too, or its answer may change and is assumed to be any.
   private func admitted(_ end: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
     guard let admit = generation.accounts.admit else { return [end] }
-    switch try functions.verdict(admit, moment(end, flow), end.facts) {
+    var moment = moment(end, flow)
+    moment.mayBeInvited = !end.knowsAccount
+    switch try functions.verdict(admit, moment, end.facts) {
     case .answers(let answers, _): return answers.contains(.allow) ? [end] : []
     case .depends(let fact):
       var open = end

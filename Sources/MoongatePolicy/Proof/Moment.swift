@@ -8,7 +8,7 @@ struct Moment {
     case networkChanged, clockSuspect
     /// A declared fact of the kind `flag`, by its path. It can also be absent, which reads as false.
     case flag(String)
-    /// Whether the session is in the group.
+    /// Whether the session is in the group, or the invitation of a new account leads into it.
     case group(GroupName)
     /// Whether the session's account has a verified email address.
     case emailVerified
@@ -26,6 +26,8 @@ struct Moment {
   var isCreation = false
   var session: SessionFacts?
   var request: RequestFacts?
+  /// Whether the call is about an account that the flow creates, whose invitation may lead into any group.
+  var mayBeInvited = false
   /// Groups that the session is not in. Membership of other groups is undecided.
   var lacksGroups: Set<GroupName> = []
 
@@ -52,10 +54,15 @@ struct Moment {
         groups: free.compactMap { fact, isTrue in if case .group(let name) = fact, isTrue { name } else { nil } })
       session?.email = free[.emailVerified] ?? false ? "person@example.com" : nil
     }
+    var account = knowsAccount ? account(known, generation.pads) : AccountFacts()
+    if mayBeInvited {
+      account.groups.listed = Set(
+        free.compactMap { fact, isTrue in if case .group(let name) = fact, isTrue { name } else { nil } })
+    }
     return Facts(
       now: Self.now, action: action, provider: provider, flow: flow,
       identifier: identifier.map { Self.identifier($0, free, declared) },
-      account: knowsAccount ? account(known, generation.pads) : AccountFacts(), client: client,
+      account: account, client: client,
       clockIsSuspect: free[.clockSuspect] ?? false,
       request: request,
       session: session)
@@ -150,6 +157,14 @@ struct Moment {
       reads.listed.contains(.sessionGroups) || named.contains($0.rawValue)
     }.sorted().map(
       FreeFact.group)
+    if mayBeInvited {
+      let invited = groups.filter { group in
+        ([reads] + reads.ofGroups).contains { reads in
+          reads.listed.contains(.accountGroups) || reads.members[.accountGroups]?.contains(group.rawValue) ?? false
+        }
+      }
+      free += invited.sorted().map(FreeFact.group)
+    }
     if reads.slots.contains(.sessionEmailVerified) || reads.slots.contains(.sessionEmail) {
       free.append(.emailVerified)
     }

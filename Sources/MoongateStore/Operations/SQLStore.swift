@@ -151,7 +151,8 @@ extension SQLStore {
   }
 
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {
-    try await write(at: now) { [pruner = memory.pruner] rows in try pruner.step(at: now, rows) }
+    let isSettling = try await settleImport(at: now)
+    return try await write(at: now) { [pruner = memory.pruner] rows in try pruner.step(at: now, rows) } || isSettling
   }
 
   func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value)

@@ -194,14 +194,15 @@ enum AccountRows {
     notifications.add(account: account)
   }
 
-  /// Locks the account for an operator and ends its sessions, or unlocks it.
+  /// Locks the account for an operator and ends its sessions, or unlocks it. An account of an import that is not
+  /// complete (`AccountImportRows`) stays so.
   static func setLocked(
     _ account: String, _ isLocked: Bool, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
   )
     throws
   {
     try rows.demand(
-      "UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)],
+      "UPDATE account SET is_locked = is_locked / 2 * 2 + ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)],
       orElse: .accountUnavailable)
     if isLocked { return try SessionRows.end(of: account, except: nil, notifications, rows) }
     notifications.add(account: account)

@@ -72,7 +72,7 @@ enum IdentifierRows {
   }
 
   /// What a site says about an identifier: its display, its attributes, and its groups.
-  private static func details(_ identifier: Identifier) throws -> [SQLValue] {
+  static func details(_ identifier: Identifier) throws -> [SQLValue] {
     [
       .text(identifier.display), try .json(identifier.attributes),
       identifier.groups.isEmpty ? .null : try .json(identifier.groups),
@@ -207,7 +207,7 @@ enum IdentifierRows {
   /// The address belongs to the account that verifies it; other claimants lose the address, the secrets that belong to
   /// it (such as a password), and their sessions. The secrets of an account that has a name belong to the name.
   /// - Parameter providers: the providers whose secrets belong to an identifier.
-  private static func evict(
+  static func evict(
     _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>,
     _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction

@@ -139,6 +139,9 @@ struct PreparedChange: Sendable {
     case .putInvitation(let invitation): try InvitationRows.put(invitation, rows)
     case .useInvitation(let code): try InvitationRows.use(code, at: now, rows)
     case .endInvitation(let id): try InvitationRows.end(id, rows)
+    case .requireLease(let lease): try AccountImportRows.require(lease, at: now, rows)
+    case .importAccount(let new): try AccountImportRows.add(new, at: now, rows)
+    case .completeImport(let lease, let providers): try AccountImportRows.complete(lease, forgetting: providers, rows)
     case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
     case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
     }
@@ -177,7 +180,8 @@ struct PreparedChange: Sendable {
     case .putDomainToken(let new): rowLocks.add(account: new.session.account)
     case .putAccessToken(let token, _): if let owner = token.owner { rowLocks.add(account: owner.id) }
     case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken,
-      .noteAccessTokenExpired, .putInvitation, .useInvitation, .endInvitation, .audit:
+      .noteAccessTokenExpired, .putInvitation, .useInvitation, .endInvitation, .requireLease, .importAccount,
+      .completeImport, .audit:
       break
     }
   }

@@ -86,6 +86,7 @@ extension Schema {
       language TEXT COLLATE "C"
     );
     CREATE INDEX account_unproved ON account (created_at) WHERE is_unproved = 1;
+    CREATE INDEX account_pending ON account (is_locked) WHERE is_locked >= 2;
 
     CREATE TABLE provider_record (
       account TEXT COLLATE "C" NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -240,7 +241,8 @@ extension Schema {
       attributes TEXT COLLATE "C",
       member_of TEXT COLLATE "C" NOT NULL,
       created_at BIGINT NOT NULL,
-      expires_at BIGINT NOT NULL
+      expires_at BIGINT NOT NULL,
+      ended TEXT COLLATE "C"
     );
     CREATE INDEX invitation_end ON invitation (expires_at);
 

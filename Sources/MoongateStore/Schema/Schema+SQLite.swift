@@ -85,7 +85,7 @@ extension Schema {
       last_name TEXT,
       created_at INTEGER NOT NULL,
       last_seen_at INTEGER NOT NULL,
-      is_locked INTEGER NOT NULL,
+      is_locked INTEGER NOT NULL,    -- 1: by an operator; 2 is added while its import is not complete
       epoch INTEGER NOT NULL DEFAULT 0, -- the number of changes that invalidate earlier proofs
       is_unproved INTEGER,           -- 1: without a verified identifier when it was created
       language TEXT                  -- of messages to its owner
@@ -93,6 +93,7 @@ extension Schema {
     -- By age and not by last use, which changes with every sign-in: PostgreSQL can then keep the new version of a row on the
     -- same page (HOT).
     CREATE INDEX account_unproved ON account (created_at) WHERE is_unproved = 1;
+    CREATE INDEX account_pending ON account (is_locked) WHERE is_locked >= 2;
 
     -- What providers store for an account, sealed under a key outside the database.
     CREATE TABLE provider_record (
@@ -240,7 +241,7 @@ extension Schema {
     CREATE INDEX access_token_end ON access_token (expires_at) WHERE expires_at IS NOT NULL;
     CREATE INDEX access_token_outdated ON access_token (id) WHERE is_end_noted = 2;
 
-    -- Invitations that can still be used.
+    -- Invitations, until some time after they have ended.
     CREATE TABLE invitation (
       id TEXT NOT NULL PRIMARY KEY,
       hash BLOB NOT NULL UNIQUE,     -- of the code
@@ -250,7 +251,8 @@ extension Schema {
       attributes TEXT,               -- JSON
       member_of TEXT NOT NULL,       -- JSON: the groups of the new account
       created_at INTEGER NOT NULL,
-      expires_at INTEGER NOT NULL
+      expires_at INTEGER NOT NULL,
+      ended TEXT                     -- `used` or `revoked` (`InvitationProblem`); NULL: neither
     ) WITHOUT ROWID;
     CREATE INDEX invitation_end ON invitation (expires_at);
 

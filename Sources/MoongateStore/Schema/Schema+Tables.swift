@@ -78,7 +78,10 @@ extension Schema {
       """),
     table(
       "invitation", key: "id",
-      "id:text hash:bytes kind:text value:text display:text attributes:text member_of:text created_at expires_at"),
+      """
+      id:text hash:bytes kind:text value:text display:text attributes:text member_of:text created_at expires_at \
+      ended:text
+      """),
     table("lease", key: "name", "name:text holder:text fence held_until due_at"),
     table(
       "failed_attempt", key: "counter at reservation",

@@ -94,6 +94,34 @@ import Testing
         && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
   }
 
+  /// Attack: an account claims the number of a victim, guesses at its code or secret until the number is locked, and
+  /// asks an operator to unlock the account.
+  @Test func unlockingKeepsTheLocksOfClaimedIdentifiers() async throws {
+    let bench = try await EngineTestBench()
+    let (operators, victim) = try await locked(bench)
+    let generation = bench.generations.current
+    let number = Identifier(kind: .phone, value: "+919999999999", display: "")
+    let thief = Account(
+      id: "ac_thief", createdAt: bench.clock.now(), lastSeenAt: bench.clock.now(),
+      identifiers: [HeldIdentifier(identifier: number, verifiedAt: nil)])
+    _ = try await bench.store.apply([.createAccount(thief)], at: bench.clock.now())
+    // A lock at the thief's own counters, and one at the victim's address with an attempt about the thief's account.
+    func limit(_ key: LimitKey, _ counter: [UInt8]) -> ResolvedLimit {
+      ResolvedLimit(
+        provider: EngineTestBench.phone, name: "verify", key: key, counter: counter, max: 1, window: .seconds(60),
+        counts: .failures, lock: [.seconds(900)], disables: false)
+    }
+    try await fail(limit(.identifier, [1]), AttemptOrigin(identifier: nil, account: "ac_thief", address: "x"), bench)
+    try await fail(limit(.identifier, [2]), AttemptOrigin(identifier: number, account: "ac_thief", address: "x"), bench)
+    let ended = try #require(try await operators.unlock("ac_thief", in: generation))
+    #expect(ended.locks.map(\.lock.counter) == [[1]])
+    #expect(ended.kept.count == 2 && ended.kept.allSatisfy { $0.identifier == number })
+    #expect(try await bench.store.locks(at: bench.clock.now()).count == 2)
+    // The victim has verified the number.
+    #expect(try await operators.unlock(victim, in: generation)?.locks.count == 2)
+    #expect(try await bench.store.locks(at: bench.clock.now()).isEmpty)
+  }
+
   /// A lock that began by an attempt whose gateway died has no failed attempts stored with it.
   @Test func unnamedLockIsAssignedByItsCounter() async throws {
     let bench = try await EngineTestBench()

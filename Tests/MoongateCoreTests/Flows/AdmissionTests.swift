@@ -180,6 +180,42 @@ import Testing
     }
   }
 
+  /// The groups of an invitation are known at the end of the registration. Attack: an invitation that leads nowhere, or
+  /// one of the group with an account that exists.
+  @Test func invitedUserIsInTheGroups() async throws {
+    let staff = try GroupName(test: "staff")
+    let bench = try await EngineTestBench.full { generation in
+      generation.accounts.registration = .invited()
+      Self.add(to: &generation, reads: .account) {
+        $0.account.groups.listed.contains(staff) ? .allow : .deny("not_staff")
+      }
+    }
+    let administration = AccountAdministration(
+      store: bench.store, providers: bench.engine.providers, keys: bench.keys, clock: bench.clock,
+      random: SystemRandom())
+    func answer(_ number: String, _ groups: [GroupName], by flow: String) async throws -> RefusalCode? {
+      let made = try await administration.createInvitation(
+        NewInvitation(identifier: nil, groups: groups, lifetime: .seconds(600)))
+      let client = bench.client()
+      let id = try await bench.engine.create(
+        flow, returnTo: nil, browser: nil, client: client.invited(by: made.code)
+      ).get().id
+      _ = try await bench.engine.begin(
+        id, provider: "phone_otp", fields: ["phone": .text(number)], client: client
+      ).get()
+      await bench.engine.deliveriesEnd()
+      return await bench.submit(id, bench.code).refusal?.code
+    }
+    #expect(try await answer("911111", [], by: "register") == .policyReason("not_staff"))
+    #expect(try await answer("922222", [staff], by: "register") == nil)
+    let account = try #require(try await bench.store.accounts(after: nil, limit: 9).first)
+    #expect(account.groups == [staff])
+    _ = try await bench.store.apply(
+      [.setGroupMembership(account: account.id, staff, false)], at: bench.clock.now())
+    bench.clock.advance(by: .seconds(600))
+    #expect(try await answer("922222", [staff], by: "enter") == .policyReason("not_staff"))
+  }
+
   /// A refusal by the account comes as soon as it is proved, before a message for a second step.
   @Test func refusedBeforeTheSecondStep() async throws {
     let bench = try await EngineTestBench.full { generation in

@@ -470,6 +470,28 @@ import Testing
         """)
   }
 
+  /// `admit` sees the groups of `invited()`, as in a gateway.
+  @Test func admitSeesTheGroupsOfAnInvitation() async throws {
+    let register = "flow \"register\", phone \"+919999999999\", send(), right()"
+    let report = try await report(
+      """
+      case "without the group" { invited(), \(register), expect { status = 403, code = "not_staff" } },
+      case "with the group" { invited { groups = { "staff" } }, \(register), expect { status = "complete" } },
+      """,
+      [
+        "accounts.lua": """
+        return accounts {
+          registration = "invited", groups = { staff = members() },
+          admit = function(f) if f.account.groups.staff then return allow end return deny "not_staff" end,
+          reasons = { not_staff = "Only for staff." },
+        }
+        """,
+        "flows/register.lua":
+          "return flow \"register\" { purpose = \"register\", account = \"new\", steps = { { \"phone_otp\" } } }",
+      ])
+    #expect(report.holds, "\(report.text(colour: false))")
+  }
+
   /// The runner reads the flow of a case, which evaluates functions. These calls do not count for coverage.
   @Test func runnerCallsDoNotCountForCoverage() async throws {
     let files = [

@@ -99,6 +99,29 @@ import Testing
     #expect(found.count == 1 && found[0].contains(counterexample), "\(found)")
   }
 
+  /// Attack on the proof: `admit` refuses new accounts outside of a group, and is believed to refuse all, although an
+  /// invitation leads into the group.
+  @Test func invitedAccountIsInItsGroups() throws {
+    let two = Make.guarantee("two factors", "session = { factors = 2 }")
+    var files: [String: String?] = [
+      "guarantees.lua": two, "flows/login.lua": nil,
+      "flows/enter.lua": Make.flow("enter", "any", "{ \"google_oauth\" }"), "routes.lua": nil,
+    ]
+    let admit = { (test: String) in
+      """
+      return accounts {
+        groups = { staff = members(), team = function(f) return f.account.groups.staff end },
+        admit = function(f) if f.account.exists or not (\(test)) then return deny "no" end return allow end,
+      }
+      """
+    }
+    for (test, count) in [("f.account.groups.staff", 1), ("f.account.groups.team", 1), ("f.account.factors.totp", 0)] {
+      files["accounts.lua"] = admit(test)
+      let found = try GuaranteeFolder(files).refutations()
+      #expect(found.count == count, "\(test): \(found)")
+    }
+  }
+
   /// Attack: an account that is not admitted is entered by joining its number to an account that is.
   @Test func joinedAccountIsAsked() throws {
     let two = Make.guarantee("two factors", "account = { exists = true }, session = { factors = 2 }")

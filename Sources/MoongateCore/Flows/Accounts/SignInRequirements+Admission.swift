@@ -25,10 +25,14 @@ extension SignInRequirements {
   /// Asks at the end of a flow. The generation that is active now decides, not the one in which the flow began.
   ///
   /// Attack: somebody begins a flow or has a code sent a moment before sign-in is closed, and completes it afterwards.
-  /// - Parameter account: nil for an account that the flow creates.
-  func demandAdmission(of account: Account?, atEndOf flow: FlowTransaction) throws(FlowError) {
+  /// - Parameters:
+  ///   - account: nil for an account that the flow creates.
+  ///   - invitation: what the new account uses up. The function sees its groups, in which the account will be.
+  func demandAdmission(of account: Account?, by invitation: Invitation?, atEndOf flow: FlowTransaction)
+    throws(FlowError)
+  {
     guard flow.record.startedIn == nil else { return }
-    try demandAdmission(of: account, flow, knowing: .all)
+    try demandAdmission(of: account, flow, knowing: .all, joining: invitation?.groups ?? [])
   }
 
   /// Asks when an app redeems the code of a completed flow. The client is the app here, so its address and device
@@ -39,7 +43,8 @@ extension SignInRequirements {
 
   /// - Throws: the refusal, or the fault of the function: a function that fails admits nobody.
   func demandAdmission(
-    of account: Account?, _ flow: FlowTransaction, knowing known: FactKnowledge, naming identifier: Identifier? = nil
+    of account: Account?, _ flow: FlowTransaction, knowing known: FactKnowledge, naming identifier: Identifier? = nil,
+    joining groups: [GroupName] = []
   ) throws(FlowError) {
     let request = flow.request
     let admit = request.generation.accounts.admit
@@ -47,6 +52,7 @@ extension SignInRequirements {
     var facts = policies.facts(
       flow, subject: nil, account: account.map { Self.keepingOwnFactors($0, flow.record) })
     facts.known = known
+    facts.account.groups.listed.formUnion(groups)
     if let identifier { facts.identifier = identifier }
     let verdict = try admit.map { function throws(FlowError) in
       try policies.admission(of: function, given: facts, request) ?? .allow

@@ -33,7 +33,7 @@ extension FlowCompletion {
     // can. A user who needs no invitation registers without this one, and gets none of its groups.
     if rule.refusal(ofNew: record.proved, isInvited: false) == nil { return nil }
     try await fail(flow)
-    throw request.refusal(.invitationInvalid)
+    throw request.refusedInvitation(found.map { $0.problem(at: request.now) ?? .otherRecipient })
   }
 
   /// Ends the flow, so that the code that was right is used up. The refusal was concealed until the identifier was

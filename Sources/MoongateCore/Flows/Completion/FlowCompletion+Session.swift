@@ -151,7 +151,7 @@ extension RequestContext {
   /// Maps a conflict of the final transaction to a refusal.
   func refusal(_ conflict: ApplyResult.Conflict) -> FlowError {
     switch conflict {
-    case .flowChanged, .recordChanged: refusal(.stepNotOpen, because: .changedMeanwhile)
+    case .flowChanged, .recordChanged, .leaseLost: refusal(.stepNotOpen, because: .changedMeanwhile)
     case .epochChanged: refusal(.flowExpired, because: .accountChanged)
     case .identifierTaken: refusal(.alreadyRegistered)
     case .accountUnavailable: refusal(.disabled, because: .accountUnavailable)
@@ -159,7 +159,8 @@ extension RequestContext {
     case .codeSpent: refusal(.flowExpired)
     case .tokenNameTaken, .tooManyTokens: refusal(.denied)
     case .tokenGone: refusal(.notFound)
-    case .invitationGone: refusal(.invitationInvalid)
+    // Another flow has used it since this one has read it.
+    case .invitationGone: refusedInvitation(.used)
     }
   }
 }

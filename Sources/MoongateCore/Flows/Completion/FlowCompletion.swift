@@ -82,7 +82,7 @@ struct FlowCompletion: FlowPart {
     try demandArrived(flow, known)
     try await demandAllowed(known, flow)
     let invitation = try await demandRegistration(of: known, flow)
-    try requirements.demandAdmission(of: known, atEndOf: flow)
+    try requirements.demandAdmission(of: known, by: invitation, atEndOf: flow)
     let claimed = try await lookup.admittedClaims(flow)
     flow.machine.updatePendingProofs { $0.claimed = claimed }
     let outcome = try await outcome(for: known, by: invitation, &flow)

@@ -15,7 +15,7 @@ struct ResetAccount: AsyncParsableCommand {
       Removes the record of the provider and its attempt counters and locks, ends all sessions of the account, and notifies the user by a message. \
       What is counted by an address that the account has not verified stays, unless it has no other. The \
       other sign-in methods of the account do not change. If the account does not have the factor, the command changes nothing. \
-      With --link, the command also prints a link by which the user sets a new password, for a user without an email address. It is shown once. \
+      With --link, the command also prints a link by which the user sets a new password, for a user without an email address. It is shown once. The running gateway sends the message, in the user's language; without one, the command sends it in English. \
       Whoever opens it can set the password, and signs in with it afterwards: give it to the user in person.
       """)
 
@@ -103,6 +103,7 @@ struct ResetAccount: AsyncParsableCommand {
         .wouldReset, provider, account,
         "\(account.id): \(provider) would be removed, its sessions would end, and a link would be printed")
     }
+    if account.credentials.contains(provider) { try await resetByGateway(provider, account, opened) }
     let identity = try identity.identity("moongate account reset")
     let made = try await opened.withEngine { engine, client in
       try await engine.makeResetLink(
@@ -116,6 +117,27 @@ struct ResetAccount: AsyncParsableCommand {
         ? try ToolJSON.text(report)
         : "\(account.id): \(provider) removed, all sessions ended\n\(made.address)\nworks once, until \(made.expiresAt.text)"
     )
+  }
+
+  /// The time limit of the gateway's answer.
+  private static let timeLimit: Duration = .seconds(10)
+
+  /// Has the running gateway remove the record, so that it sends the message to the user: it has the outbox, the queues
+  /// and the texts. The command then makes the link itself: no token of the admin listener can get one.
+  ///
+  /// Without a gateway, the command removes the record and sends the message too.
+  private func resetByGateway(_ provider: ProviderName, _ account: Account, _ opened: OperatorStore) async throws {
+    let reason: String
+    do throws(StartProblem) {
+      let answer = try await AdminClient(opened.gateway).act(
+        "DELETE", "/accounts/\(account.id)/factors/\(provider)", within: Self.timeLimit)
+      if answer.status == 204 { return }
+      reason = "The admin listener at \(opened.gateway.admin) answered \(answer.status)."
+    } catch {
+      reason = error.sentence
+    }
+    LineLog.standardError(
+      "\(reason) So this command sends the message to the user itself, in English. With outbox(), nobody gets it.\n")
   }
 
   private func printReport(_ done: Done, _ provider: ProviderName, _ account: Account, _ sentence: String) throws {

@@ -10,6 +10,7 @@ struct UnlockAccount: AsyncParsableCommand {
     commandName: "unlock", abstract: "End all locks that keep an account from signing in.",
     discussion: """
       Ends the lock of an operator (`account lock`, `account disable`) and all locks of limits, including those that disabled a credential, and lists them. \
+      Locks at an address or number that the account has not verified stay, because it may belong to somebody else: `moongate locks clear` ends them. \
       Exit status: 1 if nothing was locked.
       """)
 
@@ -32,6 +33,10 @@ struct UnlockAccount: AsyncParsableCommand {
       } else {
         if ended.wasLocked { print("\(account.id) unlocked") }
         for lock in ended.locks { print("lifted: \(LockText(named: lock, now: opened.now).line)") }
+      }
+      for lock in ended.kept {
+        LineLog.standardError(
+          "not lifted, because \(account.id) has not verified it: \(LockText(named: lock, now: opened.now).line)\n")
       }
       if ended.isNothing { throw ExitCode(ExitStatus.found.rawValue) }
     }
