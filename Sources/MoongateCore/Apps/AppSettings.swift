@@ -1,4 +1,3 @@
-import Crypto
 import MoongateSDK
 
 /// How an app proves at the token endpoint that it is the one (RFC 6749 section 2.3).
@@ -46,13 +45,6 @@ package enum GrantType: String, Sendable, CaseIterable {
   package var word: String { self == .deviceCode ? "device_code" : rawValue }
 }
 
-/// The algorithm of a signature (RFC 7518, RFC 8037).
-package enum SigningAlgorithm: String, Sendable, CaseIterable {
-  case rs256 = "RS256"
-  case es256 = "ES256"
-  case edDSA = "EdDSA"
-}
-
 /// What an access token is.
 package enum AccessTokenForm: Sendable, Equatable {
   /// A text that only the gateway can read.
@@ -89,6 +81,8 @@ package enum AppScope {
   package static let offline = "offline_access"
   /// What an app may ask for by default.
   package static let standard: Set<String> = [openID, profile, email, groups]
+  /// Those that mean nothing without a user.
+  package static let aboutUsers: Set<String> = standard.union([phone, offline])
 }
 
 /// An error of OAuth 2.0 (RFC 6749 section 5.2, RFC 6750 section 3.1).

@@ -85,18 +85,24 @@ package struct AuthorizationCode: Codable, Sendable, Equatable {
 package struct AppSignIn: Codable, Sendable, Equatable {
   package let nonce: String?
   package let authTime: Timestamp
+  /// The authentication assurance level that tokens state: 1 or 2.
+  package let aal: Int
   /// RFC 8176.
   package let amr: [String]
   /// The steps that the session had passed. `require` is judged by them when the session is gone.
   package let passed: [PassedStep]
 
-  package init(nonce: String?, authTime: Timestamp, amr: [String], passed: [PassedStep]) {
+  package init(nonce: String?, authTime: Timestamp, aal: Int, amr: [String], passed: [PassedStep]) {
     self.nonce = nonce
     self.authTime = authTime
+    self.aal = aal
     self.amr = amr
     self.passed = passed
   }
 
-  /// The authentication assurance level: 1 or 2.
-  package var aal: Int { Session.assuranceLevel(of: passed.counted) }
+  /// `acr` of a level.
+  package static func acr(_ level: Int) -> String { "urn:moongate:aal:\(level)" }
+
+  /// The level of an `acr`; nil if it is not ours.
+  package static func level(of acr: String) -> Int? { [1, 2].first { Self.acr($0) == acr } }
 }
