@@ -33,6 +33,8 @@ package struct AuthorizationRequest: Codable, Sendable, Equatable {
   /// The `sub` of an `id_token_hint`.
   package var hintedSubject: String?
   package var responseMode = ResponseMode.query
+  /// The ID of the account whose user has agreed, on a page of this browser; nil: nobody yet.
+  package var agreed: String?
   /// The hash of the flow cookie of the browser that began it; nil for a pushed request that no browser has.
   package var browser: TokenHash?
   package var beganAt: Timestamp

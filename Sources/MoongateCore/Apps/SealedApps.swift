@@ -162,5 +162,5 @@ extension App {
   }
 
   /// The `sid` of the session. It does not tell two apps that they have the same user.
-  func sessionName(_ session: String, keys: KeyRing) -> String { keys.appName("session", id, session) }
+  package func sessionName(_ session: String, keys: KeyRing) -> String { keys.appName("session", id, session) }
 }

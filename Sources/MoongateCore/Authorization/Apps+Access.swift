@@ -75,12 +75,6 @@ extension Apps {
     try await end(grant.id, of: grant.account, "revoked_by_app", app.id, call)
   }
 
-  /// Disconnects an app from an account, with all its tokens.
-  package func disconnect(account: String, app: String, _ call: AppCall) async throws(StoreFault) {
-    let event = event(.appRevoked, app, account, call, ["reason": "disconnected"])
-    _ = try await store.apply([.endAppConnection(account: account, app: app), .audit(event)], at: clock.now())
-  }
-
   /// Reads an `id_token_hint`, expired or not.
   ///
   /// Attack: a forged hint, an access token or a logout token in place of one, or an assertion that a service received.

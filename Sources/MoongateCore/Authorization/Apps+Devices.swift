@@ -5,7 +5,7 @@ import MoongateSDK
 /// The letters that a user types: 8 of 20, which are 34.5 bits. There are no vowels, so that no words arise, and no two
 /// of them look alike (RFC 8628 section 6.1).
 ///
-/// Attack: someone types letters until they hit a request of somebody else. With a thousand requests of one app open, 60
+/// Attack: someone types letters until they hit a request of somebody else. With a thousand requests open, 60
 /// attempts in an hour, as policies/token.lua allows an address, hit one with a chance of 1 to 430,000.
 enum DeviceLetters {
   static let count = 8
@@ -28,7 +28,7 @@ enum DeviceLetters {
 
 extension Apps {
   private static let deviceLifetime: Duration = .seconds(600)
-  /// The maximum number of open requests of one app.
+  /// The maximum number of open requests of one app from one address.
   private static let mostDeviceRequests = 1000
   /// The longest time that a device must wait between two polls, in seconds.
   private static let longestInterval = 60

@@ -1,9 +1,8 @@
 import Crypto
-import Foundation
 import MoongateSDK
 
 /// What is issued for a grant.
-struct Issue {
+struct TokenIssue {
   let refresh: SecretText?
   let scopes: [String]
   /// Whether these are the first tokens of the grant. Only they have the `nonce` of the request.
@@ -15,7 +14,9 @@ extension Apps {
   package func issuer(_ call: AppCall) -> String { call.generation.gateway.publicURL.description }
 
   /// The tokens of a grant.
-  func tokens(of live: LiveAppGrant, _ issue: Issue, _ app: App, _ call: AppCall) async throws(AppFault) -> AppTokens {
+  func tokens(of live: LiveAppGrant, _ issue: TokenIssue, _ app: App, _ call: AppCall) async throws(AppFault)
+    -> AppTokens
+  {
     let now = clock.now()
     var claims: [AppClaim] = []
     if let snapshot = live.snapshot {
@@ -39,7 +40,7 @@ extension Apps {
   }
 
   private func accessToken(
-    of grant: AppGrant, _ issue: Issue, _ claims: [AppClaim], _ app: App, _ call: AppCall
+    of grant: AppGrant, _ issue: TokenIssue, _ claims: [AppClaim], _ app: App, _ call: AppCall
   ) async throws -> SecretText {
     let now = clock.now()
     let end = now + app.lifetimes.accessToken
@@ -61,7 +62,7 @@ extension Apps {
       try await signing.signer(app.signing, at: now).sign(Self.json(members), type: JWTType.accessToken))
   }
 
-  private func idTokenMembers(_ grant: AppGrant, _ issue: Issue, _ claims: [AppClaim], _ app: App, _ call: AppCall)
+  private func idTokenMembers(_ grant: AppGrant, _ issue: TokenIssue, _ claims: [AppClaim], _ app: App, _ call: AppCall)
     -> [(String, JSONClaim)]
   {
     let now = clock.now()

@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 import MoongateSDK
 
 extension Apps {
@@ -56,7 +54,8 @@ extension Apps {
     // Attack: a sign-out between the authorization and the redemption, also of an authorization for offline access.
     guard live.session != nil else { throw Self.invalid("The session has ended.") }
     try demandLive(live, app, call)
-    let tokens = try await tokens(of: live, Issue(refresh: refresh?.text, scopes: scopes, isFirst: true), app, call)
+    let issue = TokenIssue(refresh: refresh?.text, scopes: scopes, isFirst: true)
+    let tokens = try await tokens(of: live, issue, app, call)
     let changes = [
       spending, .requireEpoch(AccountVersion(id: code.account, epoch: code.epoch)), .putAppGrant(grant),
     ]
@@ -109,14 +108,14 @@ extension Apps {
     guard let next = isCurrent ? followers[0] : followers.first(where: { $0.hash == grant.refresh }) else {
       throw Self.invalid("The refresh token was used before.")
     }
-    let tokens = try await tokens(of: live, Issue(refresh: next.text, scopes: granted, isFirst: false), app, call)
+    let tokens = try await tokens(of: live, TokenIssue(refresh: next.text, scopes: granted, isFirst: false), app, call)
     guard isCurrent else { return tokens }
     var changes: [Change] = []
     if let account = grant.account { changes = [.requireEpoch(AccountVersion(id: account, epoch: grant.epoch))] }
     changes += [
       .rotateAppGrant(
         grant.id, from: given.hash, to: next.hash, usedAt: now, expiresAt: now + app.lifetimes.refreshToken),
-      .useAppGrant(grant.id, at: now), .audit(event(.appRefreshed, app.id, grant.account, call, ["grant": grant.id])),
+      .audit(event(.appRefreshed, app.id, grant.account, call, ["grant": grant.id])),
     ]
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: now) }) {
     case .applied: break
@@ -170,7 +169,7 @@ extension Apps {
       scopes: granted, signIn: AppSignIn(nonce: nil, authTime: now, aal: 1, amr: [], passed: []), createdAt: now,
       usedAt: now, refresh: nil, expiresAt: now + app.lifetimes.accessToken)
     let live = LiveAppGrant(grant: grant, account: nil, session: nil)
-    let tokens = try await tokens(of: live, Issue(refresh: nil, scopes: granted, isFirst: true), app, call)
+    let tokens = try await tokens(of: live, TokenIssue(refresh: nil, scopes: granted, isFirst: true), app, call)
     try await apply([.putAppGrant(grant)], at: now)
     metrics.count(app.id, .issued)
     return tokens

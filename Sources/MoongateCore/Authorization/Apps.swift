@@ -71,7 +71,7 @@ package struct Apps: Sendable {
   let generations: ActiveGeneration
   let providers: ProviderRegistry
   let keys: KeyRing
-  let clock: any GatewayClock
+  package let clock: any GatewayClock
   let random: any RandomSource
   package let signing: SigningKeys
   let audit: AuditTrail

@@ -312,20 +312,17 @@ package enum Change: Sendable {
   /// its session has ended.
   case putAppGrant(AppGrant)
   /// Replaces the refresh token of a grant; the replaced one becomes the previous one. Conflicts if the current one is
-  /// another, or if the grant has ended.
+  /// another, or if the grant has ended. Updates the last use of its connection.
   case rotateAppGrant(String, from: TokenHash, to: TokenHash, usedAt: Timestamp, expiresAt: Timestamp)
   /// Ends a grant with all its tokens. No effect if it has ended or does not exist.
   case endAppGrant(String)
-  /// Ends all grants of an account for an app.
-  case endAppGrants(account: String, app: String)
   /// Stores that the account uses the app, or replaces the scopes, the last use and the agreement of the stored one.
   /// Conflicts if the account does not exist.
   case putAppConnection(AppConnection)
-  /// Updates the last use of a grant and its connection. It only moves forward.
-  case useAppGrant(String, at: Timestamp)
   /// Deletes the connection of the account and the app, and ends their grants.
   case endAppConnection(account: String, app: String)
-  /// Stores a request of a device. Conflicts if the app has `most` unexpired ones, or if the letters are in use.
+  /// Stores a request of a device. Conflicts if the app has `most` unexpired ones from the address, or if the
+  /// letters are in use.
   case putDeviceRequest(DeviceRequest, most: Int)
   /// Stores the user's decision. Conflicts unless the request is pending and has not expired.
   case decideDevice(user: TokenHash, DeviceRequest.Outcome)
