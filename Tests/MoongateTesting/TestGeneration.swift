@@ -32,6 +32,8 @@ package struct TestGeneration: PolicyGeneration {
   package var reads: [FunctionName: FactKnowledge] = [:]
   /// The results of claim functions.
   package var claims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> ClaimValue?] = [:]
+  /// The results of `claims` of apps, by function name. A missing function returns none.
+  package var appClaims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> [String: JSONClaim]] = [:]
   /// The results of `identity`; nil: it fails. A missing function returns nothing about the user.
   package var identities: [FunctionName: @Sendable ([String: JSONClaim]) -> IdentityVerdict?] = [:]
   /// The results of `vary`, as integers or milliseconds. A missing function returns its lowest value.
@@ -78,6 +80,10 @@ private final class TestEvaluator: PolicyEvaluator {
 
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
     try generation.claims[function]?(facts)
+  }
+
+  func appClaims(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> [String: JSONClaim] {
+    try generation.appClaims[function]?(facts) ?? [:]
   }
 
   func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {

@@ -28,12 +28,44 @@ extension RouteVerdict {
   }
 }
 
-extension Route {
-  /// Decides about a request. Checks a live session first, then the groups, then the rest of `require`, then `decide`.
-  /// Used by the data path and by the cases in tests/.
+/// What a route or an app asks of a live session.
+package struct AccessRule: Sendable {
+  package let groups: GroupRequirement?
+  package let steps: [Requirement]
+  package let decide: FunctionName?
+
+  package init(groups: GroupRequirement? = nil, steps: [Requirement] = [], decide: FunctionName? = nil) {
+    self.groups = groups
+    self.steps = steps
+    self.decide = decide
+  }
+
+  /// Checks the groups, then the steps, then `decide`.
   ///
   /// Groups are checked before steps, so that a user who is in none of them is not asked for a passcode before being
   /// refused.
+  /// - Parameter ask: runs the function. Called only if all other checks pass.
+  package func verdict(
+    _ session: SessionSnapshot, _ entitlements: Entitlements, at now: Timestamp, decide ask: (FunctionName) -> Verdict
+  ) -> RouteVerdict {
+    if let groups, !groups.isMet(by: entitlements) { return .notInGroup(groups) }
+    for step in steps { if let unmet = step.unmet(by: session, at: now) { return unmet } }
+    guard let decide else { return .pass }
+    switch ask(decide) {
+    case .allow: return .pass
+    case .deny(let reason): return .denied(reason)
+    // Required until the session has passed that provider.
+    case .requireAlso(let provider):
+      let isPassed = session.session.counted.contains { $0.provider == provider }
+      return isPassed ? .pass : session.session.unmet(provider, at: now)
+    case .fault(let fault): return .failed(fault)
+    }
+  }
+}
+
+extension Route {
+  /// Decides about a request. Checks a live session first, then its `AccessRule`. Used by the data path and by the
+  /// cases in tests/.
   /// - Parameters:
   ///   - session: a live session, if any.
   ///   - entitlements: the session's entitlements. A failure refuses every route that is not open, because services
@@ -53,18 +85,8 @@ extension Route {
     case .success(let found): known = found
     case .failure(let fault): return .failed(fault)
     }
-    if let groups, !groups.isMet(by: known) { return .notInGroup(groups) }
-    if let requirement, let unmet = requirement.unmet(by: session, at: now) { return unmet }
-    guard let decide else { return .pass }
-    switch ask(decide, session, known) {
-    case .allow: return .pass
-    case .deny(let reason): return .denied(reason)
-    // Required until the session has passed that provider.
-    case .requireAlso(let provider):
-      let isPassed = session.session.counted.contains { $0.provider == provider }
-      return isPassed ? .pass : session.session.unmet(provider, at: now)
-    case .fault(let fault): return .failed(fault)
-    }
+    let rule = AccessRule(groups: groups, steps: requirement.map { [$0] } ?? [], decide: decide)
+    return rule.verdict(session, known, at: now) { ask($0, session, known) }
   }
 
   /// The flow in which a signed-in user passes what is missing.

@@ -1,7 +1,7 @@
 import Crypto
 import MoongateSDK
 
-/// The right of an app to the result of a flow: a one-time code goes to the app's redirect URI, and whoever redeems it
+/// The right of an app to the result of a sign-in: a one-time code goes to the app's redirect URI, and whoever redeems it
 /// must know the PKCE verifier (RFC 6749 section 4.1, RFC 7636 with S256 only).
 ///
 /// Attack: someone begins a flow, sends its link to a victim, and fetches the victim's session. The code therefore goes
@@ -10,28 +10,51 @@ import MoongateSDK
 package struct Grant: Sendable, Equatable, Codable {
   /// The app's `client_id`.
   package let client: String
-  /// The redirect URI that receives the code. Already validated (`AppTable`).
+  /// The redirect URI that receives the code. Already validated (`AppTable`). Empty for a device, which has none.
   package let redirect: String
-  /// The base64url-encoded SHA-256 of the verifier (RFC 7636 section 4.2).
-  package let challenge: String
+  /// The base64url-encoded SHA-256 of the verifier (RFC 7636 section 4.2); nil for an app that proves by a secret of its
+  /// own who it is, and may leave PKCE out.
+  package let challenge: String?
+  /// The scopes that the app gets by tokens; empty for a flow whose result is a session.
+  package let scopes: [String]
   /// Whether the user has agreed in this flow.
   package private(set) var isAllowed = false
 
+  /// The grant of a flow whose result is a session. Such a grant always has a challenge.
   /// - Returns: nil if the challenge is not a SHA-256 in base64url.
   package init?(client: String, redirect: String, challenge: String) {
-    guard let bytes = Base64URL.decode(challenge), bytes.count == 32 else { return nil }
-    self.client = client
-    self.redirect = redirect
-    self.challenge = challenge
+    guard Self.isChallenge(challenge) else { return nil }
+    (self.client, self.redirect, self.challenge, scopes) = (client, redirect, challenge, [])
+  }
+
+  /// The grant of an authorization whose result is tokens.
+  /// - Returns: nil if the challenge is not a SHA-256 in base64url, or if it is missing although the app needs one.
+  package init?(app: App, redirect: String, challenge: String?, scopes: [String]) {
+    guard challenge.map(Self.isChallenge) ?? app.mayOmitChallenge else { return nil }
+    (client, self.redirect, self.challenge, self.scopes) = (app.id, redirect, challenge, scopes)
+  }
+
+  /// The grant of a device, whose secret is the device code (RFC 8628).
+  init(device request: DeviceRequest) {
+    (client, redirect, challenge, scopes) = (request.app, "", nil, request.scopes)
+  }
+
+  private static func isChallenge(_ text: String) -> Bool {
+    // The encoding has one form only, so the text can be compared.
+    Base64URL.decode(text).map { $0.count == 32 && Base64URL.encode($0) == text } ?? false
   }
 
   /// Records that the user agrees.
-  mutating func allow() { isAllowed = true }
+  package mutating func allow() { isAllowed = true }
 
-  /// Whether the challenge is the hash of the verifier. A verifier has 43 to 128 unreserved characters (RFC 7636
-  /// section 4.1).
-  func isProved(by verifier: String) -> Bool {
-    guard (43...128).contains(verifier.utf8.count) else { return false }
+  /// Whether the verifier belongs to the challenge. A verifier has 43 to 128 unreserved characters (RFC 7636 section
+  /// 4.1).
+  ///
+  /// Attack: PKCE downgrade (RFC 9700 section 4.8.2). An attacker removes the challenge from the request, and injects the
+  /// code into a session of the app, which sends its verifier. A verifier without a challenge therefore proves nothing.
+  func isProved(by verifier: String?) -> Bool {
+    guard let challenge else { return verifier == nil }
+    guard let verifier, (43...128).contains(verifier.utf8.count) else { return false }
     return constantTimeEquals(
       Array(Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))).utf8), Array(challenge.utf8))
   }

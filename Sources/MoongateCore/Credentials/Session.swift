@@ -81,8 +81,11 @@ package struct Session: Sendable, Equatable, Codable {
   /// The authentication assurance level: 2 if two different factors were proved, otherwise 1.
   package var assuranceLevel: Int { Self.assuranceLevel(of: counted) }
 
-  package static func assuranceLevel(of steps: [PassedStep]) -> Int {
-    steps.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(steps.map(\.provider)).count))
+  package static func assuranceLevel(of steps: [PassedStep]) -> Int { max(1, min(2, factorCount(of: steps))) }
+
+  /// The number of different factors that were proved. A step that proves two at once counts as two.
+  package static func factorCount(of steps: [PassedStep]) -> Int {
+    max(Set(steps.map(\.provider)).count, steps.contains { $0.isMultiFactor ?? false } ? 2 : 0)
   }
 
   /// The time of the latest sign-in or step-up.

@@ -88,6 +88,16 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case invitationSent = "invitation_sent"
     /// A new account used an invitation up.
     case invitationUsed = "invitation_used"
+    /// A user signed in to an app. The app and its scopes are in the detail.
+    case appAuthorized = "app_authorized"
+    /// A user agreed that an app gets the scopes in the detail.
+    case appConsented = "app_consented"
+    /// An app got new tokens for an authorization.
+    case appRefreshed = "app_refreshed"
+    /// The tokens of an app ended before their time. The reason is in the detail.
+    case appRevoked = "app_revoked"
+    /// `require` or `decide` of an app refused a user.
+    case appRefused = "app_refused"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
     /// An operator requested a reload.
@@ -109,7 +119,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       // A flood can create as many accounts as `register` allows, and rename one any number of times.
       case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated,
         .accountRenamed, .deviceRemoved,
-        .sessionExtended, .tokenUsed, .secretUnchecked:
+        .sessionExtended, .tokenUsed, .secretUnchecked, .appAuthorized, .appRefreshed, .appRefused:
         .activity
       default: .security
       }

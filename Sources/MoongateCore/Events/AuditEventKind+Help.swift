@@ -48,6 +48,11 @@ extension AuditEvent.Kind {
     case .invitationSent:
       "The message with an invitation was handed to a carrier or mail server; its id and the channel are in `detail`."
     case .invitationUsed: "A new account used an invitation up; its id and its groups are in `detail`."
+    case .appAuthorized: "A user signed in to an app of apps.lua; the app and its scopes are in `detail`."
+    case .appConsented: "A user agreed that an app gets the scopes in `detail`."
+    case .appRefreshed: "An app got new tokens for an authorization, which is in `detail`."
+    case .appRevoked: "The tokens of an app ended before their time; `detail` says why."
+    case .appRefused: "`require` or `decide` of an app refused a user; `detail` has the reason, the rule and its place."
     case .generationActive: "A generation of the configuration became active."
     case .generationRefused: "A changed configuration was refused; `detail` says why."
     case .reloadRequested: "An operator asked for a reload."

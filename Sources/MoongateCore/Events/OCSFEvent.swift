@@ -21,7 +21,7 @@ package struct OCSFEvent: Sendable {
 
   package var activity: Activity {
     switch event.kind {
-    case .refused, .codeVerified, .sessionStarted, .locked: .logon
+    case .refused, .codeVerified, .sessionStarted, .locked, .appAuthorized, .appRefused: .logon
     case .sessionEnded: .logoff
     default: .other
     }
@@ -35,7 +35,9 @@ package struct OCSFEvent: Sendable {
     }
   }
 
-  private var isFailure: Bool { [.refused, .locked, .deliveryFailed, .generationRefused].contains(event.kind) }
+  private var isFailure: Bool {
+    [.refused, .locked, .deliveryFailed, .generationRefused, .appRefused].contains(event.kind)
+  }
 
   /// JSON on one line, without a line end.
   package var line: [UInt8] {

@@ -111,6 +111,7 @@ extension Grant: JSONObjectWritable {
     object.add("client", client)
     object.add("redirect", redirect)
     object.add("challenge", challenge)
+    object.add("scopes", scopes)
     object.add("isAllowed", isAllowed)
   }
 }

@@ -20,6 +20,8 @@ struct StepSubject: Sendable {
   /// Whether this device has passed any provider for the account before. Limits that count many users together then do
   /// not apply to its begins and sends.
   var isTrusted = false
+  /// The `client_id` of the app at whose endpoints something was wrong: counted apart from everything else.
+  var app: String?
 
   /// A copy that also uses the device's own counters if `isOwn` is true.
   func of(ownDevice isOwn: Bool) -> StepSubject {
@@ -30,6 +32,8 @@ struct StepSubject: Sendable {
 
   /// The device, if it has separate counters here.
   var ownDevice: [UInt8]? { isOwnDevice ? device : nil }
+
+  private var ofApp: [UInt8] { app.map { Array(" \($0)".utf8) } ?? [] }
 
   /// The value of the key; nil if it has none. The limit then does not apply.
   func value(of key: LimitKey) -> [UInt8]? {
@@ -46,8 +50,8 @@ struct StepSubject: Sendable {
       } else {
         nil
       }
-    case .ip: address.countingKey
-    case .network: address.networkKey
+    case .ip: address.countingKey + ofApp
+    case .network: address.networkKey + ofApp
     case .country: identifier?.attributes["country"].map { Array($0.utf8) }
     case .prefix:
       identifier?.kind == .phone ? identifier.map { Array($0.value.filter(\.isNumber).prefix(7).utf8) } : nil

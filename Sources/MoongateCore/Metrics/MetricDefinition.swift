@@ -28,6 +28,10 @@ extension MetricDefinition {
   package static let adminWrongTokensTotal = MetricDefinition(
     "moongate_admin_wrong_tokens_total", .counter,
     "Requests to the admin listener with a wrong token.")
+  package static let appTokensTotal = MetricDefinition(
+    "moongate_app_tokens_total", .counter, labels: ["app", "outcome"],
+    "Token requests of apps, by app and outcome: issued, refreshed, refused (a wrong or ended code, token or secret, or a rule that is not met), revoked."
+  )
   package static let attemptsTotal = MetricDefinition(
     "moongate_attempts_total", .counter, labels: ["provider", "outcome"],
     "Verification attempts by provider and outcome: verified, or the error code of the refusal (wrong codes, locks, limits)."
@@ -211,7 +215,8 @@ extension MetricDefinition {
 
   /// All metrics, sorted by name.
   package static let all: [MetricDefinition] = [
-    .accessLogDroppedTotal, .accessLogLinesTotal, .adminTurnedAwayTotal, .adminWrongTokensTotal, .attemptsTotal,
+    .accessLogDroppedTotal, .accessLogLinesTotal, .adminTurnedAwayTotal, .adminWrongTokensTotal, .appTokensTotal,
+    .attemptsTotal,
     .auditBacklogEvents, .auditEventsSentTotal, .auditFailuresTotal, .auditLagSeconds, .buildInfo, .candidateProblems,
     .candidatesRefusedTotal, .certificateExpiryTimestampSeconds, .connectionsRefusedTotal, .connectionsTotal,
     .deliveriesTotal, .deliveryBreakerState, .deliverySeconds, .generationActiveSinceSeconds, .generationInfo,

@@ -73,6 +73,9 @@ package protocol PolicyEvaluator: AnyObject {
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool
   /// Runs the function of a claim. Returns nil if the function returned nothing; the claim is then left out.
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue?
+  /// Runs the function `claims` of an app.
+  /// - Throws: `PolicyFault`, also if it returns a name of `AppClaims.reserved`.
+  func appClaims(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> [String: JSONClaim]
   /// Runs the function `identity` of a policy.
   /// - Parameter claims: what another site says about a user, verified.
   func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict

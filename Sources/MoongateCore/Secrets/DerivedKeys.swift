@@ -18,6 +18,10 @@ struct DerivedKeys: Sendable {
   /// Identifies the pepper in a hash that was made with it. Reveals nothing about it.
   let pepperName: String
   let assertions: SymmetricKey
+  /// For the signing keys of apps.
+  let apps: SymmetricKey
+  /// For refresh tokens.
+  let appTokens: HMAC<SHA256>
 
   /// - Parameter master: 32 bytes or more.
   init(_ master: [UInt8]) {
@@ -38,6 +42,8 @@ struct DerivedKeys: Sendable {
     pepper = derive("pepper")
     pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
     assertions = derive("assertion")
+    apps = derive("app signing")
+    appTokens = HMAC(key: derive("app token"))
   }
 
   /// Eight hexadecimal digits.
@@ -48,15 +54,28 @@ struct DerivedKeys: Sendable {
     return name.withUnsafeBytes { Hex.encode($0) }
   }
 
-  /// The key that signs `X-Moongate-Assertion` (ES256) in a period. Derived only from the master key and the period.
-  func assertionKey(period: Int64) -> P256.Signing.PrivateKey {
+  /// The key that signs in a period. Derived only from the master key, the use and the period.
+  func signer(for use: RotatingKeys.Use, period: Int64) -> JWTSigner {
+    switch use {
+    case .assertions:
+      JWTSigner(Self.derive(from: assertions, "assertion \(period)", P256.Signing.PrivateKey.init(rawRepresentation:)))
+    case .appsES256:
+      JWTSigner(Self.derive(from: apps, "ES256 \(period)", P256.Signing.PrivateKey.init(rawRepresentation:)))
+    case .appsEdDSA:
+      JWTSigner(Self.derive(from: apps, "EdDSA \(period)", Curve25519.Signing.PrivateKey.init(rawRepresentation:)))
+    }
+  }
+
+  private static func derive<Key>(
+    from secret: SymmetricKey, _ purpose: String, _ make: (UnsafeRawBufferPointer) throws -> Key
+  ) -> Key {
     var attempt = 0
     while true {
       let number = HKDF<SHA256>.deriveKey(
-        inputKeyMaterial: assertions, salt: Data("moongate".utf8), info: Data("assertion \(period) \(attempt)".utf8),
+        inputKeyMaterial: secret, salt: Data("moongate".utf8), info: Data("\(purpose) \(attempt)".utf8),
         outputByteCount: 32)
       // A number at or above the group's order is not a valid key. Try the next one then (the chance is 2^-32).
-      if let key = number.withUnsafeBytes({ try? P256.Signing.PrivateKey(rawRepresentation: $0) }) { return key }
+      if let key = number.withUnsafeBytes({ try? make($0) }) { return key }
       attempt += 1
     }
   }

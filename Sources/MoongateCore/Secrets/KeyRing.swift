@@ -82,12 +82,14 @@ package final class KeyRing: Sendable {
     keys.withLock { $0 }.fingerprints.first { $0.name == name }?.fingerprint
   }
 
-  /// The key that signs `X-Moongate-Assertion` (ES256) in a period. Derived only from the master key and the period.
-  package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
+  /// The key that signs in a period. Derived only from the master key, the use and the period.
+  func signer(for use: RotatingKeys.Use, period: Int64) -> JWTSigner { current.signer(for: use, period: period) }
 
-  /// All keys that may have signed an assertion of the period, on this node or on one with another current key. The
-  /// current one first.
-  package func assertionKeys(period: Int64) -> [P256.Signing.PrivateKey] { all.map { $0.assertionKey(period: period) } }
+  /// All keys that may have signed in the period, on this node or on one with another current key. The current one
+  /// first.
+  func signers(for use: RotatingKeys.Use, period: Int64) -> [JWTSigner] {
+    all.map { $0.signer(for: use, period: period) }
+  }
 
   // MARK: Codes
 
@@ -118,6 +120,17 @@ package final class KeyRing: Sendable {
 
   /// All hashes under which the secret may be stored: one per key of the ring, the current one first.
   package func accessTokenHashes(_ secret: SecretText) -> [AccessTokenHash] { all.map { $0.accessTokenHash(secret) } }
+
+  // MARK: Tokens of apps
+
+  /// The authentication codes of a list under all keys of the ring, the current one first.
+  func appTokenCodes(of parts: [[UInt8]]) -> [[UInt8]] { all.map { $0.appTokens.code(ofParts: parts) } }
+
+  /// A name of an account or a session for one app: 27 characters, which reveal nothing and stay the same as long as the
+  /// store exists.
+  func appName(_ kind: String, _ parts: String...) -> String {
+    Base64URL.encode(counterKey((["app \(kind)"] + parts).map { Array($0.utf8) }))
+  }
 
   // MARK: Backups
 

@@ -208,6 +208,26 @@ extension ForwardingStore {
   package func endedAccessTokens(at now: Timestamp, limit: Int) async throws(StoreFault) -> [AccessToken] {
     try await next().endedAccessTokens(at: now, limit: limit)
   }
+  package func appGrant(_ id: String, at now: Timestamp) async throws(StoreFault) -> LiveAppGrant? {
+    try await next().appGrant(id, at: now)
+  }
+  package func appGrant(refresh hash: TokenHash, at now: Timestamp) async throws(StoreFault) -> LiveAppGrant? {
+    try await next().appGrant(refresh: hash, at: now)
+  }
+  package func appConnections(of account: String) async throws(StoreFault) -> [AppConnection] {
+    try await next().appConnections(of: account)
+  }
+  package func deviceRequest(device: TokenHash) async throws(StoreFault) -> DeviceRequest? {
+    try await next().deviceRequest(device: device)
+  }
+  package func deviceRequest(user: TokenHash, at now: Timestamp) async throws(StoreFault) -> DeviceRequest? {
+    try await next().deviceRequest(user: user, at: now)
+  }
+  package func claimAppNotices(limit: Int, until end: Timestamp, at now: Timestamp) async throws(StoreFault)
+    -> [AppNotice]
+  {
+    try await next().claimAppNotices(limit: limit, until: end, at: now)
+  }
   package func append(_ events: [AuditEvent]) async throws(StoreFault) { try await next().append(events) }
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { try await next().events(limit: limit) }
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await next().event(id) }

@@ -3,7 +3,7 @@ import MoongateSDK
 /// Everything that a store must provide: a few operations, each of them atomic and durable when it returns.
 package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch,
   AuditCursorStore, NodeStore,
-  ProviderValueStore, LeaseStore, RecheckStore, GroupStore, InvitationStore, AccountImportStore
+  ProviderValueStore, LeaseStore, RecheckStore, GroupStore, InvitationStore, AccountImportStore, AppStore
 {
   /// The latest time that the store has recorded. The clock starts no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
@@ -327,6 +327,30 @@ package enum Change: Sendable {
   /// Completes the import under this lease: from now on, `settleImport` lets its accounts be used and removes the
   /// claims of others on their verified identifiers, with the records of these providers.
   case completeImport(Lease, forgetting: Set<ProviderName>)
+  /// Stores a new grant. Conflicts if its account does not exist or is locked, if the account is in another epoch, or if
+  /// its session has ended.
+  case putAppGrant(AppGrant)
+  /// Replaces the refresh token of a grant; the replaced one becomes the previous one. Conflicts if the current one is
+  /// another, or if the grant has ended. Updates the last use of its connection.
+  case rotateAppGrant(String, from: TokenHash, to: TokenHash, usedAt: Timestamp, expiresAt: Timestamp)
+  /// Ends a grant with all its tokens. No effect if it has ended or does not exist.
+  case endAppGrant(String)
+  /// Stores that the account uses the app, or replaces the scopes, the last use and the agreement of the stored one.
+  /// Conflicts if the account does not exist.
+  case putAppConnection(AppConnection)
+  /// Deletes the connection of the account and the app, and ends their grants.
+  case endAppConnection(account: String, app: String)
+  /// Stores a request of a device. Conflicts if the app has `most` unexpired ones from the address, or if the
+  /// letters are in use.
+  case putDeviceRequest(DeviceRequest, most: Int)
+  /// Stores the user's decision. Conflicts unless the request is pending and has not expired.
+  case decideDevice(user: TokenHash, DeviceRequest.Outcome)
+  /// Records when a device asked, and how long it must wait now, in seconds.
+  case pollDevice(TokenHash, at: Timestamp, interval: Int)
+  /// Deletes a request of a device that was decided. Conflicts if it does not exist.
+  case takeDevice(TokenHash)
+  /// Says when the notice of a grant is due again, after one more attempt; nil: never.
+  case settleAppNotice(String, nextDue: Timestamp?)
   /// Clears the resend timer after a success.
   case clearTimer([UInt8])
   case audit(AuditEvent)
@@ -363,6 +387,10 @@ package enum ApplyResult: Sendable, Equatable {
     case invitationGone
     /// The lease has expired, or somebody else holds it.
     case leaseLost
+    /// The grant has another refresh token, or has ended.
+    case appGrantChanged
+    /// The app has the maximum number of requests of devices.
+    case tooManyDeviceRequests
   }
 }
 

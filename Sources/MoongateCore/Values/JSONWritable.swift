@@ -77,6 +77,26 @@ extension Duration: JSONWritable {
 
 // MARK: - Types of providers
 
+extension JSONClaim: JSONWritable {
+  /// Members of objects are sorted by name.
+  func write(to text: inout JSONObjectText) {
+    switch self {
+    case .null: text.append(json: "null".utf8)
+    case .flag(let flag): flag.write(to: &text)
+    // A number that is not finite has no JSON.
+    case .number(let number):
+      text.append(json: (wholeNumber ?? (number.isFinite ? "\(number)" : "null")).utf8)
+    case .integer(let digits): text.append(json: digits.utf8)
+    case .text(let string): text.append(string)
+    case .list(let items): items.write(to: &text)
+    case .object(let members):
+      text.appendObject { object in
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) { object.add(name, value) }
+      }
+    }
+  }
+}
+
 extension ProviderName: JSONWritable {
   func write(to text: inout JSONObjectText) { text.append(rawValue) }
 }

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import MoongateCore
 import MoongateSDK
@@ -8,26 +7,10 @@ package struct AssertionSigner: Sendable {
   /// The lifetime of an assertion, in seconds.
   package static let lifetime: Int64 = 300
 
-  /// The period of the key (`AssertionKeys`).
-  let period: Int64
-  private let key: P256.Signing.PrivateKey
-  private let header: String
-  /// The public key as a JWK (RFC 7517 section 4).
-  let publicKey: String
+  private let key: JWTSigner
 
-  init(_ key: P256.Signing.PrivateKey, period: Int64) {
-    self.period = period
-    self.key = key
-    let point = Array(key.publicKey.rawRepresentation)
-    let x = Base64URL.encode(point[..<32])
-    let y = Base64URL.encode(point[32...])
-    // RFC 7638: the thumbprint covers these members in this order.
-    let thumbprint = SHA256.hash(data: Data("{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"\(x)\",\"y\":\"\(y)\"}".utf8))
-    let id = Base64URL.encode(thumbprint)
-    header = Base64URL.encode("{\"alg\":\"ES256\",\"kid\":\"\(id)\",\"typ\":\"JWT\"}".utf8)
-    publicKey =
-      "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(x)\",\"y\":\"\(y)\",\"use\":\"sig\",\"alg\":\"ES256\",\"kid\":\"\(id)\"}"
-  }
+  /// - Parameter key: one of `RotatingKeys.Use.assertions`.
+  package init(_ key: JWTSigner) { self.key = key }
 
   /// - Parameters:
   ///   - issuer: `public_url`.
@@ -45,9 +28,7 @@ package struct AssertionSigner: Sendable {
       exp: now.seconds + Self.lifetime, groups: entitlements.groups.map(\.rawValue), claims: entitlements.claims)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    let signed = header + "." + Base64URL.encode(try encoder.encode(claims))
-    let signature = try key.signature(for: Data(signed.utf8))
-    return signed + "." + Base64URL.encode(signature.rawRepresentation)
+    return try key.sign(Array(encoder.encode(claims)))
   }
 
   private struct Claims: Encodable {

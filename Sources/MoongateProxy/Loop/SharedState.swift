@@ -11,7 +11,7 @@ package typealias RefusalPage =
 /// What all event loops of the data path share. Everything in it can be used from any thread.
 final class SharedState: Sendable {
   let dependencies: ProxyDependencies
-  let assertions: AssertionKeys
+  let assertions: RotatingKeys
   let connections = ConnectionCount()
   let addresses = AddressTable()
   let redirectLoops = RedirectLoopDetector()
@@ -30,7 +30,7 @@ final class SharedState: Sendable {
     upstreamFailures = FoldedLog<LoggedUpstreamFailure>(logger: dependencies.logger, clock: dependencies.clock)
     forwardingFaults = FoldedLog<LoggedForwardingFault>(logger: dependencies.logger, clock: dependencies.clock)
     http2Limits = FoldedLog<LoggedHTTP2Limit>(logger: dependencies.logger, clock: dependencies.clock)
-    assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
+    assertions = RotatingKeys(dependencies.keys, for: .assertions, at: dependencies.clock.now())
   }
 
   /// How long an idle HTTP/1.1 connection stays open after the listener has shut down.

@@ -65,14 +65,14 @@ final class CachedSession {
 
   /// The `X-Moongate-Assertion: …` header line, signed once per audience and minute.
   func assertionLine(
-    by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+    by keys: RotatingKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
   ) throws -> [UInt8] {
     assertions[try signed(by: keys, plan, entitlements, audience: audience, now: now)].line
   }
 
   /// The forward-auth "allow" response, created once per audience and minute: a complete head with its empty line.
   func forwardAnswer(
-    by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+    by keys: RotatingKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
   ) throws -> ByteBuffer {
     let place = try signed(by: keys, plan, entitlements, audience: audience, now: now)
     if let known = assertions[place].answer { return known }
@@ -83,7 +83,7 @@ final class CachedSession {
   }
 
   private func signed(
-    by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+    by keys: RotatingKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
   ) throws -> Int {
     let minute = now.seconds / 60
     // Attack: a reload removes a group, but a cached assertion of the same minute still contains it.
@@ -92,7 +92,7 @@ final class CachedSession {
     }) {
       return known
     }
-    let token = try keys.signer(at: now).assertion(
+    let token = try AssertionSigner(keys.signer(at: now)).assertion(
       for: snapshot, entitlements, issuer: plan.issuer, audience: audience, now: now)
     let line = Array("X-Moongate-Assertion: \(token)\r\n".utf8)
     assertions.removeAll { $0.minute != minute || $0.version != plan.version }

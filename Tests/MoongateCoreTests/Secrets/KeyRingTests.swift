@@ -42,9 +42,9 @@ import Testing
   }
 
   @Test func theAssertionKeyIsTheSameAfterARestart() throws {
-    #expect(try keys().assertionKey(period: 7).rawRepresentation == keys().assertionKey(period: 7).rawRepresentation)
-    #expect(try keys().assertionKey(period: 7).rawRepresentation != keys(2).assertionKey(period: 7).rawRepresentation)
-    #expect(try keys().assertionKey(period: 7).rawRepresentation != keys().assertionKey(period: 8).rawRepresentation)
+    #expect(try keys().signer(for: .assertions, period: 7).id == keys().signer(for: .assertions, period: 7).id)
+    #expect(try keys().signer(for: .assertions, period: 7).id != keys(2).signer(for: .assertions, period: 7).id)
+    #expect(try keys().signer(for: .assertions, period: 7).id != keys().signer(for: .assertions, period: 8).id)
   }
 
   /// Two nodes, or a node before and after a rotation: each accepts what the other makes, except what is bound to its
@@ -69,9 +69,9 @@ import Testing
       #expect(reader.fingerprint == maker.fingerprint)
       #expect(reader.counterKey([[1]]) == maker.counterKey([[1]]))
       #expect(reader.logHash("a@b.c") == maker.logHash("a@b.c"))
-      let published = reader.assertionKeys(period: 7).map(\.rawRepresentation)
-      #expect(published.contains(maker.assertionKey(period: 7).rawRepresentation))
-      #expect(published.first == reader.assertionKey(period: 7).rawRepresentation)
+      let published = reader.signers(for: .assertions, period: 7).map(\.id)
+      #expect(published.contains(maker.signer(for: .assertions, period: 7).id))
+      #expect(published.first == reader.signer(for: .assertions, period: 7).id)
     }
     #expect(after.pepperName != before.pepperName && after.currentName != before.currentName)
     #expect(try after.opening(before.seal([1], for: "x"), for: "x").key == before.currentName)
@@ -143,8 +143,8 @@ import Testing
     #expect(throws: (any Error).self) { try after.open(retired.seal([1], for: "device"), for: "device") }
     #expect(after.peppered([1], by: retired.pepperName) == nil)
     #expect(
-      !after.assertionKeys(period: 7).map(\.rawRepresentation).contains(
-        retired.assertionKey(period: 7).rawRepresentation))
+      !after.signers(for: .assertions, period: 7).map(\.id).contains(
+        retired.signer(for: .assertions, period: 7).id))
     #expect(
       after.fingerprint != retired.fingerprint
         && after.fingerprint == DerivedKeys(both.current.master).counting.fingerprint)

@@ -157,8 +157,8 @@ extension RequestContext {
     case .accountUnavailable: refusal(.disabled, because: .accountUnavailable)
     case .sessionEnded: unauthenticated()
     case .codeSpent: refusal(.flowExpired)
-    case .tokenNameTaken, .tooManyTokens: refusal(.denied)
-    case .tokenGone: refusal(.notFound)
+    case .tokenNameTaken, .tooManyTokens, .tooManyDeviceRequests: refusal(.denied)
+    case .tokenGone, .appGrantChanged: refusal(.notFound)
     // Another flow has used it since this one has read it.
     case .invitationGone: refusedInvitation(.used)
     }

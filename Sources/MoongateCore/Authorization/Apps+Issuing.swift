@@ -1,0 +1,134 @@
+import Crypto
+import MoongateSDK
+
+/// What is issued for a grant.
+struct TokenIssue {
+  let refresh: SecretText?
+  let scopes: [String]
+  /// Whether these are the first tokens of the grant. Only they have the `nonce` of the request.
+  let isFirst: Bool
+}
+
+extension Apps {
+  /// `iss`.
+  package func issuer(_ call: AppCall) -> String { call.generation.gateway.publicURL.description }
+
+  /// The tokens of a grant.
+  func tokens(of live: LiveAppGrant, _ issue: TokenIssue, _ app: App, _ call: AppCall) async throws(AppFault)
+    -> AppTokens
+  {
+    let now = clock.now()
+    var claims: [AppClaim] = []
+    if let snapshot = live.snapshot {
+      do { claims = try self.claims(of: snapshot, scopes: issue.scopes, app, call) } catch { throw .policy(error) }
+    }
+    do {
+      let access = try await accessToken(of: live.grant, issue, claims, app, call)
+      var idToken: SecretText?
+      if live.account != nil, issue.scopes.contains(AppScope.openID) {
+        let signer = try await signing.signer(app.signing, at: now)
+        let members = idTokenMembers(live.grant, issue, claims, app, call)
+        let hash = JSONClaim.text(Self.hash(of: access, by: signer.algorithm))
+        idToken = SecretText(try signer.sign(Self.json(members + [("at_hash", hash)] + Self.own(claims))))
+      }
+      return AppTokens(
+        access: access, expiresIn: app.lifetimes.accessToken, refresh: issue.refresh, idToken: idToken,
+        scopes: issue.scopes)
+    } catch {
+      throw .store(error as? StoreFault ?? StoreFault("a token could not be made: \(error)"))
+    }
+  }
+
+  private func accessToken(
+    of grant: AppGrant, _ issue: TokenIssue, _ claims: [AppClaim], _ app: App, _ call: AppCall
+  ) async throws -> SecretText {
+    let now = clock.now()
+    let end = now + app.lifetimes.accessToken
+    guard case .jwt(let audience) = app.accessToken else {
+      return try keys.accessToken(
+        AccessTokenContent(grant: grant.id, issuedAt: now, expiresAt: end, scopes: issue.scopes))
+    }
+    // RFC 9068 section 2.2.
+    var members: [(String, JSONClaim)] = [
+      ("iss", .text(issuer(call))), ("sub", .text(subject(of: grant, app))),
+      ("aud", audience.count == 1 ? .text(audience[0]) : .list(audience.map(JSONClaim.text))),
+      ("client_id", .text(app.id)), ("iat", Self.number(now)), ("exp", Self.number(end)),
+      ("jti", .text("\(grant.id).\(Base64URL.encode(random.bytes(9)))")),
+      ("scope", .text(issue.scopes.joined(separator: " "))),
+    ]
+    if grant.account != nil { members += Self.signInMembers(grant) }
+    members += claims.filter { $0.name == "groups" }.map { ($0.name, $0.value) }
+    return SecretText(
+      try await signing.signer(app.signing, at: now).sign(Self.json(members), type: JWTType.accessToken))
+  }
+
+  private func idTokenMembers(_ grant: AppGrant, _ issue: TokenIssue, _ claims: [AppClaim], _ app: App, _ call: AppCall)
+    -> [(String, JSONClaim)]
+  {
+    let now = clock.now()
+    var members: [(String, JSONClaim)] = [
+      ("iss", .text(issuer(call))), ("sub", .text(subject(of: grant, app))), ("aud", .text(app.id)),
+      ("azp", .text(app.id)), ("iat", Self.number(now)), ("exp", Self.number(now + app.lifetimes.idToken)),
+    ]
+    members += Self.signInMembers(grant)
+    if issue.isFirst, let nonce = grant.signIn.nonce { members.append(("nonce", .text(nonce))) }
+    if let sid = grant.sid { members.append(("sid", .text(sid))) }
+    return members
+  }
+
+  private static func signInMembers(_ grant: AppGrant) -> [(String, JSONClaim)] {
+    [
+      ("auth_time", number(grant.signIn.authTime)), ("acr", .text(AppSignIn.acr(grant.signIn.aal))),
+      ("amr", .list(grant.signIn.amr.map(JSONClaim.text))),
+    ]
+  }
+
+  private func subject(of grant: AppGrant, _ app: App) -> String {
+    grant.account.map { app.subject(of: $0, keys: keys) } ?? app.id
+  }
+
+  /// The claims other than `sub`, which ID tokens state among their first.
+  private static func own(_ claims: [AppClaim]) -> [(String, JSONClaim)] {
+    claims.filter { $0.name != "sub" }.map { ($0.name, $0.value) }
+  }
+
+  /// `at_hash` (OpenID Connect Core 1.0 section 3.1.3.6). Ed25519 uses SHA-512.
+  private static func hash(of access: SecretText, by algorithm: SigningAlgorithm) -> String {
+    let bytes = Array(access.reveal().utf8)
+    return switch algorithm {
+    case .edDSA: Base64URL.encode(Array(SHA512.hash(data: bytes)).prefix(32))
+    case .rs256, .es256: Base64URL.encode(Array(SHA256.hash(data: bytes)).prefix(16))
+    }
+  }
+
+  static func number(_ moment: Timestamp) -> JSONClaim { .number(Double(moment.seconds)) }
+
+  /// The JSON of an object, in the order of its members.
+  static func json(_ members: [(String, JSONClaim)]) -> [UInt8] {
+    var object = JSONObjectText()
+    for (name, value) in members { object.add(name, value) }
+    return object.closed
+  }
+
+  /// A logout token (OpenID Connect Back-Channel Logout 1.0 section 2.4). It never has a `nonce`, so that it cannot be
+  /// taken for an ID token.
+  func logoutToken(for notice: AppNotice, _ app: App, issuer: String) async throws -> String {
+    let now = clock.now()
+    var members: [(String, JSONClaim)] = [
+      ("iss", .text(issuer)), ("sub", .text(app.subject(of: notice.account, keys: keys))), ("aud", .text(app.id)),
+      ("iat", Self.number(now)), ("exp", Self.number(now + .seconds(120))),
+      ("jti", .text(Base64URL.encode(random.bytes(16)))),
+      ("events", .object(["http://schemas.openid.net/event/backchannel-logout": .object([:])])),
+    ]
+    if let sid = notice.sid { members.append(("sid", .text(sid))) }
+    return try await signing.signer(app.signing, at: now).sign(Self.json(members), type: JWTType.logoutToken)
+  }
+}
+
+/// The `typ` of our JWTs.
+package enum JWTType {
+  package static let idToken = "JWT"
+  /// RFC 9068.
+  package static let accessToken = "at+jwt"
+  package static let logoutToken = "logout+jwt"
+}
