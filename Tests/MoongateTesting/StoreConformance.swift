@@ -25,7 +25,7 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
     ledger + locks + attempts + timers + flows + accounts + names + changing + operated + sessions + siteSessions
     + trail + audit
     + bounds + nodes + values + leases + rechecks + groups + invitations + imports
-    + domains + tokens
+    + domains + tokens + apps
 
   /// - Parameter store: an empty store.
   package func run(on store: any Store) async throws { try await body(StoreBench(store: store)) }

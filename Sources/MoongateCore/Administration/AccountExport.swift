@@ -15,6 +15,8 @@ package struct AccountExport: Sendable, Equatable {
   package let devices: [TrustedDevice]
   /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
+  /// The connected apps, the one that was used last first.
+  package let apps: [AppConnection]
   /// The account's audit events, newest first, at most `maxEvents`.
   package let events: [AuditEvent]
 
@@ -33,7 +35,7 @@ extension AccountExport {
       groups: try await store.memberships(of: account.id),
       sessions: try await store.liveSessions(of: account.id, at: now),
       devices: try await store.devices(of: account.id, at: now),
-      tokens: try await store.accessTokens(of: account.id),
+      tokens: try await store.accessTokens(of: account.id), apps: try await store.appConnections(of: account.id),
       events: try await store.events(about: account.id, traces: traces, limit: Self.maxEvents))
   }
 }

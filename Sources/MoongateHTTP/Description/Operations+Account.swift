@@ -56,6 +56,11 @@ extension Components {
       "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
       "sessions": Schema.list(of: Schema.answer(listedSession)), "devices": Schema.list(of: Schema.answer(device)),
       "tokens": Schema.list(of: Schema.named("PersonalToken")),
+      "apps": Schema.list(
+        of: Schema.answer([
+          "app": Schema.text, "scopes": Schema.list(of: Schema.text), "connected_at": Schema.moment,
+          "last_used_at": Schema.moment, "agreed": Schema.flag,
+        ])),
       "events": Schema.list(
         of: Schema.answer([
           "id": Schema.text, "at": Schema.moment, "kind": Schema.text, "flow": Schema.optionalText,

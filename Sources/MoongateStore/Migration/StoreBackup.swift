@@ -10,9 +10,11 @@ extension StoreCopier {
   }
 
   /// The tables of transient state. If they were restored, sessions that have ended since the backup would be live
-  /// again, devices that were removed since would be trusted again, and codes that were used since could be used again.
+  /// again, devices that were removed since would be trusted again, codes that were used since could be used again, and
+  /// apps that were disconnected since would have their tokens again.
   private static let underWay: Set = [
     "session", "site_session", "session_domain", "replaced_token", "session_change", "flow", "trusted_device",
+    "app_grant", "app_connection", "device_request",
   ]
 
   /// Writes a consistent state of the store to a file while gateways may be writing.
@@ -38,10 +40,10 @@ extension StoreCopier {
   /// Restores a backup into this store, in one transaction.
   ///
   /// Attack: someone whose session was ended, or who has read a code that was used, waits for a restore. Sessions,
-  /// trusted devices and flows are therefore only restored on request.
+  /// trusted devices, connected apps and flows are therefore only restored on request.
   /// - Parameters:
   ///   - replaces: whether to delete the store's current contents. Otherwise it must be empty.
-  ///   - keepsSessions: whether to restore the backup's sessions, trusted devices and flows.
+  ///   - keepsSessions: whether to restore the backup's sessions, trusted devices, connected apps and flows.
   /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`. The store is unchanged then.
   package func restore(
     from path: String, by keys: KeyRing, replaces: Bool, keepsSessions: Bool, onCopied: (CopiedTable) -> Void

@@ -9,9 +9,12 @@ enum AccountDeletionRows {
     _ account: String, traces: [String], trailFrom place: Int64, _ notifications: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
-    // Identifiers, records and sessions are deleted with the account (ON DELETE CASCADE).
+    // Identifiers, records, sessions and connected apps are deleted with the account (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
     notifications.add(account: account)
+    // The others follow once their apps were told that the sessions have ended.
+    try rows.run(
+      "DELETE FROM app_grant WHERE account = ?1 AND session IS NULL AND notice_due IS NULL", [.text(account)])
     try FailedAttemptRows.forget(about: traces, rows)
     try Trail(account: account, traces: traces).blank(from: place, to: .max, rows)
   }

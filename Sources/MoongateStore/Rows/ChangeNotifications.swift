@@ -7,19 +7,25 @@ import MoongateCore
 final class ChangeNotifications {
   private var tokens: [[UInt8]] = []
   private var accounts: [String] = []
+  private var owners: Set<String> = []
 
   func add(token: [UInt8]) { if !tokens.contains(token) { tokens.append(token) } }
 
   func add(account: String) { if !accounts.contains(account) { accounts.append(account) } }
+
+  /// Says that one session of the account may have ended. Its token is announced separately.
+  func add(sessionOf account: String) { owners.insert(account) }
 
   /// The changes for this process. They have no number, so they are not a position to continue from.
   var changes: SessionChanges {
     SessionChanges(latest: 0, tokens: tokens.map { TokenHash(bytes: $0) }, accounts: accounts, isIncomplete: false)
   }
 
-  /// Writes the changes. Must be the last step of the transaction.
+  /// Ends the grants of apps whose sessions are gone, and writes the changes. Must be the last step of the transaction.
   func write(at now: Timestamp, _ rows: some SQLTransaction) throws {
     if tokens.isEmpty, accounts.isEmpty { return }
+    // In the same order in all transactions, so that they do not deadlock.
+    for account in owners.union(accounts).sorted() { try AppGrantEnding.settle(account, at: now, rows) }
     let sql = rows.dialect.words(sqlite: Self.sqlite, postgres: Self.postgres)
     for token in tokens { try rows.run(sql, [SQLValue(now), .bytes(token), .null]) }
     for account in accounts { try rows.run(sql, [SQLValue(now), .null, .text(account)]) }

@@ -35,7 +35,9 @@ enum DomainTokenRows {
   /// Ends the session that a token of any kind belongs to.
   static func endSession(_ token: TokenHash, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
     guard let owner = try rows.row(owner, [.bytes(token.bytes)]) else { return }
-    let session: [SQLValue] = [.text(try owner.text(0)), .text(try owner.text(1))]
+    let account = try owner.text(0)
+    let session: [SQLValue] = [.text(account), .text(try owner.text(1))]
+    notifications.add(sessionOf: account)
     let ended = try rows.rows([
       SQLRead("DELETE FROM session_domain WHERE account = ?1 AND session = ?2 RETURNING token", session),
       SQLRead("DELETE FROM session WHERE account = ?1 AND id = ?2 RETURNING token", session),

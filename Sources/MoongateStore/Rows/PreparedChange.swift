@@ -144,6 +144,18 @@ struct PreparedChange: Sendable {
     case .completeImport(let lease, let providers): try AccountImportRows.complete(lease, forgetting: providers, rows)
     case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
     case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
+    case .putAppGrant(let grant): try AppGrantRows.put(grant, at: now, rows)
+    case .rotateAppGrant(let id, let old, let new, let moment, let end):
+      try AppGrantRows.rotate(id, AppGrantRotation(old: old, new: new, at: moment, expiresAt: end), rows)
+    case .endAppGrant(let id): try AppGrantEnding.end(id, at: now, rows)
+    case .putAppConnection(let connection): try AppConnectionRows.put(connection, rows)
+    case .endAppConnection(let account, let app): try AppConnectionRows.end(app, of: account, at: now, rows)
+    case .putDeviceRequest(let request, let most): try DeviceRequestRows.put(request, most: most, at: now, rows)
+    case .decideDevice(let user, let outcome): try DeviceRequestRows.decide(user, outcome, at: now, rows)
+    case .pollDevice(let device, let moment, let interval):
+      try DeviceRequestRows.poll(device, at: moment, interval: interval, rows)
+    case .takeDevice(let device): try DeviceRequestRows.take(device, rows)
+    case .settleAppNotice(let id, let due): try AppGrantEnding.settleNotice(id, due: due, rows)
     }
   }
 
@@ -179,9 +191,13 @@ struct PreparedChange: Sendable {
     case .endSiteSession(let hash): rowLocks.add(siteSession: hash)
     case .putDomainToken(let new): rowLocks.add(account: new.session.account)
     case .putAccessToken(let token, _): if let owner = token.owner { rowLocks.add(account: owner.id) }
+    case .putAppGrant(let grant): if let account = grant.account { rowLocks.add(account: account) }
+    case .endAppConnection(let account, _): rowLocks.add(account: account)
+    case .putAppConnection(let connection): rowLocks.add(account: connection.account)
+    case .putDeviceRequest(let request, _): rowLocks.add(devicesOf: request.app, at: request.address)
     case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken,
       .noteAccessTokenExpired, .putInvitation, .useInvitation, .endInvitation, .requireLease, .importAccount,
-      .completeImport, .audit:
+      .completeImport, .rotateAppGrant, .endAppGrant, .decideDevice, .pollDevice, .takeDevice, .settleAppNotice, .audit:
       break
     }
   }

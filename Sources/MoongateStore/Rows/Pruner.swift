@@ -46,6 +46,7 @@ final class Pruner: Sendable {
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)
     let tokens = try AccessTokenRows.prune(at: now, limit: Self.stretch, rows)
     let invitations = try InvitationRows.prune(at: now, limit: Self.stretch, rows)
+    let (ofApps, hasMoreOfApps) = try pruneApps(at: now, rows)
     var place = place.withLock { $0 }
     // Delete old events first, because counting a quota takes milliseconds.
     let surplus = events < Self.stretch ? try dropSurplus(&place.surplus, at: now, rows) : 0
@@ -74,8 +75,20 @@ final class Pruner: Sendable {
     let isWalking =
       !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty
       && place.replacedToken.isEmpty && place.timer.isEmpty)
-    return isWalking
-      || [flows, changes, events, codes, values, tokens, invitations, attempts, surplus].contains { $0 >= Self.stretch }
+    return isWalking || hasMoreOfApps
+      || [flows, changes, events, codes, values, tokens, invitations, ofApps, attempts, surplus].contains {
+        $0 >= Self.stretch
+      }
+  }
+
+  /// Ends grants of apps whose sessions have expired, before the sessions are deleted, and deletes what is over.
+  /// - Returns: the largest number of deleted rows of a kind, and whether there may be more to end.
+  private func pruneApps(at now: Timestamp, _ rows: some SQLTransaction) throws -> (deleted: Int, hasMore: Bool) {
+    let isSweeping = try AppGrantEnding.sweep(at: now, rows)
+    let isDropping = try AppGrantEnding.dropNotices(at: now, rows)
+    let grants = try AppGrantRows.prune(at: now, limit: Self.stretch, rows)
+    let requests = try DeviceRequestRows.prune(at: now, limit: Self.stretch, rows)
+    return (max(grants, requests), isSweeping || isDropping)
   }
 
   /// Deletes events beyond their quota. The surplus is determined when a scan begins.

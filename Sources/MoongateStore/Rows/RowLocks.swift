@@ -27,6 +27,10 @@ struct RowLocks {
   /// Attack: a session is stored between the site's sign-out and the search for the sessions that it ends.
   mutating func add(siteSession hash: String) { add(SiteSessionRows.key(of: hash), "", "site_session") }
   mutating func add(account: String) { accounts.insert(account) }
+  /// Requests of devices have no row in common.
+  mutating func add(devicesOf app: String, at address: String) {
+    add(TokenHash(of: "devices of \(app) at \(address)".utf8).bytes, "", "device")
+  }
 
   private mutating func add(_ key: [UInt8], _ provider: String, _ name: String) {
     if !guards.contains(where: { $0.key == key }) { guards.append((key, provider, name)) }

@@ -3,7 +3,7 @@ import MoongateSDK
 
 /// Sessions, and the numbered list of their changes, which every node polls.
 enum SessionRows {
-  private static let columns =
+  static let columns =
     "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent, address, last_address, is_remembered"
   /// By a token of either kind. A token for another root domain is returned with the session's current token and the
   /// one under which it was issued.
@@ -29,6 +29,17 @@ enum SessionRows {
     """
   private static let insert =
     "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+
+  /// `Session.deadline`. Written so that no sum can overflow.
+  static let deadline = """
+    CASE WHEN session.expires_at - session.last_seen_at < session.idle THEN session.expires_at
+      ELSE session.last_seen_at + session.idle END
+    """
+  /// Whether the session has not reached its deadline.
+  /// - Parameter now: the argument with the time.
+  static func isLive(_ now: String) -> String {
+    "session.expires_at > \(now) AND \(now) - session.last_seen_at < session.idle"
+  }
 
   /// How long changes are kept. A node that has not polled for this long must not trust its cache.
   static let retention: Duration = .seconds(3600)
@@ -95,6 +106,7 @@ enum SessionRows {
     else { throw ChangeConflict(.sessionEnded) }
     let before = (account: try old.text(0), id: try old.text(1))
     notifications.add(token: token.bytes)
+    if before.account != session.account || before.id != session.id { notifications.add(sessionOf: before.account) }
     try rows.run("DELETE FROM \(same)", same(session))
     try put(session, passed: replacement.passed, rows)
     if token != session.token { try ReplacedTokenRows.put(token, of: session, before: before, at: now, rows) }
@@ -148,7 +160,7 @@ enum SessionRows {
       accounts: try found[1].compactMap { try $0.optionalText(1) }, isIncomplete: false)
   }
 
-  private static func session(_ row: some SQLRow) throws -> Session {
+  static func session(_ row: some SQLRow) throws -> Session {
     var session = Session(
       id: try row.text(1), token: TokenHash(bytes: try row.bytes(0)), account: try row.text(2),
       createdAt: try row.moment(3),

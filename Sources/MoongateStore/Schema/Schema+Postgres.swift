@@ -246,6 +246,61 @@ extension Schema {
     );
     CREATE INDEX invitation_end ON invitation (expires_at);
 
+    CREATE TABLE app_grant (
+      id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+      app TEXT COLLATE "C" NOT NULL,
+      account TEXT COLLATE "C",
+      session TEXT COLLATE "C",
+      sid TEXT COLLATE "C",
+      epoch BIGINT NOT NULL,
+      is_offline BIGINT NOT NULL,
+      scopes TEXT COLLATE "C" NOT NULL,
+      sign_in TEXT COLLATE "C" NOT NULL,
+      created_at BIGINT NOT NULL,
+      used_at BIGINT NOT NULL,
+      refresh BYTEA,
+      previous BYTEA,
+      refreshed_at BIGINT,
+      expires_at BIGINT NOT NULL,
+      ended_at BIGINT,
+      session_due BIGINT,
+      notice_due BIGINT,
+      notice_since BIGINT,
+      notice_tries BIGINT NOT NULL DEFAULT 0
+    );
+    CREATE UNIQUE INDEX app_grant_refresh ON app_grant (refresh) WHERE refresh IS NOT NULL;
+    CREATE INDEX app_grant_previous ON app_grant (previous) WHERE previous IS NOT NULL;
+    CREATE INDEX app_grant_of_account ON app_grant (account, app, created_at);
+    CREATE INDEX app_grant_session ON app_grant (session_due) WHERE session_due IS NOT NULL;
+    CREATE INDEX app_grant_notice ON app_grant (notice_due) WHERE notice_due IS NOT NULL;
+    CREATE INDEX app_grant_over ON app_grant (expires_at) WHERE session IS NULL AND notice_due IS NULL;
+
+    CREATE TABLE app_connection (
+      account TEXT COLLATE "C" NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+      app TEXT COLLATE "C" NOT NULL,
+      scopes TEXT COLLATE "C" NOT NULL,
+      created_at BIGINT NOT NULL,
+      used_at BIGINT NOT NULL,
+      is_agreed BIGINT NOT NULL,
+      PRIMARY KEY (account, app)
+    );
+
+    CREATE TABLE device_request (
+      device BYTEA NOT NULL PRIMARY KEY,
+      user_code BYTEA NOT NULL UNIQUE,
+      app TEXT COLLATE "C" NOT NULL,
+      scopes TEXT COLLATE "C" NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      address TEXT COLLATE "C" NOT NULL,
+      polled_at BIGINT,
+      poll_interval BIGINT NOT NULL,
+      outcome BIGINT NOT NULL,
+      code BYTEA
+    );
+    CREATE INDEX device_request_of_app ON device_request (app, address, expires_at);
+    CREATE INDEX device_request_end ON device_request (expires_at);
+
     -- Transactions are committed in a different order from `event.number`. `xact` identifies the transaction that wrote an
     -- event, so that sending can wait for running transactions.
     CREATE TABLE event (

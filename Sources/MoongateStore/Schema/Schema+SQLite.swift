@@ -256,6 +256,66 @@ extension Schema {
     ) WITHOUT ROWID;
     CREATE INDEX invitation_end ON invitation (expires_at);
 
+    -- The grants of apps (OpenID Connect clients), one for each authorization that was redeemed. No reference to the account:
+    -- a grant outlives it until its app was told that the session has ended.
+    CREATE TABLE app_grant (
+      id TEXT NOT NULL PRIMARY KEY,
+      app TEXT NOT NULL,
+      account TEXT,                  -- NULL: of the app itself
+      session TEXT,                  -- session.id, as long as that session lives
+      sid TEXT,                      -- what tokens say about the session
+      epoch INTEGER NOT NULL,        -- the account's, when the user agreed
+      is_offline INTEGER NOT NULL,   -- 1: its tokens outlive the session
+      scopes TEXT NOT NULL,          -- JSON
+      sign_in TEXT NOT NULL,         -- JSON
+      created_at INTEGER NOT NULL,
+      used_at INTEGER NOT NULL,
+      refresh BLOB,                  -- the hash of the refresh token
+      previous BLOB,                 -- of the one before
+      refreshed_at INTEGER,          -- when the token before was replaced
+      expires_at INTEGER NOT NULL,
+      ended_at INTEGER,
+      session_due INTEGER,           -- when its session ends, unless that is used until then
+      notice_due INTEGER,            -- when its app is told that the session has ended; NULL: not, or not any more
+      notice_since INTEGER,          -- when the session ended
+      notice_tries INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX app_grant_refresh ON app_grant (refresh) WHERE refresh IS NOT NULL;
+    CREATE INDEX app_grant_previous ON app_grant (previous) WHERE previous IS NOT NULL;
+    CREATE INDEX app_grant_of_account ON app_grant (account, app, created_at);
+    CREATE INDEX app_grant_session ON app_grant (session_due) WHERE session_due IS NOT NULL;
+    CREATE INDEX app_grant_notice ON app_grant (notice_due) WHERE notice_due IS NOT NULL;
+    -- Grants of which nothing is owed any more.
+    CREATE INDEX app_grant_over ON app_grant (expires_at) WHERE session IS NULL AND notice_due IS NULL;
+
+    -- The apps that a user has connected.
+    CREATE TABLE app_connection (
+      account TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+      app TEXT NOT NULL,
+      scopes TEXT NOT NULL,          -- JSON
+      created_at INTEGER NOT NULL,
+      used_at INTEGER NOT NULL,
+      is_agreed INTEGER NOT NULL,    -- 1: the user was asked and has agreed
+      PRIMARY KEY (account, app)
+    ) WITHOUT ROWID;
+
+    -- Sign-ins that devices without a browser have begun (RFC 8628).
+    CREATE TABLE device_request (
+      device BLOB NOT NULL PRIMARY KEY, -- the hash of the device code
+      user_code BLOB NOT NULL UNIQUE, -- a keyed hash of the letters that the user enters
+      app TEXT NOT NULL,
+      scopes TEXT NOT NULL,          -- JSON
+      created_at INTEGER NOT NULL,
+      expires_at INTEGER NOT NULL,
+      address TEXT NOT NULL,         -- the device's
+      polled_at INTEGER,
+      poll_interval INTEGER NOT NULL, -- seconds
+      outcome INTEGER NOT NULL,      -- 0: the user has not decided; 1: denied; 2: allowed
+      code BLOB                      -- if allowed: the authorization code, sealed
+    ) WITHOUT ROWID;
+    CREATE INDEX device_request_of_app ON device_request (app, address, expires_at);
+    CREATE INDEX device_request_end ON device_request (expires_at);
+
     CREATE TABLE event (
       number INTEGER PRIMARY KEY,
       id TEXT NOT NULL,

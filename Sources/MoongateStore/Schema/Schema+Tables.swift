@@ -82,6 +82,19 @@ extension Schema {
       id:text hash:bytes kind:text value:text display:text attributes:text member_of:text created_at expires_at \
       ended:text
       """),
+    table(
+      "app_grant", key: "id",
+      """
+      id:text app:text account:text session:text sid:text epoch is_offline scopes:text sign_in:text created_at used_at refresh:bytes \
+      previous:bytes refreshed_at expires_at ended_at session_due notice_due notice_since notice_tries
+      """),
+    table(
+      "app_connection", key: "account app", "account:text app:text scopes:text created_at used_at is_agreed"),
+    table(
+      "device_request", key: "device",
+      """
+      device:bytes user_code:bytes app:text scopes:text created_at expires_at address:text polled_at poll_interval outcome code:bytes
+      """),
     table("lease", key: "name", "name:text holder:text fence held_until due_at"),
     table(
       "failed_attempt", key: "counter at reservation",

@@ -80,12 +80,28 @@ enum PopulatedStore {
       ], at: now)
     _ = try await store.apply(
       [.replaceSession(TokenHash(of: "before".utf8), by: Self.session("after", of: account))], at: now)
+    _ = try await store.apply(
+      [.putAppGrant(grant), .putAppConnection(connection), .putDeviceRequest(request, most: 10)], at: now)
     _ = try await store.putProviderValue(
       ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
 
   private static let device = TrustedDevice(
     id: "de_1", account: "ac_zoe", createdAt: now, lastSeenAt: now, userAgent: nil)
+
+  private static let grant = AppGrant(
+    id: "ag_1", app: "grafana", account: "ac_zoe", session: "se_zoe", sid: "sid", epoch: 0, isOffline: true,
+    scopes: ["openid", "offline_access"],
+    signIn: AppSignIn(
+      nonce: nil, authTime: now, aal: 1, amr: ["pin"], passed: [PassedStep(provider: provider, at: now)]),
+    createdAt: now, usedAt: now, refresh: TokenHash(of: "refresh".utf8), previous: TokenHash(of: "previous".utf8),
+    refreshedAt: now, expiresAt: now + .seconds(600))
+  private static let connection = AppConnection(
+    account: "ac_zoe", app: "grafana", scopes: ["openid", "offline_access"], createdAt: now, usedAt: now, agreed: true)
+  private static let request = DeviceRequest(
+    device: TokenHash(of: "device".utf8), user: TokenHash(of: "letters".utf8), app: "tv", scopes: ["openid"],
+    createdAt: now, expiresAt: now + .seconds(600), address: "192.0.2.1", polledAt: now,
+    outcome: .allowed([0, 255]))
 
   /// A session whose token is replaced.
   private static func session(_ token: String, of account: Account) -> Session {
@@ -116,6 +132,12 @@ enum PopulatedStore {
       missing.append("the invitation")
     }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
+    let live = try await store.appGrant(refresh: TokenHash(of: "previous".utf8), at: now)
+    if live?.grant != grant || live?.session?.id != "se_zoe" || live?.account?.id != "ac_zoe" {
+      missing.append("the grant of an app")
+    }
+    if try await store.appConnections(of: "ac_zoe") != [connection] { missing.append("the connected app") }
+    if try await store.deviceRequest(device: request.device) != request { missing.append("the device's request") }
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
     if try await store.session(TokenHash(of: "elsewhere".utf8))?.session.domain?.name != "example.org" {
       missing.append("the further domain")

@@ -130,6 +130,12 @@ import Testing
     INSERT INTO access_token SELECT 'tk_' || n, sha256(n::text::bytea), 'k', 'n' || n, CASE WHEN n % 2 = 0 THEN 'ac_' || n END, 0, '[]', '[]', n, n, 0,
       CASE WHEN n % 100 = 0 THEN 2 ELSE 1 END, NULL, NULL, '[]' FROM generate_series(1, 20000) AS n;
     INSERT INTO invitation SELECT 'in_' || n, sha256(n::text::bytea), NULL, NULL, NULL, NULL, '[]', n, n FROM generate_series(1, 20000) AS n;
+    INSERT INTO app_grant SELECT 'ag_' || n, 'app' || n % 50, 'ac_' || n / 2, CASE WHEN n % 3 = 0 THEN 'se_' || n / 2 END, 's' || n, 0, 0, '[]', '{}', n, n,
+      sha256(n::text::bytea), sha256((-n)::text::bytea), n, n, NULL, CASE WHEN n % 3 = 0 THEN n END, CASE WHEN n % 3 = 1 THEN n END, n, 0
+      FROM generate_series(1, 20000) AS n;
+    INSERT INTO app_connection SELECT 'ac_' || n, 'app', '[]', n, n, 0 FROM generate_series(1, 20000) AS n;
+    INSERT INTO device_request SELECT sha256(n::text::bytea), sha256(n::text::bytea), 'app' || n % 50, '[]', n, n, '192.0.2.' || n % 99, NULL, 5, 0, NULL
+      FROM generate_series(1, 20000) AS n;
     INSERT INTO node SELECT 'node ' || n, 'g', n, '' FROM generate_series(1, 20000) AS n;
     ANALYZE
     """

@@ -53,6 +53,8 @@ import Testing
     ("DELETE FROM account WHERE id = 'ac_3'", "sessions without an account: 1"),
     ("DELETE FROM account WHERE id = 'ac_zoe'", "identifiers without an account: 2"),
     ("DELETE FROM account WHERE id = 'ac_zoe'", "providers' records without an account: 1"),
+    ("DELETE FROM account WHERE id = 'ac_zoe'", "connected apps without an account: 1"),
+    ("UPDATE app_grant SET session_due = NULL", "grants of apps whose sessions are not watched: 1"),
     ("UPDATE account SET is_locked = 1 WHERE id = 'ac_3'", "sessions of locked accounts: 1"),
     (
       "INSERT INTO session_change VALUES (9, 1, x'00', NULL)",

@@ -248,5 +248,9 @@ import Testing
     #expect(looked == 1)
     let changes = try await trips { _ = try await node.sessionChanges(after: .max) }
     #expect(changes == 1)
+    let grant = try await trips { _ = try await node.appGrant("ag_1", at: now) }
+    #expect(grant == 1, "a token of an app is judged by one")
+    let nothingDue = try await trips { _ = try await node.claimAppNotices(limit: 10, until: now, at: now) }
+    #expect(nothingDue == 1)
   }
 }
