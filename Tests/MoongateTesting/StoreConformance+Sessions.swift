@@ -130,6 +130,25 @@ extension StoreConformance {
       #expect(try await bench.store.session(TokenHash(of: "new".utf8)) != nil)
       #expect(try await bench.store.sessionChanges(after: before).tokens == [TokenHash(of: "old".utf8)])
     },
+    // Attack: a thief has the token replaced at the moment at which the owner signs out, so that the sign-out finds
+    // neither the old session nor the new one.
+    StoreConformance("a session that gets a new token while it is ended ends") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")))
+      for round in 0..<20 {
+        let (id, old, new) = ("se_\(round)", TokenHash(of: "old \(round)".utf8), TokenHash(of: "new \(round)".utf8))
+        try await bench.apply(.putSession(bench.session(id, of: "ac_1", token: "old \(round)")))
+        let renewed = Change.replaceSession(old, by: bench.session(id, of: "ac_1", token: "new \(round)"))
+        let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+          for change in [renewed, .endSession(old)] {
+            group.addTask { try await bench.store.apply([change], at: bench.now) }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results.contains(.applied(locks: [])))
+        #expect(try await bench.store.session(new) == nil)
+        #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
+      }
+    },
     StoreConformance("activity moves forward, never back, and revives no ended session") { bench async throws in
       let session = bench.session("se_1", of: "ac_1")
       let begun = bench.now

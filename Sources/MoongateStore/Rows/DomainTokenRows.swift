@@ -38,6 +38,11 @@ enum DomainTokenRows {
     let account = try owner.text(0)
     let session: [SQLValue] = [.text(account), .text(try owner.text(1))]
     notifications.add(sessionOf: account)
+    // Attack: a thief has the token replaced at the same moment. The row that is deleted there is not found here any
+    // more, and the new one not yet. Whoever replaces a token holds this lock until both are done.
+    var locks = RowLocks()
+    locks.add(account: account)
+    try locks.take(rows)
     let ended = try rows.rows([
       SQLRead("DELETE FROM session_domain WHERE account = ?1 AND session = ?2 RETURNING token", session),
       SQLRead("DELETE FROM session WHERE account = ?1 AND id = ?2 RETURNING token", session),
