@@ -30,7 +30,7 @@ package struct AppAPI: AddedCalls {
     self.providers = providers
   }
 
-  package func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls) -> [Endpoint] {
+  package func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls, _ pages: PageRenderer) -> [Endpoint] {
     AppAPICalls(driver: driver, sessions: sessions, clock: clock, remembered: remembered).endpoints
       + ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints
   }

@@ -4,9 +4,9 @@ import Logging
 import MoongateCore
 import NIOCore
 
-/// Calls that another target adds to the public listener.
+/// Calls and pages that another target adds to the public listener.
 package protocol AddedCalls: Sendable {
-  func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls) -> [Endpoint]
+  func endpoints(_ driver: FlowDriver, _ sessions: SessionCalls, _ pages: PageRenderer) -> [Endpoint]
   /// Schemas that the calls use in `openapi.json`.
   var schemas: [(key: String, value: JSONValue)] { get }
 }
@@ -25,7 +25,7 @@ package struct PublicApplication: ListeningApplication {
 
   /// More than five parameters: one for each service.
   /// - Parameters:
-  /// - adding: the calls of other targets.
+  /// - adding: the calls and pages of other targets.
   /// - keySet: returns the document of `/.well-known/moongate/jwks.json`.
   /// - server: builds the channel of a connection.
   /// - bodies: limits on request bodies.
@@ -34,7 +34,7 @@ package struct PublicApplication: ListeningApplication {
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry,
     clock: any GatewayClock,
     random: any RandomSource, keys: KeyRing, audit: AuditTrail, keySet: @escaping @Sendable () -> String,
-    pages: PageRenderer, adding: (any AddedCalls)? = nil,
+    pages: PageRenderer, adding: [any AddedCalls] = [],
     server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
     bodies: BodyReader = BodyReader(), forwardingFaults: FoldedLog<LoggedForwardingFault>? = nil,
     eventLoops: any EventLoopGroup, logger: Logger
@@ -46,11 +46,12 @@ package struct PublicApplication: ListeningApplication {
     let api: [[Endpoint]] = [
       FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
       PersonalTokenCalls(driver: driver).endpoints, DeviceCalls(driver: driver).endpoints,
-      PhoneFormatCall(providers: providers, pages: pages).endpoints, adding?.endpoints(driver, sessions) ?? [],
+      PhoneFormatCall(providers: providers, pages: pages).endpoints,
+      adding.flatMap { $0.endpoints(driver, sessions, pages) },
     ]
     let described = OpenAPICall(
       describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers),
-      schemas: adding?.schemas ?? [])
+      schemas: adding.flatMap(\.schemas))
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
       ForwardingCall(keys: keys, clock: clock).endpoints, WellKnownCall().endpoints,

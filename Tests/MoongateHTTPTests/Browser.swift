@@ -38,7 +38,7 @@ struct HTTPGateway: Sendable {
       clock: gateway.clock,
       random: gateway.random, keys: gateway.keys, audit: gateway.audit, keySet: { Self.keySet },
       pages: try PageRenderer(logger: gateway.log.logger, events: appAPI?.events),
-      adding: appAPI,
+      adding: appAPI.map { [$0] } ?? [],
       bodies: BodyReader(timeLimit: timeLimit),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application

@@ -10,6 +10,12 @@ package enum PagePath {
   package static let account = "/auth/account"
   package static let signOut = "/auth/logout"
   package static let error = "/auth/error"
+  /// Where a sign-in that an app has begun continues (`AuthorizationRequest`).
+  package static let appContinuation = "/auth/openid/continue"
+  /// Asks whether an app may act for the account.
+  package static let appConsent = "/auth/openid/consent"
+  /// Where users enter the code that a device shows.
+  package static let device = "/auth/device"
 
   /// The account page with the notice that something was done.
   package static func account(done what: String) -> String { "\(account)?done=\(what)" }

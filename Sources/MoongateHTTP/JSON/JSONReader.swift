@@ -2,7 +2,7 @@
 ///
 /// Attack: `{"code":"1","code":"2"}` means one thing to a filter and another to the program behind it; deeply nested
 /// brackets exhaust the stack; half of a surrogate pair or a NUL changes on its way through the system.
-struct JSONReader {
+package struct JSONReader {
   /// Valid request bodies have two levels.
   private static let deepest = 32
 
@@ -12,7 +12,7 @@ struct JSONReader {
   private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
   /// - Throws: `JSONFault` with a message for the client's developer.
-  static func read(_ bytes: [UInt8]) throws(JSONFault) -> JSONValue {
+  package static func read(_ bytes: [UInt8]) throws(JSONFault) -> JSONValue {
     guard String(validating: bytes, as: UTF8.self) != nil else { throw JSONFault(reason: "The request is not UTF-8.") }
     var reader = JSONReader(bytes)
     let value = try reader.value(depth: 0)
@@ -162,7 +162,7 @@ struct JSONReader {
 }
 
 /// The body is not valid JSON.
-struct JSONFault: Error, Sendable, Equatable {
+package struct JSONFault: Error, Sendable, Equatable {
   /// A sentence.
   let reason: String
 }

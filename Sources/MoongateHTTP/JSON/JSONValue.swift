@@ -28,7 +28,7 @@ package enum JSONValue: Sendable, Equatable {
   }
 
   /// Compact UTF-8 text.
-  var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     write(to: &bytes)
     return bytes

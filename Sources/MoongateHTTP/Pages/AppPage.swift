@@ -57,8 +57,8 @@ struct AppPage: Sendable {
     let model = AppModel(
       heading: words.text("app_title", ["app": app.name]),
       subtitle: words.text("app_subtitle", ["app": app.name, "service": service]),
-      receiver: words.text("app_receiver", ["address": app.receiver]), action: address, allow: Self.allow,
-      problem: refusal.map { words.sentence(of: $0) })
+      problem: refusal.map { words.sentence(of: $0) }, action: address, allow: Self.allow,
+      allowLabel: words["continue"], receiver: words.text("app_receiver", ["address": app.receiver]))
     return pages.page(model, title: model.heading, refusal: refusal, at: address, exchange)
   }
 }

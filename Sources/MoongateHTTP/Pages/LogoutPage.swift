@@ -2,7 +2,7 @@ import Hummingbird
 import MoongateCore
 
 /// `/auth/logout`: a form that posts to itself, so that a link or image of another site cannot sign users out.
-struct LogoutPage: Sendable {
+package struct LogoutPage: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
   let pages: PageRenderer
@@ -42,7 +42,7 @@ struct LogoutPage: Sendable {
   /// Data that a service stores in a browser (drafts, caches, offline copies) belongs to the user who was signed in,
   /// and the next user of the device must not find it. Only the gateway knows that the user has signed out. "cookies"
   /// is not cleared, because that would remove the cookies of every subdomain and the device token.
-  static func leave(to address: String, _ exchange: Exchange) -> Response {
+  package static func leave(to address: String, _ exchange: Exchange) -> Response {
     clearing(exchange.redirect(to: address), exchange)
   }
 

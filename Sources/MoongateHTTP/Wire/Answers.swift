@@ -22,14 +22,14 @@ extension Response {
   }
 
   /// - Parameter type: the Content-Type.
-  static func plain(_ status: HTTPResponse.Status, type: String, _ bytes: [UInt8]) -> Response {
+  package static func plain(_ status: HTTPResponse.Status, type: String, _ bytes: [UInt8]) -> Response {
     var headers = careful
     headers[.contentType] = type
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
   }
 
   /// 303 See Other: the client continues with GET (RFC 9110, section 15.4.4).
-  static func seeOther(_ target: String) -> Response {
+  package static func seeOther(_ target: String) -> Response {
     var headers = careful
     headers[.location] = target
     return Response(status: .seeOther, headers: headers)
@@ -65,7 +65,7 @@ extension RefusalCode {
 
 extension HTTPFields {
   /// Sets a field that HTTPTypes has no constant for. An invalid name sets nothing.
-  mutating func set(_ name: String, to value: String) {
+  package mutating func set(_ name: String, to value: String) {
     if let name = HTTPField.Name(name) { self[name] = value }
   }
 }

@@ -78,7 +78,7 @@ extension Exchange {
 
   /// The body as form fields.
   /// - Throws: 415 for another Content-Type, 408, 413, and 400 if it is ambiguous.
-  func form() async throws(Refusal) -> FormFields {
+  package func form() async throws(Refusal) -> FormFields {
     guard isMedia("application/x-www-form-urlencoded") else {
       throw refusal(.notJSON, detail: "The form was sent in a format that is not supported.")
     }

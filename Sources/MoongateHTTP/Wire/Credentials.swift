@@ -3,11 +3,11 @@ import MoongateCore
 import MoongateProxy
 
 /// The credentials of a request.
-struct Credentials: Sendable {
+package struct Credentials: Sendable {
   /// The hash of the session token, from the cookie or `Authorization: Bearer`; nil without a valid token.
-  let session: TokenHash?
+  package let session: TokenHash?
   /// The value of the single `moongate-flow` cookie, if it has a valid form.
-  private(set) var browser: SecretText?
+  package private(set) var browser: SecretText?
   /// The device token, from the cookie or the header `Moongate-Device`. It can be any text; the core verifies it.
   let device: SecretText?
   /// The cookie with the apps that the browser's user has allowed. It can be any text; the core verifies it.
@@ -18,10 +18,10 @@ struct Credentials: Sendable {
   /// from a browser, possibly without the user's intent.
   let holdsCookie: Bool
   /// The values of `Origin`.
-  let origins: [String]
+  package let origins: [String]
 
   /// The hash of `browser`.
-  var browserHash: TokenHash? { browser.map { TokenHash(of: $0.reveal().utf8) } }
+  package var browserHash: TokenHash? { browser.map { TokenHash(of: $0.reveal().utf8) } }
 
   /// Cookie and Bearer name different sessions, so the intended one is ambiguous.
   struct Contradiction: Error {}

@@ -30,7 +30,7 @@ package struct Endpoint: Sendable {
   let handle: @Sendable (Exchange) async throws(Refusal) -> Response
 
   /// An address of a page, an asset or another site's requests, which `openapi.json` does not describe.
-  init(
+  package init(
     _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, servesAllDomains: Bool = false,
     handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
   ) {

@@ -16,19 +16,19 @@ extension Exchange {
   }
 
   /// Whether the form was sent only to show the page in another language, with the typed input.
-  var isSwitch: Bool {
+  package var isSwitch: Bool {
     get throws(Refusal) { request.method == .post ? try query()["language"] != nil : false }
   }
 
   /// Continues on another page, by 303 or as JSON for scripts.
-  func redirect(to address: String, _ cookies: [String] = []) -> Response {
+  package func redirect(to address: String, _ cookies: [String] = []) -> Response {
     var response = isScripted ? Response.json(.members(["next": .text(address)])) : .seeOther(address)
     response.setCookies(cookies)
     return response
   }
 
   /// Redirects a browser without a session to the sign-in page, which leads back to the address.
-  func redirectToSignIn(returnTo address: String?) throws(Refusal) -> Response {
+  package func redirectToSignIn(returnTo address: String?) throws(Refusal) -> Response {
     try redirectToSignIn(FormFields.address(PagePath.signIn, ["return_to": address]))
   }
 

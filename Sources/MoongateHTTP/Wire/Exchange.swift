@@ -7,7 +7,7 @@ import Synchronization
 
 /// A request with everything that is determined before its handler runs. It lives as long as the request.
 package struct Exchange: Sendable {
-  let request: Request
+  package let request: Request
   /// The kind of endpoint that the request is for.
   let kind: Endpoint.Kind
   /// The path parameters, one for each `{}`, as received.
@@ -17,16 +17,16 @@ package struct Exchange: Sendable {
   /// The address of the connection's peer.
   let peer: ClientAddress
   package let client: ForwardedClient
-  let credentials: Credentials
+  package let credentials: Credentials
   /// The id of the decision for this request.
-  let decision: DecisionID
+  package let decision: DecisionID
   let recorder: RefusalRecorder
   /// Reads the body within limits on size and time.
   let reader: BodyReader
   /// The providers of the program.
   let builtIn: ProviderRegistry
   /// What the page that answers the request shows about its flow.
-  let shown = ShownFlow()
+  package let shown = ShownFlow()
 
   /// The providers of the generation, or else of the program.
   package var providers: ProviderRegistry { generation.registry ?? builtIn }
@@ -34,7 +34,7 @@ package struct Exchange: Sendable {
   package var gateway: GatewaySettings { generation.gateway }
 
   /// The allowed targets of `return_to`.
-  var targets: RedirectTargets {
+  package var targets: RedirectTargets {
     RedirectTargets(publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
   }
 
@@ -43,7 +43,7 @@ package struct Exchange: Sendable {
 
   /// The fields of the query.
   /// - Throws: 400 if it is ambiguous.
-  func query() throws(Refusal) -> FormFields {
+  package func query() throws(Refusal) -> FormFields {
     let target = (request.head.path ?? "").utf8
     guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return .empty }
     guard let fields = FormFields(target[target.index(after: mark)...]) else { throw refusal(.badRequest) }
@@ -51,7 +51,7 @@ package struct Exchange: Sendable {
   }
 
   /// The gateway's cookies for the root domain of the request.
-  var cookies: GatewayCookies { GatewayCookies(gateway, at: client.host?.name) }
+  package var cookies: GatewayCookies { GatewayCookies(gateway, at: client.host?.name) }
 
   /// More than five parameters: all but the code are optional details.
   /// Creates and records a refusal of this request, which can then be found by its decision id.
@@ -68,7 +68,7 @@ package struct Exchange: Sendable {
   }
 
   /// The refusal of a request without the live session that it needs.
-  func unauthenticated() -> Refusal {
+  package func unauthenticated() -> Refusal {
     recorder.record(
       Refusal(.unauthenticated, decision: decision), from: client.address, fault: nil,
       detail: RefusalCause.detail(ofSessionToken: credentials.session))
@@ -89,14 +89,14 @@ package struct Exchange: Sendable {
 }
 
 /// What the page that answers a request shows about its flow, whichever page it is.
-final class ShownFlow: Sendable {
+package final class ShownFlow: Sendable {
   private let state = Mutex<ReceivingApp?>(nil)
 
   /// The app that receives the result of the flow.
   var app: ReceivingApp? { state.withLock { $0 } }
 
   /// Shows the app of the flow that the request is about.
-  func show(_ app: ReceivingApp?) {
+  package func show(_ app: ReceivingApp?) {
     guard let app else { return }
     state.withLock { $0 = app }
   }

@@ -1,7 +1,7 @@
 import MoongateSDK
 
 /// The fields of a form or query (`application/x-www-form-urlencoded`, WHATWG URL, section 5.1), parsed strictly.
-struct FormFields: Sendable, Equatable {
+package struct FormFields: Sendable, Equatable {
   private let values: [String: String]
 
   /// No fields.
@@ -10,22 +10,22 @@ struct FormFields: Sendable, Equatable {
   private init(values: [String: String]) { self.values = values }
 
   /// - Returns: nil if the text is ambiguous or invalid (`PercentEncoding.fields`).
-  init?(_ text: some Collection<UInt8>) {
+  package init?(_ text: some Collection<UInt8>) {
     guard let values = PercentEncoding.fields(in: text) else { return nil }
     self.values = values
   }
 
   /// The value of a field; nil if it is absent or empty.
-  subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+  package subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
   /// Whether the field is there with an empty value.
-  func isEmpty(_ name: String) -> Bool { values[name]?.isEmpty == true }
+  package func isEmpty(_ name: String) -> Bool { values[name]?.isEmpty == true }
 
   /// The names of all fields, sorted.
-  var names: [String] { values.keys.sorted() }
+  package var names: [String] { values.keys.sorted() }
 
   /// A URL with a query of the fields that have a value.
-  static func address(_ path: String, _ fields: KeyValuePairs<String, String?>) -> String {
+  package static func address(_ path: String, _ fields: KeyValuePairs<String, String?>) -> String {
     let query = fields.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encode($0))" } }
     return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
   }

@@ -136,7 +136,7 @@ struct Gateway {
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, adding: appAPI, server: server,
+      keySet: { proxy.keySet }, pages: pages, adding: appAPI.map { [$0] } ?? [], server: server,
       bodies: BodyReader(timeLimit: nil), forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops,
       logger: logger)
     let adminApplication = AdminApplication(

@@ -1,7 +1,7 @@
 /// The templates of pages.
-enum PageTemplate: String, CaseIterable {
-  case account, app, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, token,
-    wait
+package enum PageTemplate: String, CaseIterable {
+  case account, app, choose, code, contact, delete, device, leave, login, logout, message, outbox, password, pin, post,
+    step, token, wait
 
   /// The type of the template's model.
   var model: any PageModel.Type {
@@ -12,6 +12,7 @@ enum PageTemplate: String, CaseIterable {
     case .code: CodeModel.self
     case .contact: ContactModel.self
     case .delete: DeleteModel.self
+    case .device: DeviceModel.self
     case .leave: LeaveModel.self
     case .login: SignInModel.self
     case .logout: LogoutModel.self
@@ -19,6 +20,7 @@ enum PageTemplate: String, CaseIterable {
     case .outbox: OutboxModel.self
     case .password: PasswordModel.self
     case .pin: PINModel.self
+    case .post: PostModel.self
     case .step: StepModel.self
     case .token: TokenModel.self
     case .wait: WaitModel.self
@@ -28,6 +30,6 @@ enum PageTemplate: String, CaseIterable {
 
 /// The model of a template. It is never decoded from data: its compiler-generated `Decodable` conformance provides its
 /// member names (`ModelShape`), with which operators' templates are checked.
-protocol PageModel: Decodable {
+package protocol PageModel: Decodable {
   static var template: PageTemplate { get }
 }

@@ -13,11 +13,11 @@ extension PageRenderer: MessageLanguages {
 }
 
 extension Words: MessageLanguage {
-  var isRightToLeft: Bool { direction == "rtl" }
+  package var isRightToLeft: Bool { direction == "rtl" }
 
-  func spoken(_ duration: Duration) -> String { wait(duration) }
+  package func spoken(_ duration: Duration) -> String { wait(duration) }
 
-  func device(userAgent: String?) -> String? {
+  package func device(userAgent: String?) -> String? {
     let name = DeviceName(userAgent: userAgent)
     return name.browser == nil && name.system == nil ? nil : name.text(self)
   }

@@ -127,7 +127,7 @@ package final class PageRenderer: Sendable {
   }
 
   /// The words in the language of the request.
-  func words(_ exchange: Exchange) -> Words {
+  package func words(_ exchange: Exchange) -> Words {
     words(exchange.request, set(of: exchange.generation)).withTranslations(
       of: exchange.pages.compactMap(\.descriptor.words))
   }
@@ -152,7 +152,7 @@ package final class PageRenderer: Sendable {
   /// - address: the address of the page in another language; nil: that of the request.
   /// - isTypedInto: whether the page has a form `typed` that its path shows again in another language
   ///   (`Exchange.isSwitch`). Input is sent in the form's body, never in a URL, which browsers and proxies store.
-  func page<Model: PageModel>(
+  package func page<Model: PageModel>(
     _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil, refusal: Refusal? = nil,
     status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false, _ exchange: Exchange
   ) -> Response {

@@ -3,7 +3,7 @@ import MoongateSDK
 import Mustache
 
 /// The words of the pages in one language. Templates use them as `{{w.name}}`.
-struct Words: MustacheParent, Sendable {
+package struct Words: MustacheParent, Sendable {
   /// A tag of BCP 47, such as `hi`.
   let tag: String
   /// Selects the plural form for a number.
@@ -94,16 +94,16 @@ struct Words: MustacheParent, Sendable {
     return words
   }
 
-  func child(named name: String) -> Any? { texts[name] }
+  package func child(named name: String) -> Any? { texts[name] }
 
   /// The text of the name; the name itself if it is unknown, which a test would report.
-  subscript(name: String) -> String { texts[name] ?? name }
+  package subscript(name: String) -> String { texts[name] ?? name }
 
   /// The operator's name for a provider in a choice: `way_NAME`.
   func text(ofChoice provider: ProviderName) -> String? { texts["way_\(provider)"] }
 
   /// The text with its placeholders replaced.
-  func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { filled(self[name], values) }
+  package func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { filled(self[name], values) }
 
   /// The text for a length. `NAME_8` is a special form for the length 8, such as "an 8-digit code".
   func text(_ name: String, length: Int) -> String {
@@ -139,7 +139,7 @@ struct Words: MustacheParent, Sendable {
   }
 
   /// The message of a refusal.
-  func sentence(of refusal: Refusal) -> String {
+  package func sentence(of refusal: Refusal) -> String {
     // The reason of a policy is the key of its message.
     if case .policyReason(let reason) = refusal.code, let said = sentences[reason] { return said }
     let english = refusal.sentence
@@ -154,7 +154,7 @@ struct Words: MustacheParent, Sendable {
   func sentence(ofReason reason: String, _ text: String) -> String { sentences[reason] ?? translated(text) }
 
   /// The translation of an English sentence, or the sentence itself if none exists.
-  func translated(_ english: String) -> String {
+  package func translated(_ english: String) -> String {
     if let known = known(english) { return known }
     guard !(sentences.isEmpty && providerTranslations.isEmpty && providers.isEmpty) else { return english }
     // A sentence about an 8-digit code is also found under its general form with {n}.

@@ -89,6 +89,8 @@ for (const form of document.querySelectorAll("form:not([data-form], [data-site])
     form.dataset.sent = "1";
   });
 }
+// The answer to an app.
+document.querySelector("form[data-posts]")?.requestSubmit();
 for (const form of document.querySelectorAll("form[data-signs-out]")) form.addEventListener("submit",
   () => { try { sessionStorage.clear(); localStorage.clear(); } catch {} });
 

@@ -1,0 +1,49 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+
+// Pages of a sign-in that an app has begun.
+extension PageRenderer {
+  /// A question about an app. The form leads to the gateway's own pages, and back to the app if one is named.
+  /// - Parameters:
+  ///   - app: the app to which the form's answer leads.
+  ///   - address: the address of the page in another language.
+  package func question(
+    _ model: AppModel, app: ReceivingApp? = nil, refusal: Refusal? = nil, at address: String, _ exchange: Exchange
+  ) -> Response {
+    exchange.shown.show(app)
+    return page(model, title: model.heading, refusal: refusal, at: address, exchange)
+  }
+
+  /// Sends the answer to the app in a form (OAuth 2.0 Form Post Response Mode). Without scripts, the user presses the
+  /// button.
+  package func formPost(
+    to redirect: String, _ fields: [(name: String, value: String)], app: ReceivingApp, _ exchange: Exchange
+  ) -> Response {
+    exchange.shown.show(app)
+    let words = words(exchange)
+    let heading = words.text("leave_title", ["site": app.name])
+    return page(
+      PostModel(
+        heading: heading, subtitle: words.text("leave_subtitle", ["site": app.name]), action: redirect,
+        fields: fields.map { AppModel.Field($0.name, $0.value) }),
+      title: heading, exchange)
+  }
+
+  /// Says why an app does not receive the result of a sign-in, with a link that takes the error there.
+  /// - Parameter address: the app's redirect URI with the error.
+  package func refusedApp(
+    _ refusal: Refusal, app: ReceivingApp, back address: String, _ exchange: Exchange
+  ) -> Response {
+    exchange.shown.show(app)
+    let words = words(exchange)
+    exchange.log(refusal)
+    let title = words.translated(refusal.code.title)
+    return page(
+      MessageModel(
+        heading: title, sentence: words.sentence(of: refusal),
+        links: [MessageModel.Link(address: address, label: words.text("back_to", ["service": app.name]))],
+        reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true),
+      title: title, refusal: refusal, exchange)
+  }
+}
